@@ -1,0 +1,51 @@
+import type { JsonValue } from './json.ts';
+import type { Plan, PlanLogits } from './plan.ts';
+import type { Mode, Question } from './question.ts';
+
+/** Text to token ids with special tokens disabled: nothing that a client writes becomes a control token. */
+export interface Tokenizer {
+  tokenize(text: string): readonly number[];
+}
+
+/** A request as a profile sees it: the record, the questions in order, and how to read them. */
+export interface DecisionInput {
+  readonly state: JsonValue;
+  readonly questions: readonly Question[];
+  readonly mode: Mode;
+}
+
+/** What a request became: plans to evaluate, and the tokens that they read, which is what is billed. */
+export interface DecisionPlan {
+  readonly plans: readonly Plan[];
+  readonly input_tokens: number;
+}
+
+/**
+ * How text becomes tokens and logits become scores (design, "profiles"). Pure: the same input gives the same plan.
+ * A profile is versioned by its name, and a calibration names the profile that it was fitted on.
+ */
+export interface PromptProfile {
+  readonly name: string;
+  /**
+   * The plans for a request. A record that does not fit into `context_tokens` loses its middle, on token boundaries.
+   * Throws `PlanRejected` when the questions alone do not fit.
+   */
+  plan(input: DecisionInput, context_tokens: number): DecisionPlan;
+  /**
+   * One list of scores a question, from the logits of every plan: the log-odds of yes for a noul, a score an option
+   * or level otherwise, to be compared by softmax. Not calibrated.
+   */
+  scores(input: DecisionInput, logits: readonly PlanLogits[]): readonly (readonly number[])[];
+}
+
+/** The model's own reason for refusing a request that passed the service's checks (spec, `invalid_request`). */
+export class PlanRejected extends Error {
+  override readonly name = 'PlanRejected';
+  /** `question` is the index of the question at fault, or null when no single one is. */
+  constructor(
+    message: string,
+    readonly question: number | null,
+  ) {
+    super(message);
+  }
+}
