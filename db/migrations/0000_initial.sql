@@ -1,0 +1,179 @@
+CREATE TABLE `api_keys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`project_id` text NOT NULL,
+	`name` text NOT NULL,
+	`secret_sha256` text NOT NULL,
+	`display_prefix` text NOT NULL,
+	`created_by_user_id` text,
+	`created_at_ms` integer NOT NULL,
+	`last_used_at_ms` integer,
+	`revoked_at_ms` integer,
+	FOREIGN KEY (`project_id`) REFERENCES `projects`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`created_by_user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `api_keys_secret_sha256_unique` ON `api_keys` (`secret_sha256`);--> statement-breakpoint
+CREATE INDEX `api_keys_project` ON `api_keys` (`project_id`);--> statement-breakpoint
+CREATE TABLE `ledger_entries` (
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`organization_id` text NOT NULL,
+	`project_id` text,
+	`kind` text NOT NULL,
+	`credit_delta_micros` integer NOT NULL,
+	`held_delta_micros` integer NOT NULL,
+	`hold_entry_id` integer,
+	`request_id` text,
+	`month` text,
+	`payment_id` text,
+	`created_at_ms` integer NOT NULL,
+	FOREIGN KEY (`organization_id`) REFERENCES `organizations`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`project_id`) REFERENCES `projects`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`hold_entry_id`) REFERENCES `ledger_entries`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`payment_id`) REFERENCES `payments`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "ledger_kind" CHECK("ledger_entries"."kind" IN ('top_up', 'refund', 'hold', 'charge', 'release')),
+	CONSTRAINT "ledger_signs" CHECK(CASE "ledger_entries"."kind"
+        WHEN 'top_up' THEN "ledger_entries"."credit_delta_micros" > 0 AND "ledger_entries"."held_delta_micros" = 0
+        WHEN 'refund' THEN "ledger_entries"."credit_delta_micros" < 0 AND "ledger_entries"."held_delta_micros" = 0
+        WHEN 'hold' THEN "ledger_entries"."credit_delta_micros" = 0 AND "ledger_entries"."held_delta_micros" >= 0 AND "ledger_entries"."request_id" IS NOT NULL
+        WHEN 'charge' THEN "ledger_entries"."credit_delta_micros" <= 0 AND "ledger_entries"."held_delta_micros" <= "ledger_entries"."credit_delta_micros" AND "ledger_entries"."hold_entry_id" IS NOT NULL
+        ELSE "ledger_entries"."credit_delta_micros" = 0 AND "ledger_entries"."held_delta_micros" <= 0 AND "ledger_entries"."hold_entry_id" IS NOT NULL
+      END)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `ledger_one_end_a_hold` ON `ledger_entries` (`hold_entry_id`) WHERE "ledger_entries"."hold_entry_id" IS NOT NULL;--> statement-breakpoint
+CREATE UNIQUE INDEX `ledger_one_hold_a_request` ON `ledger_entries` (`request_id`) WHERE "ledger_entries"."request_id" IS NOT NULL;--> statement-breakpoint
+CREATE UNIQUE INDEX `ledger_one_entry_a_payment` ON `ledger_entries` (`payment_id`) WHERE "ledger_entries"."payment_id" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `ledger_organization` ON `ledger_entries` (`organization_id`,`id`);--> statement-breakpoint
+CREATE TABLE `members` (
+	`organization_id` text NOT NULL,
+	`user_id` text NOT NULL,
+	`role` text NOT NULL,
+	`created_at_ms` integer NOT NULL,
+	PRIMARY KEY(`organization_id`, `user_id`),
+	FOREIGN KEY (`organization_id`) REFERENCES `organizations`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "members_role" CHECK("members"."role" IN ('owner', 'admin', 'developer', 'billing', 'reader'))
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `models` (
+	`id` text PRIMARY KEY NOT NULL,
+	`kind` text NOT NULL,
+	`status` text NOT NULL,
+	`description` text NOT NULL,
+	`context_tokens` integer,
+	`input_price_micros_per_million_tokens` integer,
+	`released_at_ms` integer,
+	CONSTRAINT "models_kind" CHECK("models"."kind" IN ('decision', 'chat')),
+	CONSTRAINT "models_status" CHECK("models"."status" IN ('live', 'coming_soon')),
+	CONSTRAINT "models_live_has_price" CHECK("models"."status" <> 'live' OR "models"."input_price_micros_per_million_tokens" IS NOT NULL)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `organizations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`name` text NOT NULL,
+	`personal_user_id` text,
+	`tier` integer DEFAULT 0 NOT NULL,
+	`credit_micros` integer DEFAULT 0 NOT NULL,
+	`held_micros` integer DEFAULT 0 NOT NULL,
+	`paid_micros` integer DEFAULT 0 NOT NULL,
+	`first_paid_at_ms` integer,
+	`requests_per_minute` integer,
+	`tokens_per_minute` integer,
+	`questions_per_request` integer,
+	`top_up_max_micros` integer,
+	`created_at_ms` integer NOT NULL,
+	FOREIGN KEY (`personal_user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "organizations_tier" CHECK("organizations"."tier" BETWEEN 0 AND 5),
+	CONSTRAINT "organizations_held" CHECK("organizations"."held_micros" >= 0),
+	CONSTRAINT "organizations_paid" CHECK("organizations"."paid_micros" >= 0)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `organizations_personal_user_id_unique` ON `organizations` (`personal_user_id`);--> statement-breakpoint
+CREATE TABLE `payments` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organization_id` text NOT NULL,
+	`provider` text NOT NULL,
+	`external_id` text NOT NULL,
+	`kind` text NOT NULL,
+	`amount_micros` integer NOT NULL,
+	`status` text NOT NULL,
+	`refunds_payment_id` text,
+	`created_by_user_id` text,
+	`created_at_ms` integer NOT NULL,
+	`settled_at_ms` integer,
+	FOREIGN KEY (`organization_id`) REFERENCES `organizations`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`refunds_payment_id`) REFERENCES `payments`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`created_by_user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "payments_amount" CHECK("payments"."amount_micros" > 0),
+	CONSTRAINT "payments_kind" CHECK("payments"."kind" IN ('top_up', 'refund')),
+	CONSTRAINT "payments_status" CHECK("payments"."status" IN ('pending', 'completed', 'canceled'))
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `payments_external` ON `payments` (`provider`,`external_id`);--> statement-breakpoint
+CREATE INDEX `payments_organization` ON `payments` (`organization_id`,`created_at_ms`);--> statement-breakpoint
+CREATE TABLE `project_months` (
+	`project_id` text NOT NULL,
+	`month` text NOT NULL,
+	`spent_micros` integer DEFAULT 0 NOT NULL,
+	`held_micros` integer DEFAULT 0 NOT NULL,
+	PRIMARY KEY(`project_id`, `month`),
+	FOREIGN KEY (`project_id`) REFERENCES `projects`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "project_months_spent" CHECK("project_months"."spent_micros" >= 0),
+	CONSTRAINT "project_months_held" CHECK("project_months"."held_micros" >= 0)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `projects` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organization_id` text NOT NULL,
+	`name` text NOT NULL,
+	`spend_limit_micros` integer,
+	`archived_at_ms` integer,
+	`created_at_ms` integer NOT NULL,
+	FOREIGN KEY (`organization_id`) REFERENCES `organizations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "projects_spend_limit" CHECK("projects"."spend_limit_micros" IS NULL OR "projects"."spend_limit_micros" >= 0)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `projects_active_name` ON `projects` (`organization_id`,`name`) WHERE "projects"."archived_at_ms" IS NULL;--> statement-breakpoint
+CREATE TABLE `tier_changes` (
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`organization_id` text NOT NULL,
+	`from_tier` integer NOT NULL,
+	`to_tier` integer NOT NULL,
+	`reason` text NOT NULL,
+	`created_at_ms` integer NOT NULL,
+	FOREIGN KEY (`organization_id`) REFERENCES `organizations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "tier_changes_reason" CHECK("tier_changes"."reason" IN ('top_up', 'refund', 'time', 'operator'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `tier_changes_organization` ON `tier_changes` (`organization_id`,`id`);--> statement-breakpoint
+CREATE TABLE `usage_records` (
+	`request_id` text PRIMARY KEY NOT NULL,
+	`time_ms` integer NOT NULL,
+	`organization_id` text NOT NULL,
+	`project_id` text NOT NULL,
+	`api_key_id` text NOT NULL,
+	`model` text NOT NULL,
+	`mode` text NOT NULL,
+	`endpoint` text NOT NULL,
+	`status` integer NOT NULL,
+	`questions` integer NOT NULL,
+	`input_tokens` integer NOT NULL,
+	`cost_micros` integer NOT NULL,
+	`latency_ms` real NOT NULL,
+	FOREIGN KEY (`organization_id`) REFERENCES `organizations`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`project_id`) REFERENCES `projects`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`api_key_id`) REFERENCES `api_keys`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "usage_mode" CHECK("usage_records"."mode" IN ('fast', 'consistent')),
+	CONSTRAINT "usage_failed_is_free" CHECK("usage_records"."status" = 200 OR ("usage_records"."questions" = 0 AND "usage_records"."cost_micros" = 0))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `usage_organization_time` ON `usage_records` (`organization_id`,`time_ms`);--> statement-breakpoint
+CREATE INDEX `usage_time` ON `usage_records` (`time_ms`);--> statement-breakpoint
+CREATE TABLE `users` (
+	`id` text PRIMARY KEY NOT NULL,
+	`email` text NOT NULL,
+	`name` text NOT NULL,
+	`created_at_ms` integer NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `users_email_unique` ON `users` (`email`);

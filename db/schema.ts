@@ -1,0 +1,299 @@
+import { sql } from 'drizzle-orm';
+import {
+  type AnySQLiteColumn,
+  check,
+  index,
+  integer,
+  primaryKey,
+  real,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/sqlite-core';
+
+/**
+ * Every table of the service. Times are Unix milliseconds (`_ms`), money is integer micro-dollars (`_micros`). The
+ * migrations make every table STRICT, so an INTEGER column takes nothing but integers.
+ */
+
+export const ROLES = ['owner', 'admin', 'developer', 'billing', 'reader'] as const;
+export const LEDGER_KINDS = ['top_up', 'refund', 'hold', 'charge', 'release'] as const;
+export const MODEL_KINDS = ['decision', 'chat'] as const;
+export const MODEL_STATUSES = ['live', 'coming_soon'] as const;
+export const MODES = ['fast', 'consistent'] as const;
+export const PAYMENT_STATUSES = ['pending', 'completed', 'canceled'] as const;
+
+/** People who can be members of organizations. */
+export const users = sqliteTable('users', {
+  id: text().primaryKey(),
+  email: text().notNull().unique(),
+  name: text().notNull(),
+  created_at_ms: integer().notNull(),
+});
+
+/** Owners of credit and tier. The balances are kept beside the ledger and checked against it by the audit. */
+export const organizations = sqliteTable(
+  'organizations',
+  {
+    id: text().primaryKey(),
+    name: text().notNull(),
+    /** The user whose personal organization this is, if it is one. */
+    personal_user_id: text()
+      .unique()
+      .references(() => users.id),
+    tier: integer().notNull().default(0),
+    /** May be negative: a refund can take back credit that was already spent. */
+    credit_micros: integer().notNull().default(0),
+    /** What open holds reserve of the credit. */
+    held_micros: integer().notNull().default(0),
+    /** Lifetime purchases less refunds: what the tier is computed from. */
+    paid_micros: integer().notNull().default(0),
+    first_paid_at_ms: integer(),
+    /** Dedicated limits, set by the operator; null where the tier's value applies. */
+    requests_per_minute: integer(),
+    tokens_per_minute: integer(),
+    questions_per_request: integer(),
+    top_up_max_micros: integer(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    check('organizations_tier', sql`${table.tier} BETWEEN 0 AND 5`),
+    check('organizations_held', sql`${table.held_micros} >= 0`),
+    check('organizations_paid', sql`${table.paid_micros} >= 0`),
+  ],
+);
+
+/** Who belongs to an organization, with exactly one role each. */
+export const members = sqliteTable(
+  'members',
+  {
+    organization_id: text()
+      .notNull()
+      .references(() => organizations.id),
+    user_id: text()
+      .notNull()
+      .references(() => users.id),
+    role: text({ enum: ROLES }).notNull(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.organization_id, table.user_id] }),
+    check('members_role', sql`${table.role} IN ('owner', 'admin', 'developer', 'billing', 'reader')`),
+  ],
+);
+
+/** Groups of keys and usage. A null limit means none. */
+export const projects = sqliteTable(
+  'projects',
+  {
+    id: text().primaryKey(),
+    organization_id: text()
+      .notNull()
+      .references(() => organizations.id),
+    name: text().notNull(),
+    spend_limit_micros: integer(),
+    archived_at_ms: integer(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    uniqueIndex('projects_active_name')
+      .on(table.organization_id, table.name)
+      .where(sql`${table.archived_at_ms} IS NULL`),
+    check(
+      'projects_spend_limit',
+      sql`${table.spend_limit_micros} IS NULL OR ${table.spend_limit_micros} >= 0`,
+    ),
+  ],
+);
+
+/** What a project spent and holds in one UTC month (`YYYY-MM`); a charge belongs to the month of its hold. */
+export const projectMonths = sqliteTable(
+  'project_months',
+  {
+    project_id: text()
+      .notNull()
+      .references(() => projects.id),
+    month: text().notNull(),
+    spent_micros: integer().notNull().default(0),
+    held_micros: integer().notNull().default(0),
+  },
+  (table) => [
+    primaryKey({ columns: [table.project_id, table.month] }),
+    check('project_months_spent', sql`${table.spent_micros} >= 0`),
+    check('project_months_held', sql`${table.held_micros} >= 0`),
+  ],
+);
+
+/** API keys. The secret itself is never stored: only its SHA-256 (hex) and its first 12 characters. */
+export const apiKeys = sqliteTable(
+  'api_keys',
+  {
+    id: text().primaryKey(),
+    project_id: text()
+      .notNull()
+      .references(() => projects.id),
+    name: text().notNull(),
+    secret_sha256: text().notNull().unique(),
+    display_prefix: text().notNull(),
+    /** Null for a key that the operator made by the command line. */
+    created_by_user_id: text().references(() => users.id),
+    created_at_ms: integer().notNull(),
+    last_used_at_ms: integer(),
+    revoked_at_ms: integer(),
+  },
+  (table) => [index('api_keys_project').on(table.project_id)],
+);
+
+/** Payments and refunds as a provider reports them; one row an external event, so that a replay changes nothing. */
+export const payments = sqliteTable(
+  'payments',
+  {
+    id: text().primaryKey(),
+    organization_id: text()
+      .notNull()
+      .references(() => organizations.id),
+    provider: text().notNull(),
+    /** The provider's own id of the payment or refund. */
+    external_id: text().notNull(),
+    kind: text({ enum: ['top_up', 'refund'] }).notNull(),
+    amount_micros: integer().notNull(),
+    status: text({ enum: PAYMENT_STATUSES }).notNull(),
+    /** For a refund: the top-up that it takes back, where the provider names one. */
+    refunds_payment_id: text().references((): AnySQLiteColumn => payments.id),
+    created_by_user_id: text().references(() => users.id),
+    created_at_ms: integer().notNull(),
+    settled_at_ms: integer(),
+  },
+  (table) => [
+    uniqueIndex('payments_external').on(table.provider, table.external_id),
+    index('payments_organization').on(table.organization_id, table.created_at_ms),
+    check('payments_amount', sql`${table.amount_micros} > 0`),
+    check('payments_kind', sql`${table.kind} IN ('top_up', 'refund')`),
+    check('payments_status', sql`${table.status} IN ('pending', 'completed', 'canceled')`),
+  ],
+);
+
+/**
+ * Every movement of credit, only ever inserted. `credit_delta_micros` moves the balance, `held_delta_micros` what is
+ * reserved of it. A hold (0, +h) has at most one end: a charge (−c, −h) with c ≤ h, or a release (0, −h).
+ */
+export const ledgerEntries = sqliteTable(
+  'ledger_entries',
+  {
+    id: integer().primaryKey({ autoIncrement: true }),
+    organization_id: text()
+      .notNull()
+      .references(() => organizations.id),
+    project_id: text().references(() => projects.id),
+    kind: text({ enum: LEDGER_KINDS }).notNull(),
+    credit_delta_micros: integer().notNull(),
+    held_delta_micros: integer().notNull(),
+    /** For a charge or a release: the hold that it ends. */
+    hold_entry_id: integer().references((): AnySQLiteColumn => ledgerEntries.id),
+    /** For a hold: the request that it belongs to. */
+    request_id: text(),
+    /** For a hold, charge or release: the UTC month (`YYYY-MM`) of the hold. */
+    month: text(),
+    payment_id: text().references(() => payments.id),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    uniqueIndex('ledger_one_end_a_hold')
+      .on(table.hold_entry_id)
+      .where(sql`${table.hold_entry_id} IS NOT NULL`),
+    uniqueIndex('ledger_one_hold_a_request').on(table.request_id).where(sql`${table.request_id} IS NOT NULL`),
+    uniqueIndex('ledger_one_entry_a_payment')
+      .on(table.payment_id)
+      .where(sql`${table.payment_id} IS NOT NULL`),
+    index('ledger_organization').on(table.organization_id, table.id),
+    check('ledger_kind', sql`${table.kind} IN ('top_up', 'refund', 'hold', 'charge', 'release')`),
+    check(
+      'ledger_signs',
+      sql`CASE ${table.kind}
+        WHEN 'top_up' THEN ${table.credit_delta_micros} > 0 AND ${table.held_delta_micros} = 0
+        WHEN 'refund' THEN ${table.credit_delta_micros} < 0 AND ${table.held_delta_micros} = 0
+        WHEN 'hold' THEN ${table.credit_delta_micros} = 0 AND ${table.held_delta_micros} >= 0 AND ${table.request_id} IS NOT NULL
+        WHEN 'charge' THEN ${table.credit_delta_micros} <= 0 AND ${table.held_delta_micros} <= ${table.credit_delta_micros} AND ${table.hold_entry_id} IS NOT NULL
+        ELSE ${table.credit_delta_micros} = 0 AND ${table.held_delta_micros} <= 0 AND ${table.hold_entry_id} IS NOT NULL
+      END`,
+    ),
+  ],
+);
+
+/** Every change of an organization's tier, with what caused it. */
+export const tierChanges = sqliteTable(
+  'tier_changes',
+  {
+    id: integer().primaryKey({ autoIncrement: true }),
+    organization_id: text()
+      .notNull()
+      .references(() => organizations.id),
+    from_tier: integer().notNull(),
+    to_tier: integer().notNull(),
+    reason: text({ enum: ['top_up', 'refund', 'time', 'operator'] }).notNull(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    index('tier_changes_organization').on(table.organization_id, table.id),
+    check('tier_changes_reason', sql`${table.reason} IN ('top_up', 'refund', 'time', 'operator')`),
+  ],
+);
+
+/** One row for each request that reached the model: metadata only (spec, rule 5). */
+export const usageRecords = sqliteTable(
+  'usage_records',
+  {
+    request_id: text().primaryKey(),
+    time_ms: integer().notNull(),
+    organization_id: text()
+      .notNull()
+      .references(() => organizations.id),
+    project_id: text()
+      .notNull()
+      .references(() => projects.id),
+    api_key_id: text()
+      .notNull()
+      .references(() => apiKeys.id),
+    model: text().notNull(),
+    mode: text({ enum: MODES }).notNull(),
+    endpoint: text().notNull(),
+    /** The HTTP status that the client got. */
+    status: integer().notNull(),
+    /** Questions answered: 0 for a failed request. */
+    questions: integer().notNull(),
+    input_tokens: integer().notNull(),
+    cost_micros: integer().notNull(),
+    latency_ms: real().notNull(),
+  },
+  (table) => [
+    index('usage_organization_time').on(table.organization_id, table.time_ms),
+    index('usage_time').on(table.time_ms),
+    check('usage_mode', sql`${table.mode} IN ('fast', 'consistent')`),
+    check(
+      'usage_failed_is_free',
+      sql`${table.status} = 200 OR (${table.questions} = 0 AND ${table.cost_micros} = 0)`,
+    ),
+  ],
+);
+
+/** The catalog: what can be asked for, and at what price. */
+export const models = sqliteTable(
+  'models',
+  {
+    id: text().primaryKey(),
+    kind: text({ enum: MODEL_KINDS }).notNull(),
+    status: text({ enum: MODEL_STATUSES }).notNull(),
+    description: text().notNull(),
+    context_tokens: integer(),
+    input_price_micros_per_million_tokens: integer(),
+    released_at_ms: integer(),
+  },
+  (table) => [
+    check('models_kind', sql`${table.kind} IN ('decision', 'chat')`),
+    check('models_status', sql`${table.status} IN ('live', 'coming_soon')`),
+    check(
+      'models_live_has_price',
+      sql`${table.status} <> 'live' OR ${table.input_price_micros_per_million_tokens} IS NOT NULL`,
+    ),
+  ],
+);

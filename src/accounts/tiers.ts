@@ -1,0 +1,79 @@
+import { MICROS_PER_DOLLAR } from '../money.ts';
+
+/** What a tier allows (spec, "Rate limits"); null where there is no API access. */
+export interface TierLimits {
+  readonly requests_per_minute: number;
+  readonly tokens_per_minute: number;
+  readonly questions_per_request: number;
+}
+
+export interface Tier {
+  readonly tier: number;
+  /** What must have been paid in all, and for how many days since the first payment, to reach the tier. */
+  readonly paid_micros: number;
+  readonly days: number;
+  readonly limits: TierLimits | null;
+  readonly top_up_max_micros: number;
+}
+
+/** The least that one top-up may be, on every tier. */
+export const TOP_UP_MIN_MICROS = 5 * MICROS_PER_DOLLAR;
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+function tier(
+  number: number,
+  paid: number,
+  days: number,
+  requests_per_minute: number,
+  questions_per_request: number,
+  top_up_max: number,
+): Tier {
+  return {
+    tier: number,
+    paid_micros: paid * MICROS_PER_DOLLAR,
+    days,
+    limits:
+      requests_per_minute === 0
+        ? null
+        : { requests_per_minute, tokens_per_minute: requests_per_minute * 1_000, questions_per_request },
+    top_up_max_micros: top_up_max * MICROS_PER_DOLLAR,
+  };
+}
+
+/** The spec's table of tiers, lowest first; a tier's number is its index. */
+export const TIERS: readonly Tier[] = [
+  tier(0, 0, 0, 0, 0, 25),
+  tier(1, 5, 0, 300, 32, 25),
+  tier(2, 50, 7, 700, 64, 100),
+  tier(3, 250, 14, 1_500, 64, 300),
+  tier(4, 1_000, 30, 2_500, 64, 500),
+  tier(5, 2_500, 60, 5_000, 64, 1_000),
+];
+
+/** The tier that an organization has reached by what it paid in all (refunds taken off) and since when. */
+export function tierFor(paid_micros: number, first_paid_at_ms: number | null, now_ms: number): number {
+  const days = first_paid_at_ms === null ? 0 : (now_ms - first_paid_at_ms) / DAY_MS;
+  const reached = TIERS.findLast(
+    (candidate) => paid_micros >= candidate.paid_micros && days >= candidate.days,
+  );
+  return reached?.tier ?? 0;
+}
+
+/** Limits that the operator set for one organization; null where the tier's own value applies. */
+export interface DedicatedLimits {
+  readonly requests_per_minute: number | null;
+  readonly tokens_per_minute: number | null;
+  readonly questions_per_request: number | null;
+}
+
+/** The limits in force: the tier's, replaced only where a dedicated one is set. Null without API access (Tier 0). */
+export function limitsFor(tierNumber: number, dedicated: DedicatedLimits): TierLimits | null {
+  const limits = TIERS[tierNumber]?.limits ?? null;
+  if (limits === null) return null;
+  return {
+    requests_per_minute: dedicated.requests_per_minute ?? limits.requests_per_minute,
+    tokens_per_minute: dedicated.tokens_per_minute ?? limits.tokens_per_minute,
+    questions_per_request: dedicated.questions_per_request ?? limits.questions_per_request,
+  };
+}

@@ -1,0 +1,13 @@
+/** The two times that the service knows; tests give their own. */
+export interface Clock {
+  /** Wall-clock Unix milliseconds, whole: for what is stored and shown. It may step back. */
+  now_ms(): number;
+  /** Milliseconds that only go forward: for durations and windows. */
+  monotonic_ms(): number;
+}
+
+/** The machine's clock. */
+export const systemClock: Clock = {
+  now_ms: () => Date.now(),
+  monotonic_ms: () => performance.now(),
+};

@@ -1,0 +1,26 @@
+/** One US dollar in micro-dollars, the unit of all money in the service. */
+export const MICROS_PER_DOLLAR = 1_000_000;
+
+/** Micro-dollars as a JSON number of dollars, exact to the micro-dollar. */
+export function dollarsOf(amount_micros: number): number {
+  return amount_micros / MICROS_PER_DOLLAR;
+}
+
+/** Micro-dollars as text with six decimals, for exports and listings: `-0.000150`. */
+export function formatDollars(amount_micros: number): string {
+  const magnitude = Math.abs(amount_micros);
+  const whole = Math.floor(magnitude / MICROS_PER_DOLLAR);
+  const fraction = String(magnitude % MICROS_PER_DOLLAR).padStart(6, '0');
+  return `${amount_micros < 0 ? '-' : ''}${whole}.${fraction}`;
+}
+
+/**
+ * Dollars as a person writes them (`25`, `0.5`, `19.999999`) in micro-dollars, computed on the digits so that nothing
+ * is rounded. Null when the text is not a plain amount with at most six decimals and at most nine whole digits.
+ */
+export function parseDollars(text: string): number | null {
+  const match = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text.trim());
+  if (match === null) return null;
+  const [, whole = '0', fraction = ''] = match;
+  return Number(whole) * MICROS_PER_DOLLAR + Number(fraction.padEnd(6, '0'));
+}
