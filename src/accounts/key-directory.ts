@@ -1,0 +1,132 @@
+import { timingSafeEqual } from 'node:crypto';
+import { and, eq, isNull, sql } from 'drizzle-orm';
+import type { Db } from '../../db/connection.ts';
+import { apiKeys, organizations, projects } from '../../db/schema.ts';
+import type { Clock } from '../clock.ts';
+import { keyHash } from './key-format.ts';
+import { limitsFor, type TierLimits } from './tiers.ts';
+
+/** Who calls: an active key with its project, its organization and what that may use. */
+export interface Caller {
+  readonly key_id: string;
+  readonly project_id: string;
+  readonly organization_id: string;
+  readonly tier: number;
+  /** The limits in force; null without API access (Tier 0). */
+  readonly limits: TierLimits | null;
+}
+
+/** How long a lookup is believed (spec, "Lookup cache"). */
+export const KEY_CACHE_MS = 60_000;
+const CACHE_SIZE_MAX = 10_000;
+
+interface CacheEntry {
+  readonly caller: Caller;
+  readonly read_at_ms: number;
+}
+
+function prepareLookup(db: Db) {
+  return db
+    .select({
+      key_id: apiKeys.id,
+      secret_sha256: apiKeys.secret_sha256,
+      project_id: projects.id,
+      organization_id: organizations.id,
+      tier: organizations.tier,
+      requests_per_minute: organizations.requests_per_minute,
+      tokens_per_minute: organizations.tokens_per_minute,
+      questions_per_request: organizations.questions_per_request,
+    })
+    .from(apiKeys)
+    .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+    .innerJoin(organizations, eq(organizations.id, projects.organization_id))
+    .where(
+      and(
+        eq(apiKeys.secret_sha256, sql.placeholder('secret_sha256')),
+        isNull(apiKeys.revoked_at_ms),
+        isNull(projects.archived_at_ms),
+      ),
+    )
+    .prepare();
+}
+
+function prepareLastUsed(db: Db) {
+  return db
+    .update(apiKeys)
+    .set({ last_used_at_ms: sql`max(coalesce(${apiKeys.last_used_at_ms}, 0), ${sql.placeholder('at_ms')})` })
+    .where(eq(apiKeys.id, sql.placeholder('key_id')))
+    .prepare();
+}
+
+/** Equal or not, in a time that does not tell where two hashes differ. */
+function sameHash(left: string, right: string): boolean {
+  const leftBytes = Buffer.from(left);
+  const rightBytes = Buffer.from(right);
+  return leftBytes.length === rightBytes.length && timingSafeEqual(leftBytes, rightBytes);
+}
+
+/**
+ * Finds the caller of an API key. A lookup is kept for 60 seconds, under the key's SHA-256. Unknown keys and keys of
+ * organizations on Tier 0 are looked up each time, so that a new key and a first payment work at once.
+ */
+export class KeyDirectory {
+  readonly #clock: Clock;
+  readonly #cacheSizeMax: number;
+  readonly #lookup: ReturnType<typeof prepareLookup>;
+  readonly #writeLastUsed: ReturnType<typeof prepareLastUsed>;
+  /** Oldest read first: a `Map` keeps the order of insertion. */
+  readonly #cache = new Map<string, CacheEntry>();
+  readonly #lastUsed = new Map<string, number>();
+
+  constructor(db: Db, clock: Clock, cacheSizeMax: number = CACHE_SIZE_MAX) {
+    this.#clock = clock;
+    this.#cacheSizeMax = cacheSizeMax;
+    this.#lookup = prepareLookup(db);
+    this.#writeLastUsed = prepareLastUsed(db);
+  }
+
+  /**
+   * The caller of an active key; null when no active key matches (unknown, revoked, or its project archived). Throws
+   * what the database throws.
+   */
+  authenticate(secret: string): Caller | null {
+    const secret_sha256 = keyHash(secret);
+    const now_ms = this.#clock.monotonic_ms();
+    const cached = this.#cache.get(secret_sha256);
+    if (cached !== undefined) {
+      if (now_ms - cached.read_at_ms < KEY_CACHE_MS) return cached.caller;
+      this.#cache.delete(secret_sha256);
+    }
+    const row = this.#lookup.get({ secret_sha256 });
+    if (row === undefined || !sameHash(row.secret_sha256, secret_sha256)) return null;
+    const { key_id, project_id, organization_id, tier } = row;
+    const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
+    if (caller.limits !== null) this.#remember(secret_sha256, { caller, read_at_ms: now_ms });
+    return caller;
+  }
+
+  /** Notes in memory that a key was used; `flushLastUsed` writes it. */
+  touch(key_id: string, at_ms: number): void {
+    const known = this.#lastUsed.get(key_id);
+    if (known === undefined || known < at_ms) this.#lastUsed.set(key_id, at_ms);
+  }
+
+  /** Writes the noted times, to be called inside a transaction; a stored time never moves back. */
+  flushLastUsed(): void {
+    for (const [key_id, at_ms] of this.#lastUsed) this.#writeLastUsed.run({ key_id, at_ms });
+    this.#lastUsed.clear();
+  }
+
+  /** Forgets all lookups, so that what this process just changed applies to the next request. */
+  invalidate(): void {
+    this.#cache.clear();
+  }
+
+  #remember(secret_sha256: string, entry: CacheEntry): void {
+    if (this.#cache.size >= this.#cacheSizeMax) {
+      const [oldest] = this.#cache.keys();
+      if (oldest !== undefined) this.#cache.delete(oldest);
+    }
+    this.#cache.set(secret_sha256, entry);
+  }
+}

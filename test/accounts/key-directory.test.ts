@@ -1,0 +1,188 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import { transact } from '../../db/connection.ts';
+import { apiKeys, organizations, projects } from '../../db/schema.ts';
+import { KeyDirectory } from '../../src/accounts/key-directory.ts';
+import { keyDisplayPrefix, keyHash } from '../../src/accounts/key-format.ts';
+import { randomIdentifiers } from '../../src/identifiers.ts';
+import { TestClock, temporaryDatabase } from './support.ts';
+
+let store: ReturnType<typeof temporaryDatabase>;
+let clock: TestClock;
+let directory: KeyDirectory;
+
+beforeEach(() => {
+  store = temporaryDatabase();
+  clock = new TestClock();
+  directory = new KeyDirectory(store.db, clock);
+  store.db.insert(organizations).values({ id: 'org_1', name: 'One', tier: 1, created_at_ms: 0 }).run();
+  store.db
+    .insert(projects)
+    .values({ id: 'proj_1', organization_id: 'org_1', name: 'Default', created_at_ms: 0 })
+    .run();
+});
+
+afterEach(() => store.remove());
+
+function addKey(id: string): string {
+  const secret = randomIdentifiers.apiKey();
+  store.db
+    .insert(apiKeys)
+    .values({
+      id,
+      project_id: 'proj_1',
+      name: id,
+      secret_sha256: keyHash(secret),
+      display_prefix: keyDisplayPrefix(secret),
+      created_at_ms: 0,
+    })
+    .run();
+  return secret;
+}
+
+function setOrganization(values: Partial<typeof organizations.$inferInsert>): void {
+  store.db.update(organizations).set(values).where(eq(organizations.id, 'org_1')).run();
+}
+
+function revoke(id: string): void {
+  store.db.update(apiKeys).set({ revoked_at_ms: 1 }).where(eq(apiKeys.id, id)).run();
+}
+
+function lastUsed(id: string): number | null | undefined {
+  return store.db.select().from(apiKeys).where(eq(apiKeys.id, id)).get()?.last_used_at_ms;
+}
+
+describe('authenticate', () => {
+  test('answers with project, organization, tier and limits of an active key', () => {
+    expect(directory.authenticate(addKey('key_1'))).toEqual({
+      key_id: 'key_1',
+      project_id: 'proj_1',
+      organization_id: 'org_1',
+      tier: 1,
+      limits: { requests_per_minute: 300, tokens_per_minute: 300_000, questions_per_request: 32 },
+    });
+  });
+
+  test('puts dedicated limits in the place of the tier’s, only where they are set', () => {
+    setOrganization({ tier: 5, requests_per_minute: 9_000 });
+    expect(directory.authenticate(addKey('key_1'))?.limits).toEqual({
+      requests_per_minute: 9_000,
+      tokens_per_minute: 5_000_000,
+      questions_per_request: 64,
+    });
+  });
+
+  test('knows no key that was never made, was revoked, or belongs to an archived project', () => {
+    expect(directory.authenticate(randomIdentifiers.apiKey())).toBeNull();
+    const revoked = addKey('key_1');
+    revoke('key_1');
+    expect(directory.authenticate(revoked)).toBeNull();
+    const archived = addKey('key_2');
+    store.db.update(projects).set({ archived_at_ms: 1 }).run();
+    expect(directory.authenticate(archived)).toBeNull();
+  });
+
+  test('a revoked key works for less than 60 seconds after it was looked up', () => {
+    const secret = addKey('key_1');
+    expect(directory.authenticate(secret)).not.toBeNull();
+    revoke('key_1');
+    clock.advance(59_999);
+    expect(directory.authenticate(secret)).not.toBeNull();
+    clock.advance(1);
+    expect(directory.authenticate(secret)).toBeNull();
+  });
+
+  test('use of a key does not prolong the 60 seconds', () => {
+    const secret = addKey('key_1');
+    directory.authenticate(secret);
+    revoke('key_1');
+    for (let second = 0; second < 59; second += 1) {
+      clock.advance(1_000);
+      expect(directory.authenticate(secret)).not.toBeNull();
+    }
+    clock.advance(1_000);
+    expect(directory.authenticate(secret)).toBeNull();
+  });
+
+  test('a new key works at once, also when it was tried before', () => {
+    const secret = addKey('key_1');
+    store.db.delete(apiKeys).run();
+    expect(directory.authenticate(secret)).toBeNull();
+    store.db
+      .insert(apiKeys)
+      .values({
+        id: 'key_1',
+        project_id: 'proj_1',
+        name: 'n',
+        secret_sha256: keyHash(secret),
+        display_prefix: keyDisplayPrefix(secret),
+        created_at_ms: 0,
+      })
+      .run();
+    expect(directory.authenticate(secret)?.key_id).toBe('key_1');
+  });
+
+  test('the first payment of an organization on Tier 0 counts at once', () => {
+    setOrganization({ tier: 0 });
+    const secret = addKey('key_1');
+    expect(directory.authenticate(secret)).toMatchObject({ tier: 0, limits: null });
+    setOrganization({ tier: 1 });
+    expect(directory.authenticate(secret)).toMatchObject({ tier: 1 });
+  });
+
+  test('a new tier and new limits apply within 60 seconds', () => {
+    const secret = addKey('key_1');
+    directory.authenticate(secret);
+    setOrganization({ tier: 2, questions_per_request: 7 });
+    clock.advance(60_000);
+    expect(directory.authenticate(secret)).toMatchObject({ tier: 2, limits: { questions_per_request: 7 } });
+  });
+
+  test('invalidate makes a change of this process count at once', () => {
+    const secret = addKey('key_1');
+    directory.authenticate(secret);
+    revoke('key_1');
+    directory.invalidate();
+    expect(directory.authenticate(secret)).toBeNull();
+  });
+
+  test('keeps no more lookups than its size and drops the oldest', () => {
+    const small = new KeyDirectory(store.db, clock, 2);
+    const [first, second, third] = [addKey('key_1'), addKey('key_2'), addKey('key_3')];
+    for (const secret of [first, second, third]) small.authenticate(secret);
+    for (const id of ['key_1', 'key_2', 'key_3']) revoke(id);
+    expect(small.authenticate(first)).toBeNull();
+    expect(small.authenticate(second)).not.toBeNull();
+    expect(small.authenticate(third)).not.toBeNull();
+  });
+
+  test('throws when the database cannot answer, and serves what it already knows', () => {
+    const [known, other] = [addKey('key_1'), addKey('key_2')];
+    directory.authenticate(known);
+    store.db.$client.run('ALTER TABLE api_keys RENAME TO gone');
+    expect(directory.authenticate(known)?.key_id).toBe('key_1');
+    expect(() => directory.authenticate(other)).toThrow();
+  });
+});
+
+describe('last-used times', () => {
+  test('are written by flushLastUsed and never move back', () => {
+    addKey('key_1');
+    directory.touch('key_1', 2_000);
+    directory.touch('key_1', 1_000);
+    expect(lastUsed('key_1')).toBeNull();
+    transact(store.db, () => directory.flushLastUsed());
+    expect(lastUsed('key_1')).toBe(2_000);
+    directory.touch('key_1', 1_500);
+    transact(store.db, () => directory.flushLastUsed());
+    expect(lastUsed('key_1')).toBe(2_000);
+  });
+
+  test('do not move back what another process wrote in the meantime', () => {
+    addKey('key_1');
+    directory.touch('key_1', 2_000);
+    store.db.update(apiKeys).set({ last_used_at_ms: 9_000 }).run();
+    directory.flushLastUsed();
+    expect(lastUsed('key_1')).toBe(9_000);
+  });
+});

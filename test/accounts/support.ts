@@ -1,0 +1,47 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Db, openDatabase } from '../../db/connection.ts';
+import type { Clock } from '../../src/clock.ts';
+
+/** A clock that a test sets; both times go forward together. */
+export class TestClock implements Clock {
+  #now_ms: number;
+
+  constructor(now_ms: number = Date.UTC(2026, 0, 15)) {
+    this.#now_ms = now_ms;
+  }
+
+  now_ms(): number {
+    return this.#now_ms;
+  }
+
+  monotonic_ms(): number {
+    return this.#now_ms;
+  }
+
+  advance(ms: number): void {
+    this.#now_ms += ms;
+  }
+}
+
+/** A new folder that goes away with `remove`. */
+export function temporaryDirectory(): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'tds-test-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** A migrated database in a new folder. */
+export function temporaryDatabase(): { readonly db: Db; readonly path: string; remove(): void } {
+  const directory = temporaryDirectory();
+  const path = join(directory.path, 'tds.sqlite');
+  const db = openDatabase(path);
+  return {
+    db,
+    path,
+    remove: () => {
+      db.$client.close();
+      directory.remove();
+    },
+  };
+}
