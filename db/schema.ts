@@ -49,6 +49,8 @@ export const organizations = sqliteTable(
     /** Lifetime purchases less refunds: what the tier is computed from. */
     paid_micros: integer().notNull().default(0),
     first_paid_at_ms: integer(),
+    /** The tier that the operator lifted the organization to; `tier` is never below it. */
+    minimum_tier: integer(),
     /** Dedicated limits, set by the operator; null where the tier's value applies. */
     requests_per_minute: integer(),
     tokens_per_minute: integer(),
@@ -58,6 +60,10 @@ export const organizations = sqliteTable(
   },
   (table) => [
     check('organizations_tier', sql`${table.tier} BETWEEN 0 AND 5`),
+    check(
+      'organizations_minimum_tier',
+      sql`${table.minimum_tier} IS NULL OR ${table.minimum_tier} BETWEEN 0 AND 5`,
+    ),
     check('organizations_held', sql`${table.held_micros} >= 0`),
     check('organizations_paid', sql`${table.paid_micros} >= 0`),
   ],

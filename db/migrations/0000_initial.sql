@@ -77,6 +77,7 @@ CREATE TABLE `organizations` (
 	`held_micros` integer DEFAULT 0 NOT NULL,
 	`paid_micros` integer DEFAULT 0 NOT NULL,
 	`first_paid_at_ms` integer,
+	`minimum_tier` integer,
 	`requests_per_minute` integer,
 	`tokens_per_minute` integer,
 	`questions_per_request` integer,
@@ -84,6 +85,7 @@ CREATE TABLE `organizations` (
 	`created_at_ms` integer NOT NULL,
 	FOREIGN KEY (`personal_user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "organizations_tier" CHECK("organizations"."tier" BETWEEN 0 AND 5),
+	CONSTRAINT "organizations_minimum_tier" CHECK("organizations"."minimum_tier" IS NULL OR "organizations"."minimum_tier" BETWEEN 0 AND 5),
 	CONSTRAINT "organizations_held" CHECK("organizations"."held_micros" >= 0),
 	CONSTRAINT "organizations_paid" CHECK("organizations"."paid_micros" >= 0)
 ) STRICT;
