@@ -1,0 +1,99 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { type Question, scoreCount } from './plan/question.ts';
+import { WeightsError } from './weights.ts';
+
+const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
+
+/** Temperatures by number of options: each bucket reaches up to `most_options`, the last one to any number. */
+const OptionTemperatures = Type.Array(
+  Type.Object(
+    { most_options: Type.Integer({ minimum: 2 }), temperature: Temperature },
+    { additionalProperties: false },
+  ),
+  { minItems: 1 },
+);
+
+/** A fitted calibration as it lies beside the weights, in `calibration.json`. */
+export const Calibration = Type.Object(
+  {
+    profile: Type.String(),
+    weights_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    temperatures: Type.Object(
+      {
+        noul: Temperature,
+        choice: OptionTemperatures,
+        score: OptionTemperatures,
+      },
+      { additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false },
+);
+export type Calibration = Static<typeof Calibration>;
+
+/** The temperature for a question: of its type, and of the first bucket that its number of options fits into. */
+export function temperatureFor(question: Question, calibration: Calibration): number {
+  if (question.type === 'noul') return calibration.temperatures.noul;
+  const buckets = calibration.temperatures[question.type];
+  const count = scoreCount(question);
+  const bucket = buckets.find(({ most_options }) => count <= most_options) ?? buckets.at(-1);
+  return bucket?.temperature ?? 1;
+}
+
+/** A question's scores divided by its temperature: probabilities change, their order does not. */
+export function applyCalibration(
+  scores: readonly number[],
+  question: Question,
+  calibration: Calibration,
+): readonly number[] {
+  const temperature = temperatureFor(question, calibration);
+  return scores.map((score) => score / temperature);
+}
+
+/**
+ * The calibration beside the weights at `first_part`, or undefined where there is none. Throws `WeightsError` when it
+ * is malformed, or was fitted on another profile or on other weights.
+ */
+export async function readCalibration(
+  first_part: string,
+  profile: string,
+  weights_sha256: string,
+): Promise<Calibration | undefined> {
+  const path = join(dirname(first_part), 'calibration.json');
+  let content: string;
+  try {
+    content = await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw new WeightsError(`The calibration ${path} cannot be read: make it readable, or remove it.`, {
+      cause: error,
+    });
+  }
+  const calibration = parseCalibration(content);
+  if (calibration === undefined) {
+    throw new WeightsError(`The calibration ${path} is not valid: fit it again, or remove it.`);
+  }
+  if (calibration.profile !== profile) {
+    throw new WeightsError(
+      `The calibration ${path} is for the profile ${calibration.profile} and not ${profile}: fit it again, or remove it.`,
+    );
+  }
+  if (calibration.weights_sha256 !== weights_sha256) {
+    throw new WeightsError(
+      `The calibration ${path} was fitted on other weights: fit it again, or remove it.`,
+    );
+  }
+  return calibration;
+}
+
+function parseCalibration(content: string): Calibration | undefined {
+  try {
+    const value: unknown = JSON.parse(content);
+    return Value.Check(Calibration, value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

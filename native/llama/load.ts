@@ -1,0 +1,59 @@
+import { availableParallelism } from 'node:os';
+import type { LlamaModel } from 'node-llama-cpp';
+import type { PlanEvaluator } from '../evaluator.ts';
+import { type Weights, WeightsError } from '../weights.ts';
+import { type Gpu, type LlamaBackend, llamaBackend } from './backend.ts';
+import { LlamaEvaluator } from './evaluator.ts';
+
+export interface LoadOptions {
+  readonly gpu: Gpu;
+  /** Threads that compute; 0 or undefined leaves one core for the event loop. */
+  readonly threads: number | undefined;
+  /** Positions that a plan may use. */
+  readonly context_tokens: number;
+  /** Plans that may wait. */
+  readonly queue_limit: number;
+  readonly onProgress?: ((fraction: number) => void) | undefined;
+}
+
+function loadError(weights: Weights, backend: LlamaBackend, error: unknown): WeightsError {
+  const reason = backend.takeComplaint() ?? (error instanceof Error ? error.message : String(error));
+  return new WeightsError(
+    `The model ${weights.first} could not be loaded (${reason}): give a complete GGUF file that this llama.cpp supports, and enough memory for it.`,
+    { cause: error },
+  );
+}
+
+async function loadContext(model: LlamaModel, options: LoadOptions): Promise<LlamaEvaluator> {
+  const context = await model.createContext({
+    sequences: 1,
+    // node-llama-cpp never fills the last position.
+    contextSize: options.context_tokens + 1,
+    threads: options.threads || Math.max(1, availableParallelism() - 1),
+    // Sliding-window models keep their whole prefix, so that a branch can be erased and the prefix stays.
+    swaFullCache: true,
+  });
+  const device = model.llama.gpu === false ? 'cpu' : model.llama.gpu;
+  return new LlamaEvaluator(context, options.context_tokens, device, options.queue_limit);
+}
+
+/** Loads weights into an evaluator through node-llama-cpp's objects. Throws `WeightsError` when they cannot be. */
+export async function loadLlama(weights: Weights, options: LoadOptions): Promise<PlanEvaluator> {
+  const backend = await llamaBackend(options.gpu);
+  backend.takeComplaint();
+  let model: LlamaModel;
+  try {
+    model = await backend.llama.loadModel({
+      modelPath: weights.first,
+      ...(options.onProgress === undefined ? {} : { onLoadProgress: options.onProgress }),
+    });
+  } catch (error) {
+    throw loadError(weights, backend, error);
+  }
+  try {
+    return await loadContext(model, options);
+  } catch (error) {
+    await model.dispose();
+    throw loadError(weights, backend, error);
+  }
+}

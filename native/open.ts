@@ -1,0 +1,114 @@
+import { applyCalibration, type Calibration, readCalibration } from './calibration.ts';
+import type { DecisionEngine } from './engine.ts';
+import type { PlanEvaluator } from './evaluator.ts';
+import { readModelFacts, type Vocabulary } from './gguf.ts';
+import type { Gpu } from './llama/backend.ts';
+import { loadLlama } from './llama/load.ts';
+import { MARKERS_V1_TOKENS, markersV1 } from './plan/markers-v1.ts';
+import type { DecisionInput, DecisionPlan, PromptProfile } from './plan/profile.ts';
+import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './weights.ts';
+
+/** The most positions that a plan may use unless configured: the model's advertised 16K. */
+const DEFAULT_CONTEXT_TOKENS = 16_384;
+/** Plans that may wait unless configured. */
+const DEFAULT_QUEUE_LIMIT = 512;
+
+export interface OpenOptions {
+  /** A GGUF file, or the first part of a split one; the embedded weights when undefined. */
+  readonly model_path?: string | undefined;
+  readonly gpu?: Gpu | undefined;
+  /** Threads that compute; one less than there are cores when undefined. */
+  readonly threads?: number | undefined;
+  /** Positions that a plan may use, at most what the model was made for. */
+  readonly context_tokens?: number | undefined;
+  /** Plans that may wait before `EngineOverloaded`. */
+  readonly queue_limit?: number | undefined;
+  readonly onProgress?: ((fraction: number) => void) | undefined;
+}
+
+/** decision-1's vocabulary has its control tokens at fixed ids; any other model is asked through its chat template. */
+function hasMarkers(vocabulary: Vocabulary): boolean {
+  return Object.entries(MARKERS_V1_TOKENS).every(
+    ([text, id]) => vocabulary.texts[id] === text && vocabulary.special.has(id),
+  );
+}
+
+/** A loaded model with its profile and calibration, as the service sees it. */
+class ProfiledEngine implements DecisionEngine {
+  readonly facts: DecisionEngine['facts'];
+
+  constructor(
+    private readonly evaluator: PlanEvaluator,
+    private readonly profile: PromptProfile,
+    private readonly calibration: Calibration | undefined,
+    weights: Weights,
+  ) {
+    this.facts = {
+      weights_sha256: weights.sha256,
+      profile: profile.name,
+      context_tokens: evaluator.context_tokens,
+      evaluator: evaluator.kind,
+      device: evaluator.device,
+      calibrated: calibration !== undefined,
+    };
+  }
+
+  plan(input: DecisionInput): DecisionPlan {
+    return this.profile.plan(input, this.evaluator.context_tokens);
+  }
+
+  async evaluate(
+    input: DecisionInput,
+    plan: DecisionPlan,
+    options: { readonly scope: string; readonly signal?: AbortSignal },
+  ): Promise<readonly (readonly number[])[]> {
+    // A request that has lost one plan has no answer: its plans that still wait give up their places.
+    const failure = new AbortController();
+    const signal =
+      options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
+    const evaluations = plan.plans.map((one) =>
+      this.evaluator.evaluate(one, { scope: options.scope, signal }),
+    );
+    try {
+      const scores = this.profile.scores(input, await Promise.all(evaluations));
+      const { calibration } = this;
+      if (calibration === undefined) return scores;
+      return input.questions.map((question, index) =>
+        applyCalibration(scores[index] ?? [], question, calibration),
+      );
+    } catch (error) {
+      failure.abort(error);
+      await Promise.allSettled(evaluations);
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.evaluator.close();
+  }
+}
+
+/**
+ * Loads a model and chooses its prompt profile: `markers-v1` for decision-1's vocabulary, `codes-v1` for any other.
+ * Throws `WeightsError` when the files are missing, cut or corrupt, or when the calibration beside them is for others.
+ */
+export async function openEngine(options: OpenOptions = {}): Promise<DecisionEngine> {
+  const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
+  const facts = await readModelFacts(weights.first);
+  if (!hasMarkers(facts.vocabulary)) throw new WeightsError('Only decision-1 can be read yet.');
+  const evaluator = await loadLlama(weights, {
+    gpu: options.gpu ?? 'auto',
+    threads: options.threads,
+    context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
+    queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+    onProgress: options.onProgress,
+  });
+  try {
+    const profile = markersV1(evaluator);
+    const calibration = await readCalibration(weights.first, profile.name, weights.sha256);
+    return new ProfiledEngine(evaluator, profile, calibration, weights);
+  } catch (error) {
+    await evaluator.close();
+    throw error;
+  }
+}

@@ -1,0 +1,150 @@
+import { rejectDeepNesting } from './depth.ts';
+import type { JsonValue } from './json.ts';
+import type { Branch, Plan, PlanLogits } from './plan.ts';
+import { planTokens } from './plan.ts';
+import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
+import { PlanRejected } from './profile.ts';
+import type { Question } from './question.ts';
+import { recordText, text, trim } from './render.ts';
+import { cutMiddle, recordTokens } from './shorten.ts';
+
+/** The control tokens that a vocabulary must have at these ids for this profile; text never produces them. */
+export const MARKERS_V1_TOKENS = {
+  '<|record|>': 3,
+  '<|question|>': 4,
+  '<|option|>': 5,
+  '<|answer|>': 6,
+  '<|yes|>': 7,
+  '<|no|>': 8,
+} as const;
+
+const RECORD = MARKERS_V1_TOKENS['<|record|>'];
+const QUESTION = MARKERS_V1_TOKENS['<|question|>'];
+const OPTION = MARKERS_V1_TOKENS['<|option|>'];
+const ANSWER = MARKERS_V1_TOKENS['<|answer|>'];
+const ANSWER_TOKENS = [MARKERS_V1_TOKENS['<|yes|>'], MARKERS_V1_TOKENS['<|no|>']] as const;
+
+/** An id and a description that differ in case, spaces and hyphens only say the same thing twice. */
+function plain(value: string): string {
+  return value.toLowerCase().replaceAll(' ', '_').replaceAll('-', '_');
+}
+
+function optionText(id: string, description: JsonValue): string {
+  const option = trim(id);
+  const described = text(description);
+  return described === '' || plain(described) === plain(option) ? option : `${option}: ${described}`;
+}
+
+/** The texts behind a question's option tokens: answered ones for choice and score, read-only ones for a noul. */
+function optionTexts(question: Question): readonly string[] {
+  switch (question.type) {
+    case 'noul': {
+      const yes = text(question.yes);
+      const no = text(question.no);
+      return [...(yes === '' ? [] : [`yes: ${yes}`]), ...(no === '' ? [] : [`no: ${no}`])];
+    }
+    case 'choice':
+      return question.options.map((option) => optionText(option.id, option.description));
+    case 'score':
+      return question.levels.map(text);
+  }
+}
+
+/** A question as the tokens before the record (consistent mode) and as the branch after it. */
+interface AskedQuestion {
+  readonly head: readonly number[];
+  readonly branch: Branch;
+}
+
+function askQuestion(question: Question, tokenizer: Tokenizer): AskedQuestion {
+  const opening = [QUESTION, ...tokenizer.tokenize(text(question.instructions))];
+  const options = optionTexts(question).map((option) => [OPTION, ...tokenizer.tokenize(option)]);
+  const head = [...opening, ...options.flat()];
+  if (question.type === 'noul') {
+    return {
+      head,
+      branch: { tokens: [...head, ANSWER], reads: [{ index: head.length, tokens: ANSWER_TOKENS }] },
+    };
+  }
+  const answered = options.map((option) => [...option, ANSWER]);
+  let index = opening.length - 1;
+  const reads = answered.map((option) => {
+    index += option.length;
+    return { index, tokens: ANSWER_TOKENS };
+  });
+  return { head, branch: { tokens: [...opening, ...answered.flat()], reads } };
+}
+
+/** The tokens that are left for a record. Throws `PlanRejected` when question `index` alone does not fit. */
+function recordRoom(used: number, context_tokens: number, index: number): number {
+  const room = context_tokens - 1 - used;
+  if (room < 0) {
+    throw new PlanRejected(
+      `The question needs ${used + 1} tokens, more than the ${context_tokens} that the model can read at once.`,
+      index,
+    );
+  }
+  return room;
+}
+
+function fastPlans(
+  record: readonly number[],
+  asked: readonly AskedQuestion[],
+  context_tokens: number,
+): readonly Plan[] {
+  const room = asked.reduce(
+    (smallest, question, index) =>
+      Math.min(smallest, recordRoom(question.branch.tokens.length, context_tokens, index)),
+    context_tokens,
+  );
+  return [
+    {
+      prefix: [RECORD, ...cutMiddle(record, room)],
+      branches: asked.map((question) => question.branch),
+    },
+  ];
+}
+
+function consistentPlans(
+  record: readonly number[],
+  asked: readonly AskedQuestion[],
+  context_tokens: number,
+): readonly Plan[] {
+  return asked.map(({ head, branch }, index) => {
+    const room = recordRoom(head.length + branch.tokens.length, context_tokens, index);
+    return { prefix: [...head, RECORD, ...cutMiddle(record, room)], branches: [branch] };
+  });
+}
+
+function readScore(logits: readonly number[]): number {
+  const [yes, no] = logits;
+  if (yes === undefined || no === undefined) throw new Error('A read lacks the logits of yes and no.');
+  return yes - no;
+}
+
+/**
+ * decision-1's own profile: every option is closed by an answer token, and its score is the logit of yes minus the
+ * logit of no there. In fast mode the record is the prefix of one plan and each question is a branch; in consistent
+ * mode each question has its own plan and stands before the record too. `tokenizer` is the model's.
+ */
+export function markersV1(tokenizer: Tokenizer): PromptProfile {
+  return {
+    name: 'markers-v1',
+
+    plan(input: DecisionInput, context_tokens: number): DecisionPlan {
+      rejectDeepNesting(input);
+      const asked = input.questions.map((question) => askQuestion(question, tokenizer));
+      const record = recordTokens(recordText(input.state), tokenizer, context_tokens);
+      const plans = (input.mode === 'fast' ? fastPlans : consistentPlans)(record, asked, context_tokens);
+      return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
+    },
+
+    scores(input: DecisionInput, logits: readonly PlanLogits[]): readonly (readonly number[])[] {
+      return input.questions.map((_, index) => {
+        const branch = input.mode === 'fast' ? logits[0]?.[index] : logits[index]?.[0];
+        if (branch === undefined) throw new Error(`The logits of question ${index} are missing.`);
+        return branch.map(readScore);
+      });
+    },
+  };
+}

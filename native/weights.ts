@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import { open, readFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The first GGUF part of the weights that come with the service. */
+export const EMBEDDED_WEIGHTS = fileURLToPath(
+  new URL('models/decision-1/decision-1-00001-of-00002.gguf', import.meta.url),
+);
+
+const CHECKSUMS = 'SHA256SUMS';
+const READ_BYTES = 1 << 20;
+const SPLIT_NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
+
+/** The weights cannot be used. The message is one sentence for whoever runs the service, and says what to do. */
+export class WeightsError extends Error {
+  override readonly name = 'WeightsError';
+}
+
+/** Weights whose files are all there and, where checksums lie beside them, are the files that they should be. */
+export interface Weights {
+  /** The file that llama.cpp is given; it finds the others itself. */
+  readonly first: string;
+  readonly parts: readonly string[];
+  /** SHA-256 over the parts in order, in hex. */
+  readonly sha256: string;
+}
+
+/**
+ * The files behind a path: the file itself, or every part of a split GGUF given its first part. Touches no file.
+ * Throws `WeightsError` when the path is a later part.
+ */
+export function weightsParts(path: string): readonly string[] {
+  const match = SPLIT_NAME.exec(basename(path));
+  if (match === null) return [path];
+  const [, stem = '', part = '', count = ''] = match;
+  const first = `${stem}-00001-of-${count}.gguf`;
+  if (Number(part) !== 1) {
+    throw new WeightsError(
+      `${path} is part ${Number(part)} of ${Number(count)}: give the first part, ${first}.`,
+    );
+  }
+  return Array.from({ length: Number(count) }, (_, index) =>
+    join(dirname(path), `${stem}-${String(index + 1).padStart(5, '0')}-of-${count}.gguf`),
+  );
+}
+
+function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** What to do about weights that are not what they should be; the embedded ones can only come from the repository. */
+function remedy(path: string): string {
+  return dirname(path) === dirname(EMBEDDED_WEIGHTS)
+    ? 'restore it from the repository (git checkout -- native/models)'
+    : 'copy or download it again';
+}
+
+function unreadable(path: string, error: unknown): WeightsError {
+  const code = errorCode(error);
+  if (code === 'ENOENT') {
+    return new WeightsError(`The weights file ${path} is missing: check the path, or ${remedy(path)}.`);
+  }
+  return new WeightsError(
+    `The weights file ${path} cannot be read (${code ?? String(error)}): make it readable for this user.`,
+  );
+}
+
+/** The checksums beside the weights, by file name, or undefined where there are none. */
+async function readChecksums(first: string): Promise<ReadonlyMap<string, string> | undefined> {
+  const path = join(dirname(first), CHECKSUMS);
+  let content: string;
+  try {
+    content = await readFile(path, 'utf8');
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw unreadable(path, error);
+    if (dirname(first) === dirname(EMBEDDED_WEIGHTS)) throw unreadable(path, error);
+    return undefined;
+  }
+  const lines = content.matchAll(/^([0-9a-f]{64}) [ *](.+)$/gim);
+  return new Map(Array.from(lines, ([, digest = '', name = '']) => [name.trim(), digest.toLowerCase()]));
+}
+
+/** Feeds a file to `use` piece by piece, after checking that it starts as a GGUF file does. */
+async function readWeights(path: string, use: (piece: Uint8Array) => void): Promise<void> {
+  try {
+    await using file = await open(path, 'r');
+    const buffer = new Uint8Array(READ_BYTES);
+    for (let start = 0; ; ) {
+      const { bytesRead } = await file.read(buffer, 0, READ_BYTES, start);
+      const piece = buffer.subarray(0, bytesRead);
+      if (
+        start === 0 &&
+        !(bytesRead >= 24 && new TextDecoder('latin1').decode(piece.subarray(0, 4)) === 'GGUF')
+      ) {
+        throw new WeightsError(
+          `${path} is not a GGUF file: give a model in GGUF format, or ${remedy(path)}.`,
+        );
+      }
+      if (bytesRead === 0) return;
+      use(piece);
+      start += bytesRead;
+    }
+  } catch (error) {
+    throw error instanceof WeightsError ? error : unreadable(path, error);
+  }
+}
+
+/**
+ * Finds the parts of the weights at `path` and reads them once: every part is a GGUF file, and has the checksum that
+ * `SHA256SUMS` beside it gives, which the embedded weights must have. Throws `WeightsError`.
+ */
+export async function verifyWeights(path: string): Promise<Weights> {
+  const parts = weightsParts(path);
+  const checksums = await readChecksums(path);
+  const whole = createHash('sha256');
+  for (const part of parts) {
+    const hash = createHash('sha256');
+    await readWeights(part, (piece) => {
+      hash.update(piece);
+      whole.update(piece);
+    });
+    const expected = checksums?.get(basename(part));
+    if (expected !== undefined && expected !== hash.digest('hex')) {
+      throw new WeightsError(
+        `The weights file ${part} is cut or corrupt (its SHA-256 is not the one in ${CHECKSUMS}): ${remedy(part)}.`,
+      );
+    }
+    if (expected === undefined && dirname(part) === dirname(EMBEDDED_WEIGHTS)) {
+      throw new WeightsError(`${CHECKSUMS} has no line for ${part}: ${remedy(part)}.`);
+    }
+  }
+  return { first: path, parts, sha256: whole.digest('hex') };
+}
