@@ -1,0 +1,36 @@
+/** Every reason for which an account or credit service refuses, with the sentence to show when there is no better one. */
+export const ACCOUNT_ERRORS = {
+  not_found: 'There is nothing with this id or name.',
+  ambiguous_name: 'Several things have this name: use the id.',
+  permission_denied: 'Your role does not allow this.',
+  invalid_name: 'A name must have 1 to 100 characters and no control characters.',
+  invalid_email: 'This is not an email address.',
+  invalid_role: 'The first member of an organization must be an owner.',
+  invalid_amount: 'The amount must be a whole number of micro-dollars above zero.',
+  invalid_limit: 'A limit must be a whole number in its range.',
+  name_taken: 'Another active project of the organization has this name.',
+  email_taken: 'Another user has this email address.',
+  already_member: 'This user is already a member of the organization.',
+  last_owner: 'An organization must keep at least one owner.',
+  too_many_keys: 'The organization has 100 active API keys: revoke one first.',
+  project_archived: 'The project is archived.',
+  top_up_out_of_range: 'The amount is outside of what the tier allows for one top-up.',
+  refund_exceeds_paid: 'This is more than is left of the payments that can be refunded.',
+  payment_settled: 'The payment is already completed or canceled.',
+  payment_provider_failed: 'The payment provider did not answer as expected: try again later.',
+} as const satisfies Record<string, string>;
+
+export type AccountErrorCode = keyof typeof ACCOUNT_ERRORS;
+
+/** A refusal of an account or credit service: a code to branch on and one sentence to show. Nothing was changed. */
+export class AccountError extends Error {
+  override readonly name = 'AccountError';
+
+  constructor(
+    readonly code: AccountErrorCode,
+    message: string = ACCOUNT_ERRORS[code],
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

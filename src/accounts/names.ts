@@ -1,0 +1,27 @@
+import { AccountError } from './errors.ts';
+
+const NAME_LENGTH_MAX = 100;
+const EMAIL_LENGTH_MAX = 254;
+
+/** Control characters, line and paragraph separators, and halves of surrogate pairs. */
+const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/u;
+const EMAIL = /^[^\s@]+@[^\s@]+$/;
+
+/** A name as it is stored: trimmed, 1 to 100 characters, no control characters. Throws `invalid_name`. */
+export function checkedName(name: string): string {
+  const trimmed = name.trim();
+  const length = [...trimmed].length;
+  if (length === 0 || length > NAME_LENGTH_MAX || FORBIDDEN.test(trimmed)) {
+    throw new AccountError('invalid_name');
+  }
+  return trimmed;
+}
+
+/** An email address as it is stored: trimmed, in lower case. Throws `invalid_email`. */
+export function checkedEmail(email: string): string {
+  const trimmed = email.trim().toLowerCase();
+  if (trimmed.length > EMAIL_LENGTH_MAX || FORBIDDEN.test(trimmed) || !EMAIL.test(trimmed)) {
+    throw new AccountError('invalid_email');
+  }
+  return trimmed;
+}
