@@ -1,9 +1,18 @@
+import { SQLiteError } from 'bun:sqlite';
 import { type Db, type NotPromise, transact } from './connection.ts';
 
 interface Job {
   readonly work: () => void;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
+}
+
+/** SQLite's answers about the statement itself; all its other errors are about the file, the disk or the memory. */
+const STATEMENT_ERRORS = /^SQLITE_(CONSTRAINT|MISMATCH|RANGE|TOOBIG|ERROR)/;
+
+/** Whether the error says that the database could not be written (full, locked, broken), whatever was to be written. */
+export function isStorageFailure(error: unknown): boolean {
+  return error instanceof SQLiteError && !STATEMENT_ERRORS.test(error.code ?? '');
 }
 
 /**
@@ -16,8 +25,10 @@ export class GroupCommit {
   constructor(readonly db: Db) {}
 
   /**
-   * Runs synchronous `work` in the turn's transaction. Resolves with its result once that is on disk. When any work of
-   * the batch throws, or the commit fails, nothing of the batch is written and every caller in it gets the error.
+   * Runs synchronous `work` in the turn's transaction. Resolves with its result once that is on disk. Work that throws
+   * is rejected with what it threw and leaves nothing behind; the rest of the batch is then run again without it, so
+   * `work` must have no effect outside of the database. When the database cannot be written, nothing of the batch is,
+   * and every caller in it gets the error.
    */
   run<T>(work: () => NotPromise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -37,17 +48,29 @@ export class GroupCommit {
 
   /** Commits what is waiting now instead of at the end of the turn. */
   flush(): void {
-    const jobs = this.#jobs;
-    if (jobs.length === 0) return;
+    const batch = this.#jobs;
     this.#jobs = [];
-    try {
-      transact(this.db, () => {
-        for (const job of jobs) job.work();
-      });
-    } catch (error) {
-      for (const job of jobs) job.reject(error);
-      return;
+    while (batch.length > 0) {
+      let started = 0;
+      let worked = false;
+      try {
+        transact(this.db, () => {
+          for (const job of batch) {
+            started += 1;
+            job.work();
+          }
+          worked = true;
+        });
+        for (const job of batch) job.resolve();
+        return;
+      } catch (error) {
+        if (started === 0 || worked || isStorageFailure(error)) {
+          for (const job of batch) job.reject(error);
+          return;
+        }
+        const [thrower] = batch.splice(started - 1, 1);
+        thrower?.reject(error);
+      }
     }
-    for (const job of jobs) job.resolve();
   }
 }

@@ -1,0 +1,171 @@
+import { transact } from '../../db/connection.ts';
+import { type GroupCommit, isStorageFailure } from '../../db/group-commit.ts';
+import type { Clock } from '../clock.ts';
+import { type Hold, HoldNotOpen, type Ledger } from './ledger.ts';
+
+const FIRST_RETRY_MS = 50;
+const LONGEST_RETRY_MS = 5_000;
+
+/** A release that could not be written yet, with what belongs into the same commit. */
+interface UnwrittenRelease {
+  readonly hold: Hold;
+  readonly also: () => void;
+}
+
+/**
+ * Makes sure that every hold ends exactly once, even while the database cannot be written: a charge that cannot be
+ * committed becomes a release, and a release is tried again in the background until it is written. What is still
+ * unwritten when the process ends is released by the next start.
+ */
+export class Settlement {
+  readonly #ledger: Ledger;
+  readonly #commits: GroupCommit;
+  readonly #clock: Clock;
+  readonly #unwritten = new Map<number, UnwrittenRelease>();
+  readonly #inFlight = new Set<Promise<unknown>>();
+  #retry_delay_ms = FIRST_RETRY_MS;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
+  readonly #waiters: (() => void)[] = [];
+
+  constructor(ledger: Ledger, commits: GroupCommit, clock: Clock) {
+    this.#ledger = ledger;
+    this.#commits = commits;
+    this.#clock = clock;
+  }
+
+  /**
+   * Deducts the cost and runs `also` (the usage row) in the same commit; resolves when that is on disk. When it rejects
+   * the client must get an error: the hold is then released, now or later, with `otherwise` in the release's commit.
+   */
+  charge(hold: Hold, cost_micros: number, also: () => void, otherwise: () => void = nothing): Promise<void> {
+    return this.#track(this.#charge(hold, cost_micros, also, otherwise));
+  }
+
+  /**
+   * Frees the hold and runs `also` in the same commit. Resolves when that is on disk or, if it cannot be written now,
+   * when it waits for the next try; never rejects. A hold that has ended stays as it ended.
+   */
+  release(hold: Hold, also: () => void): Promise<void> {
+    return this.#track(this.#release(hold, also));
+  }
+
+  /** How many holds wait to be released because the database could not be written. */
+  get unwritten(): number {
+    return this.#unwritten.size;
+  }
+
+  /** Resolves when no hold waits to be released. */
+  whenSettled(): Promise<void> {
+    if (this.#unwritten.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  /**
+   * Waits for the charges and releases that were asked for and tries unwritten ones a last time. What cannot be written
+   * even then is released by the next start.
+   */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#commits.flush();
+    await Promise.all(this.#inFlight);
+    await this.#writeUnwritten();
+  }
+
+  /** Releases the holds that an earlier process left open. Returns how many. Call it before the first request. */
+  recoverAtStart(): number {
+    return transact(this.#commits.db, () => this.#ledger.releaseOpenHolds(this.#clock.now_ms()));
+  }
+
+  async #charge(hold: Hold, cost_micros: number, also: () => void, otherwise: () => void): Promise<void> {
+    if (this.#unwritten.has(hold.entry_id)) throw new HoldNotOpen(`hold ${hold.entry_id} is being released`);
+    const at_ms = this.#clock.now_ms();
+    try {
+      await this.#commits.run(() => {
+        this.#ledger.charge(hold, cost_micros, at_ms);
+        also();
+      });
+    } catch (error) {
+      if (error instanceof HoldNotOpen) throw error;
+      if (this.#isCharged(hold)) return;
+      if (isStorageFailure(error)) this.#releaseLater(hold, otherwise);
+      else await this.#release(hold, otherwise);
+      throw error;
+    }
+  }
+
+  /**
+   * Whether a charge whose commit failed is there nevertheless: the hold's one end says so for certain. When not even
+   * that can be read, the release that is tried later meets the end and leaves it.
+   */
+  #isCharged(hold: Hold): boolean {
+    try {
+      return this.#ledger.endOf(hold) === 'charge';
+    } catch {
+      return false;
+    }
+  }
+
+  async #release(hold: Hold, also: () => void): Promise<void> {
+    if (this.#unwritten.has(hold.entry_id)) return;
+    if (!(await this.#writeRelease(hold, also))) this.#releaseLater(hold, also);
+  }
+
+  /** Returns whether the hold has its end on disk. */
+  async #writeRelease(hold: Hold, also: () => void): Promise<boolean> {
+    const at_ms = this.#clock.now_ms();
+    try {
+      await this.#commits.run(() => {
+        if (this.#ledger.endOf(hold) !== null) return;
+        this.#ledger.release(hold, at_ms);
+        also();
+      });
+      return true;
+    } catch (error) {
+      if (error instanceof HoldNotOpen) return true;
+      if (isStorageFailure(error) || also === nothing) return false;
+      return this.#writeRelease(hold, nothing);
+    }
+  }
+
+  #releaseLater(hold: Hold, also: () => void): void {
+    if (!this.#unwritten.has(hold.entry_id)) this.#unwritten.set(hold.entry_id, { hold, also });
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#closed || this.#timer !== undefined || this.#unwritten.size === 0) return;
+    this.#timer = setTimeout(() => this.#retry(), this.#retry_delay_ms);
+    this.#timer.unref();
+  }
+
+  async #retry(): Promise<void> {
+    await this.#writeUnwritten();
+    this.#timer = undefined;
+    this.#retry_delay_ms =
+      this.#unwritten.size === 0 ? FIRST_RETRY_MS : Math.min(2 * this.#retry_delay_ms, LONGEST_RETRY_MS);
+    this.#schedule();
+  }
+
+  async #writeUnwritten(): Promise<void> {
+    const releases = [...this.#unwritten.values()];
+    await Promise.all(
+      releases.map(async ({ hold, also }) => {
+        if (await this.#writeRelease(hold, also)) this.#unwritten.delete(hold.entry_id);
+      }),
+    );
+    if (this.#unwritten.size > 0) return;
+    for (const resolve of this.#waiters.splice(0)) resolve();
+  }
+
+  #track(end: Promise<void>): Promise<void> {
+    const settled = end.then(nothing, nothing).finally(() => this.#inFlight.delete(settled));
+    this.#inFlight.add(settled);
+    return end;
+  }
+}
+
+function nothing(): void {
+  // What is written beside an end when the caller gives nothing.
+}

@@ -1,0 +1,21 @@
+/**
+ * What spreadsheets take as the start of a formula (and their full-width forms): at the start of a cell, and after what
+ * a spreadsheet with other settings splits cells at or strips.
+ */
+const FORMULA_START = /(^|["',;|\t\r\n])(\s*)(?=[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/g;
+const CONTROL_START = /^(?=[\t\r\n])/;
+const NEEDS_QUOTES = /[",;\t\r\n]/;
+
+/**
+ * One line of CSV (RFC 4180) with its line end. Text that a spreadsheet would run as a formula gets an apostrophe in
+ * front, which spreadsheets show as text; numbers are written as they are.
+ */
+export function csvLine(cells: readonly (string | number)[]): string {
+  return `${cells.map(cellOf).join(',')}\r\n`;
+}
+
+function cellOf(value: string | number): string {
+  if (typeof value === 'number') return String(value);
+  const harmless = value.replace(FORMULA_START, "$1'$2").replace(CONTROL_START, "'");
+  return NEEDS_QUOTES.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+}

@@ -1,0 +1,67 @@
+import { gte, sql } from 'drizzle-orm';
+import type { Db } from '../../db/connection.ts';
+import { usageRecords } from '../../db/schema.ts';
+
+/** The metadata of one request that reached the model; never its record, questions or answers (spec, rule 5). */
+export type UsageRecord = typeof usageRecords.$inferInsert;
+
+/** What a request took of its organization's rate limits. */
+export interface UsedLimits {
+  readonly organization_id: string;
+  readonly time_ms: number;
+  /** Billed tokens: 0 for a failed request, which takes nothing from the tokens per minute. */
+  readonly input_tokens: number;
+}
+
+/** Writes and reads the metadata of requests. `record` belongs into the commit that ends the request's hold. */
+export class UsageLog {
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(db: Db) {
+    this.#statements = prepare(db);
+  }
+
+  /** Inserts the row. Throws SQLite's constraint error when the request has one, or when a failed request has a cost. */
+  record(row: UsageRecord): void {
+    this.#statements.insert.run(row);
+  }
+
+  /** What was used at or after the time, oldest first: what rate limits are rebuilt from at start. */
+  since(time_ms: number): UsedLimits[] {
+    return this.#statements.since.all({ time_ms });
+  }
+}
+
+function prepare(db: Db) {
+  const { placeholder } = sql;
+  return {
+    insert: db
+      .insert(usageRecords)
+      .values({
+        request_id: placeholder('request_id'),
+        time_ms: placeholder('time_ms'),
+        organization_id: placeholder('organization_id'),
+        project_id: placeholder('project_id'),
+        api_key_id: placeholder('api_key_id'),
+        model: placeholder('model'),
+        mode: placeholder('mode'),
+        endpoint: placeholder('endpoint'),
+        status: placeholder('status'),
+        questions: placeholder('questions'),
+        input_tokens: placeholder('input_tokens'),
+        cost_micros: placeholder('cost_micros'),
+        latency_ms: placeholder('latency_ms'),
+      })
+      .prepare(),
+    since: db
+      .select({
+        organization_id: usageRecords.organization_id,
+        time_ms: usageRecords.time_ms,
+        input_tokens: sql<number>`iif(${usageRecords.status} = 200, ${usageRecords.input_tokens}, 0)`,
+      })
+      .from(usageRecords)
+      .where(gte(usageRecords.time_ms, placeholder('time_ms')))
+      .orderBy(usageRecords.time_ms)
+      .prepare(),
+  };
+}
