@@ -101,6 +101,8 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
     threads: options.threads,
     context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
     queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+    // decision-1's vectors were made without it, and with it their scores move by more than they may.
+    flash_attention: false,
     onProgress: options.onProgress,
   });
   try {

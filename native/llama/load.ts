@@ -13,6 +13,8 @@ export interface LoadOptions {
   readonly context_tokens: number;
   /** Plans that may wait. */
   readonly queue_limit: number;
+  /** Scores that are pinned to fractions of a logit need it off; it saves memory on long contexts. */
+  readonly flash_attention: 'auto' | false;
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 
@@ -30,6 +32,7 @@ async function loadContext(model: LlamaModel, options: LoadOptions): Promise<Lla
     // node-llama-cpp never fills the last position.
     contextSize: options.context_tokens + 1,
     threads: options.threads || Math.max(1, availableParallelism() - 1),
+    flashAttention: options.flash_attention,
     // Sliding-window models keep their whole prefix, so that a branch can be erased and the prefix stays.
     swaFullCache: true,
   });
