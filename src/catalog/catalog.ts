@@ -1,0 +1,88 @@
+import { asc, eq, sql } from 'drizzle-orm';
+import { type Db, transact } from '../../db/connection.ts';
+import { models } from '../../db/schema.ts';
+import { MICROS_PER_DOLLAR } from '../money.ts';
+
+/** A model as the catalog knows it; price and context are null until a model opens. */
+export type CatalogModel = typeof models.$inferSelect;
+
+/** A live decision model: what a request can be answered by. */
+export interface DecisionModelEntry {
+  readonly id: string;
+  readonly context_tokens: number;
+  readonly input_price_micros_per_million_tokens: number;
+}
+
+/** The model that `/v1/systemone` takes when the request names none. */
+export const DEFAULT_MODEL = 'decision-1';
+
+/** The label of `owned_by` in the model list. */
+export const OWNED_BY = 'tds';
+
+/** What a new database knows (spec, "Models"). */
+const INITIAL_MODELS: readonly (typeof models.$inferInsert)[] = [
+  {
+    id: DEFAULT_MODEL,
+    kind: 'decision',
+    status: 'live',
+    description: 'Answers typed questions about one record with a probability for every option.',
+    context_tokens: 16_384,
+    input_price_micros_per_million_tokens: MICROS_PER_DOLLAR / 2,
+    released_at_ms: Date.UTC(2026, 10, 1),
+  },
+  { id: 'chat-1', kind: 'chat', status: 'coming_soon', description: 'A language model that is coming soon.' },
+];
+
+/** Puts the initial models into a database that lacks them; what an operator changed stays. */
+export function seedCatalog(db: Db): void {
+  transact(db, () => {
+    for (const model of INITIAL_MODELS) db.insert(models).values(model).onConflictDoNothing().run();
+  });
+}
+
+function prepareFind(db: Db) {
+  return db
+    .select()
+    .from(models)
+    .where(eq(models.id, sql.placeholder('id')))
+    .prepare();
+}
+
+function prepareList(db: Db) {
+  return db.select().from(models).orderBy(asc(models.id)).prepare();
+}
+
+/** Reads the catalog, afresh each time; every method throws what the database throws. */
+export class Catalog {
+  readonly #find: ReturnType<typeof prepareFind>;
+  readonly #list: ReturnType<typeof prepareList>;
+
+  constructor(db: Db) {
+    this.#find = prepareFind(db);
+    this.#list = prepareList(db);
+  }
+
+  /** The live model of that id; undefined when it does not exist or is not open yet. */
+  findLive(id: string): CatalogModel | undefined {
+    const model = this.#find.get({ id });
+    return model?.status === 'live' ? model : undefined;
+  }
+
+  /** All models, coming ones too, by id. */
+  list(): CatalogModel[] {
+    return this.#list.all();
+  }
+
+  /** The models that can be asked now, by id. */
+  listLive(): CatalogModel[] {
+    return this.list().filter((model) => model.status === 'live');
+  }
+}
+
+/** The model as something that decides; null when it is not a live decision model with a price and a context. */
+export function asDecisionModel(model: CatalogModel): DecisionModelEntry | null {
+  const { id, kind, status, context_tokens, input_price_micros_per_million_tokens } = model;
+  if (kind !== 'decision' || status !== 'live') return null;
+  if (context_tokens === null || input_price_micros_per_million_tokens === null) return null;
+  return { id, context_tokens, input_price_micros_per_million_tokens };
+}

@@ -1,0 +1,370 @@
+import type { JsonValue } from '../../native/plan/json.ts';
+import type { DecisionPlan } from '../../native/plan/profile.ts';
+import type { Mode } from '../../native/plan/question.ts';
+import type { Caller } from '../accounts/key-directory.ts';
+import type { TierLimits } from '../accounts/tiers.ts';
+import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
+import { Refusal } from '../errors.ts';
+import type { Hold } from '../ledger/ledger.ts';
+import type { RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
+import { dollarsOf } from '../money.ts';
+import { answerFrom } from './answers.ts';
+import { estimatedTokens, worstCaseTokens } from './estimate.ts';
+import { modelRefusal } from './model-refusal.ts';
+import { cost_micros } from './pricing.ts';
+import {
+  type DecisionRequest,
+  isJsonObject,
+  missingField,
+  modelOf,
+  parseDecisionRequest,
+} from './request.ts';
+import type { Answer, DecisionResponse } from './schemas.ts';
+import type { DecisionServices } from './services.ts';
+
+/** One call of a decision endpoint, as far as the pipeline needs to know it. */
+export interface DecisionCall {
+  readonly request_id: string;
+  readonly endpoint: '/v1/decisions' | '/v1/systemone';
+  /** The model when the body names none; null where it must. */
+  readonly default_model: string | null;
+  /** The API key of the headers; null when there is none that could be one. */
+  readonly key: string | null;
+  readonly query_mode: string | null;
+  /** Reads and parses the body: `request_too_large` or `invalid_json` otherwise. Called once, after the key's check. */
+  readonly readBody: () => Promise<JsonValue | Refusal>;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** What became of a call. `rate` is known once the rate limits were looked at. */
+export interface DecisionOutcome {
+  readonly result: DecisionResponse | Refusal;
+  readonly caller: Caller | null;
+  readonly rate: RateStatus | null;
+  /** Whether the request got as far as the model (spec, "Response headers"). */
+  readonly reached_model: boolean;
+}
+
+/** A request that passed the checks, with who asks and what answers. */
+interface CheckedRequest {
+  readonly call: DecisionCall;
+  readonly caller: Caller & { readonly limits: TierLimits };
+  readonly model: DecisionModelEntry;
+  readonly request: DecisionRequest;
+}
+
+/** A request within its limits: what it will read at most, and its place in the token window. */
+interface AdmittedRequest extends CheckedRequest {
+  /** The plan, when the model was loaded to make it and did not reject it. */
+  readonly plan: DecisionPlan | null;
+  /** What it is billed for at most, in tokens: exact where there is a plan. */
+  readonly worst_case_tokens: number;
+  readonly reservation: TokenReservation;
+  readonly admitted_at_ms: number;
+  readonly rate: RateStatus;
+}
+
+interface HeldRequest extends AdmittedRequest {
+  readonly hold: Hold;
+}
+
+/** What the model gave, before it is paid for. */
+interface Decided {
+  readonly answers: Readonly<Record<string, Answer>>;
+  readonly input_tokens: number;
+  readonly latency_ms: number;
+}
+
+/**
+ * Answers one call in the six steps of the spec ("Request processing order"). Never throws: whatever goes wrong is a
+ * refusal, nothing that is refused is charged, and no hold outlives its call.
+ */
+export async function decide(services: DecisionServices, call: DecisionCall): Promise<DecisionOutcome> {
+  const caller = authenticate(services, call);
+  if (caller instanceof Refusal) return { result: caller, caller: null, rate: null, reached_model: false };
+
+  const checked = await checkRequest(services, call, caller);
+  if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
+
+  const admitted = admit(services, checked);
+  if (admitted.refusal !== null) {
+    return { result: admitted.refusal, caller, rate: admitted.rate, reached_model: false };
+  }
+
+  const held = await placeHold(services, admitted.request);
+  if (held instanceof Refusal) {
+    return { result: held, caller, rate: admitted.request.rate, reached_model: false };
+  }
+
+  const decided = await askModel(services, held);
+  const result =
+    decided instanceof Refusal
+      ? await releaseHold(services, held, decided)
+      : await charge(services, held, decided);
+  return { result, caller, rate: held.rate, reached_model: true };
+}
+
+/** Step 1: the key, its project and its organization. */
+function authenticate(
+  services: DecisionServices,
+  call: DecisionCall,
+): (Caller & { readonly limits: TierLimits }) | Refusal {
+  if (call.key === null) return new Refusal('missing_api_key');
+  let caller: Caller | null;
+  try {
+    caller = services.keys.authenticate(call.key);
+  } catch {
+    return new Refusal('auth_unavailable');
+  }
+  if (caller === null) return new Refusal('invalid_api_key');
+  const { limits } = caller;
+  if (limits === null) {
+    return new Refusal('insufficient_credit', {
+      message: 'API access starts at Tier 1: top up the credit of the organization.',
+    });
+  }
+  services.keys.touch(caller.key_id, services.clock.now_ms());
+  return { ...caller, limits };
+}
+
+/** Step 2, first half: the body, its fields, its model and its questions. */
+async function checkRequest(
+  services: DecisionServices,
+  call: DecisionCall,
+  caller: Caller & { readonly limits: TierLimits },
+): Promise<CheckedRequest | Refusal> {
+  const value = await call.readBody();
+  if (value instanceof Refusal) return value;
+  // JSON that is no object has none of the fields.
+  const body = isJsonObject(value) ? value : {};
+  const model_id = modelOf(body, call.default_model);
+  if (model_id instanceof Refusal) return model_id;
+  const missing = missingField(body);
+  if (missing !== null) return missing;
+  const model = findModel(services, model_id);
+  if (model instanceof Refusal) return model;
+  const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
+  if (request instanceof Refusal) return request;
+  return { call, caller, model, request };
+}
+
+function findModel(services: DecisionServices, id: string): DecisionModelEntry | Refusal {
+  try {
+    const found = services.catalog.findLive(id);
+    if (found === undefined) return new Refusal('model_not_found', { param: 'model' });
+    return asDecisionModel(found) ?? new Refusal('wrong_endpoint', { param: 'model' });
+  } catch {
+    return new Refusal('catalog_unavailable');
+  }
+}
+
+/** Step 2, second half: requests and tokens per minute. */
+function admit(
+  services: DecisionServices,
+  checked: CheckedRequest,
+):
+  | { readonly refusal: null; readonly request: AdmittedRequest }
+  | { readonly refusal: Refusal; readonly rate: RateStatus } {
+  const { organization_id, limits } = checked.caller;
+  // Tokenizing is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
+  const exhausted = services.limiter.requestsExhausted(
+    organization_id,
+    limits,
+    services.clock.monotonic_ms(),
+  );
+  const plan = exhausted ? null : planIfLoaded(services, checked.request);
+  const worst_case_tokens =
+    plan?.input_tokens ?? worstCaseTokens(checked.request, checked.model.context_tokens);
+  const admission = services.limiter.admit(
+    organization_id,
+    limits,
+    estimatedTokens(worst_case_tokens),
+    services.clock.monotonic_ms(),
+  );
+  if (!admission.admitted) {
+    const limit =
+      admission.limit === 'requests'
+        ? `${limits.requests_per_minute} requests per minute`
+        : `${limits.tokens_per_minute} input tokens per minute`;
+    return {
+      refusal: new Refusal('rate_limit_exceeded', {
+        message: `The organization has reached its limit of ${limit}.`,
+        retry_after_s: admission.retry_after_s,
+      }),
+      rate: admission.status,
+    };
+  }
+  return {
+    refusal: null,
+    request: {
+      ...checked,
+      plan,
+      worst_case_tokens,
+      reservation: admission.reservation,
+      admitted_at_ms: services.clock.now_ms(),
+      rate: admission.status,
+    },
+  };
+}
+
+/** The plan, when there is an engine to make it; null also when the model will refuse the request in step 4. */
+function planIfLoaded(services: DecisionServices, request: DecisionRequest): DecisionPlan | null {
+  if (request.rejection !== null) return null;
+  try {
+    return services.model.engineIfLoaded()?.plan(engineInput(request)) ?? null;
+  } catch {
+    // Whatever is wrong comes up again in step 4, where it can be refused as the model's own reason.
+    return null;
+  }
+}
+
+/** Step 3: reserves the worst case of the credit and of the project's monthly limit. */
+async function placeHold(
+  services: DecisionServices,
+  admitted: AdmittedRequest,
+): Promise<HeldRequest | Refusal> {
+  const { call, caller, model } = admitted;
+  const refuse = (refusal: Refusal): Refusal => {
+    services.limiter.settle(admitted.reservation, 0);
+    return refusal;
+  };
+  try {
+    const result = await services.commits.run(() => {
+      services.keys.flushLastUsed();
+      return services.ledger.hold({
+        organization_id: caller.organization_id,
+        project_id: caller.project_id,
+        request_id: call.request_id,
+        amount_micros: cost_micros(admitted.worst_case_tokens, model.input_price_micros_per_million_tokens),
+        at_ms: admitted.admitted_at_ms,
+      });
+    });
+    return result.held ? { ...admitted, hold: result.hold } : refuse(new Refusal(result.refusal));
+  } catch {
+    return refuse(new Refusal('billing_unavailable'));
+  }
+}
+
+/** Step 4: the model's answers, or why it has none. */
+async function askModel(services: DecisionServices, held: HeldRequest): Promise<Decided | Refusal> {
+  const { request, caller, call } = held;
+  if (request.rejection !== null) return request.rejection;
+  const input = engineInput(request);
+  try {
+    return await services.model.use(
+      request.mode,
+      async (engine) => {
+        const plan = held.plan ?? engine.plan(input);
+        if (plan.input_tokens > held.worst_case_tokens) {
+          throw new RangeError('the plan reads more than was held for it');
+        }
+        const started_ms = services.clock.monotonic_ms();
+        const scores = await engine.evaluate(input, plan, {
+          scope: caller.organization_id,
+          signal: call.signal,
+        });
+        const latency_ms = services.clock.monotonic_ms() - started_ms;
+        const answers = request.questions.map(
+          (asked, index) => [asked.id, answerFrom(asked, scores[index] ?? [])] as const,
+        );
+        return { answers: Object.fromEntries(answers), input_tokens: plan.input_tokens, latency_ms };
+      },
+      call.signal,
+    );
+  } catch (error) {
+    return modelRefusal(error, request);
+  }
+}
+
+/**
+ * Step 5 after a failure: nothing is charged. The row of usage goes with the release; there is none for a client that
+ * went away before its turn, because the model never saw its request.
+ */
+async function releaseHold(
+  services: DecisionServices,
+  held: HeldRequest,
+  refusal: Refusal,
+): Promise<Refusal> {
+  services.limiter.settle(held.reservation, 0);
+  const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms: 0 });
+  await services.settlement.release(held.hold, () => {
+    if (!held.call.signal.aborted) services.usage.record(row);
+  });
+  return refusal;
+}
+
+/** Steps 5 and 6: the exact cost is deducted, and only then is the answer given. */
+async function charge(
+  services: DecisionServices,
+  held: HeldRequest,
+  decided: Decided,
+): Promise<DecisionResponse | Refusal> {
+  const { answers, input_tokens, latency_ms } = decided;
+  const questions = held.request.questions.length;
+  const cost = cost_micros(input_tokens, held.model.input_price_micros_per_million_tokens);
+  const unbilled = new Refusal('billing_unavailable');
+  const charged = usageRow(held, { status: 200, questions, input_tokens, cost, latency_ms });
+  const released = usageRow(held, { ...FAILED, status: unbilled.status, latency_ms });
+  try {
+    await services.settlement.charge(
+      held.hold,
+      cost,
+      () => services.usage.record(charged),
+      () => services.usage.record(released),
+    );
+  } catch {
+    services.limiter.settle(held.reservation, 0);
+    return unbilled;
+  }
+  services.limiter.settle(held.reservation, input_tokens);
+  return {
+    id: services.identifiers.id('decision'),
+    object: 'decision',
+    created: Math.floor(held.admitted_at_ms / 1_000),
+    model: held.model.id,
+    mode: held.request.mode,
+    answers: { ...answers },
+    usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost) },
+    latency_ms: Math.round(latency_ms * 1_000) / 1_000,
+  };
+}
+
+function engineInput(request: DecisionRequest) {
+  return {
+    state: request.state,
+    questions: request.questions.map((asked) => asked.question),
+    mode: request.mode,
+  };
+}
+
+interface Ending {
+  readonly status: number;
+  readonly questions: number;
+  readonly input_tokens: number;
+  readonly cost: number;
+  readonly latency_ms: number;
+}
+
+/** A failed request answered nothing and costs nothing. */
+const FAILED = { questions: 0, input_tokens: 0, cost: 0 };
+
+function usageRow(held: HeldRequest, ending: Ending) {
+  const { call, caller, model } = held;
+  const mode: Mode = held.request.mode;
+  return {
+    request_id: call.request_id,
+    time_ms: held.admitted_at_ms,
+    organization_id: caller.organization_id,
+    project_id: caller.project_id,
+    api_key_id: caller.key_id,
+    model: model.id,
+    mode,
+    endpoint: call.endpoint,
+    status: ending.status,
+    questions: ending.questions,
+    input_tokens: ending.input_tokens,
+    cost_micros: ending.cost,
+    latency_ms: ending.latency_ms,
+  };
+}

@@ -1,0 +1,149 @@
+import { type Static, Type } from '@sinclair/typebox';
+
+/**
+ * Request and response of a decision (spec, "Resources and their fields"): the single source of the types in the code
+ * and of the OpenAPI document. A request is checked by `request.ts`, whose order of codes a schema cannot express.
+ */
+
+export const OPTIONS_MIN = 2;
+export const OPTIONS_MAX = 255;
+export const QUESTIONS_MAX = 64;
+
+const Probability = Type.Number({ minimum: 0, maximum: 1 });
+
+/** A description may be any JSON value; a string is what clients normally send. */
+const Description = Type.Unknown({ description: 'A short description; any JSON value, normally a string.' });
+
+const Instructions = Type.Optional(
+  Type.Unknown({
+    description: 'The question, in plain English, answerable from the record alone. Normally a string.',
+  }),
+);
+
+export const ModeSchema = Type.Union([Type.Literal('fast'), Type.Literal('consistent')], {
+  description:
+    'fast reads the record once and every question reuses it; consistent reads it again with each question.',
+});
+
+export const NoulQuestionSchema = Type.Object({
+  type: Type.Literal('noul'),
+  instructions: Instructions,
+  criteria: Type.Optional(
+    Type.Union(
+      [
+        Type.Object({
+          true: Type.Optional(Description),
+          false: Type.Optional(Description),
+          yes: Type.Optional(Description),
+          no: Type.Optional(Description),
+        }),
+        Type.Null(),
+      ],
+      { description: 'What yes and no mean; the keys yes and no are accepted for true and false.' },
+    ),
+  ),
+  threshold: Type.Optional(
+    Type.Unknown({
+      description: 'A number from 0 to 1; any other value is ignored. Adds `decision` to the answer.',
+    }),
+  ),
+});
+
+export const ChoiceQuestionSchema = Type.Object({
+  type: Type.Literal('choice'),
+  instructions: Instructions,
+  criteria: Type.Record(Type.String(), Description, {
+    minProperties: OPTIONS_MIN,
+    maxProperties: OPTIONS_MAX,
+    description: 'Option id to short description.',
+  }),
+});
+
+export const ScoreQuestionSchema = Type.Object({
+  type: Type.Literal('score'),
+  instructions: Instructions,
+  criteria: Type.Array(Description, {
+    minItems: OPTIONS_MIN,
+    maxItems: OPTIONS_MAX,
+    description: 'Level descriptions, lowest first.',
+  }),
+});
+
+export const QuestionSchema = Type.Union([NoulQuestionSchema, ChoiceQuestionSchema, ScoreQuestionSchema]);
+
+const questions = Type.Record(Type.String(), QuestionSchema, {
+  minProperties: 1,
+  maxProperties: QUESTIONS_MAX,
+  description: 'Question id, chosen by the client, to question. Up to 32 on Tier 1, up to 64 from Tier 2.',
+});
+
+const state = Type.Union(
+  [Type.String(), Type.Record(Type.String(), Type.Unknown()), Type.Array(Type.Unknown())],
+  { description: 'The record. Objects and arrays are rendered compactly as text.' },
+);
+
+/** Body of `POST /v1/decisions`. Unknown fields are ignored. */
+export const DecisionRequestSchema = Type.Object({
+  model: Type.String({ description: 'A decision model, such as decision-1.' }),
+  state,
+  questions,
+  mode: Type.Optional(ModeSchema),
+});
+
+/** Body of `POST /v1/systemone`: the same, but the model may be left out. */
+export const SystemOneRequestSchema = Type.Object({
+  model: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  state,
+  questions,
+  mode: Type.Optional(ModeSchema),
+});
+
+export const NoulAnswerSchema = Type.Object({
+  type: Type.Literal('noul'),
+  noul: Type.Number({
+    minimum: 0,
+    maximum: 1,
+    description: 'Probability of yes; at most 0.199 or at least 0.801.',
+  }),
+  threshold: Type.Optional(Probability),
+  decision: Type.Optional(Type.Boolean({ description: 'noul >= threshold' })),
+});
+
+export const ChoiceAnswerSchema = Type.Object({
+  type: Type.Literal('choice'),
+  choice: Type.String({ description: 'The most likely option.' }),
+  probabilities: Type.Record(Type.String(), Probability),
+  confidence: Type.Number({ minimum: 0, maximum: 1, description: '(max_p - 1/n) / (1 - 1/n)' }),
+});
+
+export const ScoreAnswerSchema = Type.Object({
+  type: Type.Literal('score'),
+  score: Type.Number({ minimum: 0, description: 'Expected level index: sum of index times probability.' }),
+  probabilities: Type.Record(Type.String(), Probability),
+  legend: Type.Record(Type.String(), Type.String()),
+  confidence: Probability,
+});
+
+export const AnswerSchema = Type.Union([NoulAnswerSchema, ChoiceAnswerSchema, ScoreAnswerSchema]);
+
+export const DecisionResponseSchema = Type.Object({
+  id: Type.String({ pattern: '^dec_' }),
+  object: Type.Literal('decision'),
+  created: Type.Integer({ description: 'Unix seconds.' }),
+  model: Type.String(),
+  mode: ModeSchema,
+  answers: Type.Record(Type.String(), AnswerSchema),
+  usage: Type.Object({
+    input_tokens: Type.Integer({ minimum: 0 }),
+    output_tokens: Type.Literal(0),
+    decisions: Type.Integer({ minimum: 0 }),
+    cost_usd: Type.Number({ minimum: 0, description: 'Exactly what was deducted.' }),
+  }),
+  latency_ms: Type.Number({ minimum: 0, description: 'Model time.' }),
+});
+
+export type NoulAnswer = Static<typeof NoulAnswerSchema>;
+export type ChoiceAnswer = Static<typeof ChoiceAnswerSchema>;
+export type ScoreAnswer = Static<typeof ScoreAnswerSchema>;
+export type Answer = Static<typeof AnswerSchema>;
+export type DecisionResponse = Static<typeof DecisionResponseSchema>;

@@ -1,0 +1,37 @@
+import type { GroupCommit } from '../../db/group-commit.ts';
+import type { DecisionEngine } from '../../native/engine.ts';
+import type { Mode } from '../../native/plan/question.ts';
+import type { KeyDirectory } from '../accounts/key-directory.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Clock } from '../clock.ts';
+import type { Identifiers } from '../identifiers.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Settlement } from '../ledger/settlement.ts';
+import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { UsageLog } from '../usage/usage.ts';
+
+/** The model behind the catalog's entry, loaded or not. */
+export interface DecisionModel {
+  /** The engine, when it is loaded and can plan at once. */
+  engineIfLoaded(): DecisionEngine | undefined;
+  /**
+   * Runs `work` with an engine that is ready for the mode, loading it first when it is cold. Rejects with
+   * `ModelWarmingUp` when consistent mode is not ready yet, with `ModelUnavailable` when the model cannot be loaded,
+   * and with what `work` rejects with.
+   */
+  use<T>(mode: Mode, work: (engine: DecisionEngine) => Promise<T>, signal?: AbortSignal): Promise<T>;
+}
+
+/** The real parts behind the six steps. */
+export interface DecisionServices {
+  readonly clock: Clock;
+  readonly identifiers: Identifiers;
+  readonly keys: KeyDirectory;
+  readonly catalog: Catalog;
+  readonly limiter: RateLimiter;
+  readonly commits: GroupCommit;
+  readonly ledger: Ledger;
+  readonly settlement: Settlement;
+  readonly usage: UsageLog;
+  readonly model: DecisionModel;
+}

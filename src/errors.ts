@@ -1,0 +1,104 @@
+/**
+ * The one table of everything that a request can be refused for (spec, "Errors"): code, status, and a message for when
+ * the place that refuses has nothing more exact to say. Code, documentation and tests all read it.
+ */
+export const ERRORS = {
+  invalid_json: { status: 400, message: 'The request body is not valid JSON.' },
+  missing_model: { status: 400, message: 'The request has no model.' },
+  missing_state: {
+    status: 400,
+    message: 'The request has no state: send the record as a string or a JSON object.',
+  },
+  missing_questions: {
+    status: 400,
+    message:
+      'The request has no questions: send an object from question id to question, with at least one entry.',
+  },
+  wrong_endpoint: { status: 400, message: 'This model does not answer decisions.' },
+  missing_api_key: {
+    status: 401,
+    message: 'No API key found: send it as "Authorization: Bearer <API_KEY>" or "X-API-Key: <API_KEY>".',
+  },
+  invalid_api_key: { status: 401, message: 'This API key does not exist or was revoked.' },
+  insufficient_credit: {
+    status: 402,
+    message: 'The credit of the organization does not cover this request.',
+  },
+  model_not_found: { status: 404, message: 'This model does not exist or is not open yet.' },
+  not_found: { status: 404, message: 'This path does not exist.' },
+  method_not_allowed: { status: 405, message: 'This path does not take this method.' },
+  request_too_large: { status: 413, message: 'The request body is larger than 1 MB.' },
+  too_many_questions: { status: 422, message: 'The request has more questions than the tier allows.' },
+  invalid_question_type: {
+    status: 422,
+    message: 'A question must be an object whose type is "noul", "choice" or "score".',
+  },
+  invalid_criteria: {
+    status: 422,
+    message: 'A choice needs an object of 2 to 255 options, a score an array of 2 to 255 levels.',
+  },
+  invalid_mode: { status: 422, message: 'The mode must be "fast" or "consistent".' },
+  invalid_request: { status: 422, message: 'The model rejected the request.' },
+  rate_limit_exceeded: { status: 429, message: 'The rate limit of the organization is reached.' },
+  project_spend_limit: {
+    status: 429,
+    message: 'The project has reached its monthly spend limit. It starts anew with the next UTC month.',
+  },
+  internal_error: { status: 500, message: 'Something went wrong on our side.' },
+  model_unavailable: { status: 502, message: 'The model could not answer.' },
+  model_warming_up: { status: 503, message: 'Consistent mode is still starting.' },
+  auth_unavailable: { status: 503, message: 'The key service is briefly unavailable.' },
+  billing_unavailable: { status: 503, message: 'The billing service is briefly unavailable.' },
+  catalog_unavailable: { status: 503, message: 'The model catalog is briefly unavailable.' },
+} as const satisfies Record<string, { readonly status: number; readonly message: string }>;
+
+/** The stable identifier that clients branch on. */
+export type ErrorCode = keyof typeof ERRORS;
+
+/** The category of an error, fixed by its status (spec, "Status to type"; 405 and 500 are not shown there). */
+export const ERROR_TYPES = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'insufficient_credit',
+  404: 'not_found_error',
+  405: 'invalid_request_error',
+  413: 'invalid_request_error',
+  422: 'invalid_request_error',
+  429: 'rate_limit_error',
+  500: 'api_error',
+  502: 'api_error',
+  503: 'overloaded_error',
+} as const satisfies Record<(typeof ERRORS)[ErrorCode]['status'], string>;
+
+interface RefusalDetails {
+  /** More exact than the table's message. Never holds anything of a record or a question. */
+  readonly message?: string;
+  /** The path of the field at fault, such as `questions.<id>.criteria`. */
+  readonly param?: string;
+  /** Whole seconds after which a retry makes sense. */
+  readonly retry_after_s?: number;
+}
+
+/** Why a request gets no answer: a value that the steps return, and that the HTTP layer alone turns into a response. */
+export class Refusal {
+  readonly message: string;
+  readonly param: string | null;
+  readonly retry_after_s: number | null;
+
+  constructor(
+    readonly code: ErrorCode,
+    details: RefusalDetails = {},
+  ) {
+    this.message = details.message ?? ERRORS[code].message;
+    this.param = details.param ?? null;
+    this.retry_after_s = details.retry_after_s ?? null;
+  }
+
+  get status(): (typeof ERRORS)[ErrorCode]['status'] {
+    return ERRORS[this.code].status;
+  }
+
+  get type(): (typeof ERROR_TYPES)[keyof typeof ERROR_TYPES] {
+    return ERROR_TYPES[this.status];
+  }
+}

@@ -1,0 +1,74 @@
+import { dirname, join } from 'node:path';
+import { swagger } from '@elysiajs/swagger';
+import { Elysia } from 'elysia';
+import { version } from '../../package.json' with { type: 'json' };
+import {
+  DecisionRequestSchema,
+  DecisionResponseSchema,
+  ModeSchema,
+  SystemOneRequestSchema,
+} from '../decisions/schemas.ts';
+import type { SchemaName } from './operations.ts';
+import { ErrorResponseSchema, ModelListSchema } from './schemas.ts';
+
+/** Beside the package's entry: its exports do not name the build for browsers. */
+const SCRIPT_PATH = join(
+  dirname(Bun.resolveSync('@scalar/api-reference', import.meta.dir)),
+  'browser',
+  'standalone.js',
+);
+
+/** For the page: nothing that it asks for may come from, or go to, another host. */
+export const CONTENT_SECURITY_POLICY =
+  "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:";
+
+/** The schemas under their names, for `app.model`: the document's `components.schemas`. */
+export const DOCUMENTED_SCHEMAS = {
+  DecisionRequest: DecisionRequestSchema,
+  SystemOneRequest: SystemOneRequestSchema,
+  DecisionResponse: DecisionResponseSchema,
+  Mode: ModeSchema,
+  ModelList: ModelListSchema,
+  Error: ErrorResponseSchema,
+} satisfies Record<SchemaName, unknown>;
+
+/**
+ * The OpenAPI document at `/swagger/json` and its page at `/swagger`. The app must use it directly, because it
+ * documents the routes of the instance that it is used by.
+ */
+export function docsPages() {
+  return swagger({
+    path: '/swagger',
+    scalarCDN: '/swagger/scalar.js',
+    scalarConfig: { withDefaultFonts: false, spec: { url: '/swagger/json' } },
+    exclude: ['/swagger', '/swagger/json'],
+    documentation: {
+      // The schemas are JSON Schema as TypeBox makes it, which OpenAPI takes as it is from 3.1 on.
+      openapi: '3.1.0',
+      info: {
+        title: 'Typed Decision Service',
+        description:
+          'Typed questions about one record: a probability for every option of every question, in one call.',
+        version,
+      },
+      tags: [{ name: 'Decisions' }, { name: 'Models' }],
+      components: {
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'bearer' },
+          api_key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+        },
+      },
+    },
+  });
+}
+
+/** The page's script, pinned and served from here, because the box may have no internet. */
+export function docsScript() {
+  return new Elysia({ name: 'docs-script' }).get(
+    '/swagger/scalar.js',
+    () => new Response(Bun.file(SCRIPT_PATH)),
+    {
+      detail: { hide: true },
+    },
+  );
+}

@@ -1,0 +1,64 @@
+import { Elysia } from 'elysia';
+import type { KeyDirectory } from '../accounts/key-directory.ts';
+import { extractKey } from '../accounts/key-format.ts';
+import { type Catalog, type CatalogModel, OWNED_BY } from '../catalog/catalog.ts';
+import { type ErrorCode, Refusal } from '../errors.ts';
+import type { RequestContexts } from './context.ts';
+import { modelListOperation } from './operations.ts';
+import { errorResponse, jsonResponse } from './responses.ts';
+import type { ModelList } from './schemas.ts';
+
+/**
+ * `GET /v1/models`: runs no model, is not billed or limited, does not touch a key's last-used time, and looks at
+ * neither credit nor tier (spec).
+ */
+export function modelRoutes(
+  services: { readonly keys: KeyDirectory; readonly catalog: Catalog },
+  contexts: RequestContexts,
+) {
+  return new Elysia({ name: 'models' }).get(
+    '/v1/models',
+    ({ request }) => {
+      const context = contexts.of(request);
+      const result = listModels(services, request.headers);
+      if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
+      context.code = result.code;
+      return errorResponse(context.request_id, result);
+    },
+    { detail: modelListOperation() },
+  );
+}
+
+function listModels(
+  services: { readonly keys: KeyDirectory; readonly catalog: Catalog },
+  headers: Headers,
+): ModelList | Refusal {
+  const key = extractKey(headers);
+  if (key === null) return new Refusal('missing_api_key');
+  const caller = orRefuse('auth_unavailable', () => services.keys.authenticate(key));
+  if (caller instanceof Refusal) return caller;
+  if (caller === null) return new Refusal('invalid_api_key');
+  const live = orRefuse('catalog_unavailable', () => services.catalog.listLive());
+  return live instanceof Refusal ? live : listOf(live);
+}
+
+function listOf(live: readonly CatalogModel[]): ModelList {
+  return {
+    object: 'list',
+    data: live.map(({ id, kind, status }) => ({ id, object: 'model', owned_by: OWNED_BY, kind, status })),
+    models: live.map(({ id, description, released_at_ms }) => ({
+      name: id,
+      description,
+      release_date: new Date(released_at_ms ?? 0).toISOString().slice(0, 10),
+    })),
+  };
+}
+
+/** What `read` returns, or the refusal for a database that cannot be read. */
+function orRefuse<T>(code: ErrorCode, read: () => T): T | Refusal {
+  try {
+    return read();
+  } catch {
+    return new Refusal(code);
+  }
+}

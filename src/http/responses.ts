@@ -1,0 +1,52 @@
+import type { Refusal } from '../errors.ts';
+import type { RateStatus } from '../limits/rate-limiter.ts';
+import type { ErrorResponse } from './schemas.ts';
+
+/** On every response, whatever became of the request. */
+export const REQUEST_ID_HEADER = 'x-request-id';
+
+/** A response with a JSON body and the request's id. */
+export function jsonResponse(
+  request_id: string,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/json', [REQUEST_ID_HEADER]: request_id, ...headers },
+  });
+}
+
+/** The one shape of every error (spec, "Error object"), with `Retry-After` where the refusal names a time. */
+export function errorResponse(
+  request_id: string,
+  refusal: Refusal,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  const body: ErrorResponse = {
+    error: { type: refusal.type, code: refusal.code, message: refusal.message, param: refusal.param },
+    request_id,
+  };
+  const retry: Record<string, string> =
+    refusal.retry_after_s === null ? {} : { 'retry-after': String(refusal.retry_after_s) };
+  return jsonResponse(request_id, refusal.status, body, { ...retry, ...headers });
+}
+
+/** The request half of the rate-limit headers: all that a 429 `rate_limit_exceeded` carries of them. */
+export function requestRateHeaders(rate: RateStatus): Record<string, string> {
+  return {
+    'x-ratelimit-limit-requests': String(rate.limit_requests),
+    'x-ratelimit-remaining-requests': String(rate.remaining_requests),
+    'x-ratelimit-reset-requests': `${rate.reset_requests_s}s`,
+  };
+}
+
+/** All rate-limit headers, for a response that reached the model. */
+export function rateHeaders(rate: RateStatus): Record<string, string> {
+  return {
+    ...requestRateHeaders(rate),
+    'x-ratelimit-limit-tokens': String(rate.limit_tokens),
+    'x-ratelimit-remaining-tokens': String(rate.remaining_tokens),
+  };
+}

@@ -1,0 +1,53 @@
+import pino from 'pino';
+import type { ErrorCode } from '../errors.ts';
+
+/** How much is logged. */
+export const LOG_LEVELS = ['silent', 'error', 'warn', 'info'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** What the log says of a request: metadata only (spec, rule 5). */
+export interface RequestLine {
+  readonly request_id: string;
+  readonly method: string;
+  /** The path when the service knows it; an unknown path may hold anything, so it is not kept. */
+  readonly path: string | null;
+  readonly status: number;
+  readonly duration_ms: number;
+  readonly code: ErrorCode | null;
+  readonly organization_id: string | null;
+  readonly project_id: string | null;
+  readonly key_id: string | null;
+}
+
+/** The service's log: one JSON line an event on standard output, metadata only, never a record or a secret. */
+export interface Log {
+  /** One answered request. */
+  request(line: RequestLine): void;
+  /** Something that should not happen while a request was answered. */
+  failure(request_id: string, error: unknown): void;
+  /** Something that an operator should see. */
+  warn(message: string, details?: Readonly<Record<string, string | number | null>>): void;
+  info(message: string, details?: Readonly<Record<string, string | number | null>>): void;
+  /** Writes what is still in memory. */
+  flush(): void;
+}
+
+/** A log of that level on standard output. */
+export function createLog(level: LogLevel): Log {
+  const destination = pino.destination({ dest: 1, sync: false });
+  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination);
+  return {
+    request: (line) => logger.info(line, 'request'),
+    // Only where it happened: the text of an error may quote what it failed on.
+    failure: (request_id, error) => logger.error({ request_id, ...placeOf(error) }, 'request failed'),
+    warn: (message, details = {}) => logger.warn(details, message),
+    info: (message, details = {}) => logger.info(details, message),
+    flush: () => destination.flushSync(),
+  };
+}
+
+function placeOf(error: unknown): { readonly error: string; readonly at: readonly string[] } {
+  if (!(error instanceof Error)) return { error: typeof error, at: [] };
+  const frames = (error.stack ?? '').split('\n').filter((line) => line.trimStart().startsWith('at '));
+  return { error: error.name, at: frames.map((line) => line.trim()) };
+}

@@ -1,0 +1,112 @@
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Db, openDatabase } from '../db/connection.ts';
+import { GroupCommit } from '../db/group-commit.ts';
+import { lockDataDirectory } from '../db/lock.ts';
+import type { DecisionEngine } from '../native/engine.ts';
+import { ModelLifecycle } from '../native/lifecycle.ts';
+import { KeyDirectory } from './accounts/key-directory.ts';
+import { type AppServices, createApp } from './app.ts';
+import { Catalog, seedCatalog } from './catalog/catalog.ts';
+import type { Clock } from './clock.ts';
+import type { Identifiers } from './identifiers.ts';
+import { Ledger } from './ledger/ledger.ts';
+import { Settlement } from './ledger/settlement.ts';
+import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
+import type { Log } from './ops/log.ts';
+import { UsageLog } from './usage/usage.ts';
+
+/** The database inside a data directory. */
+export const DATABASE_FILE = 'tds.sqlite';
+
+/** What a service is made of that is not its own: where its data lies, its model, and its sources of time and ids. */
+export interface ServiceParts {
+  readonly data_directory: string;
+  readonly openEngine: () => Promise<DecisionEngine>;
+  /** Milliseconds without a request after which the model is unloaded; 0 keeps it. */
+  readonly idle_unload_ms: number;
+  readonly clock: Clock;
+  readonly identifiers: Identifiers;
+  readonly log: Log;
+}
+
+/** A service on its data directory, without a port. */
+export interface Service {
+  readonly db: Db;
+  readonly services: AppServices & { readonly model: ModelLifecycle };
+  /** Answers one HTTP request. */
+  readonly handle: (request: Request) => Response | Promise<Response>;
+  /** Writes what is waiting, unloads the model and gives the data directory back. Call it after the last request. */
+  close(): Promise<void>;
+}
+
+/**
+ * Claims the data directory, opens its database, ends what an earlier process left open, rebuilds the rate windows,
+ * and wires everything together. The model is not loaded yet. Throws `DataDirectoryInUse` and what SQLite throws.
+ */
+export function openService(parts: ServiceParts): Service {
+  mkdirSync(parts.data_directory, { recursive: true, mode: 0o700 });
+  const unlock = lockDataDirectory(parts.data_directory);
+  try {
+    const file = join(parts.data_directory, DATABASE_FILE);
+    const db = openDatabase(file);
+    chmodSync(file, 0o600);
+    seedCatalog(db);
+    return wire(parts, db, unlock);
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+function wire(parts: ServiceParts, db: Db, unlock: () => void): Service {
+  const { clock, identifiers, log } = parts;
+  const commits = new GroupCommit(db);
+  const ledger = new Ledger(db);
+  const settlement = new Settlement(ledger, commits, clock);
+  const released = settlement.recoverAtStart();
+  if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
+  const usage = new UsageLog(db);
+  const limiter = restoredLimiter(usage, clock);
+  const keys = new KeyDirectory(db, clock);
+  const catalog = new Catalog(db);
+  const model = new ModelLifecycle({ open: parts.openEngine, idle_unload_ms: parts.idle_unload_ms });
+  const services = {
+    clock,
+    identifiers,
+    log,
+    keys,
+    catalog,
+    limiter,
+    commits,
+    ledger,
+    settlement,
+    usage,
+    model,
+  };
+  const app = createApp(services);
+  return {
+    db,
+    services,
+    handle: (request) => app.handle(request),
+    async close() {
+      await settlement.close();
+      await commits.run(() => keys.flushLastUsed());
+      await model.close();
+      db.$client.close();
+      unlock();
+      log.flush();
+    },
+  };
+}
+
+/** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */
+function restoredLimiter(usage: UsageLog, clock: Clock): RateLimiter {
+  const limiter = new RateLimiter();
+  const now_ms = clock.now_ms();
+  const monotonic_ms = clock.monotonic_ms();
+  for (const used of usage.since(now_ms - WINDOW_MS)) {
+    limiter.restore(used.organization_id, now_ms - used.time_ms, used.input_tokens, monotonic_ms);
+  }
+  return limiter;
+}
