@@ -1,0 +1,374 @@
+import { expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import fc from 'fast-check';
+import { runAudit } from '../../db/audit.ts';
+import { type Db, transact } from '../../db/connection.ts';
+import { GroupCommit } from '../../db/group-commit.ts';
+import { organizations, projectMonths, projects } from '../../db/schema.ts';
+import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
+import {
+  type Hold,
+  HoldNotOpen,
+  type HoldRefusal,
+  Ledger,
+  RefundExceedsPayments,
+} from '../../src/ledger/ledger.ts';
+import { monthOf } from '../../src/ledger/month.ts';
+import { UsageLog } from '../../src/usage/usage.ts';
+import {
+  type Account,
+  addAccount,
+  addPayment,
+  addProject,
+  propertySeed,
+  TemporaryDatabase,
+  usageOf,
+} from '../ledger/support.ts';
+
+/**
+ * The ledger against a plain-object model of what the specification says, over random histories. After every step the
+ * stored balances are the model's, and the audit is clean.
+ */
+
+const STEPS_MAX = 40;
+const START_MS = Date.UTC(2026, 0, 15);
+const MONTH_MS = 31 * 24 * 60 * 60 * 1_000;
+const DOLLAR = 1_000_000;
+
+const index = fc.nat({ max: 1_000 });
+const amount = fc.oneof(
+  { weight: 4, arbitrary: fc.nat({ max: 30 }) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(5 * DOLLAR - 1, 5 * DOLLAR, 50 * DOLLAR, 250 * DOLLAR, 9_000 * DOLLAR),
+  },
+);
+const positive = amount.map((micros) => Math.max(micros, 1));
+const kind = <K extends string>(name: K) => fc.constant(name);
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: kind('top_up'), organization: index, amount: positive }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('refund'), organization: index, amount: positive }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: kind('hold'),
+      requests: fc.array(fc.record({ project: index, amount }), { minLength: 1, maxLength: 4 }),
+    }),
+  },
+  { weight: 5, arbitrary: fc.record({ kind: kind('charge'), hold: index, cost: amount }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('release'), hold: index, reached_model: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('end_again'), hold: index, charge: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('crash'), in_transaction: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('next_month') }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('limit'), project: index, limit: fc.option(amount) }) },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+interface ModelOrganization {
+  credit: number;
+  held: number;
+  paid: number;
+  first_paid_at_ms: number | null;
+  tier: number;
+}
+interface ModelProject {
+  readonly owner: number;
+  limit: number | null;
+  /** By month. */
+  readonly spent: Map<string, number>;
+  readonly held: Map<string, number>;
+}
+interface ModelHold {
+  readonly hold: Hold;
+  readonly request_id: string;
+  readonly owner: number;
+  readonly project: number;
+}
+
+/** Total paid in dollars and days since the first payment that the spec asks for each tier, highest first. */
+const TIER_BARS = [
+  [5, 2_500, 60],
+  [4, 1_000, 30],
+  [3, 250, 14],
+  [2, 50, 7],
+  [1, 5, 0],
+] as const;
+
+function tierReached(organization: ModelOrganization, now_ms: number): number {
+  const since = organization.first_paid_at_ms ?? now_ms;
+  const days = (now_ms - since) / (24 * 60 * 60 * 1_000);
+  const bar = TIER_BARS.find(([, paid, age]) => organization.paid >= paid * DOLLAR && days >= age);
+  return bar === undefined ? 0 : bar[0];
+}
+
+function add(counters: Map<string, number>, month: string, change: number): void {
+  counters.set(month, (counters.get(month) ?? 0) + change);
+}
+
+/** The real ledger on a real file, and beside it the model that says what must be there. */
+class History {
+  readonly #file = new TemporaryDatabase();
+  readonly #accounts: readonly Account[];
+  #db: Db = this.#file.db;
+  #ledger = new Ledger(this.#db);
+  #usage = new UsageLog(this.#db);
+  #commits = new GroupCommit(this.#db);
+  #now_ms = START_MS;
+  #serial = 0;
+  readonly #organizations: ModelOrganization[] = [];
+  readonly #projects: ModelProject[] = [];
+  #open: ModelHold[] = [];
+  readonly #ended: ModelHold[] = [];
+
+  constructor() {
+    this.#accounts = ['0', '1'].flatMap((name, owner) => {
+      const account = addAccount(this.#db, name);
+      const second = { ...account, project_id: `${account.project_id}_second` };
+      addProject(this.#db, second, second.project_id);
+      this.#organizations.push({ credit: 0, held: 0, paid: 0, first_paid_at_ms: null, tier: 0 });
+      for (let count = 0; count < 2; count += 1) {
+        this.#projects.push({ owner, limit: null, spent: new Map(), held: new Map() });
+      }
+      return [account, second];
+    });
+  }
+
+  take(step: Step): Promise<void> | void {
+    this.#now_ms += 1;
+    switch (step.kind) {
+      case 'top_up':
+        return this.#pay('top_up', step.organization, step.amount);
+      case 'refund':
+        return this.#pay('refund', step.organization, step.amount);
+      case 'hold':
+        return this.#hold(step.requests);
+      case 'charge':
+        return this.#charge(step.hold, step.cost);
+      case 'release':
+        return this.#release(step.hold, step.reached_model);
+      case 'end_again':
+        return this.#endAgain(step.hold, step.charge);
+      case 'crash':
+        return this.#crash(step.in_transaction);
+      case 'next_month':
+        this.#now_ms += MONTH_MS;
+        recalculateTiers(this.#db, this.#now_ms);
+        for (const model of this.#organizations)
+          model.tier = Math.max(model.tier, tierReached(model, this.#now_ms));
+        return;
+      case 'limit':
+        return this.#limit(step.project, step.limit);
+    }
+  }
+
+  /** The stored state is the model's, and the audit finds nothing. */
+  verify(): void {
+    const stored = this.#db.select().from(organizations).orderBy(organizations.id).all();
+    expect(
+      stored.map(({ credit_micros, held_micros, paid_micros, first_paid_at_ms, tier }) => ({
+        credit: credit_micros,
+        held: held_micros,
+        paid: paid_micros,
+        first_paid_at_ms,
+        tier,
+      })),
+    ).toEqual(this.#organizations);
+    const months = this.#db.select().from(projectMonths).all();
+    for (const { project_id, month, spent_micros, held_micros } of months) {
+      const model = this.#projects[this.#accounts.findIndex((account) => account.project_id === project_id)];
+      expect([spent_micros, held_micros]).toEqual([
+        model?.spent.get(month) ?? 0,
+        model?.held.get(month) ?? 0,
+      ]);
+    }
+    const sum = (values: Iterable<number>) => [...values].reduce((total, value) => total + value, 0);
+    expect(sum(months.map(({ spent_micros }) => spent_micros))).toBe(
+      sum(this.#projects.flatMap(({ spent }) => [...spent.values()])),
+    );
+    const report = runAudit(this.#db);
+    expect(report.checks.filter((check) => check.violations.length > 0)).toEqual([]);
+    expect(report.open_holds).toBe(this.#open.length);
+  }
+
+  [Symbol.dispose](): void {
+    this.#file[Symbol.dispose]();
+  }
+
+  async #pay(kind: 'top_up' | 'refund', pick: number, amount_micros: number): Promise<void> {
+    const owner = pick % this.#organizations.length;
+    const { model, account } = this.#organization(owner);
+    const payment_id = this.#id('pay');
+    const movement = {
+      organization_id: account.organization_id,
+      amount_micros,
+      payment_id,
+      at_ms: this.#now_ms,
+    };
+    const written = this.#commits.run(() => {
+      addPayment(this.#db, account, payment_id, kind, amount_micros);
+      if (kind === 'top_up') this.#ledger.topUp(movement);
+      else this.#ledger.refund(movement);
+      recalculateTier(this.#db, account.organization_id, kind, this.#now_ms);
+    });
+    if (kind === 'refund' && amount_micros > model.paid) {
+      await expect(written).rejects.toBeInstanceOf(RefundExceedsPayments);
+      return;
+    }
+    await written;
+    const change = kind === 'top_up' ? amount_micros : -amount_micros;
+    model.credit += change;
+    model.paid += change;
+    model.first_paid_at_ms ??= this.#now_ms;
+    const reached = tierReached(model, this.#now_ms);
+    model.tier = kind === 'refund' ? reached : Math.max(model.tier, reached);
+  }
+
+  /** Several requests in one event-loop turn: they see each other's holds. */
+  async #hold(requests: readonly { readonly project: number; readonly amount: number }[]): Promise<void> {
+    const month = monthOf(this.#now_ms);
+    const asked = requests.map(({ project: pick, amount: amount_micros }) => {
+      const project = pick % this.#projects.length;
+      const request_id = this.#id('req');
+      const { organization_id, project_id } = this.#account(project);
+      const result = this.#commits.run(() =>
+        this.#ledger.hold({ organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms }),
+      );
+      return { project, amount_micros, request_id, result };
+    });
+    for (const { project, amount_micros, request_id, result } of asked) {
+      const answer = await result;
+      const refusal = this.#refusal(project, amount_micros, month);
+      expect(answer.held ? null : answer.refusal).toBe(refusal);
+      if (!answer.held) continue;
+      const model = this.#project(project);
+      this.#organization(model.owner).model.held += amount_micros;
+      add(model.held, month, amount_micros);
+      this.#open.push({ hold: answer.hold, request_id, owner: model.owner, project });
+    }
+  }
+
+  #refusal(project: number, amount_micros: number, month: string): HoldRefusal | null {
+    const { limit, owner, ...counters } = this.#project(project);
+    const spent = counters.spent.get(month) ?? 0;
+    const held = counters.held.get(month) ?? 0;
+    if (limit !== null && (spent >= limit || spent + held + amount_micros > limit))
+      return 'project_spend_limit';
+    const { model } = this.#organization(owner);
+    return model.credit - model.held < amount_micros ? 'insufficient_credit' : null;
+  }
+
+  async #charge(pick: number, cost: number): Promise<void> {
+    const [taken] = this.#open.splice(pick % (this.#open.length || 1), 1);
+    if (taken === undefined) return;
+    const cost_micros = Math.min(cost, taken.hold.amount_micros);
+    await this.#commits.run(() => {
+      this.#ledger.charge(taken.hold, cost_micros, this.#now_ms);
+      this.#record(taken, 200, cost_micros);
+    });
+    this.#modelEnd(taken, cost_micros);
+  }
+
+  async #release(pick: number, reached_model: boolean): Promise<void> {
+    const [taken] = this.#open.splice(pick % (this.#open.length || 1), 1);
+    if (taken === undefined) return;
+    await this.#commits.run(() => {
+      this.#ledger.release(taken.hold, this.#now_ms);
+      if (reached_model) this.#record(taken, 502, 0);
+    });
+    this.#modelEnd(taken, 0);
+  }
+
+  async #endAgain(pick: number, charge: boolean): Promise<void> {
+    const taken = this.#ended[pick % (this.#ended.length || 1)];
+    if (taken === undefined) return;
+    const again = this.#commits.run(() =>
+      charge
+        ? this.#ledger.charge(taken.hold, 0, this.#now_ms)
+        : this.#ledger.release(taken.hold, this.#now_ms),
+    );
+    await expect(again).rejects.toBeInstanceOf(HoldNotOpen);
+  }
+
+  /** The process ends, perhaps before a commit, and a new one starts on the same file. */
+  #crash(in_transaction: boolean): void {
+    if (in_transaction) this.#loseHalfATransaction();
+    this.#db = this.#file.crash();
+    this.#ledger = new Ledger(this.#db);
+    this.#usage = new UsageLog(this.#db);
+    this.#commits = new GroupCommit(this.#db);
+    expect(transact(this.#db, () => this.#ledger.releaseOpenHolds(this.#now_ms))).toBe(this.#open.length);
+    for (const taken of this.#open) this.#modelEnd(taken, 0);
+    this.#open = [];
+    expect(runAudit(this.#db, { ended_before_ms: this.#now_ms + 1 }).ok).toBe(true);
+  }
+
+  #loseHalfATransaction(): void {
+    this.#db.$client.run('BEGIN IMMEDIATE');
+    const { organization_id, project_id } = this.#account(0);
+    const request_id = this.#id('req');
+    this.#ledger.hold({ organization_id, project_id, request_id, amount_micros: 1, at_ms: this.#now_ms });
+    for (const { hold } of this.#open) this.#ledger.charge(hold, hold.amount_micros, this.#now_ms);
+  }
+
+  #limit(pick: number, limit: number | null): void {
+    const project = pick % this.#projects.length;
+    this.#project(project).limit = limit;
+    this.#db
+      .update(projects)
+      .set({ spend_limit_micros: limit })
+      .where(eq(projects.id, this.#account(project).project_id))
+      .run();
+  }
+
+  #record(taken: ModelHold, status: number, cost_micros: number): void {
+    const account = this.#account(taken.project);
+    this.#usage.record(usageOf(account, taken.request_id, this.#now_ms, status, cost_micros));
+  }
+
+  #modelEnd(taken: ModelHold, cost_micros: number): void {
+    const { amount_micros, month } = taken.hold;
+    const { model } = this.#organization(taken.owner);
+    model.credit -= cost_micros;
+    model.held -= amount_micros;
+    const { spent, held } = this.#project(taken.project);
+    add(spent, month, cost_micros);
+    add(held, month, -amount_micros);
+    this.#ended.push(taken);
+  }
+
+  #organization(owner: number): { readonly model: ModelOrganization; readonly account: Account } {
+    const model = this.#organizations[owner];
+    if (model === undefined) throw new RangeError(`organization ${owner}`);
+    return { model, account: this.#account(2 * owner) };
+  }
+
+  #project(project: number): ModelProject {
+    const model = this.#projects[project];
+    if (model === undefined) throw new RangeError(`project ${project}`);
+    return model;
+  }
+
+  #account(project: number): Account {
+    const account = this.#accounts[project];
+    if (account === undefined) throw new RangeError(`project ${project}`);
+    return account;
+  }
+
+  #id(prefix: string): string {
+    this.#serial += 1;
+    return `${prefix}_${this.#serial}`;
+  }
+}
+
+test('after any history the balances are what the specification says, and the audit is clean', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: STEPS_MAX, size: 'max' }), async (steps) => {
+      using history = new History();
+      for (const step of steps) {
+        await history.take(step);
+        history.verify();
+      }
+    }),
+    { seed: propertySeed('ledger'), numRuns: 40 },
+  );
+}, 60_000);
