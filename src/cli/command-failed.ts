@@ -1,0 +1,4 @@
+/** An operation that cannot be done, with one sentence for the person at the terminal; the exit code is 1. */
+export class CommandFailed extends Error {
+  override readonly name = 'CommandFailed';
+}

@@ -1,0 +1,68 @@
+import { type Command, Option } from 'commander';
+import { systemClock } from '../clock.ts';
+import { randomIdentifiers } from '../identifiers.ts';
+import { type CreditContext, creditContext } from '../payments/credit.ts';
+import { CommandFailed } from './command-failed.ts';
+import { describeDatabaseError, openDataDirectory } from './data-directory.ts';
+
+export const DEFAULT_DATA_DIRECTORY = './data';
+
+/** The options that every command on stored data has. */
+export interface DataOptions {
+  readonly data: string;
+}
+
+/** With `--json`, for scripts. */
+export interface JsonOptions extends DataOptions {
+  readonly json?: true;
+}
+
+/** The option `--data`, for a command that adds it itself. */
+export function dataOption(): Option {
+  return new Option('--data <directory>', 'directory of the database')
+    .env('TDS_DATA')
+    .default(DEFAULT_DATA_DIRECTORY);
+}
+
+interface CommandText {
+  /** Name and arguments, as commander reads them. */
+  readonly usage: string;
+  readonly description: string;
+  /** A command line that works, shown by `--help`. */
+  readonly example: string;
+}
+
+/** Adds a command with `--data` and an example in its help. */
+export function dataCommand(parent: Command, text: CommandText): Command {
+  return parent
+    .command(text.usage)
+    .description(text.description)
+    .addOption(dataOption())
+    .addHelpText('after', `\nExample:\n  $ ${text.example}`);
+}
+
+/** Adds a command that also has `--json`. */
+export function jsonCommand(parent: Command, text: CommandText): Command {
+  return dataCommand(parent, text).option('--json', 'print JSON');
+}
+
+/**
+ * Runs `work` on the database of the data directory and closes it. A failure of SQLite becomes one sentence
+ * (`CommandFailed`).
+ */
+export async function withData<T>(
+  options: DataOptions,
+  work: (context: CreditContext) => T | Promise<T>,
+  open: { readonly create: boolean } = { create: false },
+): Promise<T> {
+  const db = openDataDirectory(options.data, open);
+  try {
+    return await work(creditContext(db, systemClock, randomIdentifiers));
+  } catch (error) {
+    const text = describeDatabaseError(db.$client.filename, error);
+    if (text === null) throw error;
+    throw new CommandFailed(text, { cause: error });
+  } finally {
+    db.$client.close();
+  }
+}

@@ -1,0 +1,122 @@
+import type { Command } from 'commander';
+import { OPERATOR } from '../accounts/actor.ts';
+import { formatDollars } from '../money.ts';
+import { confirmManualPayment, listPendingPayments, refundByHand } from '../payments/credit.ts';
+import { creditHistory, type HistoryEntry } from '../payments/history.ts';
+import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { organizationId } from './lookup.ts';
+import { organizationSummary } from './organizations.ts';
+import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { dollars, wholeNumber } from './values.ts';
+
+const HISTORY_LIMIT = 100;
+
+function historyCells(entry: HistoryEntry): string[] {
+  const time = formatTime(entry.created_at_ms);
+  if (entry.kind === 'tier_change') {
+    return [time, entry.kind, '', '', `Tier ${entry.from_tier} to ${entry.to_tier} (${entry.reason})`];
+  }
+  const { kind, amount_micros, balance_micros, payment_id, project_id } = entry;
+  return [
+    time,
+    kind,
+    formatDollars(amount_micros),
+    formatDollars(balance_micros),
+    payment_id ?? project_id ?? '',
+  ];
+}
+
+/** `tds credit …` */
+export function registerCredit(program: Command): void {
+  const parent = program.command('credit').description('refunds, pending payments and the credit history');
+
+  jsonCommand(parent, {
+    usage: 'refund',
+    description:
+      'take back credit that was paid by hand, after you returned the money; refund other payments at their provider, whose webhook does the same',
+    example: 'tds credit refund "Acme" 10',
+  })
+    .argument('<org>', 'id or unique name')
+    .argument('<dollars>', 'at most what is left of the payments made by hand', dollars)
+    .action(async (text: string, amount_micros: number, options: JsonOptions) => {
+      const organization = await withData(options, (context) =>
+        refundByHand(context, OPERATOR, { organization_id: organizationId(context, text), amount_micros }),
+      );
+      if (options.json) printJson(organizationSummary(organization));
+      else {
+        printLine(
+          `${organization.name} has $${formatDollars(organization.credit_micros)} of credit and is on Tier ${organization.tier}.`,
+        );
+      }
+    });
+
+  jsonCommand(parent, {
+    usage: 'history',
+    description: 'show the movements of credit and the tier changes of an organization, newest first',
+    example: 'tds credit history "Acme" --limit 20',
+  })
+    .argument('<org>', 'id or unique name')
+    .option('--limit <number>', 'how many lines', wholeNumber, HISTORY_LIMIT)
+    .action(async (text: string, options: JsonOptions & { readonly limit: number }) => {
+      const entries = await withData(options, (context) =>
+        creditHistory(context, OPERATOR, {
+          organization_id: organizationId(context, text),
+          limit: options.limit,
+        }),
+      );
+      if (options.json) printJson(entries);
+      else {
+        printTable(
+          ['TIME', 'KIND', 'AMOUNT', 'BALANCE', 'DETAIL'],
+          entries.map(historyCells),
+          'Nothing has moved yet.',
+        );
+      }
+    });
+
+  jsonCommand(parent, {
+    usage: 'pending',
+    description: 'list the payments and refunds that are not settled yet, oldest first',
+    example: 'tds credit pending',
+  })
+    .argument('[org]', 'id or unique name')
+    .action(async (text: string | undefined, options: JsonOptions) => {
+      const payments = await withData(options, (context) =>
+        listPendingPayments(
+          context,
+          OPERATOR,
+          text === undefined ? undefined : organizationId(context, text),
+        ),
+      );
+      if (options.json) {
+        printJson(payments);
+        return;
+      }
+      printTable(
+        ['ID', 'ORGANIZATION', 'PROVIDER', 'KIND', 'AMOUNT', 'CREATED'],
+        payments.map((row) => [
+          row.id,
+          row.organization_id,
+          row.provider,
+          row.kind,
+          formatDollars(row.amount_micros),
+          formatTime(row.created_at_ms),
+        ]),
+        'No payment is pending.',
+      );
+    });
+
+  jsonCommand(parent, {
+    usage: 'confirm',
+    description: 'confirm that the money of a pending manual payment has arrived: it becomes credit',
+    example: 'tds credit confirm pay_0123456789abcdefghijklmn',
+  })
+    .argument('<payment>', 'id')
+    .action(async (payment_id: string, options: JsonOptions) => {
+      const payment = await withData(options, (context) =>
+        confirmManualPayment(context, OPERATOR, payment_id),
+      );
+      if (options.json) printJson(payment);
+      else printLine(`$${formatDollars(payment.amount_micros)} were added to ${payment.organization_id}.`);
+    });
+}

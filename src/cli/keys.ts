@@ -1,0 +1,92 @@
+import type { Command } from 'commander';
+import { OPERATOR } from '../accounts/actor.ts';
+import { createKey, listKeys, revokeKey } from '../accounts/keys.ts';
+import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { keyId, organizationId, projectId } from './lookup.ts';
+import { formatTime, printJson, printLine, printTable } from './output.ts';
+
+interface ListOptions extends JsonOptions {
+  readonly org?: string;
+  readonly project?: string;
+  readonly revoked?: true;
+}
+
+/** `tds key …` */
+export function registerKeys(program: Command): void {
+  const parent = program.command('key').description('API keys');
+
+  jsonCommand(parent, {
+    usage: 'create',
+    description: 'create an API key of a project; it is printed this once',
+    example: 'tds key create Default "Production server"',
+  })
+    .argument('<project>', 'id or unique name')
+    .argument('<name>')
+    .action(async (text: string, name: string, options: JsonOptions) => {
+      const created = await withData(options, (context) =>
+        createKey(context, OPERATOR, { project_id: projectId(context, text), name }),
+      );
+      if (options.json) {
+        printJson(created);
+        return;
+      }
+      printLine(`Created API key ${created.name} (${created.id}):`);
+      printLine(created.key);
+      printLine('It is shown only this once.');
+    });
+
+  jsonCommand(parent, {
+    usage: 'list',
+    description: 'list the active API keys',
+    example: 'tds key list --project Default',
+  })
+    .option('--org <org>', 'only of this organization (id or unique name)')
+    .option('--project <project>', 'only of this project (id or unique name)')
+    .option('--revoked', 'list the revoked ones instead')
+    .action(async (options: ListOptions) => {
+      const keys = await withData(options, (context) => {
+        const organization_id = options.org === undefined ? undefined : organizationId(context, options.org);
+        const project_id =
+          options.project === undefined ? undefined : projectId(context, options.project, organization_id);
+        return listKeys(context, OPERATOR, {
+          ...(organization_id === undefined ? {} : { organization_id }),
+          ...(project_id === undefined ? {} : { project_id }),
+          revoked: options.revoked === true,
+        });
+      });
+      if (options.json) {
+        printJson(keys);
+        return;
+      }
+      printTable(
+        ['ID', 'NAME', 'KEY', 'PROJECT', 'ORGANIZATION', 'CREATED BY', 'CREATED', 'LAST USED', 'REVOKED'],
+        keys.map((row) => [
+          row.id,
+          row.name,
+          `${row.display_prefix}…`,
+          row.project_name,
+          row.organization_name,
+          row.created_by_name ?? 'operator',
+          formatTime(row.created_at_ms),
+          formatTime(row.last_used_at_ms),
+          formatTime(row.revoked_at_ms),
+        ]),
+        'There is no such API key.',
+      );
+    });
+
+  jsonCommand(parent, {
+    usage: 'revoke',
+    description: 'revoke an API key for good; running servers refuse it within 60 seconds',
+    example: 'tds key revoke "Production server"',
+  })
+    .argument('<key>', 'id or unique name')
+    .action(async (text: string, options: JsonOptions) => {
+      const revoked = await withData(options, (context) => {
+        const id = keyId(context, text);
+        return { id, ...revokeKey(context, OPERATOR, id) };
+      });
+      if (options.json) printJson(revoked);
+      else printLine(`${revoked.id} is revoked since ${formatTime(revoked.revoked_at_ms)}.`);
+    });
+}

@@ -1,0 +1,170 @@
+import type { Command } from 'commander';
+import { OPERATOR } from '../accounts/actor.ts';
+import {
+  createOrganization,
+  getOrganization,
+  listOrganizations,
+  type Organization,
+  setTierSettings,
+  type TierSettings,
+} from '../accounts/organizations.ts';
+import { limitsFor } from '../accounts/tiers.ts';
+import { formatDollars } from '../money.ts';
+import { creditByHand, topUpRange } from '../payments/credit.ts';
+import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { organizationId } from './lookup.ts';
+import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { dollars, dollarsOrNone, wholeNumberOrNone } from './values.ts';
+
+/** What scripts get of an organization. */
+export function organizationSummary(organization: Organization) {
+  const { id, name, tier, credit_micros, held_micros, paid_micros, created_at_ms } = organization;
+  return { id, name, tier, credit_micros, held_micros, paid_micros, created_at_ms };
+}
+
+function tierSummary(organization: Organization) {
+  const { id, name, tier, minimum_tier, paid_micros, first_paid_at_ms } = organization;
+  const { requests_per_minute, tokens_per_minute, questions_per_request, top_up_max_micros } = organization;
+  const range = topUpRange(organization);
+  return {
+    id,
+    name,
+    tier,
+    minimum_tier,
+    paid_micros,
+    first_paid_at_ms,
+    limits: limitsFor(tier, organization),
+    top_up_min_micros: range.least,
+    top_up_max_micros: range.most,
+    dedicated: { requests_per_minute, tokens_per_minute, questions_per_request, top_up_max_micros },
+  };
+}
+
+function printTier(organization: Organization): void {
+  const { limits, dedicated, ...summary } = tierSummary(organization);
+  const ownLimit = (value: number | null) => (value === null ? '' : ' (dedicated)');
+  printLine(`Organization:          ${summary.name} (${summary.id})`);
+  printLine(
+    `Tier:                  ${summary.tier}${summary.minimum_tier === null ? '' : ` (at least ${summary.minimum_tier})`}`,
+  );
+  printLine(
+    `Paid in all:           $${formatDollars(summary.paid_micros)} since ${formatTime(summary.first_paid_at_ms)}`,
+  );
+  if (limits === null) {
+    printLine('Limits:                no API access on Tier 0');
+  } else {
+    printLine(
+      `Requests per minute:   ${limits.requests_per_minute}${ownLimit(dedicated.requests_per_minute)}`,
+    );
+    printLine(`Tokens per minute:     ${limits.tokens_per_minute}${ownLimit(dedicated.tokens_per_minute)}`);
+    printLine(
+      `Questions per request: ${limits.questions_per_request}${ownLimit(dedicated.questions_per_request)}`,
+    );
+  }
+  printLine(
+    `One top-up:            $${formatDollars(summary.top_up_min_micros)} to $${formatDollars(summary.top_up_max_micros)}${ownLimit(dedicated.top_up_max_micros)}`,
+  );
+}
+
+interface TierOptions extends JsonOptions {
+  readonly minimum?: number | null;
+  readonly requestsPerMinute?: number | null;
+  readonly tokensPerMinute?: number | null;
+  readonly questions?: number | null;
+  readonly topUpMax?: number | null;
+}
+
+function tierSettings(options: TierOptions): TierSettings {
+  return {
+    ...(options.minimum === undefined ? {} : { minimum_tier: options.minimum }),
+    ...(options.requestsPerMinute === undefined ? {} : { requests_per_minute: options.requestsPerMinute }),
+    ...(options.tokensPerMinute === undefined ? {} : { tokens_per_minute: options.tokensPerMinute }),
+    ...(options.questions === undefined ? {} : { questions_per_request: options.questions }),
+    ...(options.topUpMax === undefined ? {} : { top_up_max_micros: options.topUpMax }),
+  };
+}
+
+/** `tds org …` */
+export function registerOrganizations(program: Command): void {
+  const parent = program.command('org').description('organizations: credit, tier and limits');
+
+  jsonCommand(parent, {
+    usage: 'create <name>',
+    description: 'create an organization with its Default project',
+    example: 'tds org create "Acme"',
+  }).action(async (name: string, options: JsonOptions) => {
+    const created = await withData(options, (context) => createOrganization(context, OPERATOR, { name }));
+    if (options.json) printJson(created);
+    else
+      printLine(
+        `Created organization ${created.name} (${created.id}) with project Default (${created.default_project_id}).`,
+      );
+  });
+
+  jsonCommand(parent, {
+    usage: 'list',
+    description: 'list the organizations',
+    example: 'tds org list --json',
+  }).action(async (options: JsonOptions) => {
+    const organizations = await withData(options, (context) => listOrganizations(context, OPERATOR));
+    if (options.json) {
+      printJson(organizations.map(organizationSummary));
+      return;
+    }
+    printTable(
+      ['ID', 'NAME', 'TIER', 'CREDIT', 'HELD'],
+      organizations.map((row) => [
+        row.id,
+        row.name,
+        String(row.tier),
+        formatDollars(row.credit_micros),
+        formatDollars(row.held_micros),
+      ]),
+      'There is no organization.',
+    );
+  });
+
+  jsonCommand(parent, {
+    usage: 'credit',
+    description:
+      'enter a payment that you received by hand: it adds credit, counts as paid and moves the tier',
+    example: 'tds org credit "Acme" 25',
+  })
+    .argument('<org>', 'id or unique name')
+    .argument('<dollars>', 'any amount above zero', dollars)
+    .action(async (text: string, amount_micros: number, options: JsonOptions) => {
+      const organization = await withData(options, (context) =>
+        creditByHand(context, OPERATOR, { organization_id: organizationId(context, text), amount_micros }),
+      );
+      if (options.json) printJson(organizationSummary(organization));
+      else {
+        printLine(
+          `${organization.name} has $${formatDollars(organization.credit_micros)} of credit and is on Tier ${organization.tier}.`,
+        );
+      }
+    });
+
+  jsonCommand(parent, {
+    usage: 'tier',
+    description:
+      'show the tier and limits of an organization, or set them; "none" puts the tier’s own value back',
+    example: 'tds org tier "Acme" --minimum 3 --requests-per-minute 9000',
+  })
+    .argument('<org>', 'id or unique name')
+    .option('--minimum <tier>', 'the tier below which it does not fall', wholeNumberOrNone)
+    .option('--requests-per-minute <number>', 'dedicated limit', wholeNumberOrNone)
+    .option('--tokens-per-minute <number>', 'dedicated limit', wholeNumberOrNone)
+    .option('--questions <number>', 'dedicated limit of questions per request', wholeNumberOrNone)
+    .option('--top-up-max <dollars>', 'dedicated limit of one top-up', dollarsOrNone)
+    .action(async (text: string, options: TierOptions) => {
+      const settings = tierSettings(options);
+      const organization = await withData(options, (context) => {
+        const id = organizationId(context, text);
+        return Object.keys(settings).length === 0
+          ? getOrganization(context, OPERATOR, id)
+          : setTierSettings(context, OPERATOR, id, settings);
+      });
+      if (options.json) printJson(tierSummary(organization));
+      else printTier(organization);
+    });
+}

@@ -1,0 +1,36 @@
+/** Writes one JSON document to standard output, for scripts. */
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** Writes a line of text to standard output. */
+export function printLine(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/** Writes rows under their headings in columns as wide as their widest cell; or `empty` when there is no row. */
+export function printTable(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  empty: string,
+): void {
+  if (rows.length === 0) {
+    printLine(empty);
+    return;
+  }
+  const lines = [headings, ...rows];
+  const widths = headings.map((_, column) =>
+    Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ''))),
+  );
+  for (const line of lines) {
+    const cells = line.map(
+      (cell, column) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell)),
+    );
+    printLine(cells.join('  ').trimEnd());
+  }
+}
+
+/** A time for people: UTC to the second; a dash for none. */
+export function formatTime(time_ms: number | null): string {
+  return time_ms === null ? '-' : new Date(time_ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}

@@ -1,0 +1,58 @@
+import { Command, CommanderError } from 'commander';
+import { AccountError } from '../accounts/errors.ts';
+import { registerAudit } from './audit.ts';
+import { CommandFailed } from './command-failed.ts';
+import { registerCredit } from './credit.ts';
+import { registerDecide } from './decide.ts';
+import { registerInit } from './init.ts';
+import { registerKeys } from './keys.ts';
+import { registerModels } from './models.ts';
+import { registerOrganizations } from './organizations.ts';
+import { registerProjects } from './projects.ts';
+import { registerServe } from './serve.ts';
+import { registerUsage } from './usage.ts';
+
+const EXIT_OK = 0;
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+
+/** The whole command line, `tds …`. */
+export function createProgram(): Command {
+  const program = new Command('tds')
+    .description('Typed Decision Service: probabilities for typed questions about one record')
+    .showHelpAfterError('(add --help for help)')
+    .exitOverride();
+  registerServe(program);
+  registerInit(program);
+  registerOrganizations(program);
+  registerProjects(program);
+  registerKeys(program);
+  registerCredit(program);
+  registerUsage(program);
+  registerModels(program);
+  registerAudit(program);
+  registerDecide(program);
+  return program;
+}
+
+/**
+ * Runs one command line (without the name of the program) and returns its exit code: 0 done, 1 refused or failed, with
+ * one sentence on standard error, 2 wrong usage. A command that fails without throwing sets `process.exitCode`.
+ */
+export async function runCommandLine(program: Command, args: readonly string[]): Promise<number> {
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return Number(process.exitCode ?? EXIT_OK);
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === EXIT_OK ? EXIT_OK : EXIT_USAGE;
+    const expected = error instanceof AccountError || error instanceof CommandFailed;
+    process.stderr.write(`tds: ${expected ? error.message : `unexpected failure: ${describe(error)}`}\n`);
+    return EXIT_FAILED;
+  }
+}
+
+/** The innermost message only: what wraps it can quote the parameters of a statement. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : describe(error.cause);
+}

@@ -1,0 +1,98 @@
+import type { Command } from 'commander';
+import { OPERATOR } from '../accounts/actor.ts';
+import { archiveProject, createProject, listProjects, setSpendLimit } from '../accounts/projects.ts';
+import { formatDollars } from '../money.ts';
+import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { organizationId, projectId } from './lookup.ts';
+import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { dollarsOrNone } from './values.ts';
+
+function formatLimit(spend_limit_micros: number | null): string {
+  return spend_limit_micros === null ? 'none' : formatDollars(spend_limit_micros);
+}
+
+/** `tds project …` */
+export function registerProjects(program: Command): void {
+  const parent = program.command('project').description('projects: groups of API keys and usage');
+
+  jsonCommand(parent, {
+    usage: 'create',
+    description: 'create a project',
+    example: 'tds project create "Acme" "Support triage"',
+  })
+    .argument('<org>', 'id or unique name')
+    .argument('<name>')
+    .action(async (text: string, name: string, options: JsonOptions) => {
+      const project = await withData(options, (context) =>
+        createProject(context, OPERATOR, { organization_id: organizationId(context, text), name }),
+      );
+      if (options.json) printJson(project);
+      else printLine(`Created project ${project.name} (${project.id}).`);
+    });
+
+  jsonCommand(parent, {
+    usage: 'list',
+    description: 'list the active projects, of one organization or of all',
+    example: 'tds project list "Acme"',
+  })
+    .argument('[org]', 'id or unique name')
+    .option('--archived', 'list the archived ones instead')
+    .action(async (text: string | undefined, options: JsonOptions & { readonly archived?: true }) => {
+      const projects = await withData(options, (context) =>
+        listProjects(context, OPERATOR, {
+          ...(text === undefined ? {} : { organization_id: organizationId(context, text) }),
+          archived: options.archived === true,
+        }),
+      );
+      if (options.json) {
+        printJson(projects);
+        return;
+      }
+      printTable(
+        ['ID', 'NAME', 'ORGANIZATION', 'SPENT THIS MONTH', 'LIMIT', 'CREATED', 'ARCHIVED'],
+        projects.map((row) => [
+          row.id,
+          row.name,
+          row.organization_name,
+          formatDollars(row.spent_this_month_micros),
+          formatLimit(row.spend_limit_micros),
+          formatTime(row.created_at_ms),
+          formatTime(row.archived_at_ms),
+        ]),
+        'There is no such project.',
+      );
+    });
+
+  jsonCommand(parent, {
+    usage: 'limit',
+    description: 'set what a project may spend in a UTC calendar month, or take the limit away',
+    example: 'tds project limit "Support triage" 100',
+  })
+    .argument('<project>', 'id or unique name')
+    .argument('<dollars>', 'dollars a month, or "none"', dollarsOrNone)
+    .action(async (text: string, spend_limit_micros: number | null, options: JsonOptions) => {
+      const project = await withData(options, (context) =>
+        setSpendLimit(context, OPERATOR, { project_id: projectId(context, text), spend_limit_micros }),
+      );
+      if (options.json) printJson(project);
+      else
+        printLine(
+          `The monthly spend limit of ${project.name} is ${formatLimit(project.spend_limit_micros)}.`,
+        );
+    });
+
+  jsonCommand(parent, {
+    usage: 'archive',
+    description:
+      'archive a project for good and revoke its keys; running servers refuse them within 60 seconds',
+    example: 'tds project archive "Support triage"',
+  })
+    .argument('<project>', 'id or unique name')
+    .action(async (text: string, options: JsonOptions) => {
+      const project = await withData(options, (context) =>
+        archiveProject(context, OPERATOR, projectId(context, text)),
+      );
+      if (options.json) printJson(project);
+      else printLine(`${project.name} is archived and its keys are revoked.`);
+    });
+}

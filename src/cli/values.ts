@@ -1,0 +1,42 @@
+import { InvalidArgumentError } from 'commander';
+import { parseDollars } from '../money.ts';
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Dollars on the command line, in micro-dollars. */
+export function dollars(text: string): number {
+  const amount_micros = parseDollars(text);
+  if (amount_micros === null) throw new InvalidArgumentError('Give dollars such as 25 or 0.50.');
+  return amount_micros;
+}
+
+/** Dollars or `none`. */
+export function dollarsOrNone(text: string): number | null {
+  return text === 'none' ? null : dollars(text);
+}
+
+/** A whole number from 0. */
+export function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!/^\d{1,15}$/.test(text) || !Number.isSafeInteger(value)) {
+    throw new InvalidArgumentError('Give a whole number.');
+  }
+  return value;
+}
+
+/** A whole number or `none`. */
+export function wholeNumberOrNone(text: string): number | null {
+  return text === 'none' ? null : wholeNumber(text);
+}
+
+/** A date (its UTC midnight) or a date and time with its zone, as Unix milliseconds. */
+export function time(text: string): number {
+  const time_ms = DATE.test(text) || TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time_ms)) {
+    throw new InvalidArgumentError(
+      'Give a UTC date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z.',
+    );
+  }
+  return time_ms;
+}
