@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import type { DecisionServices } from './decisions/services.ts';
 import { Refusal } from './errors.ts';
-import { RequestContexts, type RequestLine } from './http/context.ts';
+import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
 import { CONTENT_SECURITY_POLICY, DOCUMENTED_SCHEMAS, docsPages, docsScript } from './http/docs.ts';
 import { modelRoutes } from './http/model-routes.ts';
@@ -48,7 +48,9 @@ export function createApp(services: AppServices) {
   return new Elysia({ normalize: false })
     .onRequest(({ request, set }) => {
       set.headers[REQUEST_ID_HEADER] = contexts.of(request).request_id;
-      set.headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
+      if (knownPath(new URL(request.url).pathname) === '/swagger') {
+        set.headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
+      }
       set.headers['x-content-type-options'] = 'nosniff';
     })
     .onError(({ code, error, request }) => {

@@ -1,8 +1,5 @@
-import { chmodSync, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { type Db, openDatabase } from '../db/connection.ts';
+import type { Db } from '../db/connection.ts';
 import { GroupCommit } from '../db/group-commit.ts';
-import { lockDataDirectory } from '../db/lock.ts';
 import type { DecisionEngine } from '../native/engine.ts';
 import { ModelLifecycle } from '../native/lifecycle.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
@@ -16,12 +13,9 @@ import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import type { Log } from './ops/log.ts';
 import { UsageLog } from './usage/usage.ts';
 
-/** The database inside a data directory. */
-export const DATABASE_FILE = 'tds.sqlite';
-
-/** What a service is made of that is not its own: where its data lies, its model, and its sources of time and ids. */
+/** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
 export interface ServiceParts {
-  readonly data_directory: string;
+  readonly db: Db;
   readonly openEngine: () => Promise<DecisionEngine>;
   /** Milliseconds without a request after which the model is unloaded; 0 keeps it. */
   readonly idle_unload_ms: number;
@@ -30,37 +24,23 @@ export interface ServiceParts {
   readonly log: Log;
 }
 
-/** A service on its data directory, without a port. */
+/** A service on its database, without a port. */
 export interface Service {
-  readonly db: Db;
   readonly services: AppServices & { readonly model: ModelLifecycle };
   /** Answers one HTTP request. */
   readonly handle: (request: Request) => Response | Promise<Response>;
-  /** Writes what is waiting, unloads the model and gives the data directory back. Call it after the last request. */
+  /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
 
 /**
- * Claims the data directory, opens its database, ends what an earlier process left open, rebuilds the rate windows,
- * and wires everything together. The model is not loaded yet. Throws `DataDirectoryInUse` and what SQLite throws.
+ * Ends what an earlier process left open, rebuilds the rate windows, and wires everything together. The model is not
+ * loaded yet. Throws what SQLite throws.
  */
 export function openService(parts: ServiceParts): Service {
-  mkdirSync(parts.data_directory, { recursive: true, mode: 0o700 });
-  const unlock = lockDataDirectory(parts.data_directory);
-  try {
-    const file = join(parts.data_directory, DATABASE_FILE);
-    const db = openDatabase(file);
-    chmodSync(file, 0o600);
-    seedCatalog(db);
-    return wire(parts, db, unlock);
-  } catch (error) {
-    unlock();
-    throw error;
-  }
-}
-
-function wire(parts: ServiceParts, db: Db, unlock: () => void): Service {
+  const { db } = parts;
   const { clock, identifiers, log } = parts;
+  seedCatalog(db);
   const commits = new GroupCommit(db);
   const ledger = new Ledger(db);
   const settlement = new Settlement(ledger, commits, clock);
@@ -86,15 +66,12 @@ function wire(parts: ServiceParts, db: Db, unlock: () => void): Service {
   };
   const app = createApp(services);
   return {
-    db,
     services,
     handle: (request) => app.handle(request),
     async close() {
       await settlement.close();
       await commits.run(() => keys.flushLastUsed());
       await model.close();
-      db.$client.close();
-      unlock();
       log.flush();
     },
   };

@@ -1,0 +1,85 @@
+import { InvalidArgumentError, Option } from 'commander';
+import type { OpenOptions } from '../native/open.ts';
+import { LOG_LEVELS, type LogLevel } from './ops/log.ts';
+
+type Gpu = NonNullable<OpenOptions['gpu']>;
+
+/** Everything that an operator can set for a running service. */
+export interface ServeConfig {
+  readonly host: string;
+  readonly port: number;
+  /** A GGUF file, or the first part of a split one; the embedded weights when undefined. */
+  readonly model: string | undefined;
+  readonly gpu: Gpu;
+  /** Threads that compute; undefined leaves one core for everything else. */
+  readonly threads: number | undefined;
+  /** Plans that may wait for the model before requests are refused. */
+  readonly queueLimit: number;
+  /** Seconds without a request after which the model is unloaded; 0 keeps it. */
+  readonly idleUnload: number;
+  readonly logLevel: LogLevel;
+}
+
+const GPUS: readonly Gpu[] = ['auto', 'cuda', 'metal', 'vulkan', false];
+const PORT_MAX = 65_535;
+const THREADS_MAX = 1_024;
+const QUEUE_MAX = 1_000_000;
+const DAY_S = 86_400;
+
+/**
+ * The options that choose and run a model, for every command that needs one. A flag wins over its environment variable,
+ * and that over the default; `--help` prints all three.
+ */
+export function modelOptions(): Option[] {
+  return [
+    new Option(
+      '--model <path>',
+      'GGUF file, or the first part of a split one (default: the embedded decision-1)',
+    ).env('TDS_MODEL'),
+    new Option('--gpu <backend>', 'auto, cuda, metal, vulkan or none')
+      .env('TDS_GPU')
+      .default('auto')
+      .argParser(parseGpu),
+    new Option('--threads <n>', 'threads that compute (default: all cores but one)')
+      .env('TDS_THREADS')
+      .argParser(wholeNumber(1, THREADS_MAX)),
+    new Option('--queue-limit <n>', 'plans that may wait for the model before requests are refused')
+      .env('TDS_QUEUE_LIMIT')
+      .default(512)
+      .argParser(wholeNumber(1, QUEUE_MAX)),
+  ];
+}
+
+/** The options of `tds serve` beside those of the model and `--data`. */
+export function serveOptions(): Option[] {
+  return [
+    new Option('--host <address>', 'address to listen on').env('TDS_HOST').default('127.0.0.1'),
+    new Option('--port <n>', 'port to listen on; 0 takes any free one')
+      .env('TDS_PORT')
+      .default(8080)
+      .argParser(wholeNumber(0, PORT_MAX)),
+    new Option('--idle-unload <seconds>', 'unload the model after this time without a request; 0 keeps it')
+      .env('TDS_IDLE_UNLOAD')
+      .default(0)
+      .argParser(wholeNumber(0, DAY_S)),
+    new Option('--log-level <level>', LOG_LEVELS.join(', '))
+      .env('TDS_LOG_LEVEL')
+      .default('info' satisfies LogLevel)
+      .choices(LOG_LEVELS),
+  ];
+}
+
+/** A parser of whole numbers from `least` to `most`; anything else is an error of usage. */
+export function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+  };
+}
+
+function parseGpu(text: string): Gpu {
+  const gpu = text === 'none' ? false : GPUS.find((candidate) => candidate === text);
+  if (gpu === undefined) throw new InvalidArgumentError('It must be auto, cuda, metal, vulkan or none.');
+  return gpu;
+}

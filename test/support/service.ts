@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Db, openDatabase } from '../../db/connection.ts';
+import type { DecisionEngine } from '../../native/engine.ts';
+import { openEngine } from '../../native/open.ts';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { createKey } from '../../src/accounts/keys.ts';
+import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
+import { type RunningServer, startServer } from '../../src/http/server.ts';
+import { randomIdentifiers } from '../../src/identifiers.ts';
+import { MICROS_PER_DOLLAR } from '../../src/money.ts';
+import { createLog } from '../../src/ops/log.ts';
+import { type CreditContext, creditByHand, creditContext } from '../../src/payments/credit.ts';
+import { openService, type Service } from '../../src/service.ts';
+import { MovableClock } from './clock.ts';
+
+/** A real service: a database file, the embedded weights, a port. */
+export interface TestService {
+  readonly directory: string;
+  readonly db: Db;
+  readonly clock: MovableClock;
+  readonly accounts: CreditContext;
+  readonly service: Service;
+  readonly server: RunningServer;
+  /** Sends a request to the service's port. */
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  close(): Promise<void>;
+}
+
+export interface TestAccount {
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly key_id: string;
+  readonly key: string;
+}
+
+export interface TestServiceOptions {
+  /** Opens the model; the embedded weights, loaded once for the whole test run, by default. */
+  readonly openEngine?: () => Promise<DecisionEngine>;
+  /** A database directory to go on with, as after a restart; it is kept at the end. */
+  readonly directory?: string;
+  readonly clock?: MovableClock;
+}
+
+let shared: Promise<DecisionEngine> | undefined;
+
+/** The embedded model, loaded once: closing it does nothing, because other services still use it. */
+export async function embeddedEngine(): Promise<DecisionEngine> {
+  shared ??= openEngine({ gpu: false, threads: 2 });
+  const engine = await shared;
+  return {
+    facts: engine.facts,
+    plan: (input) => engine.plan(input),
+    evaluate: (input, plan, options) => engine.evaluate(input, plan, options),
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Starts a service on a fresh directory and a free port. */
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'tds-test-'));
+  const clock = options.clock ?? new MovableClock();
+  const db = openDatabase(join(directory, 'tds.sqlite'));
+  const service = openService({
+    db,
+    openEngine: options.openEngine ?? embeddedEngine,
+    idle_unload_ms: 0,
+    clock,
+    identifiers: randomIdentifiers,
+    log: createLog('silent'),
+  });
+  await service.services.model.ready('fast');
+  const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });
+  return {
+    directory,
+    db,
+    clock,
+    accounts: creditContext(db, clock, randomIdentifiers),
+    service,
+    server,
+    fetch: (path, init) => fetch(`${server.address}${path}`, init),
+    async close() {
+      await server.stop();
+      await service.close();
+      db.$client.close();
+      if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** An organization with that much credit and at least that tier, its Default project and a key. */
+export function addAccount(
+  { accounts }: Pick<TestService, 'accounts'>,
+  given: { readonly credit_dollars?: number; readonly tier?: number } = {},
+): TestAccount {
+  const organization = createOrganization(accounts, OPERATOR, { name: 'Test organization' });
+  const credit_micros = Math.round((given.credit_dollars ?? 25) * MICROS_PER_DOLLAR);
+  if (credit_micros > 0) {
+    creditByHand(accounts, OPERATOR, { organization_id: organization.id, amount_micros: credit_micros });
+  }
+  if (given.tier !== undefined) {
+    setTierSettings(accounts, OPERATOR, organization.id, { minimum_tier: given.tier });
+  }
+  const project_id = organization.default_project_id;
+  const { id, key } = createKey(accounts, OPERATOR, { project_id, name: 'Test key' });
+  return { organization_id: organization.id, project_id, key_id: id, key };
+}
