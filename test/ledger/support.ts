@@ -1,9 +1,14 @@
+import { Database } from 'bun:sqlite';
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Db, openDatabase } from '../../db/connection.ts';
-import { apiKeys, organizations, payments, projects } from '../../db/schema.ts';
-import type { UsageRecord } from '../../src/usage/usage.ts';
+import { type Db, openDatabase, transact } from '../../db/connection.ts';
+import { GroupCommit } from '../../db/group-commit.ts';
+import { apiKeys, ledgerEntries, organizations, payments, projects, usageRecords } from '../../db/schema.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Hold, Ledger } from '../../src/ledger/ledger.ts';
+import { Settlement } from '../../src/ledger/settlement.ts';
+import { UsageLog, type UsageRecord } from '../../src/usage/usage.ts';
 
 /** A temporary folder with a real database file, gone when disposed. */
 export class TemporaryDatabase implements Disposable {
@@ -117,6 +122,89 @@ export function usageOf(
     cost_micros,
     latency_ms: 1.5,
   };
+}
+
+/** The wall clock of `LedgerSetup`. */
+export const NOW_MS = Date.UTC(2026, 4, 5);
+/** What `LedgerSetup` pays in, holds for each request, and charges for it. */
+export const CREDIT_MICROS = 1_000_000;
+export const HELD_MICROS = 10;
+export const COST_MICROS = 4;
+
+/** The ledger with all that it stands on, and one account with credit. */
+export class LedgerSetup extends TemporaryDatabase {
+  readonly clock: Clock = { ...systemClock, now_ms: () => NOW_MS };
+  readonly account: Account = addAccount(this.db, 'acme');
+  readonly commits = new GroupCommit(this.db);
+  readonly ledger = new Ledger(this.db);
+  readonly usage = new UsageLog(this.db);
+  readonly settlement = new Settlement(this.ledger, this.commits, this.clock);
+
+  constructor() {
+    super();
+    const { organization_id } = this.account;
+    transact(this.db, () => {
+      addPayment(this.db, this.account, 'pay_1', 'top_up', CREDIT_MICROS);
+      this.ledger.topUp({ organization_id, amount_micros: CREDIT_MICROS, payment_id: 'pay_1', at_ms: 0 });
+    });
+  }
+
+  async hold(request_id: string): Promise<Hold> {
+    const { organization_id, project_id } = this.account;
+    const request = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms: NOW_MS };
+    const answer = await this.commits.run(() => this.ledger.hold(request));
+    if (!answer.held) throw new Error(answer.refusal);
+    return answer.hold;
+  }
+
+  /** Ends a request as the service does: a usage row with the end, of what the client gets. */
+  charge(hold: Hold, request_id: string): Promise<void> {
+    return this.settlement.charge(
+      hold,
+      COST_MICROS,
+      () => this.usage.record(usageOf(this.account, request_id, NOW_MS, 200, COST_MICROS)),
+      () => this.usage.record(usageOf(this.account, request_id, NOW_MS, 503, 0)),
+    );
+  }
+
+  /** Ends a request that failed as the service does. */
+  release(hold: Hold, request_id: string): Promise<void> {
+    return this.settlement.release(hold, () =>
+      this.usage.record(usageOf(this.account, request_id, NOW_MS, 502, 0)),
+    );
+  }
+
+  /** Takes the database's write lock, as another process would, until the returned function is called. */
+  lock(): () => void {
+    this.db.$client.run('PRAGMA busy_timeout = 0');
+    const other = new Database(this.path, { strict: true });
+    other.run('BEGIN IMMEDIATE');
+    return () => {
+      other.run('ROLLBACK');
+      other.close();
+    };
+  }
+
+  /** The kinds of the ledger's ends, in order. */
+  ends(): string[] {
+    const entries = this.db.select().from(ledgerEntries).orderBy(ledgerEntries.id).all();
+    return entries.flatMap(({ kind, hold_entry_id }) => (hold_entry_id === null ? [] : [kind]));
+  }
+
+  /** The statuses of the usage rows. */
+  statuses(): number[] {
+    return this.db
+      .select()
+      .from(usageRecords)
+      .all()
+      .map(({ status }) => status);
+  }
+
+  /** What the account has spent in all. */
+  spentMicros(): number {
+    const organization = this.db.select().from(organizations).get();
+    return CREDIT_MICROS - (organization?.credit_micros ?? 0);
+  }
 }
 
 /** The seed of this run's property tests: from the environment to repeat a run, else new, and printed. */
