@@ -1,0 +1,197 @@
+import { expect, test } from 'bun:test';
+import { is } from 'drizzle-orm';
+import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
+import * as schema from '../../db/schema.ts';
+import { addAccount, addPayment, TemporaryDatabase } from '../ledger/support.ts';
+
+const TABLES = Object.values(schema)
+  .filter((value) => is(value, SQLiteTable))
+  .map((table) => getTableConfig(table));
+
+interface TableListRow {
+  readonly name: string;
+  readonly type: string;
+  readonly strict: number;
+}
+interface ColumnRow {
+  readonly name: string;
+  readonly type: string;
+  readonly notnull: number;
+  readonly dflt_value: string | null;
+  readonly pk: number;
+}
+
+test('the migrations make exactly the tables of the schema, and all of them STRICT', () => {
+  using file = new TemporaryDatabase();
+  const stored = file.db.$client
+    .query<TableListRow, []>("SELECT name, type, strict FROM pragma_table_list WHERE schema = 'main'")
+    .all()
+    .filter(({ name }) => !name.startsWith('sqlite_') && name !== '__drizzle_migrations');
+  expect(stored.map(({ name }) => name).sort()).toEqual(TABLES.map(({ name }) => name).sort());
+  expect(stored.filter(({ strict }) => strict !== 1)).toEqual([]);
+});
+
+test.each(TABLES.map((table) => [table.name, table] as const))(
+  '%s has the columns of the schema',
+  (name, table) => {
+    using file = new TemporaryDatabase();
+    const stored = file.db.$client
+      .query<ColumnRow, [string]>('SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)')
+      .all(name);
+    const [composite] = table.primaryKeys;
+    const primary = composite?.columns.map((column) => column.name) ?? [];
+    expect(stored).toEqual(
+      table.columns.map((column) => ({
+        name: column.name,
+        type: column.getSQLType().toUpperCase(),
+        notnull: column.notNull ? 1 : 0,
+        dflt_value: column.default === undefined ? null : String(column.default),
+        pk: column.primary ? 1 : primary.indexOf(column.name) + 1,
+      })),
+    );
+  },
+);
+
+test.each(TABLES.map((table) => [table.name, table] as const))(
+  '%s has the references, indexes and checks of the schema',
+  (name, table) => {
+    using file = new TemporaryDatabase();
+    const client = file.db.$client;
+    const references = client
+      .query<{ from: string; table: string; to: string }, [string]>(
+        'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)',
+      )
+      .all(name)
+      .map(({ from, table: target, to }) => `${from} → ${target}.${to}`);
+    expect(references.sort()).toEqual(
+      table.foreignKeys
+        .map((key) => {
+          const { columns, foreignTable, foreignColumns } = key.reference();
+          return `${columns[0]?.name} → ${getTableConfig(foreignTable).name}.${foreignColumns[0]?.name}`;
+        })
+        .sort(),
+    );
+
+    const indexes = client
+      .query<{ name: string; unique: number; partial: number }, [string]>(
+        `SELECT name, "unique", partial FROM pragma_index_list(?) WHERE origin = 'c'`,
+      )
+      .all(name)
+      .map((index) => {
+        const columns = client
+          .query<{ name: string }, [string]>('SELECT name FROM pragma_index_info(?) ORDER BY seqno')
+          .all(index.name)
+          .map((column) => column.name);
+        return { name: index.name, columns, unique: index.unique === 1, partial: index.partial === 1 };
+      });
+    const columnName = (column: unknown) =>
+      typeof column === 'object' && column !== null && 'name' in column ? column.name : undefined;
+    const declared = [
+      ...table.indexes.map(({ config }) => ({
+        name: config.name,
+        columns: config.columns.map(columnName),
+        unique: config.unique,
+        partial: config.where !== undefined,
+      })),
+      ...table.columns
+        .filter((column) => column.isUnique)
+        .map((column) => ({ name: column.uniqueName, columns: [column.name], unique: true, partial: false })),
+    ];
+    const byName = (one: { name: string | undefined }, other: { name: string | undefined }) =>
+      String(one.name).localeCompare(String(other.name));
+    expect<unknown>(indexes.sort(byName)).toEqual(declared.sort(byName));
+
+    const { sql } = client
+      .query<{ sql: string }, [string]>("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?")
+      .get(name) ?? { sql: '' };
+    expect([...sql.matchAll(/CONSTRAINT "(\w+)" CHECK/g)].map(([, check]) => check).sort()).toEqual(
+      table.checks.map((check) => check.name).sort(),
+    );
+  },
+);
+
+/** Rows that no correct program writes, each as the statement that tries, after the rows that it needs. */
+const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
+  ['a balance with a fraction of a micro-dollar', 'UPDATE organizations SET credit_micros = 1.5'],
+  ['a balance as text', "UPDATE organizations SET credit_micros = 'ten'"],
+  ['held credit below zero', 'UPDATE organizations SET held_micros = -1'],
+  ['payments below zero', 'UPDATE organizations SET paid_micros = -1'],
+  ['a tier that does not exist', 'UPDATE organizations SET tier = 6'],
+  ['a spend limit below zero', 'UPDATE projects SET spend_limit_micros = -1'],
+  [
+    'a second active project of a name',
+    "INSERT INTO projects VALUES ('p2', 'org_acme', 'proj_acme', NULL, NULL, 0)",
+  ],
+  ['a project of no organization', "INSERT INTO projects VALUES ('p3', 'org_none', 'p3', NULL, NULL, 0)"],
+  [
+    'a month that spent less than nothing',
+    "INSERT INTO project_months VALUES ('proj_acme', '2026-01', -1, 0)",
+  ],
+  [
+    'a month that holds less than nothing',
+    "INSERT INTO project_months VALUES ('proj_acme', '2026-01', 0, -1)",
+  ],
+  [
+    'a payment of nothing',
+    entry('payments', "'p', 'org_acme', 'manual', 'x', 'top_up', 0, 'completed', NULL, NULL, 0, 0"),
+  ],
+  [
+    'a payment that the provider reported before',
+    entry('payments', "'p', 'org_acme', 'manual', 'pay_1', 'top_up', 1, 'completed', NULL, NULL, 0, 0"),
+  ],
+  ['an entry of an unknown kind', ledger("'gift', 5, 0, NULL, NULL, NULL, NULL")],
+  ['a top-up that takes credit', ledger("'top_up', -5, 0, NULL, NULL, NULL, 'pay_1'")],
+  ['a refund that gives credit', ledger("'refund', 5, 0, NULL, NULL, NULL, 'pay_1'")],
+  ['a hold that moves credit', ledger("'hold', -1, 1, NULL, 'req_2', '2026-01', NULL")],
+  ['a hold below zero', ledger("'hold', 0, -1, NULL, 'req_2', '2026-01', NULL")],
+  ['a hold of no request', ledger("'hold', 0, 1, NULL, NULL, '2026-01', NULL")],
+  ['a second hold of a request', ledger("'hold', 0, 1, NULL, 'req_1', '2026-01', NULL")],
+  ['a charge that gives credit', ledger("'charge', 1, -10, 1, NULL, '2026-01', NULL")],
+  ['a charge of more than it frees', ledger("'charge', -11, -10, 1, NULL, '2026-01', NULL")],
+  ['a charge of no hold', ledger("'charge', -1, -10, NULL, NULL, '2026-01', NULL")],
+  ['a release that moves credit', ledger("'release', -1, -10, 1, NULL, '2026-01', NULL")],
+  ['an end of a hold that is none', ledger("'release', 0, -10, 99, NULL, '2026-01', NULL")],
+  ['a second end of a hold', ledger("'release', 0, -10, 2, NULL, '2026-01', NULL")],
+  [
+    'a failed request with a cost',
+    entry(
+      'usage_records',
+      "'r', 0, 'org_acme', 'proj_acme', 'key_acme', 'm', 'fast', '/', 502, 0, 1, 1, 1.5",
+    ),
+  ],
+  [
+    'a failed request with answered questions',
+    entry(
+      'usage_records',
+      "'r', 0, 'org_acme', 'proj_acme', 'key_acme', 'm', 'fast', '/', 502, 1, 1, 0, 1.5",
+    ),
+  ],
+  [
+    'usage in a mode that does not exist',
+    entry(
+      'usage_records',
+      "'r', 0, 'org_acme', 'proj_acme', 'key_acme', 'm', 'slow', '/', 200, 1, 1, 1, 1.5",
+    ),
+  ],
+  ['a live model without a price', entry('models', "'m', 'decision', 'live', 'd', NULL, NULL, NULL")],
+];
+
+function entry(table: string, values: string): string {
+  return `INSERT INTO ${table} VALUES (${values})`;
+}
+
+function ledger(values: string): string {
+  return `INSERT INTO ledger_entries (kind, credit_delta_micros, held_delta_micros, hold_entry_id, request_id, month,
+    payment_id, organization_id, project_id, created_at_ms) VALUES (${values}, 'org_acme', 'proj_acme', 0)`;
+}
+
+test.each(BAD_ROWS)('the database itself refuses %s', (_, statement) => {
+  using file = new TemporaryDatabase();
+  const account = addAccount(file.db, 'acme');
+  addPayment(file.db, account, 'pay_1', 'top_up', 5);
+  const { $client } = file.db;
+  $client.run(ledger("'hold', 0, 10, NULL, 'req_1', '2026-01', NULL"));
+  $client.run(ledger("'hold', 0, 10, NULL, 'req_0', '2026-01', NULL"));
+  $client.run(ledger("'release', 0, -10, 2, NULL, '2026-01', NULL"));
+  expect(() => $client.run(statement)).toThrow(/constraint failed|cannot store/);
+});

@@ -1,0 +1,30 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+
+const ROOT = join(import.meta.dir, '../..');
+/** `db.transaction(async …)` and `transact(db, async …)` commit at their first `await`: a rollback after it is lost. */
+const ASYNCHRONOUS_TRANSACTION = /\b(?:transaction|transact)\s*\((?:[^()]*,)?\s*async\b/;
+
+test('the pattern finds asynchronous transactions, and only them', () => {
+  for (const code of [
+    'db.transaction(async () => {',
+    'transact(db, async () => 1)',
+    'transaction(\n  async tx => 1)',
+  ]) {
+    expect(code).toMatch(ASYNCHRONOUS_TRANSACTION);
+  }
+  expect('transact(db, () => ledger.hold(request)); void (async () => 1)()').not.toMatch(
+    ASYNCHRONOUS_TRANSACTION,
+  );
+});
+
+test('no source file has an asynchronous transaction', async () => {
+  const offenders: string[] = [];
+  for (const folder of ['src', 'db', 'native', 'bench', 'test']) {
+    for await (const path of new Bun.Glob(`${folder}/**/*.ts`).scan(ROOT)) {
+      if (join(ROOT, path) === import.meta.path) continue;
+      if (ASYNCHRONOUS_TRANSACTION.test(await Bun.file(join(ROOT, path)).text())) offenders.push(path);
+    }
+  }
+  expect(offenders).toEqual([]);
+});
