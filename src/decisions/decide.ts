@@ -8,7 +8,7 @@ import { Refusal } from '../errors.ts';
 import type { Hold } from '../ledger/ledger.ts';
 import type { RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
 import { dollarsOf } from '../money.ts';
-import { answerFrom } from './answers.ts';
+import { type Decided, engineInput, evaluateRequest } from './evaluate.ts';
 import { estimatedTokens, worstCaseTokens } from './estimate.ts';
 import { modelRefusal } from './model-refusal.ts';
 import { cost_micros } from './pricing.ts';
@@ -19,7 +19,7 @@ import {
   modelOf,
   parseDecisionRequest,
 } from './request.ts';
-import type { Answer, DecisionResponse } from './schemas.ts';
+import type { DecisionResponse } from './schemas.ts';
 import type { DecisionServices } from './services.ts';
 
 /** One call of a decision endpoint, as far as the pipeline needs to know it. */
@@ -67,13 +67,6 @@ interface AdmittedRequest extends CheckedRequest {
 
 interface HeldRequest extends AdmittedRequest {
   readonly hold: Hold;
-}
-
-/** What the model gave, before it is paid for. */
-interface Decided {
-  readonly answers: Readonly<Record<string, Answer>>;
-  readonly input_tokens: number;
-  readonly latency_ms: number;
 }
 
 /**
@@ -250,25 +243,19 @@ async function placeHold(
 async function askModel(services: DecisionServices, held: HeldRequest): Promise<Decided | Refusal> {
   const { request, caller, call } = held;
   if (request.rejection !== null) return request.rejection;
-  const input = engineInput(request);
   try {
     return await services.model.use(
       request.mode,
-      async (engine) => {
-        const plan = held.plan ?? engine.plan(input);
+      (engine) => {
+        const plan = held.plan ?? engine.plan(engineInput(request));
         if (plan.input_tokens > held.worst_case_tokens) {
           throw new RangeError('the plan reads more than was held for it');
         }
-        const started_ms = services.clock.monotonic_ms();
-        const scores = await engine.evaluate(input, plan, {
+        return evaluateRequest(engine, request, plan, {
           scope: caller.organization_id,
           signal: call.signal,
+          clock: services.clock,
         });
-        const latency_ms = services.clock.monotonic_ms() - started_ms;
-        const answers = request.questions.map(
-          (asked, index) => [asked.id, answerFrom(asked, scores[index] ?? [])] as const,
-        );
-        return { answers: Object.fromEntries(answers), input_tokens: plan.input_tokens, latency_ms };
       },
       call.signal,
     );
@@ -327,14 +314,6 @@ async function charge(
     answers: { ...answers },
     usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost) },
     latency_ms: Math.round(latency_ms * 1_000) / 1_000,
-  };
-}
-
-function engineInput(request: DecisionRequest) {
-  return {
-    state: request.state,
-    questions: request.questions.map((asked) => asked.question),
-    mode: request.mode,
   };
 }
 

@@ -1,0 +1,41 @@
+import type { DecisionEngine } from '../../native/engine.ts';
+import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
+import type { Clock } from '../clock.ts';
+import { answerFrom } from './answers.ts';
+import type { DecisionRequest } from './request.ts';
+import type { Answer } from './schemas.ts';
+
+/** What the model gave for a request, before it is paid for. */
+export interface Decided {
+  /** One answer a question, under the question's id. */
+  readonly answers: Readonly<Record<string, Answer>>;
+  /** Everything that was read: what is billed. */
+  readonly input_tokens: number;
+  /** Model time, the wait for the model's turn included. */
+  readonly latency_ms: number;
+}
+
+/** The request as the engine takes it. */
+export function engineInput(request: DecisionRequest): DecisionInput {
+  return {
+    state: request.state,
+    questions: request.questions.map((asked) => asked.question),
+    mode: request.mode,
+  };
+}
+
+/** Evaluates the plan of a request and turns the scores into answers. Rejects as `DecisionEngine.evaluate` does. */
+export async function evaluateRequest(
+  engine: DecisionEngine,
+  request: DecisionRequest,
+  plan: DecisionPlan,
+  options: { readonly scope: string; readonly signal: AbortSignal; readonly clock: Clock },
+): Promise<Decided> {
+  const started_ms = options.clock.monotonic_ms();
+  const scores = await engine.evaluate(engineInput(request), plan, options);
+  const latency_ms = options.clock.monotonic_ms() - started_ms;
+  const answers = request.questions.map(
+    (asked, index) => [asked.id, answerFrom(asked, scores[index] ?? [])] as const,
+  );
+  return { answers: Object.fromEntries(answers), input_tokens: plan.input_tokens, latency_ms };
+}
