@@ -1,0 +1,244 @@
+import { writeFile } from 'node:fs/promises';
+
+/** A metadata value as GGUF types it. */
+export type GgufValue =
+  | { readonly type: 'u32'; readonly value: number }
+  | { readonly type: 'f32'; readonly value: number }
+  | { readonly type: 'bool'; readonly value: boolean }
+  | { readonly type: 'string'; readonly value: string }
+  | { readonly type: 'i32s'; readonly value: readonly number[] }
+  | { readonly type: 'strings'; readonly value: readonly string[] };
+
+/** A tensor of 32-bit floats; `shape` lists the fastest-running dimension first, as GGUF does. */
+export interface GgufTensor {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+}
+
+const ALIGNMENT = 32;
+const VALUE_TYPES = { u32: 4, i32: 5, f32: 6, bool: 7, string: 8, array: 9 } as const;
+
+class Writer {
+  readonly #pieces: Buffer[] = [];
+  length = 0;
+
+  bytes(piece: Uint8Array): void {
+    this.#pieces.push(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength));
+    this.length += piece.byteLength;
+  }
+  u32(value: number): void {
+    const piece = Buffer.alloc(4);
+    piece.writeUInt32LE(value);
+    this.bytes(piece);
+  }
+  i32(value: number): void {
+    const piece = Buffer.alloc(4);
+    piece.writeInt32LE(value);
+    this.bytes(piece);
+  }
+  f32(value: number): void {
+    const piece = Buffer.alloc(4);
+    piece.writeFloatLE(value);
+    this.bytes(piece);
+  }
+  u64(value: number): void {
+    const piece = Buffer.alloc(8);
+    piece.writeBigUInt64LE(BigInt(value));
+    this.bytes(piece);
+  }
+  string(value: string): void {
+    const piece = Buffer.from(value, 'utf8');
+    this.u64(piece.length);
+    this.bytes(piece);
+  }
+  align(): void {
+    this.bytes(Buffer.alloc((ALIGNMENT - (this.length % ALIGNMENT)) % ALIGNMENT));
+  }
+  value(entry: GgufValue): void {
+    switch (entry.type) {
+      case 'u32':
+        this.u32(VALUE_TYPES.u32);
+        this.u32(entry.value);
+        break;
+      case 'f32':
+        this.u32(VALUE_TYPES.f32);
+        this.f32(entry.value);
+        break;
+      case 'bool':
+        this.u32(VALUE_TYPES.bool);
+        this.bytes(Buffer.from([entry.value ? 1 : 0]));
+        break;
+      case 'string':
+        this.u32(VALUE_TYPES.string);
+        this.string(entry.value);
+        break;
+      case 'i32s':
+        this.array(VALUE_TYPES.i32, entry.value.length);
+        for (const item of entry.value) this.i32(item);
+        break;
+      case 'strings':
+        this.array(VALUE_TYPES.string, entry.value.length);
+        for (const item of entry.value) this.string(item);
+    }
+  }
+  array(type: number, length: number): void {
+    this.u32(VALUE_TYPES.array);
+    this.u32(type);
+    this.u64(length);
+  }
+  concat(): Buffer {
+    return Buffer.concat(this.#pieces);
+  }
+}
+
+/** A GGUF file, version 3, as bytes. */
+export function ggufBytes(
+  metadata: Readonly<Record<string, GgufValue>>,
+  tensors: readonly GgufTensor[],
+): Buffer {
+  const writer = new Writer();
+  writer.bytes(Buffer.from('GGUF'));
+  writer.u32(3);
+  writer.u64(tensors.length);
+  writer.u64(Object.keys(metadata).length);
+  for (const [key, entry] of Object.entries(metadata)) {
+    writer.string(key);
+    writer.value(entry);
+  }
+  let offset = 0;
+  for (const tensor of tensors) {
+    writer.string(tensor.name);
+    writer.u32(tensor.shape.length);
+    for (const dimension of tensor.shape) writer.u64(dimension);
+    writer.u32(0);
+    writer.u64(offset);
+    offset += Math.ceil(tensor.values.byteLength / ALIGNMENT) * ALIGNMENT;
+  }
+  for (const tensor of tensors) {
+    writer.align();
+    writer.bytes(new Uint8Array(tensor.values.buffer));
+  }
+  return writer.concat();
+}
+
+/** What a generated model is to be. */
+export interface TinyModel {
+  /** Control tokens, which come first in the vocabulary. */
+  readonly control: readonly string[];
+  /** Text tokens of more than one character, made by merging one character at a time. */
+  readonly words: readonly string[];
+  readonly chat_template?: string;
+  readonly context_tokens?: number;
+  readonly seed?: number;
+}
+
+/** GPT-2's way of writing bytes as printable characters. */
+function byteTexts(): readonly string[] {
+  let next = 256;
+  return Array.from({ length: 256 }, (_, byte) => {
+    const printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    if (printable) return String.fromCharCode(byte);
+    next += 1;
+    return String.fromCharCode(next - 1);
+  });
+}
+
+/** Deterministic numbers around 0 (mulberry32). */
+function randomNumbers(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 31 - 1;
+  };
+}
+
+const WIDTH = 64;
+const HEADS = 2;
+const HIDDEN = 128;
+const LAYERS = 2;
+
+function tensorsOf(vocabulary_size: number, seed: number): readonly GgufTensor[] {
+  const random = randomNumbers(seed);
+  const matrix = (name: string, columns: number, rows: number): GgufTensor => ({
+    name,
+    shape: [columns, rows],
+    values: Float32Array.from({ length: columns * rows }, () => random() * Math.sqrt(3 / columns)),
+  });
+  const norm = (name: string): GgufTensor => ({
+    name,
+    shape: [WIDTH],
+    values: new Float32Array(WIDTH).fill(1),
+  });
+  return [
+    matrix('token_embd.weight', WIDTH, vocabulary_size),
+    norm('output_norm.weight'),
+    ...Array.from({ length: LAYERS }, (_, layer) => [
+      norm(`blk.${layer}.attn_norm.weight`),
+      matrix(`blk.${layer}.attn_q.weight`, WIDTH, WIDTH),
+      matrix(`blk.${layer}.attn_k.weight`, WIDTH, WIDTH),
+      matrix(`blk.${layer}.attn_v.weight`, WIDTH, WIDTH),
+      matrix(`blk.${layer}.attn_output.weight`, WIDTH, WIDTH),
+      norm(`blk.${layer}.ffn_norm.weight`),
+      matrix(`blk.${layer}.ffn_gate.weight`, WIDTH, HIDDEN),
+      matrix(`blk.${layer}.ffn_up.weight`, WIDTH, HIDDEN),
+      matrix(`blk.${layer}.ffn_down.weight`, HIDDEN, WIDTH),
+    ]).flat(),
+  ];
+}
+
+/** A Llama of two small layers with random weights and a byte-level vocabulary, as GGUF bytes. */
+export function tinyModelBytes(model: TinyModel): Buffer {
+  const bytes = byteTexts();
+  const encoded = model.words.map((word) =>
+    Array.from(Buffer.from(word, 'utf8'), (byte) => bytes[byte] ?? '').join(''),
+  );
+  const merged = new Set<string>();
+  const merges: string[] = [];
+  for (const word of encoded) {
+    for (let length = 2; length <= word.length; length += 1) {
+      const whole = word.slice(0, length);
+      if (merged.has(whole)) continue;
+      merged.add(whole);
+      merges.push(`${word.slice(0, length - 1)} ${word.slice(length - 1, length)}`);
+    }
+  }
+  const tokens = [...model.control, ...bytes, ...merged];
+  const context_tokens = model.context_tokens ?? 2048;
+  return ggufBytes(
+    {
+      'general.architecture': { type: 'string', value: 'llama' },
+      'general.name': { type: 'string', value: 'tiny' },
+      'llama.context_length': { type: 'u32', value: context_tokens },
+      'llama.embedding_length': { type: 'u32', value: WIDTH },
+      'llama.block_count': { type: 'u32', value: LAYERS },
+      'llama.feed_forward_length': { type: 'u32', value: HIDDEN },
+      'llama.rope.dimension_count': { type: 'u32', value: WIDTH / HEADS },
+      'llama.attention.head_count': { type: 'u32', value: HEADS },
+      'llama.attention.head_count_kv': { type: 'u32', value: HEADS },
+      'llama.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
+      'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
+      'tokenizer.ggml.pre': { type: 'string', value: 'gpt-2' },
+      'tokenizer.ggml.tokens': { type: 'strings', value: tokens },
+      'tokenizer.ggml.token_type': {
+        type: 'i32s',
+        value: tokens.map((_, id) => (id < model.control.length ? 3 : 1)),
+      },
+      'tokenizer.ggml.merges': { type: 'strings', value: merges },
+      'tokenizer.ggml.bos_token_id': { type: 'u32', value: 0 },
+      'tokenizer.ggml.eos_token_id': { type: 'u32', value: 0 },
+      'tokenizer.ggml.add_bos_token': { type: 'bool', value: false },
+      ...(model.chat_template === undefined
+        ? {}
+        : { 'tokenizer.chat_template': { type: 'string', value: model.chat_template } as const }),
+    },
+    tensorsOf(tokens.length, model.seed ?? 1),
+  );
+}
+
+/** Writes a generated model to `path`. */
+export async function writeTinyModel(path: string, model: TinyModel): Promise<void> {
+  await writeFile(path, tinyModelBytes(model));
+}
