@@ -11,6 +11,7 @@ import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import type { Log } from './ops/log.ts';
+import { startMaintenance } from './ops/maintenance.ts';
 import { UsageLog } from './usage/usage.ts';
 
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
@@ -64,11 +65,13 @@ export function openService(parts: ServiceParts): Service {
     usage,
     model,
   };
+  const stopMaintenance = startMaintenance({ db, commits, keys, limiter, clock, log });
   const app = createApp(services);
   return {
     services,
     handle: (request) => app.handle(request),
     async close() {
+      stopMaintenance();
       await settlement.close();
       await commits.run(() => keys.flushLastUsed());
       await model.close();

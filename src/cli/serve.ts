@@ -7,6 +7,7 @@ import { modelOptions, type ServeConfig, serveOptions } from '../config.ts';
 import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { createLog } from '../ops/log.ts';
+import type { CreditContext } from '../payments/credit.ts';
 import { openService, type Service } from '../service.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -45,8 +46,7 @@ export function registerServe(program: Command): void {
       async (context) => {
         const unlock = claim(options.data);
         try {
-          const first = initialize(context);
-          await serve(options, context.db, first?.key ?? null);
+          await serve(options, context);
         } finally {
           unlock();
         }
@@ -56,15 +56,11 @@ export function registerServe(program: Command): void {
   );
 }
 
-async function serve(
-  options: JsonOptions & ServeConfig,
-  db: Parameters<typeof openService>[0]['db'],
-  first_key: string | null,
-): Promise<void> {
+async function serve(options: JsonOptions & ServeConfig, context: CreditContext): Promise<void> {
   const stop = stopSignal();
   const log = createLog(options.logLevel);
   const service = openService({
-    db,
+    db: context.db,
     openEngine: () =>
       openEngine({
         model_path: options.model,
@@ -80,7 +76,9 @@ async function serve(
   try {
     await load(service);
     const server = listen(service, options);
-    announce(server.address, first_key, options.json === true);
+    // Only now: a start that failed would have made a key that nobody was shown.
+    const first = initialize(context);
+    announce(server.address, first?.key ?? null, options.json === true);
     await stop;
     log.info('stopping: finishing the requests in flight');
     await server.stop();

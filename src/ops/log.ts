@@ -25,7 +25,9 @@ export interface Log {
   request(line: RequestLine): void;
   /** Something that should not happen while a request was answered. */
   failure(request_id: string, error: unknown): void;
-  /** Something that an operator should see. */
+  /** Something that an operator must look at. */
+  error(message: string, details?: Readonly<Record<string, string | number | null>>): void;
+  /** Something that an operator should know. */
   warn(message: string, details?: Readonly<Record<string, string | number | null>>): void;
   info(message: string, details?: Readonly<Record<string, string | number | null>>): void;
   /** Writes what is still in memory. */
@@ -40,6 +42,7 @@ export function createLog(level: LogLevel): Log {
     request: (line) => logger.info(line, 'request'),
     // Only where it happened: the text of an error may quote what it failed on.
     failure: (request_id, error) => logger.error({ request_id, ...placeOf(error) }, 'request failed'),
+    error: (message, details = {}) => logger.error(details, message),
     warn: (message, details = {}) => logger.warn(details, message),
     info: (message, details = {}) => logger.info(details, message),
     flush: () => destination.flushSync(),
