@@ -253,29 +253,42 @@ function applyReturn(
 
 /**
  * Settles what waits on a payment, as far as it can be: never more is refunded than was paid, never more reversed than
- * was refunded. Settling one can make way for another, so it goes on until none fits.
+ * was refunded. Settling one can make way for another, so it goes on until none fits. What fits only together (a large
+ * chargeback, and its reversal, that came after a refund that they preceded) is settled together.
  */
 function settleReturns(context: CreditContext, payment_id: string): void {
   const payment = context.db.select().from(payments).where(eq(payments.id, payment_id)).get();
   if (payment?.status !== 'completed') return;
+  const returns = context.db
+    .select()
+    .from(payments)
+    .where(eq(payments.refunds_payment_id, payment_id))
+    .orderBy(asc(payments.created_at_ms), asc(payments.id))
+    .all();
+  let refunded = refundedBy(returns.filter((row) => row.status === 'completed'));
+  let waiting = returns.filter((row) => row.status === 'pending');
+  const fits = (total: number) => total >= 0 && total <= payment.amount_micros;
+  const settle = (row: Payment) => {
+    complete(context, row);
+    refunded += refundedBy([row]);
+    waiting = waiting.filter((other) => other.id !== row.id);
+  };
   for (;;) {
-    const returns = context.db
-      .select()
-      .from(payments)
-      .where(eq(payments.refunds_payment_id, payment_id))
-      .orderBy(asc(payments.created_at_ms), asc(payments.id))
-      .all();
-    const refunded = returns
-      .filter((row) => row.status === 'completed')
-      .reduce((sum, row) => sum + (row.kind === 'refund' ? row.amount_micros : -row.amount_micros), 0);
-    const next = returns.find(
-      (row) =>
-        row.status === 'pending' &&
-        row.amount_micros <= (row.kind === 'refund' ? payment.amount_micros - refunded : refunded),
-    );
-    if (next === undefined) return;
-    complete(context, next);
+    const next = waiting.find((row) => fits(refunded + refundedBy([row])));
+    if (next === undefined) break;
+    settle(next);
   }
+  if (!fits(refunded + refundedBy(waiting))) return;
+  for (const reversal of waiting.filter((row) => row.kind === 'top_up')) settle(reversal);
+  for (const refund of waiting) settle(refund);
+}
+
+/** What refunds and reversals of a payment take back of it in all. */
+function refundedBy(returns: readonly Payment[]): number {
+  return returns.reduce(
+    (sum, row) => sum + (row.kind === 'refund' ? row.amount_micros : -row.amount_micros),
+    0,
+  );
 }
 
 /** Settles a payment: its row, the ledger and the tier together. To be called inside a transaction. */
