@@ -1,0 +1,58 @@
+import { join } from 'node:path';
+import { openDatabase } from '../../db/connection.ts';
+import type { DecisionEngine } from '../../native/engine.ts';
+import { openEngine } from '../../native/open.ts';
+import { scoreCount } from '../../native/plan/question.ts';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
+import { initialize } from '../../src/cli/initialize.ts';
+import { systemClock } from '../../src/clock.ts';
+import { startServer } from '../../src/http/server.ts';
+import { randomIdentifiers } from '../../src/identifiers.ts';
+import { MICROS_PER_DOLLAR } from '../../src/money.ts';
+import { createLog } from '../../src/ops/log.ts';
+import { creditByHand, creditContext } from '../../src/payments/credit.ts';
+import { openService } from '../../src/service.ts';
+
+/** The engine with everything but the model's work: plans are made, and every score is 0. */
+function instant(engine: DecisionEngine): DecisionEngine {
+  return {
+    facts: engine.facts,
+    plan: (input) => engine.plan(input),
+    evaluate: (input) =>
+      Promise.resolve(input.questions.map((question) => Array(scoreCount(question)).fill(0))),
+    close: () => engine.close(),
+  };
+}
+
+const [kind, threads, directory] = process.argv.slice(2);
+if (directory === undefined) throw new Error('usage: service-child.ts real|instant THREADS DIRECTORY');
+
+const db = openDatabase(join(directory, 'tds.sqlite'));
+const context = creditContext(db, systemClock, randomIdentifiers);
+const first = initialize(context);
+if (first === null) throw new Error('the directory must be empty');
+const { organization_id } = first;
+creditByHand(context, OPERATOR, { organization_id, amount_micros: 1_000 * MICROS_PER_DOLLAR });
+setTierSettings(context, OPERATOR, organization_id, { requests_per_minute: 1e9, tokens_per_minute: 1e12 });
+
+const service = openService({
+  db,
+  openEngine: async () => {
+    const engine = await openEngine({ gpu: false, threads: Number(threads) });
+    return kind === 'instant' ? instant(engine) : engine;
+  },
+  idle_unload_ms: 0,
+  clock: systemClock,
+  identifiers: randomIdentifiers,
+  log: createLog('error'),
+});
+await service.services.model.ready('fast');
+const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });
+process.stdout.write(`${JSON.stringify({ address: server.address, key: first.key })}\n`);
+
+process.once('SIGTERM', async () => {
+  await server.stop();
+  await service.close();
+  db.$client.close();
+});

@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** What a benched service process prints when it listens. */
+export interface ServiceAddress {
+  readonly address: string;
+  readonly key: string;
+}
+
+/** A service in a process of its own, so that the load does not share its event loop. */
+export interface ServiceProcess extends ServiceAddress {
+  stop(): Promise<void>;
+}
+
+/** Starts `service-child.ts` with an engine that computes (`real`) or that answers at once (`instant`). */
+export async function startServiceProcess(
+  engine: 'real' | 'instant',
+  threads: number,
+): Promise<ServiceProcess> {
+  const directory = mkdtempSync(join(tmpdir(), 'tds-bench-'));
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dir, 'service-child.ts'), engine, String(threads), directory],
+    { stdout: 'pipe', stderr: 'inherit' },
+  );
+  const reader = child.stdout.getReader();
+  const { value } = await reader.read();
+  const address: ServiceAddress = JSON.parse(new TextDecoder().decode(value));
+  return {
+    ...address,
+    async stop() {
+      child.kill('SIGTERM');
+      await child.exited;
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
