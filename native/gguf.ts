@@ -1,4 +1,5 @@
 import { readGgufFileInfo } from 'node-llama-cpp';
+import type { Vocabulary } from './plan/vocabulary.ts';
 import { WeightsError } from './weights.ts';
 
 /** What a GGUF file says of its model: what choosing a prompt profile needs. */
@@ -9,15 +10,6 @@ export interface ModelFacts {
   readonly vocabulary: Vocabulary;
   /** The Jinja template of a chat model, or undefined. */
   readonly chat_template: string | undefined;
-}
-
-/** A model's vocabulary: the text of every token by its id, and which of them are control tokens. */
-export interface Vocabulary {
-  readonly texts: readonly string[];
-  /** Ids of the tokens that text should not produce: control tokens, and those that a model's maker defined. */
-  readonly special: ReadonlySet<number>;
-  readonly bos: number | undefined;
-  readonly eos: number | undefined;
 }
 
 /** GGUF's `token_type`: 3 is a control token, 4 a user-defined one. */
@@ -44,6 +36,8 @@ export async function readModelFacts(path: string): Promise<ModelFacts> {
         ),
         bos: ggml.bos_token_id,
         eos: ggml.eos_token_id,
+        // Where a file does not say, SentencePiece models begin with it and byte-pair ones do not.
+        begins_with_bos: ggml.add_bos_token ?? ggml.model === 'llama',
       },
       chat_template,
     };

@@ -1,11 +1,13 @@
 import { applyCalibration, type Calibration, readCalibration } from './calibration.ts';
 import type { DecisionEngine } from './engine.ts';
 import type { PlanEvaluator } from './evaluator.ts';
-import { readModelFacts, type Vocabulary } from './gguf.ts';
+import { type ModelFacts, readModelFacts } from './gguf.ts';
 import type { Gpu } from './llama/backend.ts';
 import { loadLlama } from './llama/load.ts';
+import { codesV1 } from './plan/codes-v1.ts';
 import { MARKERS_V1_TOKENS, markersV1 } from './plan/markers-v1.ts';
-import type { DecisionInput, DecisionPlan, PromptProfile } from './plan/profile.ts';
+import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './plan/profile.ts';
+import type { Vocabulary } from './plan/vocabulary.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './weights.ts';
 
 /** The most positions that a plan may use unless configured: the model's advertised 16K. */
@@ -31,6 +33,17 @@ function hasMarkers(vocabulary: Vocabulary): boolean {
   return Object.entries(MARKERS_V1_TOKENS).every(
     ([text, id]) => vocabulary.texts[id] === text && vocabulary.special.has(id),
   );
+}
+
+function chatProfile(weights: Weights, facts: ModelFacts, tokenizer: Tokenizer): PromptProfile {
+  try {
+    return codesV1({ tokenizer, vocabulary: facts.vocabulary, chat_template: facts.chat_template });
+  } catch (error) {
+    throw new WeightsError(
+      `The model ${weights.first} cannot answer typed questions (${error instanceof Error ? error.message : String(error)}): give another model.`,
+      { cause: error },
+    );
+  }
 }
 
 /** A loaded model with its profile and calibration, as the service sees it. */
@@ -95,18 +108,18 @@ class ProfiledEngine implements DecisionEngine {
 export async function openEngine(options: OpenOptions = {}): Promise<DecisionEngine> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const facts = await readModelFacts(weights.first);
-  if (!hasMarkers(facts.vocabulary)) throw new WeightsError('Only decision-1 can be read yet.');
+  const has_markers = hasMarkers(facts.vocabulary);
   const evaluator = await loadLlama(weights, {
     gpu: options.gpu ?? 'auto',
     threads: options.threads,
     context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
     queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
     // decision-1's vectors were made without it, and with it their scores move by more than they may.
-    flash_attention: false,
+    flash_attention: has_markers ? false : 'auto',
     onProgress: options.onProgress,
   });
   try {
-    const profile = markersV1(evaluator);
+    const profile = has_markers ? markersV1(evaluator) : chatProfile(weights, facts, evaluator);
     const calibration = await readCalibration(weights.first, profile.name, weights.sha256);
     return new ProfiledEngine(evaluator, profile, calibration, weights);
   } catch (error) {

@@ -1,11 +1,11 @@
 import { rejectDeepNesting } from './depth.ts';
-import type { JsonValue } from './json.ts';
+import { optionText } from './option-text.ts';
 import type { Branch, Plan, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
 import { PlanRejected } from './profile.ts';
 import type { Question } from './question.ts';
-import { recordText, text, trim } from './render.ts';
+import { recordText, text } from './render.ts';
 import { cutMiddle, recordTokens } from './shorten.ts';
 
 /** The control tokens that a vocabulary must have at these ids for this profile; text never produces them. */
@@ -23,17 +23,6 @@ const QUESTION = MARKERS_V1_TOKENS['<|question|>'];
 const OPTION = MARKERS_V1_TOKENS['<|option|>'];
 const ANSWER = MARKERS_V1_TOKENS['<|answer|>'];
 const ANSWER_TOKENS = [MARKERS_V1_TOKENS['<|yes|>'], MARKERS_V1_TOKENS['<|no|>']] as const;
-
-/** An id and a description that differ in case, spaces and hyphens only say the same thing twice. */
-function plain(value: string): string {
-  return value.toLowerCase().replaceAll(' ', '_').replaceAll('-', '_');
-}
-
-function optionText(id: string, description: JsonValue): string {
-  const option = trim(id);
-  const described = text(description);
-  return described === '' || plain(described) === plain(option) ? option : `${option}: ${described}`;
-}
 
 /** The texts behind a question's option tokens: answered ones for choice and score, read-only ones for a noul. */
 function optionTexts(question: Question): readonly string[] {

@@ -1,0 +1,240 @@
+import { type ChatFrame, chatFrame, clientTokenizer } from './chat-frame.ts';
+import { rejectDeepNesting } from './depth.ts';
+import { findLabels, type Label } from './labels.ts';
+import { optionText } from './option-text.ts';
+import { type Branch, type Plan, type PlanLogits, planTokens } from './plan.ts';
+import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
+import { PlanRejected } from './profile.ts';
+import type { Question } from './question.ts';
+import { recordText, text } from './render.ts';
+import { cutMiddle, recordTokens } from './shorten.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+/** The model that a chat profile is made for. */
+export interface ChatModel {
+  readonly tokenizer: Tokenizer;
+  readonly vocabulary: Vocabulary;
+  /** The model's Jinja template, or undefined for a plain frame. */
+  readonly chat_template: string | undefined;
+}
+
+/** A question as text with labels, listed in one order: `labels[i]` answers option `i` of the client's order. */
+interface LabelledQuestion {
+  readonly text: string;
+  readonly labels: readonly Label[];
+}
+
+/** Where a question's options are listed in the client's order, or the other way round. */
+type Order = 'forward' | 'reversed';
+
+function inOrder<Item>(items: readonly Item[], order: Order): readonly Item[] {
+  return order === 'forward' ? items : items.toReversed();
+}
+
+const YES_NO = ['Yes', 'No'] as const;
+
+/** What an answer to a noul means; nothing where its label is the word itself and the client said nothing. */
+function meaningLine(label: Label, word: string, meaning: string): readonly string[] {
+  if (label.text === word) return meaning === '' ? [] : [`${word}: ${meaning}`];
+  return [`${label.text}. ${meaning === '' ? word : `${word}: ${meaning}`}`];
+}
+
+/** An option on one line, so that no description looks like another option. */
+function oneLine(value: string): string {
+  return value.replace(/\s+/g, ' ');
+}
+
+function optionTexts(question: Question): readonly string[] {
+  switch (question.type) {
+    case 'noul':
+      return [question.yes, question.no].map(text);
+    case 'choice':
+      return question.options.map((option) => optionText(option.id, option.description));
+    case 'score':
+      return question.levels.map(text);
+  }
+}
+
+function logSoftmax(logits: readonly number[]): readonly number[] {
+  const highest = Math.max(...logits);
+  const total = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - highest), 0));
+  return logits.map((logit) => logit - highest - total);
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The log-probabilities of the labels at the one read of every branch of a plan. */
+function labelScores(logits: PlanLogits | undefined): readonly (readonly number[])[] {
+  return (logits ?? []).map((reads) => logSoftmax(reads[0] ?? []));
+}
+
+/**
+ * The profile for any instruct model, through its chat template: options get codes of one token (A…Z, then two
+ * letters), and the answer is read at the cue in one look at all of them; a noul is answered by yes or no in words.
+ *
+ * Fast mode: the record is the prefix of one plan, each question a branch. Consistent mode: a plan per question, with
+ * the question before and after the record and its options in both orders; what the model would say to the labels
+ * without a record (a second plan of the question) is divided out.
+ */
+class CodesV1 implements PromptProfile {
+  readonly name = 'codes-v1';
+  readonly #frame: ChatFrame;
+  readonly #client: Tokenizer;
+  readonly #cue: readonly number[];
+  readonly #codes: readonly Label[];
+  readonly #yes_no: readonly [Label, Label];
+
+  constructor({ tokenizer, vocabulary, chat_template }: ChatModel) {
+    const { cue, codes, yes_no } = findLabels(tokenizer);
+    const [first, second] = codes;
+    if (first === undefined || second === undefined) {
+      throw new Error(
+        'The vocabulary has no two letters that are one token each: options cannot be told apart.',
+      );
+    }
+    this.#frame = chatFrame(chat_template, vocabulary, tokenizer);
+    this.#client = clientTokenizer(this.#frame, vocabulary, tokenizer);
+    this.#cue = cue;
+    this.#codes = codes;
+    this.#yes_no = yes_no ?? [first, second];
+  }
+
+  plan(input: DecisionInput, context_tokens: number): DecisionPlan {
+    rejectDeepNesting(input);
+    const record = recordTokens(recordText(input.state), this.#client, context_tokens);
+    const plans =
+      input.mode === 'fast'
+        ? [this.#fastPlan(record, input.questions, context_tokens)]
+        : input.questions.flatMap((question, index) =>
+            this.#consistentPlans(record, question, index, context_tokens),
+          );
+    return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
+  }
+
+  scores(input: DecisionInput, logits: readonly PlanLogits[]): readonly (readonly number[])[] {
+    return input.questions.map((question, index) => {
+      const scores =
+        input.mode === 'fast'
+          ? (logits[0]?.[index]?.[0] ?? [])
+          : this.#consistentScores(question, index, logits[2 * index], logits[2 * index + 1]);
+      const [yes, no] = scores;
+      if (yes === undefined || no === undefined)
+        throw new Error(`The logits of question ${index} are missing.`);
+      return question.type === 'noul' ? [yes - no] : scores;
+    });
+  }
+
+  #fastPlan(record: readonly number[], questions: readonly Question[], context_tokens: number): Plan {
+    const opening = this.#opening('');
+    const branches = questions.map((question, index) => this.#branch(question, index, 'forward'));
+    const room = branches.reduce(
+      (smallest, branch, index) =>
+        Math.min(smallest, this.#room(opening.length + branch.tokens.length, index, context_tokens)),
+      context_tokens,
+    );
+    return { prefix: [...opening, ...cutMiddle(record, room)], branches };
+  }
+
+  #consistentPlans(
+    record: readonly number[],
+    question: Question,
+    index: number,
+    context_tokens: number,
+  ): readonly [with_record: Plan, without_record: Plan] {
+    const opening = this.#opening(`${this.#labelled(question, index, 'forward').text}\n\n`);
+    const branches = [this.#branch(question, index, 'forward'), this.#branch(question, index, 'reversed')];
+    const longest = Math.max(...branches.map((branch) => branch.tokens.length));
+    const room = this.#room(opening.length + longest, index, context_tokens);
+    return [
+      { prefix: [...opening, ...cutMiddle(record, room)], branches },
+      { prefix: opening, branches },
+    ];
+  }
+
+  /** Everything before the record; `asked` is the question where it comes first. */
+  #opening(asked: string): readonly number[] {
+    const opening = `Answer a question about a record, from the record alone.\n\n${asked}Record:\n`;
+    return [...this.#frame.head, ...this.#client.tokenize(opening)];
+  }
+
+  #branch(question: Question, index: number, order: Order): Branch {
+    const labelled = this.#labelled(question, index, order);
+    const tokens = [...this.#client.tokenize(`\n\n${labelled.text}`), ...this.#frame.tail, ...this.#cue];
+    return {
+      tokens,
+      reads: [{ index: tokens.length - 1, tokens: labelled.labels.map((label) => label.token) }],
+    };
+  }
+
+  #labelled(question: Question, index: number, order: Order): LabelledQuestion {
+    const asked = `Question: ${text(question.instructions) || 'Which option fits the record?'}`;
+    const options = optionTexts(question).map(oneLine);
+    if (question.type === 'noul') {
+      const labels = this.#yes_no;
+      const meanings = labels.flatMap((label, at) => meaningLine(label, YES_NO[at] ?? '', options[at] ?? ''));
+      const names = inOrder(labels, order).map((label) => label.text);
+      const lines = [asked, ...inOrder(meanings, order), `Answer with ${names.join(' or ')}.`];
+      return { text: lines.join('\n'), labels };
+    }
+    const codes = this.#codes.slice(0, options.length);
+    if (codes.length < options.length) {
+      throw new PlanRejected(
+        `The question has ${options.length} options, and this model has single-token codes for ${codes.length} only.`,
+        index,
+      );
+    }
+    const lines = inOrder(options, order).map((option, at) => `${codes[at]?.text}. ${option}`);
+    return {
+      text: [asked, ...lines, 'Answer with the code of one option.'].join('\n'),
+      labels: inOrder(codes, order),
+    };
+  }
+
+  /** The tokens left for a record beside `used` others. */
+  #room(used: number, index: number, context_tokens: number): number {
+    if (used > context_tokens) {
+      throw new PlanRejected(
+        `The question needs ${used} tokens, more than the ${context_tokens} that the model can read at once.`,
+        index,
+      );
+    }
+    return context_tokens - used;
+  }
+
+  /**
+   * Mean over both orders of each option's log-probability, less what its label gets without a record. A label's own
+   * pull is its mean over both orders, in which different options stood behind it.
+   */
+  #consistentScores(
+    question: Question,
+    index: number,
+    with_record: PlanLogits | undefined,
+    without_record: PlanLogits | undefined,
+  ): readonly number[] {
+    const orders = (['forward', 'reversed'] as const).map((order) =>
+      this.#labelled(question, index, order).labels.map((label) => label.token),
+    );
+    const pulls = new Map<number, number[]>();
+    labelScores(without_record).forEach((scores, at) => {
+      orders[at]?.forEach((token, option) => {
+        pulls.set(token, [...(pulls.get(token) ?? []), scores[option] ?? Number.NaN]);
+      });
+    });
+    const corrected = labelScores(with_record).map((scores, at) =>
+      scores.map((score, option) => score - mean(pulls.get(orders[at]?.[option] ?? -1) ?? [])),
+    );
+    return (corrected[0] ?? []).map((_, option) =>
+      mean(corrected.map((scores) => scores[option] ?? Number.NaN)),
+    );
+  }
+}
+
+/**
+ * `codes-v1` for a model. Throws when its vocabulary has no single-token codes at all; a question with more options
+ * than there are codes is refused with `PlanRejected`.
+ */
+export function codesV1(model: ChatModel): PromptProfile {
+  return new CodesV1(model);
+}

@@ -1,0 +1,14 @@
+import type { JsonValue } from './json.ts';
+import { text, trim } from './render.ts';
+
+/** An id and a description that differ in case, spaces and hyphens only say the same thing twice. */
+function plain(value: string): string {
+  return value.toLowerCase().replaceAll(' ', '_').replaceAll('-', '_');
+}
+
+/** An option as the model reads it: its id, with its description where that says more than the id. */
+export function optionText(id: string, description: JsonValue): string {
+  const option = trim(id);
+  const described = text(description);
+  return described === '' || plain(described) === plain(option) ? option : `${option}: ${described}`;
+}

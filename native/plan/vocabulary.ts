@@ -1,0 +1,10 @@
+/** A model's vocabulary: the text of every token by its id, and which of them are control tokens. */
+export interface Vocabulary {
+  readonly texts: readonly string[];
+  /** Ids of the tokens that text should not produce: control tokens, and those that a model's maker defined. */
+  readonly special: ReadonlySet<number>;
+  readonly bos: number | undefined;
+  readonly eos: number | undefined;
+  /** Whether the model expects every text to begin with `bos`. */
+  readonly begins_with_bos: boolean;
+}
