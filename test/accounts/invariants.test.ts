@@ -1,0 +1,187 @@
+import { expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { apiKeys, members, projects, ROLES } from '../../db/schema.ts';
+import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
+import type { AccountContext } from '../../src/accounts/context.ts';
+import { AccountError } from '../../src/accounts/errors.ts';
+import { KeyDirectory } from '../../src/accounts/key-directory.ts';
+import { createKey, revokeKey } from '../../src/accounts/keys.ts';
+import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
+import { allows, type Role } from '../../src/accounts/permissions.ts';
+import { archiveProject, createProject } from '../../src/accounts/projects.ts';
+import { signUp } from '../../src/accounts/users.ts';
+import { randomIdentifiers } from '../../src/identifiers.ts';
+import { TestClock, temporaryDatabase } from './support.ts';
+
+const USERS = 4;
+/** Few enough for collisions; -1 is the operator. */
+const who = fc.integer({ min: -1, max: USERS - 1 });
+const user = fc.nat({ max: USERS - 1 });
+const role = fc.constantFrom(...ROLES);
+const pick = fc.nat({ max: 9 });
+
+const command = fc.oneof(
+  fc.record({ do: fc.constant('add' as const), by: who, user, role }),
+  fc.record({ do: fc.constant('change' as const), by: who, user, role }),
+  fc.record({ do: fc.constant('remove' as const), by: who, user }),
+  fc.record({ do: fc.constant('create_project' as const), by: who, pick }),
+  fc.record({ do: fc.constant('archive' as const), by: who, pick }),
+  fc.record({ do: fc.constant('create_key' as const), by: who, pick }),
+  fc.record({ do: fc.constant('revoke' as const), by: who, pick }),
+);
+
+/** What the model knows of a key. */
+interface ModelKey {
+  readonly id: string;
+  readonly secret: string;
+  readonly project: number;
+  readonly creator: number;
+  active: boolean;
+}
+
+test('roles, owners, projects and keys agree with a plain model after every step of a random history', () => {
+  fc.assert(
+    fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
+      const store = temporaryDatabase();
+      try {
+        const clock = new TestClock();
+        const context: AccountContext = { db: store.db, clock, identifiers: randomIdentifiers };
+        const signedUp = Array.from({ length: USERS }, (_, index) =>
+          signUp(context, { email: `u${index}@example.com`, name: `u${index}` }),
+        );
+        const organization_id = signedUp[0]?.organization.id ?? '';
+        const userId = (index: number) => signedUp[index]?.user.id ?? '';
+
+        const roles = new Map<number, Role>([[0, 'owner']]);
+        const projectIds = [signedUp[0]?.organization.default_project_id ?? ''];
+        const archived = new Set<number>();
+        const names = new Map<number, number>();
+        const keys: ModelKey[] = [];
+
+        const owners = () => [...roles.values()].filter((held) => held === 'owner').length;
+        const roleOf = (by: number) => (by < 0 ? 'operator' : roles.get(by));
+        const may = (by: number, permission: Parameters<typeof allows>[1]) => {
+          const held = roleOf(by);
+          return held === 'operator' || (held !== undefined && allows(held, permission));
+        };
+        const mayTouchOwners = (by: number) => by < 0 || roles.get(by) === 'owner';
+
+        const attempt = (expected: boolean, work: () => void) => {
+          let done = true;
+          try {
+            work();
+          } catch (error) {
+            if (!(error instanceof AccountError)) throw error;
+            done = false;
+          }
+          expect(done).toBe(expected);
+        };
+
+        for (const step of commands) {
+          clock.advance(1);
+          const actor: Actor = step.by < 0 ? OPERATOR : { kind: 'user', user_id: userId(step.by) };
+          switch (step.do) {
+            case 'add': {
+              const allowed =
+                may(step.by, 'manage_members') &&
+                (step.role !== 'owner' || mayTouchOwners(step.by)) &&
+                !roles.has(step.user);
+              attempt(allowed, () =>
+                addMember(context, actor, { organization_id, user_id: userId(step.user), role: step.role }),
+              );
+              if (allowed) roles.set(step.user, step.role);
+              break;
+            }
+            case 'change': {
+              const before = roles.get(step.user);
+              const touchesOwner = before === 'owner' || step.role === 'owner';
+              const allowed =
+                may(step.by, 'manage_members') &&
+                before !== undefined &&
+                (!touchesOwner || mayTouchOwners(step.by)) &&
+                !(before === 'owner' && step.role !== 'owner' && owners() === 1);
+              attempt(allowed, () =>
+                changeRole(context, actor, { organization_id, user_id: userId(step.user), role: step.role }),
+              );
+              if (allowed) roles.set(step.user, step.role);
+              break;
+            }
+            case 'remove': {
+              const before = roles.get(step.user);
+              const allowed =
+                before !== undefined &&
+                (step.by === step.user || may(step.by, 'manage_members')) &&
+                (before !== 'owner' || mayTouchOwners(step.by)) &&
+                !(before === 'owner' && owners() === 1);
+              attempt(allowed, () =>
+                removeMember(context, actor, { organization_id, user_id: userId(step.user) }),
+              );
+              if (allowed) roles.delete(step.user);
+              break;
+            }
+            case 'create_project': {
+              const holder = names.get(step.pick);
+              const allowed =
+                may(step.by, 'manage_projects') && (holder === undefined || archived.has(holder));
+              attempt(allowed, () => {
+                const { id } = createProject(context, actor, { organization_id, name: `p${step.pick}` });
+                names.set(step.pick, projectIds.length);
+                projectIds.push(id);
+              });
+              break;
+            }
+            case 'archive': {
+              const index = step.pick % projectIds.length;
+              const allowed = may(step.by, 'manage_projects');
+              attempt(allowed, () => {
+                archiveProject(context, actor, projectIds[index] ?? '');
+              });
+              if (!allowed) break;
+              archived.add(index);
+              for (const key of keys) if (key.project === index) key.active = false;
+              break;
+            }
+            case 'create_key': {
+              const index = step.pick % projectIds.length;
+              attempt(may(step.by, 'create_keys') && !archived.has(index), () => {
+                const made = createKey(context, actor, { project_id: projectIds[index] ?? '', name: 'key' });
+                keys.push({ id: made.id, secret: made.key, project: index, creator: step.by, active: true });
+              });
+              break;
+            }
+            case 'revoke': {
+              const key = keys[step.pick];
+              if (key === undefined) break;
+              const isCreator = step.by >= 0 && key.creator === step.by && roles.has(step.by);
+              const allowed = may(step.by, 'revoke_any_key') || isCreator;
+              attempt(allowed, () => {
+                revokeKey(context, actor, key.id);
+              });
+              if (allowed) key.active = false;
+              break;
+            }
+          }
+
+          const stored = store.db.select().from(members).all();
+          const inOrganization = stored.filter((member) => member.organization_id === organization_id);
+          expect(new Map(inOrganization.map((member) => [member.user_id, member.role]))).toEqual(
+            new Map([...roles].map(([index, held]) => [userId(index), held])),
+          );
+          expect(inOrganization.some((member) => member.role === 'owner')).toBe(true);
+          const archivedIds = new Set([...archived].map((index) => projectIds[index] ?? ''));
+          for (const project of store.db.select().from(projects).all()) {
+            expect(project.archived_at_ms !== null).toBe(archivedIds.has(project.id));
+          }
+          const directory = new KeyDirectory(store.db, clock);
+          for (const key of keys) {
+            expect(directory.authenticate(key.secret)?.key_id ?? null).toBe(key.active ? key.id : null);
+          }
+          expect(store.db.select().from(apiKeys).all()).toHaveLength(keys.length);
+        }
+      } finally {
+        store.remove();
+      }
+    }),
+    { numRuns: 60 },
+  );
+}, 30_000);
