@@ -1,0 +1,55 @@
+import type { AddonStats } from './index.ts';
+
+/** An engine of the addon; opaque. */
+export type NativeEngine = { readonly __nativeEngine: never };
+
+export interface NativeOptions {
+  readonly library_directory: string;
+  readonly model_path: string;
+  readonly use_gpu: boolean;
+  readonly threads: number;
+  readonly context_tokens: number;
+  readonly queue_limit: number;
+  readonly prefix_cache_tokens: number;
+  readonly deterministic: boolean;
+  /** −1 for none. */
+  readonly fault_token: number;
+}
+
+/** What the inference thread tells: `loaded` once, one event for each accepted plan, `closed` last. */
+export type AddonEvent =
+  | {
+      readonly kind: 'loaded';
+      readonly error?: undefined;
+      readonly device: string;
+      readonly context_tokens: number;
+    }
+  | { readonly kind: 'loaded'; readonly error: string }
+  | { readonly kind: 'answered'; readonly id: number; readonly logits: Float32Array }
+  | { readonly kind: 'failed'; readonly id: number; readonly error: string }
+  | { readonly kind: 'cancelled'; readonly id: number }
+  | { readonly kind: 'closed' };
+
+/** What the addon exports (`src/addon.cpp`). */
+export interface AddonBinding {
+  open(options: NativeOptions, onEvent: (event: AddonEvent) => void): NativeEngine;
+  /** Throws when the plan is malformed. */
+  submit(
+    engine: NativeEngine,
+    id: number,
+    scope: string,
+    packed: Int32Array,
+  ): 'accepted' | 'overloaded' | 'closed';
+  cancel(engine: NativeEngine, id: number): void;
+  tokenize(engine: NativeEngine, text: string): Int32Array;
+  stats(engine: NativeEngine): AddonStats;
+  close(engine: NativeEngine): void;
+}
+
+const FUNCTIONS = ['open', 'submit', 'cancel', 'tokenize', 'stats', 'close'];
+
+export function isAddonBinding(value: unknown): value is AddonBinding {
+  if (typeof value !== 'object' || value === null) return false;
+  const functions = new Map(Object.entries(value));
+  return FUNCTIONS.every((name) => typeof functions.get(name) === 'function');
+}

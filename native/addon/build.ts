@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { bundlePath, extractHeaders } from './headers.ts';
+import { findLibrary, type Gpu, type LlamaLibrary } from './library.ts';
+
+const SOURCES = join(import.meta.dir, 'src');
+/** Built files; not under version control. */
+const BUILD_DIRECTORY = join(import.meta.dir, '..', '..', 'build', 'addon');
+
+/** Why the addon cannot be built or loaded here; the implementation through node-llama-cpp serves instead. */
+export class AddonUnavailable extends Error {
+  override readonly name = 'AddonUnavailable';
+}
+
+/** A built addon, and the libraries that it was linked against. */
+export interface BuiltAddon {
+  readonly path: string;
+  readonly library: LlamaLibrary;
+}
+
+function findCompiler(): string {
+  for (const name of ['c++', 'g++', 'clang++']) {
+    const path = Bun.which(name);
+    if (path !== null) return path;
+  }
+  throw new AddonUnavailable('There is no C++ compiler: install g++ or clang++.');
+}
+
+function requireLibrary(gpu: Gpu): LlamaLibrary {
+  const library = findLibrary(gpu);
+  if (library === undefined) {
+    throw new AddonUnavailable(
+      `node-llama-cpp ships no prebuilt llama.cpp for this platform${gpu === 'auto' || !gpu ? '' : ` and ${gpu}`}.`,
+    );
+  }
+  return library;
+}
+
+async function sourceFiles(): Promise<string[]> {
+  return (await readdir(SOURCES)).filter((name) => /\.(cpp|hpp)$/.test(name)).sort();
+}
+
+/** Names what goes into a build: the same hash is the same addon. */
+async function buildHash(library: LlamaLibrary): Promise<string> {
+  const hash = createHash('sha256');
+  for (const name of await sourceFiles())
+    hash.update(name).update(await Bun.file(join(SOURCES, name)).bytes());
+  hash.update(await Bun.file(import.meta.path).bytes());
+  hash.update(await Bun.file(join(library.directory, '_nlcBuildMetadata.json')).bytes());
+  hash.update(library.directory).update(library.link.join());
+  return hash.digest('hex').slice(0, 16);
+}
+
+function linkFlags(library: LlamaLibrary): string[] {
+  return [
+    ...library.link.map((file) => join(library.directory, file)),
+    // Beside the addon first, as in a packaged layout, then where it was built against.
+    '-Wl,-rpath,$ORIGIN',
+    `-Wl,-rpath,${library.directory}`,
+  ];
+}
+
+async function compile(compiler: string, flags: readonly string[]): Promise<void> {
+  const run = Bun.spawn([compiler, ...flags], { stdout: 'pipe', stderr: 'pipe' });
+  const [errors, code] = await Promise.all([new Response(run.stderr).text(), run.exited]);
+  if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
+}
+
+async function includeFlags(directory: string): Promise<string[]> {
+  const headers = join(directory, 'include');
+  await extractHeaders(bundlePath(), headers);
+  const nodeApi = join(dirname(Bun.resolveSync('node-api-headers', import.meta.dir)), 'include');
+  return ['-I', headers, '-I', nodeApi];
+}
+
+async function buildInto(directory: string, library: LlamaLibrary, file: string): Promise<void> {
+  const compiler = findCompiler();
+  const sources = (await sourceFiles()).filter((name) => name.endsWith('.cpp') && name !== 'stress.cpp');
+  await compile(compiler, [
+    '-std=c++17',
+    '-O2',
+    '-shared',
+    '-fPIC',
+    '-fvisibility=hidden',
+    ...(process.platform === 'darwin' ? ['-undefined', 'dynamic_lookup'] : []),
+    ...(await includeFlags(directory)),
+    ...sources.map((name) => join(SOURCES, name)),
+    ...linkFlags(library),
+    '-o',
+    join(directory, file),
+  ]);
+}
+
+const builds = new Map<string, Promise<void>>();
+
+/**
+ * The addon for a device, built when it is not there yet. Throws `AddonUnavailable` with what is missing: a prebuilt
+ * llama.cpp, a compiler, or what the compiler said.
+ */
+export async function buildAddon(gpu: Gpu): Promise<BuiltAddon> {
+  const library = requireLibrary(gpu);
+  const target = join(BUILD_DIRECTORY, await buildHash(library));
+  const file = 'tds-engine.node';
+  const built: BuiltAddon = { path: join(target, file), library };
+  if (existsSync(built.path)) return built;
+
+  const running = builds.get(target);
+  const build =
+    running ??
+    (async () => {
+      await mkdir(BUILD_DIRECTORY, { recursive: true });
+      // Another process may build the same: whoever is done first puts its folder in place.
+      const directory = await mkdtemp(join(BUILD_DIRECTORY, 'build-'));
+      try {
+        await buildInto(directory, library, file);
+        await rename(directory, target).catch((error: unknown) => {
+          if (!existsSync(built.path)) throw error;
+        });
+      } finally {
+        await rm(directory, { recursive: true, force: true });
+      }
+    })();
+  builds.set(target, build);
+  try {
+    await build;
+  } finally {
+    builds.delete(target);
+  }
+  return built;
+}
+
+/**
+ * Builds the program that runs the engine without JavaScript, under a sanitizer of the compiler (`address`,
+ * `thread`, `undefined`), and returns its path.
+ */
+export async function buildStress(sanitizer: string): Promise<string> {
+  const library = requireLibrary(false);
+  const directory = join(BUILD_DIRECTORY, `stress-${sanitizer}`);
+  await mkdir(directory, { recursive: true });
+  const program = join(directory, 'stress');
+  const sources = (await sourceFiles()).filter((name) => name.endsWith('.cpp') && name !== 'addon.cpp');
+  await compile(findCompiler(), [
+    '-std=c++17',
+    '-O1',
+    '-g',
+    '-fno-omit-frame-pointer',
+    `-fsanitize=${sanitizer}`,
+    ...(await includeFlags(directory)),
+    ...sources.map((name) => join(SOURCES, name)),
+    ...linkFlags(library),
+    '-o',
+    program,
+  ]);
+  return program;
+}
+
+if (import.meta.main) {
+  const sanitizer = process.argv.find((argument) => argument.startsWith('--sanitize='))?.slice(11);
+  try {
+    const path = sanitizer === undefined ? (await buildAddon('auto')).path : await buildStress(sanitizer);
+    console.log(path);
+  } catch (error) {
+    if (!(error instanceof AddonUnavailable)) throw error;
+    console.error(error.message);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,196 @@
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
+import type { Plan, PlanLogits } from '../plan/plan.ts';
+import { type AddonBinding, type AddonEvent, isAddonBinding, type NativeEngine } from './binding.ts';
+import { AddonUnavailable, type BuiltAddon, buildAddon } from './build.ts';
+import type { Gpu } from './library.ts';
+import { packPlan, unpackLogits } from './pack.ts';
+
+export { AddonUnavailable } from './build.ts';
+
+/** Plans that may wait unless configured. */
+const DEFAULT_QUEUE_LIMIT = 512;
+/** Tokens of prefixes that are kept for reuse unless configured. */
+const DEFAULT_PREFIX_CACHE_TOKENS = 32_768;
+
+export interface AddonOptions {
+  /** A GGUF file, or the first part of a split one. */
+  readonly model_path: string;
+  /** Positions that a plan may use. */
+  readonly context_tokens: number;
+  readonly gpu?: Gpu | undefined;
+  /** Threads that compute; 0 or undefined leaves one core for the event loop. */
+  readonly threads?: number | undefined;
+  /** Plans that may wait before `EngineOverloaded`. */
+  readonly queue_limit?: number | undefined;
+  /** Tokens of prefixes that are kept for reuse within their scope; 0 for none. */
+  readonly prefix_cache_tokens?: number | undefined;
+  /** One plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
+  readonly deterministic?: boolean | undefined;
+  /** A token id that makes a decode fail: what else is in the decode must not. For tests. */
+  readonly fault_token?: number | undefined;
+}
+
+/** What an engine has done since it was opened. */
+export interface AddonStats {
+  readonly decodes: number;
+  /** Tokens of plans that went through the model; a prefix that is reused is not among them. */
+  readonly decoded_tokens: number;
+  /** Tokens that only filled small batches up. */
+  readonly filler_tokens: number;
+  readonly reused_tokens: number;
+  readonly failed_decodes: number;
+  readonly waiting_plans: number;
+}
+
+/** Whether the addon can be used on this machine, for `tds doctor`. */
+export type AddonStatus =
+  | { readonly available: true; readonly addon_path: string; readonly library_directory: string }
+  | { readonly available: false; readonly reason: string };
+
+interface Pending {
+  readonly plan: Plan;
+  readonly resolve: (logits: PlanLogits) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+async function loadBinding(gpu: Gpu): Promise<{ binding: AddonBinding; built: BuiltAddon }> {
+  const built = await buildAddon(gpu);
+  let binding: unknown;
+  try {
+    binding = createRequire(import.meta.url)(built.path);
+  } catch (cause) {
+    throw new AddonUnavailable(`The addon ${built.path} could not be loaded.`, { cause });
+  }
+  if (!isAddonBinding(binding)) throw new AddonUnavailable(`The addon ${built.path} is not ours.`);
+  return { binding, built };
+}
+
+/** Builds and loads the addon where that is possible, and says what is missing where it is not. */
+export async function addonStatus(gpu: Gpu = 'auto'): Promise<AddonStatus> {
+  try {
+    const { built } = await loadBinding(gpu);
+    return { available: true, addon_path: built.path, library_directory: built.library.directory };
+  } catch (error) {
+    if (!(error instanceof AddonUnavailable)) throw error;
+    return { available: false, reason: error.message };
+  }
+}
+
+/** ggml's names of backends in ours. */
+function deviceName(backend: string): string {
+  const name = backend.toLowerCase();
+  return name === 'mtl' ? 'metal' : name;
+}
+
+/** Plans evaluated by the C++ engine on a thread of its own. Made by `createAddonEvaluator`. */
+export class AddonEvaluator implements PlanEvaluator {
+  readonly kind = 'addon';
+  readonly #pending = new Map<number, Pending>();
+  readonly #closed = Promise.withResolvers<void>();
+  #next_id = 1;
+  #is_closed = false;
+
+  constructor(
+    private readonly binding: AddonBinding,
+    private readonly native: NativeEngine,
+    readonly device: string,
+    readonly context_tokens: number,
+  ) {}
+
+  tokenize(text: string): readonly number[] {
+    return Array.from(this.binding.tokenize(this.native, text));
+  }
+
+  evaluate(
+    plan: Plan,
+    options: { readonly scope: string; readonly signal?: AbortSignal },
+  ): Promise<PlanLogits> {
+    const { promise, resolve, reject } = Promise.withResolvers<PlanLogits>();
+    const { signal } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#is_closed) return Promise.reject(new EvaluationFailed('The model has been closed.'));
+    const id = this.#next_id++;
+    try {
+      const submission = this.binding.submit(this.native, id, options.scope, packPlan(plan));
+      if (submission === 'overloaded') return Promise.reject(new EngineOverloaded('The queue is full.'));
+      if (submission === 'closed') return Promise.reject(new EvaluationFailed('The model has been closed.'));
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      return Promise.reject(new EvaluationFailed(`The plan cannot be evaluated: ${reason}.`, { cause }));
+    }
+    const abort = () => {
+      this.binding.cancel(this.native, id);
+      this.#pending.delete(id);
+      reject(signal?.reason);
+    };
+    this.#pending.set(id, { plan, resolve, reject });
+    if (signal === undefined) return promise;
+    signal.addEventListener('abort', abort, { once: true });
+    return promise.finally(() => signal.removeEventListener('abort', abort));
+  }
+
+  stats(): AddonStats {
+    return this.binding.stats(this.native);
+  }
+
+  close(): Promise<void> {
+    if (!this.#is_closed) {
+      this.#is_closed = true;
+      this.binding.close(this.native);
+    }
+    return this.#closed.promise;
+  }
+
+  /** What the inference thread has sent. */
+  receive(event: AddonEvent): void {
+    switch (event.kind) {
+      case 'loaded':
+        return;
+      case 'closed':
+        this.#closed.resolve();
+        return;
+      default: {
+        const pending = this.#pending.get(event.id);
+        this.#pending.delete(event.id);
+        if (event.kind === 'answered') pending?.resolve(unpackLogits(pending.plan, event.logits));
+        if (event.kind === 'failed') pending?.reject(new EvaluationFailed(event.error));
+      }
+    }
+  }
+}
+
+/**
+ * Loads a model into the C++ engine; the addon is built first where it is not yet. Throws `AddonUnavailable` where it
+ * cannot be, and `EvaluationFailed` when the weights cannot be loaded.
+ */
+export async function createAddonEvaluator(options: AddonOptions): Promise<AddonEvaluator> {
+  const { binding, built } = await loadBinding(options.gpu ?? 'auto');
+  const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
+  let evaluator: AddonEvaluator | undefined;
+  const native = binding.open(
+    {
+      library_directory: built.library.directory,
+      model_path: options.model_path,
+      use_gpu: built.library.gpu,
+      threads: options.threads || Math.max(1, availableParallelism() - 1),
+      context_tokens: options.context_tokens,
+      queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+      prefix_cache_tokens: options.prefix_cache_tokens ?? DEFAULT_PREFIX_CACHE_TOKENS,
+      deterministic: options.deterministic ?? false,
+      fault_token: options.fault_token ?? -1,
+    },
+    (event) => {
+      evaluator?.receive(event);
+      if (event.kind !== 'loaded') return;
+      if (event.error !== undefined) {
+        reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
+        return;
+      }
+      evaluator = new AddonEvaluator(binding, native, deviceName(event.device), event.context_tokens);
+      resolve(evaluator);
+    },
+  );
+  return promise;
+}

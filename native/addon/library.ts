@@ -1,0 +1,70 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** Which device to compute on: the best that there is, the CPU only, or one by name. */
+export type Gpu = 'auto' | false | 'cuda' | 'metal' | 'vulkan';
+
+/** The llama.cpp that a platform package of node-llama-cpp ships. */
+export interface LlamaLibrary {
+  /** The folder of the libraries and of ggml's backends. */
+  readonly directory: string;
+  /** File names in the folder to link against. */
+  readonly link: readonly string[];
+  /** Whether a GPU is to be used. */
+  readonly gpu: boolean;
+}
+
+interface Candidate {
+  readonly package: string;
+  readonly gpu: Gpu;
+  /** Whether the machine seems to have the device. */
+  readonly present: boolean;
+}
+
+function candidates(): readonly Candidate[] {
+  const { arch, platform } = process;
+  if (platform === 'darwin') {
+    return arch === 'arm64'
+      ? [{ package: 'mac-arm64-metal', gpu: 'metal', present: true }]
+      : [{ package: 'mac-x64', gpu: false, present: true }];
+  }
+  if (platform !== 'linux') return [];
+  return [
+    { package: `linux-${arch}-cuda`, gpu: 'cuda', present: existsSync('/proc/driver/nvidia/version') },
+    { package: `linux-${arch}-vulkan`, gpu: 'vulkan', present: false },
+    { package: `linux-${arch}`, gpu: false, present: true },
+  ];
+}
+
+/** `libllama.v0.5.0.so`, `libllama.cuda.v0.5.0.so`, `libggml-base.so`, …; not the backends, which are loaded by name. */
+const LINKED = /^lib(llama|ggml|ggml-base)(\.(?!so$|dylib$)[^-]+)?\.(so|dylib)$/;
+
+function packageLibrary(name: string, gpu: boolean): LlamaLibrary | undefined {
+  let entry: string;
+  try {
+    entry = Bun.resolveSync(
+      `@node-llama-cpp/${name}`,
+      dirname(Bun.resolveSync('node-llama-cpp', import.meta.dir)),
+    );
+  } catch {
+    return undefined;
+  }
+  const directory = join(dirname(dirname(entry)), 'bins', name);
+  if (!existsSync(directory)) return undefined;
+  const link = readdirSync(directory).filter((file) => LINKED.test(file));
+  return link.length === 3 ? { directory, link, gpu } : undefined;
+}
+
+/**
+ * The libraries for a device, or undefined when no installed package has them. `auto` takes a GPU only where there is
+ * one; a CPU-only engine on a machine with a GPU build uses that build's CPU backends.
+ */
+export function findLibrary(gpu: Gpu): LlamaLibrary | undefined {
+  for (const candidate of candidates()) {
+    const wanted = gpu === 'auto' ? candidate.present : gpu === candidate.gpu || gpu === false;
+    if (!wanted || (gpu === false && candidate.gpu !== false && candidate.gpu !== 'metal')) continue;
+    const library = packageLibrary(candidate.package, gpu !== false && candidate.gpu !== false);
+    if (library !== undefined) return library;
+  }
+  return undefined;
+}

@@ -1,0 +1,362 @@
+// The JavaScript side of the engine: what comes in is checked, what goes out is copied, nothing is computed here.
+
+#define NAPI_VERSION 8
+#include <node_api.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine.hpp"
+
+namespace {
+
+using tds::Engine;
+using tds::EngineFacts;
+using tds::EngineOptions;
+using tds::Outcome;
+using tds::Submission;
+using tds::Task;
+
+enum class EventKind { loaded, done, closed };
+
+struct Event {
+    EventKind kind;
+    EngineFacts facts;
+    std::unique_ptr<Task> task;
+};
+
+/** An open engine, as JavaScript holds it. All but the events are touched by the JavaScript thread only. */
+struct Instance {
+    napi_env env = nullptr;
+    napi_threadsafe_function events = nullptr;
+    std::unique_ptr<Engine> engine;
+    bool is_loaded = false;
+    int32_t vocabulary = 0;
+    int32_t context_tokens = 0;
+    size_t pending = 0;
+};
+
+void throw_error(napi_env env, const char * message) { napi_throw_error(env, nullptr, message); }
+
+/** Whether a call went well; otherwise a JavaScript exception is pending. */
+bool check(napi_env env, napi_status status) {
+    if (status == napi_ok) return true;
+    bool is_pending = false;
+    napi_is_exception_pending(env, &is_pending);
+    if (!is_pending) throw_error(env, "An argument has the wrong type.");
+    return false;
+}
+
+bool get_string(napi_env env, napi_value value, std::string & text) {
+    size_t length = 0;
+    if (!check(env, napi_get_value_string_utf8(env, value, nullptr, 0, &length))) return false;
+    text.resize(length + 1);
+    if (!check(env, napi_get_value_string_utf8(env, value, text.data(), length + 1, &length))) return false;
+    text.resize(length);
+    return true;
+}
+
+bool get_property(napi_env env, napi_value object, const char * name, napi_value & value) {
+    return check(env, napi_get_named_property(env, object, name, &value));
+}
+
+bool get_string_property(napi_env env, napi_value object, const char * name, std::string & text) {
+    napi_value value;
+    return get_property(env, object, name, value) && get_string(env, value, text);
+}
+
+bool get_integer_property(napi_env env, napi_value object, const char * name, int32_t & number) {
+    napi_value value;
+    return get_property(env, object, name, value) && check(env, napi_get_value_int32(env, value, &number));
+}
+
+bool get_boolean_property(napi_env env, napi_value object, const char * name, bool & flag) {
+    napi_value value;
+    return get_property(env, object, name, value) && check(env, napi_get_value_bool(env, value, &flag));
+}
+
+bool set_number(napi_env env, napi_value object, const char * name, double number) {
+    napi_value value;
+    return check(env, napi_create_double(env, number, &value)) &&
+           check(env, napi_set_named_property(env, object, name, value));
+}
+
+bool set_string(napi_env env, napi_value object, const char * name, const std::string & text) {
+    napi_value value;
+    return check(env, napi_create_string_utf8(env, text.data(), text.size(), &value)) &&
+           check(env, napi_set_named_property(env, object, name, value));
+}
+
+/** A typed array with a copy of the data. */
+template <typename Number>
+bool create_array(napi_env env, napi_typedarray_type type, const std::vector<Number> & data, napi_value & array) {
+    void * memory = nullptr;
+    napi_value buffer;
+    if (!check(env, napi_create_arraybuffer(env, data.size() * sizeof(Number), &memory, &buffer))) return false;
+    std::copy(data.begin(), data.end(), static_cast<Number *>(memory));
+    return check(env, napi_create_typedarray(env, type, data.size(), buffer, 0, &array));
+}
+
+/** The arguments of a call, the first of which is an engine. */
+template <size_t Count>
+Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)[Count]) {
+    size_t count = Count;
+    if (!check(env, napi_get_cb_info(env, info, &count, values, nullptr, nullptr))) return nullptr;
+    void * data = nullptr;
+    if (count < Count || napi_get_value_external(env, values[0], &data) != napi_ok || !data) {
+        throw_error(env, "An argument is missing.");
+        return nullptr;
+    }
+    return static_cast<Instance *>(data);
+}
+
+void send(Instance * instance, std::unique_ptr<Event> event) {
+    Event * sent = event.release();
+    if (napi_call_threadsafe_function(instance->events, sent, napi_tsfn_nonblocking) != napi_ok) delete sent;
+}
+
+/** Waits for the inference thread, which has nothing left to do or is told to stop. */
+void release(void * data) {
+    auto * instance = static_cast<Instance *>(data);
+    instance->engine.reset();
+}
+
+const char * outcome_name(const Task & task) {
+    switch (task.outcome) {
+        case Outcome::answered: return "answered";
+        case Outcome::cancelled: return "cancelled";
+        case Outcome::failed: return "failed";
+    }
+    return "failed";
+}
+
+bool describe(napi_env env, Instance * instance, const Event & event, napi_value object) {
+    switch (event.kind) {
+        case EventKind::loaded:
+            if (!set_string(env, object, "kind", "loaded")) return false;
+            if (!event.facts.error.empty()) return set_string(env, object, "error", event.facts.error);
+            instance->is_loaded = true;
+            instance->vocabulary = event.facts.vocabulary;
+            instance->context_tokens = event.facts.context_tokens;
+            return set_string(env, object, "device", event.facts.device) &&
+                   set_number(env, object, "context_tokens", event.facts.context_tokens);
+        case EventKind::done: {
+            const Task & task = *event.task;
+            if (!set_string(env, object, "kind", outcome_name(task))) return false;
+            if (!set_number(env, object, "id", static_cast<double>(task.id))) return false;
+            if (task.outcome == Outcome::failed) return set_string(env, object, "error", task.message);
+            if (task.outcome == Outcome::cancelled) return true;
+            napi_value logits;
+            return create_array(env, napi_float32_array, task.logits, logits) &&
+                   check(env, napi_set_named_property(env, object, "logits", logits));
+        }
+        case EventKind::closed:
+            return set_string(env, object, "kind", "closed");
+    }
+    return false;
+}
+
+/** Runs on the JavaScript thread for each event that the inference thread has sent. */
+void on_event(napi_env env, napi_value callback, void * context, void * data) {
+    std::unique_ptr<Event> event(static_cast<Event *>(data));
+    auto * instance = static_cast<Instance *>(context);
+    if (!env) return;
+    if (event->kind == EventKind::done) instance->pending--;
+    if (event->kind == EventKind::loaded || (event->kind == EventKind::done && instance->pending == 0)) {
+        // A loaded engine with nothing to do does not keep the process alive.
+        napi_unref_threadsafe_function(env, instance->events);
+    }
+    napi_handle_scope scope;
+    if (napi_open_handle_scope(env, &scope) != napi_ok) return;
+    napi_value object, receiver, result;
+    if (check(env, napi_create_object(env, &object)) && describe(env, instance, *event, object) &&
+        check(env, napi_get_undefined(env, &receiver))) {
+        napi_call_function(env, receiver, callback, 1, &object, &result);
+    }
+    napi_close_handle_scope(env, scope);
+    if (event->kind == EventKind::closed) {
+        napi_remove_env_cleanup_hook(env, release, instance);
+        release(instance);
+        napi_release_threadsafe_function(instance->events, napi_tsfn_release);
+    }
+}
+
+/** open(options, onEvent): the engine, which sends `loaded` next. */
+napi_value open_engine(napi_env env, napi_callback_info info) {
+    napi_value values[2];
+    size_t count = 2;
+    if (!check(env, napi_get_cb_info(env, info, &count, values, nullptr, nullptr))) return nullptr;
+    if (count < 2) {
+        throw_error(env, "An argument is missing.");
+        return nullptr;
+    }
+    EngineOptions options;
+    int32_t queue_limit = 0, prefix_cache_tokens = 0;
+    if (!get_string_property(env, values[0], "library_directory", options.library_directory) ||
+        !get_string_property(env, values[0], "model_path", options.model_path) ||
+        !get_boolean_property(env, values[0], "use_gpu", options.use_gpu) ||
+        !get_integer_property(env, values[0], "threads", options.threads) ||
+        !get_integer_property(env, values[0], "context_tokens", options.context_tokens) ||
+        !get_integer_property(env, values[0], "queue_limit", queue_limit) ||
+        !get_integer_property(env, values[0], "prefix_cache_tokens", prefix_cache_tokens) ||
+        !get_boolean_property(env, values[0], "deterministic", options.deterministic) ||
+        !get_integer_property(env, values[0], "fault_token", options.fault_token)) {
+        return nullptr;
+    }
+    constexpr int32_t most_tokens = 1 << 22;
+    if (options.threads < 1 || options.threads > GGML_MAX_N_THREADS || options.context_tokens < 1 ||
+        options.context_tokens > most_tokens || queue_limit < 0 || prefix_cache_tokens < 0) {
+        throw_error(env, "An option is out of range.");
+        return nullptr;
+    }
+    options.queue_limit = static_cast<size_t>(queue_limit);
+    options.prefix_cache_tokens = static_cast<size_t>(prefix_cache_tokens);
+
+    auto instance = std::make_unique<Instance>();
+    Instance * shared = instance.get();
+    napi_value name, external;
+    if (!check(env, napi_create_string_utf8(env, "tds engine", NAPI_AUTO_LENGTH, &name)) ||
+        !check(env, napi_create_external(
+                        env, shared, [](napi_env, void * data, void *) { delete static_cast<Instance *>(data); }, nullptr,
+                        &external))) {
+        return nullptr;
+    }
+    instance.release();
+    shared->env = env;
+    if (!check(env, napi_create_threadsafe_function(env, values[1], nullptr, name, 0, 1, nullptr, nullptr, shared,
+                                                    on_event, &shared->events)) ||
+        !check(env, napi_add_env_cleanup_hook(env, release, shared))) {
+        return nullptr;
+    }
+    shared->engine = std::make_unique<Engine>(
+        std::move(options),
+        [shared](const EngineFacts & facts) {
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, nullptr}));
+        },
+        [shared](std::unique_ptr<Task> task) {
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, std::move(task)}));
+        },
+        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, nullptr})); });
+    return external;
+}
+
+/** submit(engine, id, scope, packed plan): "accepted", "overloaded" or "closed". Throws when the plan is malformed. */
+napi_value submit(napi_env env, napi_callback_info info) {
+    napi_value values[4];
+    Instance * instance = arguments(env, info, values);
+    if (!instance) return nullptr;
+    auto task = std::make_unique<Task>();
+    double id = 0;
+    napi_typedarray_type type;
+    size_t length = 0;
+    void * data = nullptr;
+    if (!check(env, napi_get_value_double(env, values[1], &id)) || !get_string(env, values[2], task->scope) ||
+        !check(env, napi_get_typedarray_info(env, values[3], &type, &length, &data, nullptr, nullptr))) {
+        return nullptr;
+    }
+    if (type != napi_int32_array || id < 0) {
+        throw_error(env, "An argument has the wrong type.");
+        return nullptr;
+    }
+    task->id = static_cast<uint64_t>(id);
+
+    Submission submission = Submission::closed;
+    if (instance->engine && instance->is_loaded) {
+        const std::string fault = tds::unpack_plan(static_cast<const int32_t *>(data), length, instance->vocabulary,
+                                                   instance->context_tokens, task->plan);
+        if (!fault.empty()) {
+            throw_error(env, fault.c_str());
+            return nullptr;
+        }
+        submission = instance->engine->submit(std::move(task));
+    }
+    if (submission == Submission::accepted && instance->pending++ == 0) {
+        napi_ref_threadsafe_function(env, instance->events);
+    }
+    const char * name = submission == Submission::accepted     ? "accepted"
+                        : submission == Submission::overloaded ? "overloaded"
+                                                               : "closed";
+    napi_value result;
+    return check(env, napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &result)) ? result : nullptr;
+}
+
+/** cancel(engine, id) */
+napi_value cancel(napi_env env, napi_callback_info info) {
+    napi_value values[2];
+    Instance * instance = arguments(env, info, values);
+    double id = 0;
+    if (!instance || !check(env, napi_get_value_double(env, values[1], &id))) return nullptr;
+    if (instance->engine && id >= 0) instance->engine->cancel(static_cast<uint64_t>(id));
+    return nullptr;
+}
+
+/** tokenize(engine, text): Int32Array */
+napi_value tokenize(napi_env env, napi_callback_info info) {
+    napi_value values[2];
+    Instance * instance = arguments(env, info, values);
+    std::string text;
+    if (!instance || !get_string(env, values[1], text)) return nullptr;
+    if (!instance->engine || !instance->is_loaded) {
+        throw_error(env, "The model has been closed.");
+        return nullptr;
+    }
+    const auto tokens = instance->engine->tokenize(text);
+    if (!tokens) {
+        throw_error(env, "The text could not be tokenized.");
+        return nullptr;
+    }
+    napi_value array;
+    return create_array(env, napi_int32_array, *tokens, array) ? array : nullptr;
+}
+
+/** stats(engine): what the engine has done, as an object of numbers. */
+napi_value stats(napi_env env, napi_callback_info info) {
+    napi_value values[1];
+    Instance * instance = arguments(env, info, values);
+    napi_value object;
+    if (!instance || !check(env, napi_create_object(env, &object))) return nullptr;
+    if (!instance->engine) {
+        throw_error(env, "The model has been closed.");
+        return nullptr;
+    }
+    const tds::Counters & counters = instance->engine->counters();
+    const auto number = [](uint64_t count) { return static_cast<double>(count); };
+    if (!set_number(env, object, "decodes", number(counters.decodes)) ||
+        !set_number(env, object, "decoded_tokens", number(counters.decoded_tokens)) ||
+        !set_number(env, object, "filler_tokens", number(counters.filler_tokens)) ||
+        !set_number(env, object, "reused_tokens", number(counters.reused_tokens)) ||
+        !set_number(env, object, "failed_decodes", number(counters.failed_decodes)) ||
+        !set_number(env, object, "waiting_plans", number(instance->engine->waiting()))) {
+        return nullptr;
+    }
+    return object;
+}
+
+/** close(engine): `closed` follows when all is freed. */
+napi_value close_engine(napi_env env, napi_callback_info info) {
+    napi_value values[1];
+    Instance * instance = arguments(env, info, values);
+    if (!instance || !instance->engine) return nullptr;
+    instance->is_loaded = false;
+    napi_ref_threadsafe_function(env, instance->events);
+    instance->engine->close();
+    return nullptr;
+}
+
+napi_value initialize(napi_env env, napi_value exports) {
+    const napi_property_descriptor functions[] = {
+        {"open", nullptr, open_engine, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"submit", nullptr, submit, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"cancel", nullptr, cancel, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"tokenize", nullptr, tokenize, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"stats", nullptr, stats, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"close", nullptr, close_engine, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+    };
+    napi_define_properties(env, exports, sizeof(functions) / sizeof(functions[0]), functions);
+    return exports;
+}
+
+}  // namespace
+
+NAPI_MODULE(tds_engine, initialize)

@@ -1,0 +1,314 @@
+#include "engine.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include "ggml-backend.h"
+
+namespace tds {
+
+namespace {
+
+constexpr uint32_t TILE = 64;
+constexpr uint32_t SMALL_CELLS = 4096;
+/** Room of a lane beyond the longest plan: rounding, more than one branch at a time, and fillers. */
+constexpr uint32_t SPARE_CELLS = 2 * TILE + 1024 + TILE;
+/** With more threads than this a batch of one small plan does not keep them busy. */
+constexpr int FEW_THREADS = 8;
+
+void log_errors(ggml_log_level level, const char * text, void *) {
+    if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
+}
+
+/** Loads ggml's backends once per process; node-llama-cpp may have loaded them before. */
+void load_backends(const std::string & directory) {
+    static std::mutex mutex;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) return;
+    llama_log_set(log_errors, nullptr);
+    ggml_backend_load_all_from_path(directory.c_str());
+    llama_backend_init();
+}
+
+ggml_backend_dev_t find_gpu() {
+    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+        ggml_backend_dev_t device = ggml_backend_dev_get(i);
+        if (ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_GPU) return device;
+    }
+    return nullptr;
+}
+
+template <typename Function>
+Function cpu_function(const char * name) {
+    ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (!device) return nullptr;
+    return reinterpret_cast<Function>(ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name));
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed)
+    : options_(std::move(options)),
+      on_loaded_(std::move(on_loaded)),
+      on_done_(std::move(on_done)),
+      on_closed_(std::move(on_closed)),
+      queues_(1),
+      prefixes_(options_.prefix_cache_tokens),
+      thread_([this] { run(); }) {}
+
+Engine::~Engine() {
+    close();
+    thread_.join();
+}
+
+Submission Engine::submit(std::unique_ptr<Task> task) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (closing_) return Submission::closed;
+    size_t waiting = 0;
+    for (const auto & queue : queues_) waiting += queue.size();
+    if (waiting >= options_.queue_limit) return Submission::overloaded;
+    size_t lane = 0;
+    while (lane + 1 < lanes_.size() && !lanes_[lane]->fits(task->plan)) lane++;
+    queues_[lane].push_back(std::move(task));
+    changed_.notify_one();
+    return Submission::accepted;
+}
+
+void Engine::cancel(uint64_t id) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    cancelled_.push_back(id);
+    changed_.notify_one();
+}
+
+void Engine::close() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    changed_.notify_one();
+}
+
+size_t Engine::waiting() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    size_t waiting = 0;
+    for (const auto & queue : queues_) waiting += queue.size();
+    return waiting;
+}
+
+std::optional<std::vector<int32_t>> Engine::tokenize(const std::string & text) const {
+    const llama_vocab * vocabulary = llama_model_get_vocab(model_);
+    const auto length = static_cast<int32_t>(text.size());
+    std::vector<int32_t> tokens(text.size() + 8);
+    int32_t count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
+                                   false, false);
+    if (count == INT32_MIN) return std::nullopt;
+    if (count < 0) {
+        tokens.resize(static_cast<size_t>(-count));
+        count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), -count, false, false);
+        if (count < 0) return std::nullopt;
+    }
+    tokens.resize(static_cast<size_t>(count));
+    return tokens;
+}
+
+void Engine::run() {
+    EngineFacts facts;
+    bool is_loaded = false;
+    try {
+        is_loaded = load(facts);
+    } catch (const std::exception & error) {
+        facts.error = error.what();
+    }
+    on_loaded_(facts);
+    if (is_loaded) serve();
+    std::vector<std::unique_ptr<Task>> left;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        closing_ = true;
+        for (auto & queue : queues_) {
+            for (auto & task : queue) left.push_back(std::move(task));
+            queue.clear();
+        }
+    }
+    for (auto & lane : lanes_) {
+        for (auto & task : lane->withdraw_all()) left.push_back(std::move(task));
+    }
+    for (auto & task : left) fail(std::move(task), "The model has been closed.");
+    unload();
+    on_closed_();
+}
+
+bool Engine::load(EngineFacts & facts) {
+    load_backends(options_.library_directory);
+    ggml_backend_dev_t gpu = options_.use_gpu ? find_gpu() : nullptr;
+    if (options_.use_gpu && !gpu) {
+        facts.error = "there is no GPU that this build of llama.cpp can use";
+        return false;
+    }
+    llama_model_params params = llama_model_default_params();
+    params.n_gpu_layers = gpu ? -1 : 0;
+    ggml_backend_dev_t no_devices[] = {nullptr};
+    if (!gpu) params.devices = no_devices;
+    model_ = llama_model_load_from_file(options_.model_path.c_str(), params);
+    if (!model_) {
+        facts.error = "the weights could not be loaded";
+        return false;
+    }
+    if (llama_model_has_encoder(model_) || llama_model_is_recurrent(model_) || llama_model_is_hybrid(model_)) {
+        facts.error = "this kind of model cannot share a prefix between branches";
+        return false;
+    }
+
+    if (options_.threads > 1) {
+        auto * create = cpu_function<ggml_threadpool_t (*)(ggml_threadpool_params *)>("ggml_threadpool_new");
+        ggml_threadpool_params pool = ggml_threadpool_params_default(options_.threads);
+        if (create) threadpool_ = create(&pool);
+    }
+    readout_ = std::make_unique<Readout>();
+
+    LaneShared shared;
+    shared.model = model_;
+    shared.readout = readout_.get();
+    shared.prefixes = &prefixes_;
+    shared.counters = &counters_;
+    shared.closing = &closing_;
+    shared.threadpool = threadpool_;
+    shared.threads = options_.threads;
+    shared.on_gpu = gpu != nullptr;
+
+    const auto context = static_cast<uint32_t>(options_.context_tokens);
+    LaneOptions lane;
+    lane.fault_token = options_.fault_token;
+    lane.separate = options_.deterministic;
+    if (gpu) {
+        lane.batch_tokens = lane.fill_tokens = 2048;
+        lane.cells = std::max<uint32_t>(context + SPARE_CELLS, 4 * context);
+        lanes_.push_back(std::make_unique<Lane>(shared, lane));
+    } else {
+        lane.minimum_tokens = TILE;
+        lane.aligned = !options_.deterministic;
+        lane.batch_tokens = 512;
+        lane.fill_tokens = options_.threads > FEW_THREADS ? lane.batch_tokens : TILE;
+        lane.cells = std::min<uint32_t>(SMALL_CELLS, context + SPARE_CELLS);
+        lanes_.push_back(std::make_unique<Lane>(shared, lane));
+        if (context + SPARE_CELLS > SMALL_CELLS) {
+            lane.batch_tokens = 128;
+            lane.fill_tokens = TILE;
+            lane.cells = context + SPARE_CELLS;
+            lanes_.push_back(std::make_unique<Lane>(shared, lane));
+        }
+    }
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        queues_.resize(lanes_.size());
+    }
+    facts.device = gpu ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(gpu)) : "CPU";
+    facts.context_tokens = options_.context_tokens;
+    facts.vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_));
+    return true;
+}
+
+void Engine::unload() {
+    lanes_.clear();
+    readout_.reset();
+    if (threadpool_) {
+        if (auto * release = cpu_function<void (*)(ggml_threadpool_t)>("ggml_threadpool_free")) release(threadpool_);
+        threadpool_ = nullptr;
+    }
+    if (model_) llama_model_free(model_);
+    model_ = nullptr;
+}
+
+void Engine::serve() {
+    while (true) {
+        {
+            std::unique_lock<std::mutex> lock(mutex_);
+            changed_.wait(lock, [&] {
+                const auto is_waiting = [](const auto & queue) { return !queue.empty(); };
+                const auto is_busy = [](const auto & lane) { return !lane->idle(); };
+                return closing_ || !cancelled_.empty() ||
+                       std::any_of(queues_.begin(), queues_.end(), is_waiting) ||
+                       std::any_of(lanes_.begin(), lanes_.end(), is_busy);
+            });
+            if (closing_) return;
+        }
+        cancel_marked();
+        admit();
+        for (size_t i = 0; i < lanes_.size(); i++) {
+            Lane & lane = *lanes_[(next_lane_ + i) % lanes_.size()];
+            if (lane.idle()) continue;
+            next_lane_ = (next_lane_ + i + 1) % lanes_.size();
+            turn(lane);
+            break;
+        }
+    }
+}
+
+void Engine::cancel_marked() {
+    std::vector<std::unique_ptr<Task>> found;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        for (const uint64_t id : cancelled_) {
+            for (auto & queue : queues_) {
+                const auto at = std::find_if(queue.begin(), queue.end(),
+                                             [&](const auto & task) { return task->id == id; });
+                if (at == queue.end()) continue;
+                found.push_back(std::move(*at));
+                queue.erase(at);
+            }
+            for (auto & lane : lanes_) {
+                if (auto task = lane->withdraw(id)) found.push_back(std::move(task));
+            }
+        }
+        cancelled_.clear();
+    }
+    for (auto & task : found) {
+        task->outcome = Outcome::cancelled;
+        on_done_(std::move(task));
+    }
+}
+
+void Engine::admit() {
+    for (size_t i = 0; i < lanes_.size(); i++) {
+        while (true) {
+            std::unique_ptr<Task> task;
+            {
+                std::lock_guard<std::mutex> lock(mutex_);
+                if (queues_[i].empty() || !lanes_[i]->can_admit(*queues_[i].front())) break;
+                task = std::move(queues_[i].front());
+                queues_[i].pop_front();
+            }
+            if (!lanes_[i]->fits(task->plan)) {
+                fail(std::move(task), "The plan needs more of the cache than there is.");
+                continue;
+            }
+            try {
+                lanes_[i]->admit(std::move(task));
+            } catch (const std::exception & error) {
+                for (auto & lost : lanes_[i]->withdraw_all()) fail(std::move(lost), error.what());
+            }
+        }
+    }
+}
+
+void Engine::turn(Lane & lane) {
+    std::vector<std::unique_ptr<Task>> finished, interrupted;
+    try {
+        lane.step(finished, interrupted);
+    } catch (const std::exception & error) {
+        for (auto & task : lane.withdraw_all()) fail(std::move(task), error.what());
+    }
+    if (!interrupted.empty()) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto & queue = queues_[static_cast<size_t>(&lane == lanes_.front().get() ? 0 : lanes_.size() - 1)];
+        for (auto task = interrupted.rbegin(); task != interrupted.rend(); ++task) queue.push_front(std::move(*task));
+    }
+    for (auto & task : finished) on_done_(std::move(task));
+}
+
+void Engine::fail(std::unique_ptr<Task> task, const char * message) {
+    task->outcome = Outcome::failed;
+    task->message = message;
+    on_done_(std::move(task));
+}
+
+}  // namespace tds

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lane.hpp"
+#include "llama.h"
+#include "prefix_cache.hpp"
+#include "readout.hpp"
+#include "task.hpp"
+
+namespace tds {
+
+struct EngineOptions {
+    /** The folder of libllama and of ggml's backends. */
+    std::string library_directory;
+    /** A GGUF file, or the first part of a split one. */
+    std::string model_path;
+    bool use_gpu = false;
+    int threads = 1;
+    int32_t context_tokens = 0;
+    /** Plans that may wait. */
+    size_t queue_limit = 0;
+    /** Tokens of prefixes that are kept for reuse. */
+    size_t prefix_cache_tokens = 0;
+    /** One plan at a time, one branch a decode. */
+    bool deterministic = false;
+    /** A token id that makes a decode fail, for tests; -1 for none. */
+    int32_t fault_token = -1;
+};
+
+/** What is known once the model is loaded; `error` is empty then. */
+struct EngineFacts {
+    std::string error;
+    /** ggml's name of the device, "CPU" without one. */
+    std::string device;
+    int32_t context_tokens = 0;
+    int32_t vocabulary = 0;
+};
+
+enum class Submission { accepted, overloaded, closed };
+
+/**
+ * Evaluates plans on a thread of its own. Small plans and large ones have a lane each, and the lanes take turns: a
+ * 300-token request waits for one chunk of a 16K-token one, and its attention does not walk the other's cells. On a
+ * GPU there is one lane, whose batches are large enough for all.
+ */
+class Engine {
+  public:
+    using OnLoaded = std::function<void(const EngineFacts &)>;
+    using OnDone = std::function<void(std::unique_ptr<Task>)>;
+    using OnClosed = std::function<void()>;
+
+    /** Starts loading. The callbacks come from the inference thread: loaded once, done per task, closed at the end. */
+    Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed);
+    /** Closes and waits for the thread. */
+    ~Engine();
+    Engine(const Engine &) = delete;
+    Engine & operator=(const Engine &) = delete;
+
+    /** Any thread. An accepted task comes back through `on_done` exactly once. */
+    Submission submit(std::unique_ptr<Task> task);
+    /** Any thread. Gives a task up, wherever it is; it comes back as cancelled unless it was done before. */
+    void cancel(uint64_t id);
+    /** Any thread. What is not done fails. */
+    void close();
+
+    /** Any thread, after loading. Text to token ids, special tokens off; nullopt when llama.cpp cannot. */
+    std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
+    /** Any thread. */
+    size_t waiting() const;
+    const Counters & counters() const { return counters_; }
+
+  private:
+    void run();
+    bool load(EngineFacts & facts);
+    void serve();
+    void admit();
+    void cancel_marked();
+    void turn(Lane & lane);
+    void fail(std::unique_ptr<Task> task, const char * message);
+    void unload();
+
+    const EngineOptions options_;
+    const OnLoaded on_loaded_;
+    const OnDone on_done_;
+    const OnClosed on_closed_;
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    /** Waiting tasks by lane, first come first served; those that are retried are in front. */
+    std::vector<std::deque<std::unique_ptr<Task>>> queues_;
+    std::vector<uint64_t> cancelled_;
+    std::atomic<bool> closing_{false};
+
+    Counters counters_;
+    PrefixCache prefixes_;
+    std::unique_ptr<Readout> readout_;
+    llama_model * model_ = nullptr;
+    std::vector<std::unique_ptr<Lane>> lanes_;
+    ggml_threadpool_t threadpool_ = nullptr;
+    size_t next_lane_ = 0;
+    std::thread thread_;
+};
+
+}  // namespace tds

@@ -1,0 +1,61 @@
+#include "readout.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace tds {
+
+Readout::Readout() : backend_(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
+    if (!backend_) throw std::runtime_error("there is no CPU backend");
+}
+
+Readout::~Readout() { ggml_backend_free(backend_); }
+
+bool Readout::can_read(const ggml_tensor * output) {
+    if (!output || !output->buffer || !ggml_is_contiguous(output)) return false;
+    // A repacked matrix has its rows interleaved; only plain host memory and device memory give rows back.
+    if (ggml_backend_buffer_is_host(output->buffer)) return true;
+    ggml_backend_dev_t device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(output->buffer));
+    return device && ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU;
+}
+
+std::vector<float> Readout::logits(const std::vector<float> & hidden, size_t count,
+                                   const std::vector<int32_t> & tokens) {
+    // One column takes another kernel than several: there are always two at least, so that the bits do not depend
+    // on how many are read at once.
+    const size_t columns = count < 2 ? 2 : count;
+    const int64_t embedding = output_->ne[0];
+
+    constexpr size_t graph_nodes = 4;
+    ggml_init_params params = {3 * ggml_tensor_overhead() + ggml_graph_overhead_custom(graph_nodes, false), nullptr, true};
+    std::unique_ptr<ggml_context, void (*)(ggml_context *)> context(ggml_init(params), ggml_free);
+    if (!context) throw std::runtime_error("out of memory");
+    ggml_tensor * rows = ggml_new_tensor_2d(context.get(), output_->type, embedding, static_cast<int64_t>(tokens.size()));
+    ggml_tensor * states = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, embedding, static_cast<int64_t>(columns));
+    ggml_tensor * product = ggml_mul_mat(context.get(), rows, states);
+    ggml_cgraph * graph = ggml_new_graph_custom(context.get(), graph_nodes, false);
+    ggml_build_forward_expand(graph, product);
+    std::unique_ptr<ggml_backend_buffer, void (*)(ggml_backend_buffer_t)> buffer(
+        ggml_backend_alloc_ctx_tensors(context.get(), backend_), ggml_backend_buffer_free);
+    if (!buffer) throw std::runtime_error("out of memory");
+
+    const size_t row_size = rows->nb[1];
+    for (size_t i = 0; i < tokens.size(); i++) {
+        ggml_backend_tensor_get(output_, static_cast<char *>(rows->data) + i * row_size,
+                                static_cast<size_t>(tokens[i]) * output_->nb[1], row_size);
+    }
+    const size_t state_size = static_cast<size_t>(embedding) * sizeof(float);
+    std::memcpy(states->data, hidden.data(), count * state_size);
+    for (size_t i = count; i < columns; i++) {
+        std::memcpy(static_cast<char *>(states->data) + i * state_size, hidden.data(), state_size);
+    }
+
+    if (ggml_backend_graph_compute(backend_, graph) != GGML_STATUS_SUCCESS) {
+        throw std::runtime_error("the output rows could not be multiplied");
+    }
+    std::vector<float> result(count * tokens.size());
+    std::memcpy(result.data(), product->data, result.size() * sizeof(float));
+    return result;
+}
+
+}  // namespace tds
