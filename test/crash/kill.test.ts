@@ -1,0 +1,176 @@
+import { expect, test } from 'bun:test';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { runAudit } from '../../db/audit.ts';
+import type { Db } from '../../db/connection.ts';
+import { MARKERS_V1_TOKENS } from '../../native/plan/markers-v1.ts';
+import { openDataDirectory } from '../../src/cli/data-directory.ts';
+import { propertySeed } from '../ledger/support.ts';
+import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';
+import { addLoadAccounts, Load, type LoadKeys, type Seen } from './load.ts';
+import { ServerProcess } from './server-process.ts';
+
+/**
+ * The service is killed at random moments, while it starts and under parallel load, again and again on the same data.
+ * Two servers, each with its own data, take turns at starting and being under load.
+ */
+
+const SERVERS = 2;
+const KILLS_A_SERVER = 26;
+const CLIENTS = 12;
+/** Most kills hit a server under load, up to this long after its first request. */
+const LOAD_MS_MAX = 1_000;
+/** One kill in this many hits a server while it starts. */
+const STARTS_KILLED_ONE_IN = 5;
+const START_MS_MAX = 2_000;
+const TEST_TIMEOUT_MS = 600_000;
+
+/** As quick a model as the engine can load, so that many requests are on their way when the server dies. */
+const TINY_MODEL: TinyModel = {
+  control: ['<|0|>', '<|1|>', '<|2|>', ...Object.keys(MARKERS_V1_TOKENS)],
+  words: [],
+  context_tokens: 16_384,
+};
+
+/** Where a server keeps its data, and the model that it is to load. */
+interface Place {
+  readonly directory: string;
+  readonly model: string;
+}
+
+interface Kill {
+  readonly while_starting: boolean;
+  readonly after_ms: number;
+}
+
+interface Tally {
+  kills: number;
+  holds_left_open: number;
+  readonly statuses: Map<number, number>;
+}
+
+/** What is written about one request. */
+interface Written {
+  readonly status: number | null;
+  readonly cost_micros: number | null;
+  readonly charges: number;
+  readonly charged_micros: number;
+  readonly open_holds: number;
+}
+
+function written(db: Db, request_id: string): Written | null {
+  return db.$client
+    .query<Written, [string]>(
+      `SELECT (SELECT status FROM usage_records WHERE request_id = ?1) AS status,
+        (SELECT cost_micros FROM usage_records WHERE request_id = ?1) AS cost_micros,
+        count(*) FILTER (WHERE ended.kind = 'charge') AS charges,
+        -coalesce(sum(ended.credit_delta_micros), 0) AS charged_micros,
+        count(*) FILTER (WHERE hold.id IS NOT NULL AND ended.id IS NULL) AS open_holds
+      FROM (SELECT 1) LEFT JOIN ledger_entries AS hold ON hold.request_id = ?1
+      LEFT JOIN ledger_entries AS ended ON ended.hold_entry_id = hold.id`,
+    )
+    .get(request_id);
+}
+
+/** What was written about a request is what its client was told. */
+function expectKept(db: Db, { request_id, status, cost_micros }: Seen): void {
+  const found = written(db, request_id);
+  if (status !== 200) {
+    expect({ request_id, found }).toMatchObject({ found: { charges: 0, charged_micros: 0, open_holds: 0 } });
+    expect([null, status]).toContain(found?.status ?? null);
+    return;
+  }
+  expect({ request_id, found }).toMatchObject({ found: { status: 200, charges: 1, open_holds: 0 } });
+  expect(found?.charged_micros).toBe(cost_micros ?? found?.cost_micros ?? Number.NaN);
+}
+
+/** The books as a server finds them that has just started and serves nobody yet. */
+function expectClean(db: Db): void {
+  const { checks, open_holds } = runAudit(db, { ended_before_ms: Date.now() + 1 });
+  expect(checks.filter(({ violations }) => violations.length > 0)).toEqual([]);
+  expect(open_holds).toBe(0);
+}
+
+async function killWhileStarting({ directory, model }: Place, after_ms: number): Promise<void> {
+  await using server = new ServerProcess(directory, model);
+  await Promise.race([server.ready(), Bun.sleep(after_ms)]);
+  await server.kill();
+}
+
+/** Starts the server, checks what the last kill left, and kills it again under load. Returns what the clients saw. */
+async function killUnderLoad(
+  { directory, model }: Place,
+  db: Db,
+  keys: LoadKeys,
+  after_ms: number,
+  tally: Tally,
+): Promise<readonly Seen[]> {
+  await using server = new ServerProcess(directory, model);
+  const address = await server.ready();
+  if (address === null) throw new Error('the server did not start');
+  tally.holds_left_open += server.releasedAtStart;
+  expectClean(db);
+  const load = new Load(address, keys, CLIENTS);
+  await Bun.sleep(after_ms);
+  await server.kill();
+  await load.ended();
+  return load.seen;
+}
+
+async function killAgainAndAgain(kills: readonly Kill[], tally: Tally): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'tds-crash-'));
+  const model = join(directory, 'tiny.gguf');
+  const place = { directory, model };
+  await writeTinyModel(model, TINY_MODEL);
+  const db = openDataDirectory(directory, { create: true });
+  try {
+    const keys = addLoadAccounts(db);
+    const seen: Seen[] = [];
+    for (const { while_starting, after_ms } of kills) {
+      if (while_starting) await killWhileStarting(place, after_ms);
+      else seen.push(...(await killUnderLoad(place, db, keys, after_ms, tally)));
+      tally.kills += 1;
+    }
+    await using server = new ServerProcess(directory, model);
+    await server.ready();
+    tally.holds_left_open += server.releasedAtStart;
+    expectClean(db);
+    for (const one of seen) {
+      tally.statuses.set(one.status, (tally.statuses.get(one.status) ?? 0) + 1);
+      expectKept(db, one);
+    }
+  } finally {
+    db.$client.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+test(
+  'however often the service is killed, what it answered is charged once, and nothing else is',
+  async () => {
+    const seed = propertySeed('kill -9');
+    const kill = fc.record({
+      while_starting: fc.nat({ max: STARTS_KILLED_ONE_IN - 1 }).map((number) => number === 0),
+      fraction: fc.double({ min: 0, max: 1, noNaN: true }),
+    });
+    const kills = fc
+      .sample(kill, { seed, numRuns: SERVERS * KILLS_A_SERVER })
+      .map(({ while_starting, fraction }): Kill => {
+        const after_ms = Math.round(fraction * (while_starting ? START_MS_MAX : LOAD_MS_MAX));
+        return { while_starting, after_ms };
+      });
+    const tally: Tally = { kills: 0, holds_left_open: 0, statuses: new Map() };
+    await Promise.all(
+      Array.from({ length: SERVERS }, (_, server) =>
+        killAgainAndAgain(kills.slice(server * KILLS_A_SERVER, (server + 1) * KILLS_A_SERVER), tally),
+      ),
+    );
+    console.log(JSON.stringify({ ...tally, statuses: Object.fromEntries(tally.statuses) }));
+    expect(tally.kills).toBeGreaterThanOrEqual(50);
+    expect(tally.holds_left_open).toBeGreaterThan(0);
+    expect([...tally.statuses.keys()].sort()).toEqual([200, 402, 422, 429]);
+  },
+  TEST_TIMEOUT_MS,
+);
