@@ -1,3 +1,4 @@
+import { type Database, SQLiteError } from 'bun:sqlite';
 import type { Db } from './connection.ts';
 
 /** A row that breaks a guarantee: its ids and amounts, as the check's query names them. */
@@ -117,16 +118,17 @@ const CHECKS: readonly Check[] = [
     name: 'success_has_one_charge',
     guarantee: 'a request that was answered with 200 has one charge of its cost; any other request has none',
     sql: `WITH charged AS (
-        SELECT hold.request_id, charge.id AS entry_id, charge.organization_id, charge.project_id,
-          -charge.credit_delta_micros AS charged_micros
+        SELECT hold.request_id, charge.organization_id, charge.project_id, count(*) AS charges,
+          -sum(charge.credit_delta_micros) AS charged_micros
         FROM ledger_entries AS charge JOIN ledger_entries AS hold ON hold.id = charge.hold_entry_id
-        WHERE charge.kind = 'charge')
-      SELECT request_id, usage_records.status, usage_records.cost_micros, charged.charged_micros, charged.entry_id
+        WHERE charge.kind = 'charge' GROUP BY hold.request_id)
+      SELECT request_id, usage_records.status, usage_records.cost_micros, charged.charges, charged.charged_micros
       FROM usage_records FULL JOIN charged USING (request_id)
       WHERE CASE
         WHEN usage_records.status IS NULL THEN TRUE
-        WHEN charged.entry_id IS NULL THEN usage_records.cost_micros <> 0
+        WHEN charged.charges IS NULL THEN usage_records.cost_micros <> 0
         ELSE usage_records.status <> 200
+          OR charged.charges <> 1
           OR usage_records.cost_micros <> charged.charged_micros
           OR usage_records.organization_id <> charged.organization_id
           OR usage_records.project_id <> charged.project_id END`,
@@ -166,37 +168,52 @@ const CHECKS: readonly Check[] = [
     guarantee: 'every reference names a row that exists',
     sql: 'SELECT "table", rowid AS row_id, parent AS missing_in FROM pragma_foreign_key_check',
   },
-  {
-    name: 'file_is_sound',
-    guarantee: "SQLite finds its file's structure sound",
-    sql: `SELECT quick_check AS problem FROM pragma_quick_check WHERE quick_check <> 'ok'`,
-  },
 ];
+
+/** Asked before all others: in a damaged file the rows mean nothing. */
+const FILE_CHECK: Check = {
+  name: 'file_is_sound',
+  guarantee: "SQLite finds its file's structure sound",
+  sql: `SELECT quick_check AS problem FROM pragma_quick_check WHERE quick_check <> 'ok'`,
+};
 
 /**
  * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot. Reads everything:
  * its time grows with the history, so beside a busy server it belongs on a connection of its own, in a worker or process.
+ * In a file whose structure is damaged nothing else is checked.
  */
 export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
   const client = db.$client;
+  const file = fileAudited(client);
+  if (file.violations.length > 0) return { ok: false, checks: [file], open_holds: 0 };
   return db.transaction(
     () => {
-      const checks = CHECKS.map(({ name, guarantee, sql }): AuditCheck => {
-        const query = client.query<Violation, { ended_before_ms?: number }>(`${sql} LIMIT ${VIOLATIONS_MAX}`);
-        const violations = query.all(
-          sql.includes('$ended_before_ms') ? { ended_before_ms: options.ended_before_ms ?? 0 } : {},
-        );
-        return { name, guarantee, violations };
-      });
+      const values = { ended_before_ms: options.ended_before_ms ?? 0 };
+      const checks = [file, ...CHECKS.map((check) => audited(client, check, values))];
+      const ok = checks.every(({ violations }) => violations.length === 0);
       const open = client.query<{ count: number }, []>(`SELECT count(*) AS count FROM ${OPEN_HOLDS}`).get();
-      return {
-        ok: checks.every((check) => check.violations.length === 0),
-        checks,
-        open_holds: open?.count ?? 0,
-      };
+      return { ok, checks, open_holds: open?.count ?? 0 };
     },
     { behavior: 'deferred' },
   );
+}
+
+/** SQLite lists most damage, and fails on some. */
+function fileAudited(client: Database): AuditCheck {
+  try {
+    return audited(client, FILE_CHECK);
+  } catch (error) {
+    if (!(error instanceof SQLiteError && error.code?.startsWith('SQLITE_CORRUPT'))) throw error;
+    const { name, guarantee } = FILE_CHECK;
+    return { name, guarantee, violations: [{ problem: error.message }] };
+  }
+}
+
+function audited(client: Database, check: Check, values: Readonly<Record<string, number>> = {}): AuditCheck {
+  const { name, guarantee, sql } = check;
+  const used = Object.entries(values).filter(([value]) => sql.includes(`$${value}`));
+  const query = client.query<Violation, Record<string, number>>(`${sql} LIMIT ${VIOLATIONS_MAX}`);
+  return { name, guarantee, violations: query.all(Object.fromEntries(used)) };
 }
 
 /** The report as text for a person: one line a check, and one a violation. */

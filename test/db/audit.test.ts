@@ -1,0 +1,167 @@
+import { expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { formatAudit, runAudit } from '../../db/audit.ts';
+import { openDatabase, transact } from '../../db/connection.ts';
+import { addPayment, CREDIT_MICROS, LedgerSetup, NOW_MS } from '../ledger/support.ts';
+
+/** SQLite's default. */
+const PAGE_BYTES = 4_096;
+
+/** A database with every kind of history: a refund, a charged, a failed and a running request. */
+async function history(): Promise<LedgerSetup> {
+  const setup = new LedgerSetup();
+  const { organization_id } = setup.account;
+  const amount_micros = CREDIT_MICROS / 2;
+  transact(setup.db, () => {
+    addPayment(setup.db, setup.account, 'pay_2', 'refund', amount_micros);
+    setup.ledger.refund({ organization_id, amount_micros, payment_id: 'pay_2', at_ms: 1 });
+  });
+  await setup.charge(await setup.hold('req_charged'), 'req_charged');
+  await setup.release(await setup.hold('req_failed'), 'req_failed');
+  await setup.hold('req_running');
+  return setup;
+}
+
+function failed(setup: LedgerSetup, ended_before_ms?: number): string[] {
+  const report = runAudit(setup.db, ended_before_ms === undefined ? {} : { ended_before_ms });
+  const names = report.checks.filter(({ violations }) => violations.length > 0).map(({ name }) => name);
+  expect(report.ok).toBe(names.length === 0);
+  return names;
+}
+
+test('a sound history passes, with the requests that are being served', async () => {
+  using setup = await history();
+  const report = runAudit(setup.db);
+  expect(report).toMatchObject({ ok: true, open_holds: 1 });
+  expect(formatAudit(report)).toEndWith('1 open holds\nThe audit is clean.');
+});
+
+/** Damage of every kind that no program of the service does, and the checks that must see it. */
+const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly string[]])[] = [
+  [
+    'credit that no entry explains',
+    'UPDATE organizations SET credit_micros = credit_micros + 1',
+    ['balance_equals_ledger'],
+  ],
+  [
+    'payments that no entry explains',
+    'UPDATE organizations SET paid_micros = paid_micros + 1',
+    ['balance_equals_ledger'],
+  ],
+  [
+    'held credit that no hold explains',
+    'UPDATE organizations SET held_micros = held_micros + 1',
+    ['balance_equals_ledger', 'held_equals_open_holds'],
+  ],
+  [
+    'a month that spent something else',
+    'UPDATE project_months SET spent_micros = spent_micros + 1',
+    ['project_months_equal_ledger'],
+  ],
+  [
+    'a month that holds something else',
+    'UPDATE project_months SET held_micros = held_micros + 1',
+    ['project_months_equal_ledger'],
+  ],
+  ['a month that is lost', 'DELETE FROM project_months', ['project_months_equal_ledger']],
+  [
+    'a hold without a month',
+    "UPDATE ledger_entries SET month = NULL WHERE request_id = 'req_running'",
+    ['project_months_equal_ledger', 'entries_are_whole'],
+  ],
+  [
+    'a charge above its hold',
+    "UPDATE ledger_entries SET credit_delta_micros = -20, held_delta_micros = -20 WHERE kind = 'charge'",
+    ['balance_equals_ledger', 'project_months_equal_ledger', 'hold_has_one_end', 'success_has_one_charge'],
+  ],
+  [
+    'a second end of a hold',
+    `DROP INDEX ledger_one_end_a_hold; INSERT INTO ledger_entries SELECT NULL, organization_id, project_id, kind,
+      credit_delta_micros, held_delta_micros, hold_entry_id, NULL, month, NULL, 0 FROM ledger_entries WHERE kind = 'charge'`,
+    ['balance_equals_ledger', 'project_months_equal_ledger', 'hold_has_one_end', 'success_has_one_charge'],
+  ],
+  [
+    'a charge of another amount than the answer said',
+    'UPDATE usage_records SET cost_micros = 3 WHERE status = 200',
+    ['success_has_one_charge'],
+  ],
+  [
+    'a charge without a usage row',
+    'DELETE FROM usage_records WHERE status = 200',
+    ['success_has_one_charge'],
+  ],
+  [
+    'an answer that was never charged',
+    "UPDATE usage_records SET status = 200, cost_micros = 4 WHERE request_id = 'req_failed'",
+    ['success_has_one_charge'],
+  ],
+  [
+    'a failed request that was charged',
+    'UPDATE usage_records SET status = 502, questions = 0, cost_micros = 0',
+    ['success_has_one_charge'],
+  ],
+  [
+    'a hold that the balance could not cover',
+    "UPDATE ledger_entries SET held_delta_micros = 600000 WHERE request_id = 'req_running'",
+    ['balance_equals_ledger', 'held_equals_open_holds', 'project_months_equal_ledger', 'hold_was_covered'],
+  ],
+  [
+    'a hold that is open after its request ended',
+    `INSERT INTO usage_records SELECT 'req_running', time_ms, organization_id, project_id, api_key_id, model, mode,
+      endpoint, 502, 0, 0, 0, latency_ms FROM usage_records WHERE status = 502`,
+    ['hold_ended_with_its_request'],
+  ],
+  ['a payment that was not entered', "UPDATE payments SET status = 'pending'", ['payment_has_one_entry']],
+  [
+    'a payment of another amount',
+    'UPDATE payments SET amount_micros = amount_micros + 1',
+    ['payment_has_one_entry'],
+  ],
+  ['a reference to nothing', "UPDATE payments SET created_by_user_id = 'user_none'", ['references_exist']],
+];
+
+test.each(DAMAGE)('the audit sees %s', async (_, sql, checks) => {
+  using setup = await history();
+  const client = setup.db.$client;
+  client.run('PRAGMA foreign_keys = OFF');
+  client.run('PRAGMA ignore_check_constraints = ON');
+  for (const statement of sql.split(';')) client.run(statement);
+  expect(failed(setup)).toEqual([...checks]);
+});
+
+test.each(['ledger_organization', 'usage_time', 'ledger_entries'])(
+  'the audit sees a damaged page of %s',
+  async (name) => {
+    using setup = await history();
+    const client = setup.db.$client;
+    const { rootpage } = client
+      .query<{ rootpage: number }, [string]>('SELECT rootpage FROM sqlite_schema WHERE name = ?')
+      .get(name) ?? { rootpage: 0 };
+    client.run('PRAGMA wal_checkpoint(TRUNCATE)');
+    const damaged = join(setup.directory, 'damaged.db');
+    const content = readFileSync(setup.path);
+    content.fill(0xa5, (rootpage - 1) * PAGE_BYTES, rootpage * PAGE_BYTES);
+    writeFileSync(damaged, content);
+    const db = openDatabase(damaged);
+    expect(runAudit(db).checks.find((check) => check.name === 'file_is_sound')?.violations).not.toEqual([]);
+    db.$client.close();
+  },
+);
+
+test('a hold placed before the given time must have ended', async () => {
+  using setup = await history();
+  expect(failed(setup, NOW_MS)).toEqual([]);
+  expect(failed(setup, NOW_MS + 1)).toEqual(['hold_ended_with_its_request']);
+});
+
+test('a violation names what it is about and by how much', async () => {
+  using setup = await history();
+  setup.db.$client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
+  const text = formatAudit(runAudit(setup.db));
+  expect(text).toContain('FAIL balance_equals_ledger');
+  expect(text).toContain(
+    `"organization_id":"${setup.account.organization_id}","credit_micros":499997,"ledger_credit_micros":499996`,
+  );
+  expect(text).toEndWith('The audit FAILED.');
+});
