@@ -16,6 +16,6 @@ export function csvLine(cells: readonly (string | number)[]): string {
 
 function cellOf(value: string | number): string {
   if (typeof value === 'number') return String(value);
-  const harmless = value.replace(FORMULA_START, "$1'$2").replace(CONTROL_START, "'");
+  const harmless = value.replace(FORMULA_START, "$1$2'").replace(CONTROL_START, "'");
   return NEEDS_QUOTES.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
