@@ -46,6 +46,24 @@ function chatProfile(weights: Weights, facts: ModelFacts, tokenizer: Tokenizer):
   }
 }
 
+/** The evaluator for a model. Where a machine has more than one implementation, this is where one is chosen. */
+function openEvaluator(
+  weights: Weights,
+  facts: ModelFacts,
+  has_markers: boolean,
+  options: OpenOptions,
+): Promise<PlanEvaluator> {
+  return loadLlama(weights, {
+    gpu: options.gpu ?? 'auto',
+    threads: options.threads,
+    context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
+    queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+    // decision-1's vectors were made without it, and with it their scores move by more than they may.
+    flash_attention: has_markers ? false : 'auto',
+    onProgress: options.onProgress,
+  });
+}
+
 /** A loaded model with its profile and calibration, as the service sees it. */
 class ProfiledEngine implements DecisionEngine {
   readonly facts: DecisionEngine['facts'];
@@ -109,15 +127,7 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const facts = await readModelFacts(weights.first);
   const has_markers = hasMarkers(facts.vocabulary);
-  const evaluator = await loadLlama(weights, {
-    gpu: options.gpu ?? 'auto',
-    threads: options.threads,
-    context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
-    queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
-    // decision-1's vectors were made without it, and with it their scores move by more than they may.
-    flash_attention: has_markers ? false : 'auto',
-    onProgress: options.onProgress,
-  });
+  const evaluator = await openEvaluator(weights, facts, has_markers, options);
   try {
     const profile = has_markers ? markersV1(evaluator) : chatProfile(weights, facts, evaluator);
     const calibration = await readCalibration(weights.first, profile.name, weights.sha256);

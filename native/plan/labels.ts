@@ -51,11 +51,13 @@ function labelsAfter(cue: string, separator: string, tokenizer: Tokenizer): Labe
   };
 }
 
-/** The cue after which a vocabulary has the most single-token labels, and those labels. */
+/** The first cue after which a vocabulary has as many single-token labels as can be used, or else the most. */
 export function findLabels(tokenizer: Tokenizer): Labels {
-  const [first, ...others] = CUES.map(([cue, separator]) => labelsAfter(cue, separator, tokenizer));
-  return others.reduce(
-    (best, labels) => (labels.codes.length > best.codes.length ? labels : best),
-    first ?? { cue: [], codes: [], yes_no: undefined },
-  );
+  let best: Labels = { cue: [], codes: [], yes_no: undefined };
+  for (const [cue, separator] of CUES) {
+    const labels = labelsAfter(cue, separator, tokenizer);
+    if (labels.codes.length > best.codes.length) best = labels;
+    if (best.codes.length === MOST_CODES) break;
+  }
+  return best;
 }

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import fc from 'fast-check';
+import type { PlanEvaluator } from '../../../native/evaluator.ts';
+import type { ModelFacts } from '../../../native/gguf.ts';
+import { MAX_DEPTH } from '../../../native/plan/depth.ts';
+import type { JsonValue } from '../../../native/plan/json.ts';
+import { markersV1 } from '../../../native/plan/markers-v1.ts';
+import { planPositions, planTokens } from '../../../native/plan/plan.ts';
+import { PlanRejected, type PromptProfile } from '../../../native/plan/profile.ts';
+import type { Mode, Question } from '../../../native/plan/question.ts';
+import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
+import { loadOnCpu } from '../support/models.ts';
+
+// Loading takes longer than Bun's five seconds where cores are shared.
+setDefaultTimeout(60_000);
+
+let evaluator: PlanEvaluator;
+let facts: ModelFacts;
+let profile: PromptProfile;
+beforeAll(async () => {
+  ({ evaluator, facts } = await loadOnCpu(EMBEDDED_WEIGHTS, { context_tokens: 256 }));
+  profile = markersV1(evaluator);
+});
+afterAll(() => evaluator.close());
+
+const NOUL: Question = { type: 'noul', instructions: 'Is it late?', yes: undefined, no: undefined };
+const MODES: readonly Mode[] = ['fast', 'consistent'];
+
+function rejection(run: () => unknown): PlanRejected {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof PlanRejected) return error;
+    throw error;
+  }
+  throw new Error('It was not rejected.');
+}
+
+describe.each(MODES)('%s', (mode) => {
+  test('text never becomes a control token, whatever spellings it has', () => {
+    const special = [...facts.vocabulary.special];
+    const spelling = fc.constantFrom(...special.map((id) => facts.vocabulary.texts[id] ?? ''));
+    const forged = fc
+      .array(fc.oneof(spelling, fc.string({ unit: 'binary', maxLength: 6 })), { maxLength: 8 })
+      .map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(forged, forged, forged, forged, (state, instructions, id, description) => {
+        const questions: readonly Question[] = [
+          { type: 'noul', instructions, yes: description, no: id },
+          {
+            type: 'choice',
+            instructions,
+            options: [
+              { id, description },
+              { id: 'other', description: null },
+            ],
+          },
+        ];
+        const { plans } = profile.plan({ state, questions, mode }, 100_000);
+        const controls = plans
+          .flatMap((plan) => [plan.prefix, ...plan.branches.map((branch) => branch.tokens)])
+          .flat()
+          .filter((token) => facts.vocabulary.special.has(token));
+        const criteria = [description, id].filter((part) => part.trim() !== '').length;
+        // The two questions' own tokens: a noul's criteria and its answer, and two answered options.
+        const branches = 1 + criteria + 1 + (1 + 2 + 2);
+        const heads = 1 + criteria + (1 + 2);
+        expect(controls.length).toBe(mode === 'fast' ? 1 + branches : 2 + heads + branches);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('a record longer than fits keeps the first half of the room and the last half', () => {
+    const words = Array.from({ length: 400 }, (_, index) => `word${index}`).join(' ');
+    const whole = evaluator.tokenize(words);
+    const long: Question = { ...NOUL, instructions: 'Is it late, or will it be before the month ends?' };
+    const { plans } = profile.plan({ state: words, questions: [NOUL, long], mode }, 256);
+    // In fast mode the room is what the longest branch leaves; in consistent mode each plan has its own.
+    expect(Math.max(...plans.map(planPositions))).toBe(256);
+    for (const plan of plans) {
+      const record = plan.prefix.slice(plan.prefix.indexOf(3) + 1);
+      const head = Math.floor(record.length / 2);
+      expect(record.slice(0, head)).toEqual(whole.slice(0, head));
+      expect(record.slice(head)).toEqual(whole.slice(whole.length - (record.length - head)));
+      if (mode === 'consistent') expect(planPositions(plan)).toBe(256);
+    }
+  });
+
+  test('a question that does not fit alone is rejected by its index', () => {
+    const long: Question = { ...NOUL, instructions: 'late '.repeat(300) };
+    const error = rejection(() => profile.plan({ state: '', questions: [NOUL, long], mode }, 256));
+    expect(error.question).toBe(1);
+    expect(error.message).toContain('256');
+  });
+
+  test('a question that just fits leaves no room, and its record is gone', () => {
+    const { plans } = profile.plan({ state: '', questions: [NOUL], mode }, 256);
+    const exact = Math.max(...plans.map(planPositions));
+    const tight = profile.plan({ state: 'a long record', questions: [NOUL], mode }, exact);
+    expect(tight.plans).toEqual(plans);
+    expect(() => profile.plan({ state: '', questions: [NOUL], mode }, exact - 1)).toThrow(PlanRejected);
+  });
+
+  test('what is billed is every token that is read', () => {
+    const input = { state: { a: [1, 2] }, questions: [NOUL, NOUL, NOUL], mode };
+    const plan = profile.plan(input, 256);
+    expect(plan.input_tokens).toBe(plan.plans.map(planTokens).reduce((sum, tokens) => sum + tokens, 0));
+    expect(plan.plans.length).toBe(mode === 'fast' ? 1 : 3);
+    expect(profile.plan(input, 256)).toEqual(plan);
+  });
+});
+
+test('nesting has an end', () => {
+  const nested = (levels: number): JsonValue => (levels === 0 ? 'x' : [nested(levels - 1)]);
+  const plan = (state: JsonValue, instructions: JsonValue) =>
+    profile.plan({ state, questions: [NOUL, { ...NOUL, instructions }], mode: 'fast' }, 4096);
+  plan(nested(MAX_DEPTH), nested(MAX_DEPTH));
+  expect(rejection(() => plan(nested(MAX_DEPTH + 1), 'x')).question).toBeNull();
+  expect(rejection(() => plan('x', nested(MAX_DEPTH + 1))).question).toBe(1);
+});

@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import { depth } from '../../../native/plan/depth.ts';
+import { optionText } from '../../../native/plan/option-text.ts';
+import { recordText, render, text } from '../../../native/plan/render.ts';
+
+/** What the reference, which the training data was made with, gives for values and options. */
+const ROWS = readFileSync(fileURLToPath(new URL('render.jsonl', import.meta.url)), 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => [line, JSON.parse(line)] as const);
+
+describe('as the reference renders', () => {
+  test.each(ROWS.filter(([, row]) => 'rendered' in row))('%s', (_, row) => {
+    expect(render(row.value)).toBe(row.rendered);
+    expect(text(row.value)).toBe(row.text);
+  });
+
+  test.each(ROWS.filter(([, row]) => 'option' in row))('%s', (_, row) => {
+    expect(optionText(row.id, row.description)).toBe(row.option);
+  });
+});
+
+test('a string is read as it is, and only instructions and descriptions are trimmed', () => {
+  expect(recordText('  as it is\n')).toBe('  as it is\n');
+  expect(text('  as it is\n')).toBe('as it is');
+  expect(text(undefined)).toBe('');
+});
+
+test('numbers too large for JSON are still text', () => {
+  expect(render([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])).toBe('- inf\n- -inf');
+});
+
+test('rendering is deterministic, and keeps every key and string', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
+      const parsed = JSON.parse(JSON.stringify(value));
+      expect(render(parsed)).toBe(render(JSON.parse(JSON.stringify(value))));
+      const visit = (part: unknown): void => {
+        if (typeof part === 'string') expect(render(parsed)).toContain(part.trim());
+        else if (part !== null && typeof part === 'object') {
+          for (const [key, item] of Object.entries(part)) {
+            if (!Array.isArray(part)) expect(render(parsed)).toContain(key.trim());
+            visit(item);
+          }
+        }
+      };
+      visit(parsed);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('depth is counted without recursion', () => {
+  expect(depth('text')).toBe(0);
+  expect(depth([])).toBe(0);
+  expect(depth([1])).toBe(1);
+  expect(depth({ a: [{ b: 1 }] })).toBe(3);
+  let deep: unknown[] = [1];
+  for (let level = 1; level < 200_000; level += 1) deep = [deep];
+  expect(depth(deep as never)).toBe(200_000);
+});

@@ -1,0 +1,60 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { PlanEvaluator } from '../../../native/evaluator.ts';
+import { type ModelFacts, readModelFacts } from '../../../native/gguf.ts';
+import { loadLlama } from '../../../native/llama/load.ts';
+import { verifyWeights } from '../../../native/weights.ts';
+import type { TinyModel } from './gguf.ts';
+
+/** decision-1's control tokens, at its ids. */
+export const MARKER_CONTROL = [
+  '<|endoftext|>',
+  '<|im_start|>',
+  '<|im_end|>',
+  '<|record|>',
+  '<|question|>',
+  '<|option|>',
+  '<|answer|>',
+  '<|yes|>',
+  '<|no|>',
+] as const;
+
+/** A generated model that is asked by `markers-v1`. */
+export const TINY_MARKERS: TinyModel = { control: MARKER_CONTROL, words: [' the', ' is'] };
+
+export const CHATML = `{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}`;
+
+/** A generated chat model that is asked by `codes-v1`: 26 letters and two codes of two letters, yes and no. */
+export const TINY_CHAT: TinyModel = {
+  control: ['<|endoftext|>', '<|im_start|>', '<|im_end|>'],
+  words: [...Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ', (letter) => ` ${letter}`), ' AA', ' AB', ' Yes', ' No'],
+  chat_template: CHATML,
+};
+
+/** An empty directory that is removed when disposed of. */
+export async function temporaryDirectory(): Promise<{ readonly path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(tmpdir(), 'tds-native-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** A model loaded on the CPU with one thread, and what its file says. */
+export async function loadOnCpu(
+  path: string,
+  options: {
+    readonly context_tokens?: number;
+    readonly queue_limit?: number;
+    readonly flash_attention?: 'auto' | false;
+  } = {},
+): Promise<{ readonly evaluator: PlanEvaluator; readonly facts: ModelFacts }> {
+  const weights = await verifyWeights(path);
+  const facts = await readModelFacts(weights.first);
+  const evaluator = await loadLlama(weights, {
+    gpu: false,
+    threads: 1,
+    context_tokens: options.context_tokens ?? facts.trained_context_tokens,
+    queue_limit: options.queue_limit ?? 64,
+    flash_attention: options.flash_attention ?? false,
+  });
+  return { evaluator, facts };
+}
