@@ -9,6 +9,10 @@ export const DATABASE_FILE = 'tds.sqlite';
 const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 
+/** Two processes that meet on a new database get in each other's way once: the second finds it made when it retries. */
+const OPEN_ATTEMPTS = 5;
+const OPEN_RETRY_MS = 50;
+
 /** What a person can do about SQLite's reasons not to open a file, by the start of the code. */
 const SQLITE_ADVICE: readonly (readonly [code: string, advice: string])[] = [
   ['SQLITE_NOTADB', 'is not a database: move it away or name another directory with --data'],
@@ -39,10 +43,17 @@ function codeOf(error: unknown): string {
 /** One sentence about a failure of SQLite on this file, with what to do; null when the error is another. */
 export function describeDatabaseError(path: string, error: unknown): string | null {
   const cause = rootCause(error);
+  const advice = adviceFor(path, cause);
+  if (advice !== null) return advice;
+  return codeOf(cause).startsWith('SQLITE') && cause instanceof Error
+    ? `${path} failed: ${cause.message}.`
+    : null;
+}
+
+function adviceFor(path: string, cause: unknown): string | null {
   const code = codeOf(cause);
   const known = SQLITE_ADVICE.find(([start]) => code.startsWith(start));
-  if (known !== undefined) return `${path} ${known[1]}.`;
-  return code.startsWith('SQLITE') && cause instanceof Error ? `${path} failed: ${cause.message}.` : null;
+  return known === undefined ? null : `${path} ${known[1]}.`;
 }
 
 function missing(directory: string): CommandFailed {
@@ -56,8 +67,12 @@ function prepareDirectory(directory: string): void {
     mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
     closeSync(openSync(join(directory, DATABASE_FILE), 'a', FILE_MODE));
   } catch (error) {
+    const code = codeOf(error);
+    if (code === 'EEXIST' || code === 'ENOTDIR') {
+      throw new CommandFailed(`${directory} is not a directory: name another with --data.`, { cause: error });
+    }
     throw new CommandFailed(
-      `The data directory ${directory} cannot be written (${codeOf(error)}): give this user the right to write it or name another with --data.`,
+      `The data directory ${directory} cannot be written (${code}): give this user the right to write it or name another with --data.`,
       { cause: error },
     );
   }
@@ -88,13 +103,20 @@ export function openDataDirectory(directory: string, options: { readonly create:
   const path = join(directory, DATABASE_FILE);
   if (options.create) prepareDirectory(directory);
   requireDirectory(directory);
-  try {
-    return openDatabase(path);
-  } catch (error) {
-    const cause = rootCause(error);
-    const text =
-      describeDatabaseError(path, error) ??
-      `${path} cannot be used: ${cause instanceof Error ? cause.message : cause}.`;
-    throw new CommandFailed(text, { cause: error });
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return openDatabase(path);
+    } catch (error) {
+      if (attempt === OPEN_ATTEMPTS) throw unusable(path, error);
+      Bun.sleepSync(OPEN_RETRY_MS);
+    }
   }
+}
+
+function unusable(path: string, error: unknown): CommandFailed {
+  const cause = rootCause(error);
+  const text =
+    adviceFor(path, cause) ??
+    `${path} is no database of this version (${cause instanceof Error ? cause.message : cause}): name another directory with --data.`;
+  return new CommandFailed(text, { cause: error });
 }

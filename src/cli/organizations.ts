@@ -14,7 +14,7 @@ import { creditByHand, topUpRange } from '../payments/credit.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
-import { dollars, dollarsOrNone, wholeNumberOrNone } from './values.ts';
+import { dollars, dollarsOrNone, type NONE, nullIfNone, wholeNumberOrNone } from './values.ts';
 
 /** What scripts get of an organization. */
 export function organizationSummary(organization: Organization) {
@@ -67,21 +67,28 @@ function printTier(organization: Organization): void {
 }
 
 interface TierOptions extends JsonOptions {
-  readonly minimum?: number | null;
-  readonly requestsPerMinute?: number | null;
-  readonly tokensPerMinute?: number | null;
-  readonly questions?: number | null;
-  readonly topUpMax?: number | null;
+  readonly minimum?: number | typeof NONE;
+  readonly requestsPerMinute?: number | typeof NONE;
+  readonly tokensPerMinute?: number | typeof NONE;
+  readonly questions?: number | typeof NONE;
+  readonly topUpMax?: number | typeof NONE;
 }
 
+const TIER_OPTIONS = [
+  ['minimum', 'minimum_tier'],
+  ['requestsPerMinute', 'requests_per_minute'],
+  ['tokensPerMinute', 'tokens_per_minute'],
+  ['questions', 'questions_per_request'],
+  ['topUpMax', 'top_up_max_micros'],
+] as const;
+
 function tierSettings(options: TierOptions): TierSettings {
-  return {
-    ...(options.minimum === undefined ? {} : { minimum_tier: options.minimum }),
-    ...(options.requestsPerMinute === undefined ? {} : { requests_per_minute: options.requestsPerMinute }),
-    ...(options.tokensPerMinute === undefined ? {} : { tokens_per_minute: options.tokensPerMinute }),
-    ...(options.questions === undefined ? {} : { questions_per_request: options.questions }),
-    ...(options.topUpMax === undefined ? {} : { top_up_max_micros: options.topUpMax }),
-  };
+  const settings: { -readonly [Name in keyof TierSettings]: TierSettings[Name] } = {};
+  for (const [option, name] of TIER_OPTIONS) {
+    const value = options[option];
+    if (value !== undefined) settings[name] = nullIfNone(value);
+  }
+  return settings;
 }
 
 /** `tds org …` */

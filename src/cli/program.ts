@@ -16,9 +16,10 @@ const EXIT_OK = 0;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
-/** The whole command line, `tds …`. */
-export function createProgram(): Command {
+/** The whole command line, `tds …`; `writeErr` takes what goes to standard error. */
+export function createProgram(writeErr = (text: string): unknown => process.stderr.write(text)): Command {
   const program = new Command('tds')
+    .configureOutput({ writeErr })
     .description('Typed Decision Service: probabilities for typed questions about one record')
     .showHelpAfterError('(add --help for help)')
     .exitOverride();
@@ -46,7 +47,8 @@ export async function runCommandLine(program: Command, args: readonly string[]):
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === EXIT_OK ? EXIT_OK : EXIT_USAGE;
     const expected = error instanceof AccountError || error instanceof CommandFailed;
-    process.stderr.write(`tds: ${expected ? error.message : `unexpected failure: ${describe(error)}`}\n`);
+    const text = expected ? error.message : `unexpected failure: ${describe(error)}`;
+    program.configureOutput().writeErr?.(`tds: ${text}\n`);
     return EXIT_FAILED;
   }
 }

@@ -5,7 +5,7 @@ import { formatDollars } from '../money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
-import { dollarsOrNone } from './values.ts';
+import { dollarsOrNone, type NONE, nullIfNone } from './values.ts';
 
 function formatLimit(spend_limit_micros: number | null): string {
   return spend_limit_micros === null ? 'none' : formatDollars(spend_limit_micros);
@@ -70,7 +70,8 @@ export function registerProjects(program: Command): void {
   })
     .argument('<project>', 'id or unique name')
     .argument('<dollars>', 'dollars a month, or "none"', dollarsOrNone)
-    .action(async (text: string, spend_limit_micros: number | null, options: JsonOptions) => {
+    .action(async (text: string, limit: number | typeof NONE, options: JsonOptions) => {
+      const spend_limit_micros = nullIfNone(limit);
       const project = await withData(options, (context) =>
         setSpendLimit(context, OPERATOR, { project_id: projectId(context, text), spend_limit_micros }),
       );

@@ -11,9 +11,17 @@ export function dollars(text: string): number {
   return amount_micros;
 }
 
-/** Dollars or `none`. */
-export function dollarsOrNone(text: string): number | null {
-  return text === 'none' ? null : dollars(text);
+/** The word that takes a value away. It stays a word until it is used, because commander turns a null into ''. */
+export const NONE = 'none';
+
+/** Dollars, in micro-dollars, or `none`. */
+export function dollarsOrNone(text: string): number | typeof NONE {
+  return text === NONE ? NONE : dollars(text);
+}
+
+/** Null for `none`. */
+export function nullIfNone<T>(value: T | typeof NONE): T | null {
+  return value === NONE ? null : value;
 }
 
 /** A whole number from 0. */
@@ -26,8 +34,8 @@ export function wholeNumber(text: string): number {
 }
 
 /** A whole number or `none`. */
-export function wholeNumberOrNone(text: string): number | null {
-  return text === 'none' ? null : wholeNumber(text);
+export function wholeNumberOrNone(text: string): number | typeof NONE {
+  return text === NONE ? NONE : wholeNumber(text);
 }
 
 /** A date (its UTC midnight) or a date and time with its zone, as Unix milliseconds. */

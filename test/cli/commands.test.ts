@@ -1,0 +1,419 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { transact } from '../../db/connection.ts';
+import { KeyDirectory } from '../../src/accounts/key-directory.ts';
+import { keyHash } from '../../src/accounts/key-format.ts';
+import { openDataDirectory } from '../../src/cli/data-directory.ts';
+import { createProgram, runCommandLine } from '../../src/cli/program.ts';
+import { UsageLog } from '../../src/usage/usage.ts';
+import { TestClock, temporaryDirectory } from '../accounts/support.ts';
+import { tds, tdsJson, textField } from './support.ts';
+
+setDefaultTimeout(60_000);
+
+const root = temporaryDirectory();
+const data = join(root.path, 'data');
+const KEY = /^sk_svc_[A-Za-z0-9_-]{32}$/;
+
+let first: unknown;
+
+beforeAll(async () => {
+  first = await tdsJson(['init', '--data', data]);
+});
+
+afterAll(() => root.remove());
+
+/** `tds … --data DIR --json` */
+function json(...args: string[]): Promise<unknown> {
+  return tdsJson([...args, '--data', data]);
+}
+
+function run(...args: string[]) {
+  return tds([...args, '--data', data]);
+}
+
+describe('tds init', () => {
+  test('makes an organization with credit, a Default project and a key that works', async () => {
+    expect(first).toEqual({
+      initialized: true,
+      organization_id: expect.stringMatching(/^org_/),
+      organization_name: 'My organization',
+      default_project_id: expect.stringMatching(/^proj_/),
+      key_id: expect.stringMatching(/^key_/),
+      key: expect.stringMatching(KEY),
+    });
+    const db = openDataDirectory(data, { create: false });
+    expect(new KeyDirectory(db, new TestClock()).authenticate(textField(first, 'key'))).toMatchObject({
+      key_id: textField(first, 'key_id'),
+      project_id: textField(first, 'default_project_id'),
+      tier: 1,
+    });
+    db.$client.close();
+    expect(await json('org', 'list')).toContainEqual(
+      expect.objectContaining({ name: 'My organization', credit_micros: 25_000_000, tier: 1 }),
+    );
+  });
+
+  test('lets nobody else read the data', () => {
+    expect(statSync(data).mode & 0o777).toBe(0o700);
+    expect(statSync(join(data, 'tds.sqlite')).mode & 0o777).toBe(0o600);
+  });
+
+  test('says so and changes nothing when it was done before', async () => {
+    const again = await run('init');
+    expect(again).toMatchObject({ code: 0, stderr: '' });
+    expect(again.stdout).toContain('already initialised');
+    expect(again.stdout).not.toContain('sk_svc_');
+    expect(await json('init')).toEqual({ initialized: false });
+    expect(await json('key', 'list', '--org', 'My organization')).toHaveLength(1);
+  });
+
+  test('makes one organization when several run at once', async () => {
+    const directory = join(root.path, 'parallel');
+    const results = await Promise.all([1, 2, 3].map(() => tdsJson(['init', '--data', directory])));
+    expect(results.filter((result) => JSON.stringify(result).includes('sk_svc_'))).toHaveLength(1);
+    expect(await tdsJson(['org', 'list', '--data', directory])).toHaveLength(1);
+  });
+});
+
+describe('the words of the command line', () => {
+  test('org create, list, credit, tier', async () => {
+    const created = await json('org', 'create', 'Acme');
+    expect(created).toEqual({
+      id: expect.stringMatching(/^org_/),
+      name: 'Acme',
+      default_project_id: expect.stringMatching(/^proj_/),
+    });
+    const id = textField(created, 'id');
+    expect(await json('org', 'list')).toContainEqual(
+      expect.objectContaining({ id, name: 'Acme', tier: 0, credit_micros: 0, held_micros: 0 }),
+    );
+    expect(await json('org', 'credit', 'Acme', '19.999999')).toMatchObject({
+      credit_micros: 19_999_999,
+      tier: 1,
+    });
+    expect(await json('org', 'credit', id, '0.000001')).toMatchObject({ credit_micros: 20_000_000 });
+    expect(await json('org', 'tier', 'Acme')).toMatchObject({
+      tier: 1,
+      minimum_tier: null,
+      limits: { requests_per_minute: 300, tokens_per_minute: 300_000, questions_per_request: 32 },
+      top_up_max_micros: 25_000_000,
+    });
+    const settings =
+      '--minimum 3 --requests-per-minute 9 --tokens-per-minute 8 --questions 7 --top-up-max 600';
+    const set = await json('org', 'tier', 'Acme', ...settings.split(' '));
+    expect(set).toMatchObject({
+      tier: 3,
+      minimum_tier: 3,
+      limits: { requests_per_minute: 9, tokens_per_minute: 8, questions_per_request: 7 },
+      top_up_max_micros: 600_000_000,
+    });
+    expect(await json('org', 'tier', 'Acme')).toEqual(set);
+    expect(
+      await json('org', 'tier', 'Acme', '--minimum', 'none', '--requests-per-minute', 'none'),
+    ).toMatchObject({
+      tier: 1,
+      minimum_tier: null,
+      limits: { requests_per_minute: 300, tokens_per_minute: 8, questions_per_request: 7 },
+    });
+  });
+
+  test('project create, list, limit, archive', async () => {
+    await json('org', 'create', 'Projects');
+    const created = await json('project', 'create', 'Projects', 'Triage');
+    expect(created).toMatchObject({ id: expect.stringMatching(/^proj_/), name: 'Triage' });
+    expect(await json('project', 'list', 'Projects')).toMatchObject([
+      { name: 'Default' },
+      { name: 'Triage' },
+    ]);
+    expect(await json('project', 'list')).toContainEqual(expect.objectContaining({ name: 'Triage' }));
+    expect(await json('project', 'limit', 'Triage', '12.5')).toMatchObject({
+      spend_limit_micros: 12_500_000,
+    });
+    expect(await json('project', 'limit', 'Triage', '0')).toMatchObject({ spend_limit_micros: 0 });
+    expect(await json('project', 'limit', 'Triage', 'none')).toMatchObject({ spend_limit_micros: null });
+    expect(await json('project', 'archive', 'Triage')).toMatchObject({ archived_at_ms: expect.any(Number) });
+    expect(await json('project', 'list', 'Projects')).toMatchObject([{ name: 'Default' }]);
+    expect(await json('project', 'list', 'Projects', '--archived')).toMatchObject([{ name: 'Triage' }]);
+    expect(await run('project', 'limit', 'Triage', '1')).toMatchObject({ code: 1 });
+  });
+
+  test('key create, list, revoke', async () => {
+    const project = textField(await json('org', 'create', 'Keys'), 'default_project_id');
+    const created = await json('key', 'create', project, 'Server');
+    expect(textField(created, 'id')).toStartWith('key_');
+    expect(textField(created, 'key')).toMatch(KEY);
+    const listed = await json('key', 'list', '--org', 'Keys');
+    expect(listed).toMatchObject([
+      { name: 'Server', display_prefix: textField(created, 'key').slice(0, 12), created_by_name: null },
+    ]);
+    expect(JSON.stringify(listed)).not.toContain(textField(created, 'key'));
+    expect(await json('key', 'revoke', 'Server')).toMatchObject({ id: textField(created, 'id') });
+    expect(await json('key', 'list', '--project', project)).toEqual([]);
+    expect(await json('key', 'list', '--project', project, '--revoked')).toMatchObject([
+      { id: textField(created, 'id'), revoked_at_ms: expect.any(Number) },
+    ]);
+  });
+
+  test('credit refund and history', async () => {
+    await json('org', 'create', 'Refunds');
+    await json('org', 'credit', 'Refunds', '25');
+    expect(await json('credit', 'refund', 'Refunds', '21')).toMatchObject({
+      credit_micros: 4_000_000,
+      tier: 0,
+    });
+    expect(await json('credit', 'history', 'Refunds')).toMatchObject([
+      { kind: 'tier_change', from_tier: 1, to_tier: 0 },
+      { kind: 'refund', amount_micros: -21_000_000, balance_micros: 4_000_000 },
+      { kind: 'tier_change', from_tier: 0, to_tier: 1 },
+      { kind: 'top_up', amount_micros: 25_000_000, balance_micros: 25_000_000 },
+    ]);
+    expect(await json('credit', 'history', 'Refunds', '--limit', '1')).toHaveLength(1);
+    expect(await json('credit', 'pending', 'Refunds')).toEqual([]);
+  });
+
+  test('model list', async () => {
+    expect(await json('model', 'list')).toMatchObject([
+      { id: 'chat-1', kind: 'chat', status: 'coming_soon' },
+      { id: 'decision-1', kind: 'decision', status: 'live', input_price_micros_per_million_tokens: 500_000 },
+    ]);
+  });
+
+  test('lists for people have a line for each thing', async () => {
+    const lists = [
+      'org list',
+      'project list',
+      'key list',
+      'credit history Acme',
+      'model list',
+      'org tier Acme',
+    ];
+    for (const words of lists) {
+      const result = await run(...words.split(' '));
+      expect(result).toMatchObject({ code: 0, stderr: '' });
+      expect(result.stdout.split('\n').length).toBeGreaterThan(2);
+    }
+  });
+
+  test('the data directory also comes from TDS_DATA, and is ./data without that', async () => {
+    const env = { TDS_DATA: data };
+    expect((await tds(['model', 'list', '--json'], { env })).code).toBe(0);
+    expect((await tds(['model', 'list', '--json'], { cwd: root.path })).code).toBe(0);
+  });
+});
+
+describe('tds usage export', () => {
+  async function organizationWithUsage(name: string) {
+    const organization = await json('org', 'create', name);
+    const project_id = textField(organization, 'default_project_id');
+    const api_key_id = textField(await json('key', 'create', project_id, `${name} key`), 'id');
+    const db = openDataDirectory(data, { create: false });
+    transact(db, () => {
+      const usage = new UsageLog(db);
+      for (const [request_id, day] of [
+        ['req_1', 1],
+        ['req_2', 2],
+        ['req_3', 3],
+      ] as const) {
+        usage.record({
+          request_id: `${request_id}_${name}`,
+          time_ms: Date.UTC(2026, 0, day),
+          organization_id: textField(organization, 'id'),
+          project_id,
+          api_key_id,
+          model: 'decision-1',
+          mode: 'fast',
+          endpoint: '/v1/decisions',
+          status: 502,
+          questions: 0,
+          input_tokens: 0,
+          cost_micros: 0,
+          latency_ms: 1,
+        });
+      }
+    });
+    db.$client.close();
+    return { project_id, api_key_id };
+  }
+
+  function requestIds(csv: string): string[] {
+    return csv
+      .trimEnd()
+      .split(/\r?\n/)
+      .slice(1)
+      .map((line) => line.split(',').at(-1) ?? '');
+  }
+
+  test('prints rows newest first, of one organization, project, key and time', async () => {
+    const { project_id, api_key_id } = await organizationWithUsage('Usage');
+    const all = ['req_3_Usage', 'req_2_Usage', 'req_1_Usage'];
+    const exported = await run('usage', 'export', '--org', 'Usage');
+    expect(exported).toMatchObject({ code: 0, stderr: '' });
+    expect(exported.stdout).toStartWith('time_utc,model,mode,endpoint,project,api_key,status,');
+    expect(requestIds(exported.stdout)).toEqual(all);
+    expect(requestIds((await run('usage', 'export', '--project', project_id)).stdout)).toEqual(all);
+    expect(requestIds((await run('usage', 'export', '--key', api_key_id)).stdout)).toEqual(all);
+    expect(requestIds((await run('usage', 'export', '--key', 'Usage key')).stdout)).toEqual(all);
+    const range = ['--from', '2026-01-02', '--to', '2026-01-03T00:00:00Z'];
+    expect(requestIds((await run('usage', 'export', '--org', 'Usage', ...range)).stdout)).toEqual([
+      'req_2_Usage',
+    ]);
+    expect(await run('usage', 'export')).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  test('writes a file of its own, whole or not at all', async () => {
+    await organizationWithUsage('File');
+    const directory = join(root.path, 'exports');
+    mkdirSync(directory);
+    const file = join(directory, 'usage.csv');
+    expect(await run('usage', 'export', '--org', 'File', '--output', file)).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+    expect(requestIds(readFileSync(file, 'utf8'))).toHaveLength(3);
+    const refused = await run(
+      'usage',
+      'export',
+      '--org',
+      'File',
+      '--output',
+      join(directory, 'none', 'x.csv'),
+    );
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/^tds: .*cannot be written.*\.\n$/);
+    expect(readdirSync(directory)).toEqual(['usage.csv']);
+  });
+});
+
+describe('tds audit', () => {
+  test('exits with 0 on sound books and with 1 when a balance is not what the ledger says', async () => {
+    const directory = join(root.path, 'audit');
+    await tdsJson(['init', '--data', directory]);
+    expect(await tds(['audit', '--data', directory])).toMatchObject({ code: 0, stderr: '' });
+    const db = openDataDirectory(directory, { create: false });
+    db.$client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
+    db.$client.close();
+    expect(await tds(['audit', '--data', directory])).toMatchObject({ code: 1 });
+    const report = await tds(['audit', '--data', directory, '--json']);
+    expect(report.code).toBe(1);
+    expect(JSON.parse(report.stdout)).toMatchObject({ ok: false });
+  });
+});
+
+describe('beside a running service', () => {
+  test('changes are seen: a new key at once, a revocation and new limits within 60 seconds', async () => {
+    const project = textField(await json('org', 'create', 'Running'), 'default_project_id');
+    const clock = new TestClock();
+    const db = openDataDirectory(data, { create: false });
+    const keys = new KeyDirectory(db, clock);
+    const key = textField(await json('key', 'create', project, 'Live'), 'key');
+    expect(keys.authenticate(key)).toMatchObject({ tier: 0, limits: null });
+    await json('org', 'credit', 'Running', '5');
+    expect(keys.authenticate(key)).toMatchObject({ tier: 1, limits: { requests_per_minute: 300 } });
+    await json('org', 'tier', 'Running', '--requests-per-minute', '7');
+    clock.advance(60_000);
+    expect(keys.authenticate(key)).toMatchObject({ limits: { requests_per_minute: 7 } });
+    await json('key', 'revoke', 'Live');
+    clock.advance(60_000);
+    expect(keys.authenticate(key)).toBeNull();
+    db.$client.close();
+  });
+
+  test('a command waits for a write of the service instead of failing', async () => {
+    const db = openDataDirectory(data, { create: false });
+    db.$client.run('BEGIN IMMEDIATE');
+    const waiting = json('org', 'create', 'Patient');
+    const finished = await Promise.race([waiting.then(() => true), Bun.sleep(1_500).then(() => false)]);
+    db.$client.run('COMMIT');
+    expect(finished).toBe(false);
+    expect(await waiting).toMatchObject({ name: 'Patient' });
+    db.$client.close();
+  });
+});
+
+describe('failures are one sentence on standard error', () => {
+  const garbage = join(root.path, 'garbage');
+  const file = join(root.path, 'file');
+  const foreign = join(root.path, 'foreign');
+  mkdirSync(garbage);
+  mkdirSync(foreign);
+  writeFileSync(join(garbage, 'tds.sqlite'), 'this is not a database');
+  writeFileSync(file, '');
+
+  const rows: readonly (readonly [name: string, args: readonly string[], code: number, text: RegExp])[] = [
+    ['no data yet', ['org', 'list', '--data', join(root.path, 'none')], 1, /run "tds init --data .*" first/],
+    ['not a directory', ['init', '--data', file], 1, /is not a directory/],
+    ['below a file', ['init', '--data', join(file, 'data')], 1, /is not a directory/],
+    ['not a database', ['org', 'list', '--data', garbage], 1, /is not a database: move it away/],
+    [
+      'no such organization',
+      ['org', 'credit', 'Nobody', '5', '--data', data],
+      1,
+      /There is no organization "Nobody"\./,
+    ],
+    ['no such project', ['project', 'archive', 'proj_none', '--data', data], 1, /There is no project/],
+    ['no such key', ['key', 'revoke', 'key_none', '--data', data], 1, /There is no API key/],
+    [
+      'a name that several have',
+      ['project', 'archive', 'Default', '--data', data],
+      1,
+      /Several projects are named/,
+    ],
+    ['an empty name', ['org', 'create', ' ', '--data', data], 1, /A name must have 1 to 100 characters/],
+    ['credit of nothing', ['org', 'credit', 'My organization', '0', '--data', data], 1, /amount/],
+    [
+      'a refund above what was paid',
+      ['credit', 'refund', 'My organization', '26', '--data', data],
+      1,
+      /is left to refund/,
+    ],
+    [
+      'a tier that is none',
+      ['org', 'tier', 'My organization', '--minimum', '6', '--data', data],
+      1,
+      /from 0 to 5/,
+    ],
+    ['no such payment', ['credit', 'confirm', 'pay_none', '--data', data], 1, /no such manual payment/],
+    ['an unknown command', ['organization'], 2, /unknown command/],
+    ['an unknown option', ['org', 'list', '--jsn'], 2, /unknown option/],
+    ['a missing argument', ['org', 'create'], 2, /missing required argument/],
+    ['too many arguments', ['org', 'create', 'a', 'b', '--data', data], 2, /too many arguments/],
+    ['dollars that are none', ['org', 'credit', 'Acme', '$5'], 2, /Give dollars such as/],
+    ['more digits than a micro-dollar', ['org', 'credit', 'Acme', '0.0000001'], 2, /Give dollars such as/],
+    ['a number that is none', ['org', 'tier', 'Acme', '--minimum', 'two'], 2, /Give a whole number/],
+    ['a date that is none', ['usage', 'export', '--from', '2026-13-01'], 2, /Give a UTC date/],
+    ['a time without a zone', ['usage', 'export', '--from', '2026-01-01T10:00:00'], 2, /Give a UTC date/],
+  ];
+  for (const [name, args, code, text] of rows) {
+    test(name, async () => {
+      let stderr = '';
+      const program = createProgram((written) => {
+        stderr += written;
+      });
+      expect(await runCommandLine(program, args)).toBe(code);
+      expect(stderr).toMatch(text);
+      if (code === 1) expect(stderr).toMatch(/^tds: [^\n]+\.\n$/);
+    });
+  }
+
+  test('also as a process of its own, with nothing on standard output', async () => {
+    const refused = await tds(['org', 'list', '--data', join(root.path, 'none')]);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/^tds: There is no data [^\n]+\.\n$/);
+    const misused = await tds(['org', 'list', '--jsn']);
+    expect(misused).toMatchObject({ code: 2, stdout: '' });
+    expect(misused.stderr).toContain("unknown option '--jsn'");
+  });
+
+  test('no command writes a secret to standard error or keeps it in the data', async () => {
+    const key = textField(first, 'key');
+    const misused = await tds(['key', 'revoke', 'key_none', '--data', data]);
+    expect(misused.stderr).not.toContain(key);
+    for (const name of readdirSync(data)) {
+      expect(readFileSync(join(data, name)).includes(key)).toBe(false);
+    }
+    expect(readFileSync(join(data, 'tds.sqlite')).includes(keyHash(key))).toBe(true);
+  });
+});

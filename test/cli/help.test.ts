@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'bun:test';
+import type { Command } from 'commander';
+import { createProgram } from '../../src/cli/program.ts';
+
+/** Every command that does something, with its words. */
+function leaves(
+  command: Command,
+  words: readonly string[] = [],
+): { words: readonly string[]; command: Command }[] {
+  if (command.commands.length === 0) return [{ words, command }];
+  return command.commands.flatMap((child) => leaves(child, [...words, child.name()]));
+}
+
+function helpOf(command: Command): string {
+  let text = '';
+  command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp();
+  return text;
+}
+
+const all = leaves(createProgram());
+
+test('the command line has the words that scripts rely on', () => {
+  expect(all.map(({ words }) => words.join(' '))).toEqual(
+    expect.arrayContaining([
+      'serve',
+      'init',
+      'org create',
+      'org list',
+      'org credit',
+      'org tier',
+      'project create',
+      'project list',
+      'project limit',
+      'project archive',
+      'key create',
+      'key list',
+      'key revoke',
+      'credit refund',
+      'credit history',
+      'usage export',
+      'model list',
+      'audit',
+      'decide',
+    ]),
+  );
+});
+
+describe('help', () => {
+  for (const { words, command } of all) {
+    test(`of tds ${words.join(' ')} describes it and shows an example of it`, () => {
+      const help = helpOf(command);
+      expect(command.description()).not.toBe('');
+      expect(help).toContain(`$ tds ${words.join(' ')}`);
+      // `decide` asks a service or the model alone: it opens no data.
+      if (words[0] !== 'decide') expect(help).toContain('--data <directory>');
+    });
+  }
+});

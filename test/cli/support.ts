@@ -1,0 +1,45 @@
+import { join } from 'node:path';
+
+const MAIN = join(import.meta.dir, '../../src/main.ts');
+
+/** What a finished command left. */
+export interface Finished {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `tds …` as its own process, with nothing of our environment that it could read. */
+export async function tds(
+  args: readonly string[],
+  options: { readonly env?: Record<string, string>; readonly cwd?: string } = {},
+): Promise<Finished> {
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    cwd: options.cwd ?? process.cwd(),
+    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', NO_COLOR: '1', ...options.env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, stdout, stderr };
+}
+
+/** Runs `tds … --json`, which must succeed without a word on standard error, and returns what it printed. */
+export async function tdsJson(args: readonly string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await tds([...args, '--json']);
+  if (code !== 0 || stderr !== '') throw new Error(`tds ${args.join(' ')} exited with ${code}: ${stderr}`);
+  return JSON.parse(stdout);
+}
+
+/** The value of a text field of a JSON object. */
+export function textField(value: unknown, name: string): string {
+  const field = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+  const found = field.find(([key]) => key === name)?.[1];
+  if (typeof found !== 'string') throw new Error(`${JSON.stringify(value)} has no text ${name}`);
+  return found;
+}
