@@ -4,6 +4,7 @@ import { registerAudit } from './audit.ts';
 import { CommandFailed } from './command-failed.ts';
 import { registerCredit } from './credit.ts';
 import { registerDecide } from './decide.ts';
+import { registerDoctor } from './doctor.ts';
 import { registerInit } from './init.ts';
 import { registerKeys } from './keys.ts';
 import { registerModels } from './models.ts';
@@ -33,6 +34,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerModels(program);
   registerAudit(program);
   registerDecide(program);
+  registerDoctor(program);
   return program;
 }
 
