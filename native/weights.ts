@@ -10,6 +10,9 @@ export const EMBEDDED_WEIGHTS = fileURLToPath(
 
 const CHECKSUMS = 'SHA256SUMS';
 const READ_BYTES = 1 << 20;
+const GGUF_MAGIC = 0x47475546;
+const GGUF_VERSIONS: readonly number[] = [2, 3];
+const GGUF_HEADER_BYTES = 24;
 const SPLIT_NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
 
 /** The weights cannot be used. The message is one sentence for whoever runs the service, and says what to do. */
@@ -81,6 +84,13 @@ async function readChecksums(first: string): Promise<ReadonlyMap<string, string>
   return new Map(Array.from(lines, ([, digest = '', name = '']) => [name.trim(), digest.toLowerCase()]));
 }
 
+/** Whether a file's first bytes are GGUF's magic and a version that llama.cpp reads. */
+function startsAsGguf(piece: Uint8Array): boolean {
+  if (piece.byteLength < GGUF_HEADER_BYTES) return false;
+  const view = new DataView(piece.buffer, piece.byteOffset);
+  return view.getUint32(0) === GGUF_MAGIC && GGUF_VERSIONS.includes(view.getUint32(4, true));
+}
+
 /** Feeds a file to `use` piece by piece, after checking that it starts as a GGUF file does. */
 async function readWeights(path: string, use: (piece: Uint8Array) => void): Promise<void> {
   try {
@@ -89,10 +99,7 @@ async function readWeights(path: string, use: (piece: Uint8Array) => void): Prom
     for (let start = 0; ; ) {
       const { bytesRead } = await file.read(buffer, 0, READ_BYTES, start);
       const piece = buffer.subarray(0, bytesRead);
-      if (
-        start === 0 &&
-        !(bytesRead >= 24 && new TextDecoder('latin1').decode(piece.subarray(0, 4)) === 'GGUF')
-      ) {
+      if (start === 0 && !startsAsGguf(piece)) {
         throw new WeightsError(
           `${path} is not a GGUF file: give a model in GGUF format, or ${remedy(path)}.`,
         );

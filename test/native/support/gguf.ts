@@ -17,6 +17,7 @@ export interface GgufTensor {
 }
 
 const ALIGNMENT = 32;
+const TOKEN_TYPES = { normal: 1, control: 3, maker_defined: 4 } as const;
 const VALUE_TYPES = { u32: 4, i32: 5, f32: 6, bool: 7, string: 8, array: 9 } as const;
 
 class Writer {
@@ -126,6 +127,8 @@ export function ggufBytes(
 export interface TinyModel {
   /** Control tokens, which come first in the vocabulary. */
   readonly control: readonly string[];
+  /** Tokens of the maker's own, which llama.cpp matches in any text; they follow the control tokens. */
+  readonly maker_defined?: readonly string[];
   /** Text tokens of more than one character, made by merging one character at a time. */
   readonly words: readonly string[];
   readonly chat_template?: string;
@@ -205,7 +208,12 @@ export function tinyModelBytes(model: TinyModel): Buffer {
       merges.push(`${word.slice(0, length - 1)} ${word.slice(length - 1, length)}`);
     }
   }
-  const tokens = [...model.control, ...bytes, ...merged];
+  const maker_defined = model.maker_defined ?? [];
+  const tokens = [...model.control, ...maker_defined, ...bytes, ...merged];
+  const tokenType = (id: number): number => {
+    if (id < model.control.length) return TOKEN_TYPES.control;
+    return id < model.control.length + maker_defined.length ? TOKEN_TYPES.maker_defined : TOKEN_TYPES.normal;
+  };
   const context_tokens = model.context_tokens ?? 2048;
   return ggufBytes(
     {
@@ -224,7 +232,7 @@ export function tinyModelBytes(model: TinyModel): Buffer {
       'tokenizer.ggml.tokens': { type: 'strings', value: tokens },
       'tokenizer.ggml.token_type': {
         type: 'i32s',
-        value: tokens.map((_, id) => (id < model.control.length ? 3 : 1)),
+        value: tokens.map((_, id) => tokenType(id)),
       },
       'tokenizer.ggml.merges': { type: 'strings', value: merges },
       'tokenizer.ggml.bos_token_id': { type: 'u32', value: 0 },

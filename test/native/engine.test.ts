@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import type { DecisionEngine } from '../../native/engine.ts';
+import { EngineOverloaded } from '../../native/evaluator.ts';
+import { openEngine } from '../../native/open.ts';
+import type { JsonValue } from '../../native/plan/json.ts';
+import type { DecisionInput } from '../../native/plan/profile.ts';
+import { type Mode, type Question, scoreCount } from '../../native/plan/question.ts';
+import { writeTinyModel } from './support/gguf.ts';
+import { TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
+
+// Loading takes longer than Bun's five seconds where cores are shared.
+setDefaultTimeout(60_000);
+
+const MODES: readonly Mode[] = ['fast', 'consistent'];
+const MODELS = ['markers-v1', 'codes-v1'] as const;
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+const engines = new Map<string, DecisionEngine>();
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  for (const [name, model] of [
+    ['markers-v1', TINY_MARKERS],
+    ['codes-v1', TINY_CHAT],
+  ] as const) {
+    const model_path = join(directory.path, `${name}.gguf`);
+    await writeTinyModel(model_path, { ...model, context_tokens: 8192 });
+    engines.set(name, await openEngine({ model_path, gpu: false, threads: 1, queue_limit: 200 }));
+  }
+});
+afterAll(async () => {
+  for (const engine of engines.values()) await engine.close();
+  await directory[Symbol.asyncDispose]();
+});
+
+function engineOf(profile: string): DecisionEngine {
+  const engine = engines.get(profile);
+  if (engine === undefined) throw new Error(`There is no ${profile}.`);
+  return engine;
+}
+
+let scopes = 0;
+/** Scores of a request whose record nobody has asked about before. */
+async function scoresOf(engine: DecisionEngine, input: DecisionInput) {
+  scopes += 1;
+  return await engine.evaluate(input, engine.plan(input), { scope: `scope ${scopes}` });
+}
+
+const json = fc.jsonValue({ maxDepth: 2 }).map((value): JsonValue => JSON.parse(JSON.stringify(value)));
+const question: fc.Arbitrary<Question> = fc.oneof(
+  fc.record({
+    type: fc.constant('noul'),
+    instructions: fc.oneof(fc.string(), json),
+    yes: fc.option(fc.string(), { nil: undefined }),
+    no: fc.option(fc.string(), { nil: undefined }),
+  }),
+  fc.record({
+    type: fc.constant('choice'),
+    instructions: fc.string(),
+    options: fc.array(fc.record({ id: fc.string(), description: json }), { minLength: 2, maxLength: 6 }),
+  }),
+  fc.record({
+    type: fc.constant('score'),
+    instructions: fc.string(),
+    levels: fc.array(fc.string(), { minLength: 2, maxLength: 6 }),
+  }),
+);
+
+test.each(MODELS)('%s is chosen by the vocabulary', (profile) => {
+  expect(engineOf(profile).facts.profile).toStartWith(profile);
+  expect(engineOf(profile).facts).toMatchObject({ context_tokens: 8192, device: 'cpu' });
+});
+
+describe.each([
+  ['markers-v1', 15],
+  ['codes-v1', 5],
+] as const)('%s', (profile, numRuns) => {
+  test('other questions never change an answer, by a single bit', async () => {
+    const engine = engineOf(profile);
+    await fc.assert(
+      fc.asyncProperty(
+        json,
+        fc.array(question, { minLength: 1, maxLength: 4 }),
+        fc.constantFrom(...MODES),
+        async (state, questions, mode) => {
+          const together = await scoresOf(engine, { state, questions, mode });
+          expect(together.map((scores) => scores.length)).toEqual(questions.map(scoreCount));
+          expect(together.flat().every(Number.isFinite)).toBe(true);
+          const reversed = await scoresOf(engine, { state, questions: questions.toReversed(), mode });
+          expect(reversed.toReversed()).toEqual([...together]);
+          for (const [index, one] of questions.entries()) {
+            const [alone] = await scoresOf(engine, { state, questions: [one], mode });
+            expect(alone).toEqual([...(together[index] ?? [])]);
+          }
+        },
+      ),
+      { numRuns },
+    );
+  });
+});
+
+test.each([
+  ['markers-v1', 'fast'],
+  ['markers-v1', 'consistent'],
+  ['codes-v1', 'fast'],
+] as const)('64 questions in one request, %s, %s', async (profile, mode) => {
+  const questions: readonly Question[] = Array.from({ length: 64 }, (_, index) => ({
+    type: 'noul',
+    instructions: `Is it ${index % 8}?`,
+    yes: undefined,
+    no: undefined,
+  }));
+  const scores = await scoresOf(engineOf(profile), { state: 'It is 3.', questions, mode });
+  expect(scores.length).toBe(64);
+  // The same question has the same answer wherever it stands.
+  for (const [index, [score]] of scores.entries()) expect(score).toBe(scores[index % 8]?.[0] ?? Number.NaN);
+  expect(new Set(scores.flat()).size).toBe(8);
+});
+
+test.each(MODES)('255 options and 255 levels have a score each, %s', async (mode) => {
+  const descriptions = Array.from({ length: 255 }, (_, index) => `n${index}`);
+  const questions: readonly Question[] = [
+    {
+      type: 'choice',
+      instructions: 'Which?',
+      options: descriptions.map((id) => ({ id, description: null })),
+    },
+    { type: 'score', instructions: 'How much?', levels: descriptions },
+  ];
+  const scores = await scoresOf(engineOf('markers-v1'), { state: 'n7', questions, mode });
+  expect(scores.map((question_scores) => question_scores.length)).toEqual([255, 255]);
+  expect(scores.every((question_scores) => new Set(question_scores).size > 200)).toBe(true);
+});
+
+test('a request that finds the queue full is refused as a whole, and leaves no plans behind', async () => {
+  const engine = engineOf('markers-v1');
+  const noul: Question = { type: 'noul', instructions: 'Is it?', yes: undefined, no: undefined };
+  const input: DecisionInput = {
+    state: 'x',
+    questions: Array.from({ length: 64 }, () => noul),
+    mode: 'consistent',
+  };
+  const outcomes = await Promise.allSettled([1, 2, 3, 4, 5].map(() => scoresOf(engine, input)));
+  expect(outcomes.map((outcome) => outcome.status)).toEqual([
+    'fulfilled',
+    'fulfilled',
+    'fulfilled',
+    'rejected',
+    'rejected',
+  ]);
+  expect(outcomes[3]).toMatchObject({ reason: expect.any(EngineOverloaded) });
+  // The refused requests' plans have given up their places.
+  const again = await Promise.allSettled([1, 2, 3].map(() => scoresOf(engine, input)));
+  expect(again.every((outcome) => outcome.status === 'fulfilled')).toBe(true);
+});
+
+test('a client that goes away frees the places of its request', async () => {
+  const engine = engineOf('markers-v1');
+  const noul: Question = { type: 'noul', instructions: 'Is it?', yes: undefined, no: undefined };
+  const input: DecisionInput = {
+    state: 'x',
+    questions: Array.from({ length: 64 }, () => noul),
+    mode: 'consistent',
+  };
+  const gone = new AbortController();
+  const left = engine.evaluate(input, engine.plan(input), { scope: 'left', signal: gone.signal });
+  gone.abort(new Error('gone'));
+  await expect(left).rejects.toThrow('gone');
+  expect((await scoresOf(engine, { ...input, mode: 'fast' })).length).toBe(64);
+});
+
+test('the embedded weights are as independent, at real sizes', async () => {
+  const engine = await openEngine({ gpu: false, threads: 1, context_tokens: 2048 });
+  expect(engine.facts.profile).toStartWith('markers-v1');
+  const state = `${'The parcel was promised for Monday. '.repeat(12)}It came on Friday, and the box was wet.`;
+  const questions: readonly Question[] = [
+    {
+      type: 'noul',
+      instructions: 'Was the parcel late?',
+      yes: 'it came after the promised day',
+      no: undefined,
+    },
+    {
+      type: 'choice',
+      instructions: 'What is it about?',
+      options: [
+        { id: 'delivery', description: 'parcels and couriers' },
+        { id: 'billing', description: 'payments and refunds' },
+      ],
+    },
+    { type: 'score', instructions: 'How damaged is the box?', levels: ['not at all', 'a little', 'badly'] },
+  ];
+  const together = await scoresOf(engine, { state, questions, mode: 'fast' });
+  for (const [index, one] of questions.entries()) {
+    const [alone] = await scoresOf(engine, { state, questions: [one], mode: 'fast' });
+    expect(alone).toEqual([...(together[index] ?? [])]);
+  }
+  await engine.close();
+});

@@ -1,0 +1,256 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import type { PlanEvaluator } from '../../../native/evaluator.ts';
+import type { ModelFacts } from '../../../native/gguf.ts';
+import { codesV1 } from '../../../native/plan/codes-v1.ts';
+import { findLabels } from '../../../native/plan/labels.ts';
+import type { Plan, PlanLogits } from '../../../native/plan/plan.ts';
+import { planPositions } from '../../../native/plan/plan.ts';
+import { type DecisionInput, PlanRejected } from '../../../native/plan/profile.ts';
+import type { Mode, Question } from '../../../native/plan/question.ts';
+import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
+import { type TinyModel, writeTinyModel } from '../support/gguf.ts';
+import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../support/models.ts';
+
+// Loading takes longer than Bun's five seconds where cores are shared.
+setDefaultTimeout(60_000);
+
+const MODES: readonly Mode[] = ['fast', 'consistent'];
+/** A chat model whose template's tokens are listed as the maker's own, which llama.cpp matches in any text. */
+const LEAKY_CHAT: TinyModel = {
+  ...TINY_CHAT,
+  control: ['<|endoftext|>'],
+  maker_defined: ['<|im_start|>', '<|im_end|>'],
+};
+
+const LETTERS = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ');
+/** A chat model with a code for every option that there may be. */
+const WIDE_CHAT: TinyModel = {
+  control: TINY_CHAT.control,
+  words: [...TINY_CHAT.words, ...LETTERS.flatMap((first) => LETTERS.map((second) => ` ${first}${second}`))],
+  chat_template: CHATML,
+  context_tokens: 4096,
+};
+
+interface Loaded {
+  readonly evaluator: PlanEvaluator;
+  readonly facts: ModelFacts;
+}
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+const models = new Map<string, Loaded>();
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  models.set('the embedded vocabulary', await loadOnCpu(EMBEDDED_WEIGHTS, { context_tokens: 4096 }));
+  for (const [name, model] of [
+    ['a generated chat model', TINY_CHAT],
+    ['a leaky chat model', LEAKY_CHAT],
+    ['a wide chat model', WIDE_CHAT],
+  ] as const) {
+    const path = join(directory.path, `${name}.gguf`);
+    await writeTinyModel(path, model);
+    models.set(name, await loadOnCpu(path));
+  }
+});
+afterAll(async () => {
+  for (const { evaluator } of models.values()) await evaluator.close();
+  await directory[Symbol.asyncDispose]();
+});
+
+function model(name: string): Loaded {
+  const loaded = models.get(name);
+  if (loaded === undefined) throw new Error(`There is no ${name}.`);
+  return loaded;
+}
+
+function profileOf({ evaluator, facts }: Loaded, chat_template: string | undefined = CHATML) {
+  return codesV1({ tokenizer: evaluator, vocabulary: facts.vocabulary, chat_template });
+}
+
+async function logitsOf(evaluator: PlanEvaluator, plans: readonly Plan[]): Promise<readonly PlanLogits[]> {
+  return await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
+}
+
+function choice(count: number): Question {
+  return {
+    type: 'choice',
+    instructions: 'Which number?',
+    options: Array.from({ length: count }, (_, index) => ({ id: `n${index}`, description: null })),
+  };
+}
+
+const NOUL: Question = { type: 'noul', instructions: 'Is it on?', yes: 'it is lit', no: undefined };
+const SCORE: Question = { type: 'score', instructions: 'How bright?', levels: ['dark', 'dim', 'bright'] };
+
+test.each([
+  ['the embedded vocabulary', 'fast', CHATML],
+  ['the embedded vocabulary', 'consistent', undefined],
+  ['a generated chat model', 'fast', undefined],
+  ['a generated chat model', 'consistent', CHATML],
+] as const)(
+  '%s answers every type with as many finite scores as it needs, %s',
+  async (name, mode, template) => {
+    const loaded = model(name);
+    const profile = profileOf(loaded, template);
+    const input: DecisionInput = { state: 'The light is on.', questions: [NOUL, choice(4), SCORE], mode };
+    const { plans, input_tokens } = profile.plan(input, 2048);
+    const scores = profile.scores(input, await logitsOf(loaded.evaluator, plans));
+    expect(scores.map((question) => question.length)).toEqual([1, 4, 3]);
+    expect(scores.flat().every(Number.isFinite)).toBe(true);
+    const tokens = plans.flatMap(({ prefix, branches }) => [
+      prefix,
+      ...branches.map((branch) => branch.tokens),
+    ]);
+    expect(input_tokens).toBe(tokens.flat().length);
+  },
+);
+
+test.each(MODES)('a question has the same scores whatever other questions there are, %s', async (mode) => {
+  const loaded = model('a generated chat model');
+  const profile = profileOf(loaded);
+  const ask = async (questions: readonly Question[]) => {
+    const input: DecisionInput = { state: { light: 'on' }, questions, mode };
+    return profile.scores(input, await logitsOf(loaded.evaluator, profile.plan(input, 2048).plans));
+  };
+  const [alone] = await ask([SCORE]);
+  const [, among] = await ask([NOUL, SCORE, choice(5)]);
+  expect(among).toEqual(alone ?? []);
+});
+
+test('the embedded vocabulary has a single-token code for each of 255 options', () => {
+  const { evaluator, facts } = model('the embedded vocabulary');
+  const { cue, codes } = findLabels(evaluator);
+  expect(codes.length).toBe(255);
+  expect(new Set(codes.map((label) => label.token)).size).toBe(255);
+  expect(
+    codes
+      .slice(0, 28)
+      .map((label) => label.text)
+      .join(' '),
+  ).toBe('A B C D E F G H I J K L M N O P Q R S T U V W X Y Z AA AB');
+  expect(codes.every((label) => !facts.vocabulary.special.has(label.token))).toBe(true);
+  for (const label of codes)
+    expect(evaluator.tokenize(`Answer: ${label.text}`)).toEqual([...cue, label.token]);
+});
+
+test('255 options are read in one look', async () => {
+  const { evaluator, facts } = model('a wide chat model');
+  const profile = profileOf({ evaluator, facts });
+  const input: DecisionInput = { state: 'Seven.', questions: [choice(255)], mode: 'fast' };
+  const { plans } = profile.plan(input, 4096);
+  expect(plans[0]?.branches[0]?.reads.length).toBe(1);
+  const [scores] = profile.scores(input, await logitsOf(evaluator, plans));
+  expect(scores?.length).toBe(255);
+  expect(new Set(scores).size).toBe(255);
+});
+
+test('more options than a vocabulary has codes are rejected, and as many are not', () => {
+  const profile = profileOf(model('a generated chat model'));
+  const plan = (count: number) =>
+    profile.plan({ state: '', questions: [NOUL, choice(count)], mode: 'fast' }, 2048);
+  expect(plan(28).plans.length).toBe(1);
+  let rejected: unknown;
+  try {
+    plan(29);
+  } catch (error) {
+    rejected = error;
+  }
+  expect(rejected).toBeInstanceOf(PlanRejected);
+  expect(rejected).toMatchObject({ question: 1, message: expect.stringContaining('28') });
+});
+
+test('a vocabulary without letters cannot be used at all', () => {
+  const tokenizer = { tokenize: (text: string) => Array.from(text, () => 1) };
+  const vocabulary = {
+    texts: [],
+    special: new Set<number>(),
+    bos: undefined,
+    eos: undefined,
+    begins_with_bos: false,
+  };
+  expect(() => codesV1({ tokenizer, vocabulary, chat_template: undefined })).toThrow(/single|one token/);
+});
+
+describe.each(['the embedded vocabulary', 'a generated chat model', 'a leaky chat model'])('%s', (name) => {
+  test('text never becomes a token of the template, whatever spellings it has', () => {
+    const loaded = model(name);
+    const profile = profileOf(loaded);
+    const { special, texts } = loaded.facts.vocabulary;
+    const spelling = fc.constantFrom(...[...special].map((id) => texts[id] ?? ''));
+    const forged = fc
+      .array(fc.oneof(spelling, fc.string({ unit: 'binary', maxLength: 6 })), { maxLength: 6 })
+      .map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(
+        forged,
+        forged,
+        forged,
+        fc.constantFrom(...MODES),
+        (state, instructions, description, mode) => {
+          const questions: readonly Question[] = [
+            { type: 'noul', instructions, yes: description, no: null },
+            { type: 'score', instructions, levels: [description, 'other'] },
+          ];
+          const { plans } = profile.plan({ state, questions, mode }, 100_000);
+          for (const plan of plans) {
+            const count = (tokens: readonly number[]) => tokens.filter((id) => special.has(id)).length;
+            expect(count(plan.prefix)).toBe(1);
+            for (const branch of plan.branches) expect(count(branch.tokens)).toBe(2);
+          }
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe.each(MODES)('%s', (mode) => {
+  test('a record longer than fits loses its middle, and the template stays whole', () => {
+    const { evaluator } = model('the embedded vocabulary');
+    const profile = profileOf(model('the embedded vocabulary'));
+    const words = Array.from({ length: 2000 }, (_, index) => `word${index}`).join(' ');
+    const short = profile.plan({ state: '', questions: [NOUL], mode }, 400);
+    const { plans } = profile.plan({ state: words, questions: [NOUL], mode }, 400);
+    const whole = evaluator.tokenize(words);
+    const opening = short.plans[0]?.prefix.length ?? 0;
+    const [plan] = plans;
+    if (plan === undefined) throw new Error('There is no plan.');
+    expect(planPositions(plan)).toBe(400);
+    expect(plan.prefix.slice(0, opening)).toEqual([...(short.plans[0]?.prefix ?? [])]);
+    const record = plan.prefix.slice(opening);
+    const head = Math.floor(record.length / 2);
+    expect(record.slice(0, head)).toEqual(whole.slice(0, head));
+    expect(record.slice(head)).toEqual(whole.slice(whole.length - (record.length - head)));
+    expect(() => profile.plan({ state: '', questions: [NOUL], mode }, 20)).toThrow(PlanRejected);
+  });
+});
+
+test('in consistent mode the pull of the labels and of the order is divided out', () => {
+  const profile = profileOf(model('the embedded vocabulary'));
+  const questions = [NOUL, choice(3)];
+  const input: DecisionInput = { state: 'The light is on.', questions, mode: 'consistent' };
+  const { plans } = profile.plan(input, 2048);
+  expect(plans.map((plan) => plan.branches.length)).toEqual([2, 2, 2, 2]);
+  // A model that only likes labels, and cannot read, knows nothing: its answer is even.
+  const pull = (token: number) => (token % 17) / 3;
+  const blind = plans.map((plan) =>
+    plan.branches.map((branch) => branch.reads.map((read) => read.tokens.map(pull))),
+  );
+  for (const question of profile.scores(input, blind)) {
+    const [first = Number.NaN] = question.length === 1 ? [0] : question;
+    for (const score of question) expect(score).toBeCloseTo(first, 10);
+  }
+  // One that likes labels and also finds the second option, wherever it is listed, says so.
+  const finding = plans.map((plan, at) =>
+    plan.branches.map((branch, order) =>
+      branch.reads.map((read) =>
+        read.tokens.map((token, option) => pull(token) + (at % 2 === 0 && option === 1 && order < 2 ? 2 : 0)),
+      ),
+    ),
+  );
+  const [noul, chosen] = profile.scores(input, finding);
+  expect(noul?.[0]).toBeCloseTo(-2, 10);
+  expect((chosen?.[1] ?? 0) - (chosen?.[0] ?? 0)).toBeCloseTo(2, 10);
+  expect((chosen?.[1] ?? 0) - (chosen?.[2] ?? 0)).toBeCloseTo(2, 10);
+});
