@@ -339,10 +339,13 @@ describe('projects', () => {
     clock.advance(1_000);
     archiveProject(context, OPERATOR, project_id);
     expect(listKeys(context, OPERATOR).map((key) => key.id)).toEqual([kept.id]);
-    expect(listKeys(context, OPERATOR, { revoked: true }).map((key) => [key.id, key.revoked_at_ms])).toEqual([
-      [first.id, revoked_at_ms],
-      [second.id, clock.now_ms()],
-    ]);
+    const revoked = listKeys(context, OPERATOR, { revoked: true });
+    expect(new Map(revoked.map((key) => [key.id, key.revoked_at_ms]))).toEqual(
+      new Map([
+        [first.id, revoked_at_ms],
+        [second.id, clock.now_ms()],
+      ]),
+    );
     const directory = new KeyDirectory(store.db, clock);
     expect(directory.authenticate(second.key)).toBeNull();
     expect(directory.authenticate(kept.key)?.key_id).toBe(kept.id);
