@@ -79,11 +79,15 @@ const CHECKS: readonly Check[] = [
     sql: `WITH ledger AS (
         SELECT project_id, month, -sum(credit_delta_micros) AS spent_micros, sum(held_delta_micros) AS held_micros
         FROM ledger_entries WHERE kind IN ('hold', 'charge', 'release') GROUP BY project_id, month)
-      SELECT project_id, month, project_months.spent_micros, ledger.spent_micros AS ledger_spent_micros,
-        project_months.held_micros, ledger.held_micros AS ledger_held_micros
-      FROM project_months FULL JOIN ledger USING (project_id, month)
-      WHERE coalesce(project_months.spent_micros, 0) <> coalesce(ledger.spent_micros, 0)
-        OR coalesce(project_months.held_micros, 0) <> coalesce(ledger.held_micros, 0)`,
+      SELECT ledger.project_id, ledger.month, kept.spent_micros, ledger.spent_micros AS ledger_spent_micros,
+        kept.held_micros, ledger.held_micros AS ledger_held_micros
+      FROM ledger LEFT JOIN project_months AS kept ON kept.project_id = ledger.project_id AND kept.month = ledger.month
+      WHERE kept.spent_micros IS NOT ledger.spent_micros OR kept.held_micros IS NOT ledger.held_micros
+      UNION ALL
+      SELECT kept.project_id, kept.month, kept.spent_micros, NULL, kept.held_micros, NULL
+      FROM project_months AS kept
+      LEFT JOIN ledger ON ledger.project_id = kept.project_id AND ledger.month = kept.month
+      WHERE ledger.month IS NULL AND (kept.spent_micros <> 0 OR kept.held_micros <> 0)`,
   },
   {
     name: 'entries_are_whole',
@@ -112,26 +116,24 @@ const CHECKS: readonly Check[] = [
         OR -ended.credit_delta_micros > hold.held_delta_micros)
       UNION ALL
       SELECT max(id), 'second end', hold_entry_id, -sum(credit_delta_micros), NULL, -sum(held_delta_micros)
-      FROM ledger_entries NOT INDEXED WHERE hold_entry_id IS NOT NULL GROUP BY hold_entry_id HAVING count(*) > 1`,
+      FROM ledger_entries WHERE hold_entry_id IS NOT NULL GROUP BY hold_entry_id HAVING count(*) > 1`,
   },
   {
     name: 'success_has_one_charge',
     guarantee: 'a request that was answered with 200 has one charge of its cost; any other request has none',
-    sql: `WITH charged AS (
-        SELECT hold.request_id, charge.organization_id, charge.project_id, count(*) AS charges,
-          -sum(charge.credit_delta_micros) AS charged_micros
-        FROM ledger_entries AS charge JOIN ledger_entries AS hold ON hold.id = charge.hold_entry_id
-        WHERE charge.kind = 'charge' GROUP BY hold.request_id)
-      SELECT request_id, usage_records.status, usage_records.cost_micros, charged.charges, charged.charged_micros
-      FROM usage_records FULL JOIN charged USING (request_id)
-      WHERE CASE
-        WHEN usage_records.status IS NULL THEN TRUE
-        WHEN charged.charges IS NULL THEN usage_records.cost_micros <> 0
-        ELSE usage_records.status <> 200
-          OR charged.charges <> 1
-          OR usage_records.cost_micros <> charged.charged_micros
-          OR usage_records.organization_id <> charged.organization_id
-          OR usage_records.project_id <> charged.project_id END`,
+    sql: `SELECT usage.request_id, usage.status, usage.cost_micros, -charge.credit_delta_micros AS charged_micros,
+        charge.id AS entry_id
+      FROM usage_records AS usage
+      LEFT JOIN ledger_entries AS hold ON hold.request_id = usage.request_id
+      LEFT JOIN ledger_entries AS charge ON charge.hold_entry_id = hold.id AND charge.kind = 'charge'
+      WHERE CASE WHEN charge.id IS NULL THEN usage.cost_micros <> 0
+        ELSE usage.status <> 200 OR usage.cost_micros <> -charge.credit_delta_micros
+          OR usage.organization_id <> charge.organization_id OR usage.project_id <> charge.project_id END
+      UNION ALL
+      SELECT hold.request_id, NULL, NULL, -charge.credit_delta_micros, charge.id
+      FROM ledger_entries AS charge JOIN ledger_entries AS hold ON hold.id = charge.hold_entry_id
+      WHERE charge.kind = 'charge'
+        AND NOT EXISTS (SELECT 1 FROM usage_records WHERE usage_records.request_id = hold.request_id)`,
   },
   {
     name: 'hold_was_covered',
@@ -141,16 +143,18 @@ const CHECKS: readonly Check[] = [
         SELECT id AS entry_id, organization_id, request_id, kind, held_delta_micros AS hold_micros,
           sum(credit_delta_micros - held_delta_micros) OVER running + held_delta_micros AS available_before_micros
         FROM ledger_entries
-        WINDOW running AS (PARTITION BY organization_id ORDER BY id))
+        WINDOW running AS (PARTITION BY organization_id ORDER BY id ROWS UNBOUNDED PRECEDING))
       WHERE kind = 'hold' AND available_before_micros < hold_micros`,
   },
   {
     name: 'hold_ended_with_its_request',
     guarantee: 'no hold is open after its request ended',
-    sql: `SELECT hold.id AS entry_id, hold.organization_id, hold.request_id, hold.held_delta_micros AS hold_micros,
-        hold.created_at_ms
-      FROM ${OPEN_HOLDS} AND (hold.created_at_ms < $ended_before_ms
-        OR EXISTS (SELECT 1 FROM usage_records WHERE usage_records.request_id = hold.request_id))`,
+    sql: `WITH open AS MATERIALIZED (
+        SELECT hold.id AS entry_id, hold.organization_id, hold.request_id, hold.held_delta_micros AS hold_micros,
+          hold.created_at_ms
+        FROM ${OPEN_HOLDS})
+      SELECT * FROM open WHERE created_at_ms < $ended_before_ms
+        OR EXISTS (SELECT 1 FROM usage_records WHERE usage_records.request_id = open.request_id)`,
   },
   {
     name: 'payment_has_one_entry',
