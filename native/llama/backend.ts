@@ -48,6 +48,12 @@ export function llamaBackend(gpu: Gpu): Promise<LlamaBackend> {
   if (started !== undefined) return started;
   const starting = startBackend(gpu);
   backends.set(gpu, starting);
-  starting.catch(() => backends.delete(gpu));
+  starting.then(
+    ({ llama }) => {
+      // What `auto` has found serves who asks for it by name: a second instance would take the first one's log away.
+      if (!backends.has(llama.gpu)) backends.set(llama.gpu, starting);
+    },
+    () => backends.delete(gpu),
+  );
   return starting;
 }

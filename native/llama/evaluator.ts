@@ -33,6 +33,14 @@ function equalTokens(left: readonly number[], right: readonly number[]): boolean
   return left.length === right.length && left.every((token, index) => token === right[index]);
 }
 
+/** What an evaluator has done since it was opened. */
+export interface LlamaStats {
+  /** Tokens that went through the model. */
+  readonly read_tokens: number;
+  /** Tokens of prefixes that were still in memory. */
+  readonly reused_tokens: number;
+}
+
 /** The prefix whose state is in memory, and who may reuse it. */
 interface HeldPrefix {
   readonly scope: string;
@@ -49,6 +57,8 @@ export class LlamaEvaluator implements PlanEvaluator {
   readonly #queue: SerialQueue;
   #sequence: LlamaContextSequence;
   #held: HeldPrefix | undefined;
+  #read_tokens = 0;
+  #reused_tokens = 0;
 
   /** Takes over `context`, which must have one sequence, and frees it on close. */
   constructor(
@@ -59,6 +69,10 @@ export class LlamaEvaluator implements PlanEvaluator {
   ) {
     this.#queue = new SerialQueue(queue_limit);
     this.#sequence = context.getSequence();
+  }
+
+  stats(): LlamaStats {
+    return { read_tokens: this.#read_tokens, reused_tokens: this.#reused_tokens };
   }
 
   tokenize(text: string): readonly number[] {
@@ -104,15 +118,20 @@ export class LlamaEvaluator implements PlanEvaluator {
 
   /** Only a whole prefix is reused: a part of one would be read in other batches, and its last bits would differ. */
   async #readPrefix(prefix: readonly number[], scope: string): Promise<void> {
-    if (this.#held?.scope === scope && equalTokens(this.#held.tokens, prefix)) return;
+    if (this.#held?.scope === scope && equalTokens(this.#held.tokens, prefix)) {
+      this.#reused_tokens += prefix.length;
+      return;
+    }
     this.#held = undefined;
     await this.#sequence.clearHistory();
     await this.#sequence.evaluateWithoutGeneratingNewTokens(asTokens(prefix));
+    this.#read_tokens += prefix.length;
     this.#held = { scope, tokens: prefix };
   }
 
   async #readBranch(start: number, branch: Branch): Promise<PlanLogits[number]> {
     const output = await this.#sequence.controlledEvaluate(branchInput(branch));
+    this.#read_tokens += branch.tokens.length;
     await this.#sequence.eraseContextTokenRanges([{ start, end: start + branch.tokens.length }]);
     return branch.reads.map((read) =>
       asTokens(read.tokens).map((token) => {

@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os';
 import type { LlamaModel } from 'node-llama-cpp';
-import type { PlanEvaluator } from '../evaluator.ts';
 import { type Weights, WeightsError } from '../weights.ts';
 import { type Gpu, type LlamaBackend, llamaBackend } from './backend.ts';
 import { LlamaEvaluator } from './evaluator.ts';
@@ -41,7 +40,7 @@ async function loadContext(model: LlamaModel, options: LoadOptions): Promise<Lla
 }
 
 /** Loads weights into an evaluator through node-llama-cpp's objects. Throws `WeightsError` when they cannot be. */
-export async function loadLlama(weights: Weights, options: LoadOptions): Promise<PlanEvaluator> {
+export async function loadLlama(weights: Weights, options: LoadOptions): Promise<LlamaEvaluator> {
   const backend = await llamaBackend(options.gpu);
   backend.takeComplaint();
   let model: LlamaModel;

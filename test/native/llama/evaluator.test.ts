@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../../../native/evaluator.ts';
+import { EngineOverloaded, EvaluationFailed } from '../../../native/evaluator.ts';
+import type { LlamaEvaluator } from '../../../native/llama/evaluator.ts';
 import type { Branch, Plan } from '../../../native/plan/plan.ts';
 import { writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
@@ -16,7 +17,7 @@ const IMPOSSIBLE_TOKEN = 1_000_000;
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let path: string;
-let evaluator: PlanEvaluator;
+let evaluator: LlamaEvaluator;
 beforeAll(async () => {
   directory = await temporaryDirectory();
   path = join(directory.path, 'tiny.gguf');
@@ -71,6 +72,20 @@ test('a branch gets the same bits alone, among others, and read again', async ()
     }),
     { numRuns: 25 },
   );
+});
+
+test('a prefix is read once for all its branches, and again for any other scope', async () => {
+  const three = { ...PLAIN, branches: [...PLAIN.branches, ...PLAIN.branches, ...PLAIN.branches] };
+  const readBy = async (run: () => Promise<unknown>) => {
+    const before = evaluator.stats();
+    await run();
+    const after = evaluator.stats();
+    return [after.read_tokens - before.read_tokens, after.reused_tokens - before.reused_tokens];
+  };
+  expect(await readBy(() => evaluator.evaluate(three, { scope: 'one' }))).toEqual([3 + 3 * 2, 0]);
+  expect(await readBy(() => evaluator.evaluate(three, { scope: 'one' }))).toEqual([3 * 2, 3]);
+  expect(await readBy(() => evaluator.evaluate(three, { scope: 'two' }))).toEqual([3 + 3 * 2, 0]);
+  expect(await readBy(() => evaluator.evaluate(three, { scope: 'one' }))).toEqual([3 + 3 * 2, 0]);
 });
 
 test('a read sees the tokens before it and nothing after it', async () => {

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { PlanEvaluator } from '../../../native/evaluator.ts';
 import { type ModelFacts, readModelFacts } from '../../../native/gguf.ts';
+import type { LlamaEvaluator } from '../../../native/llama/evaluator.ts';
 import { loadLlama } from '../../../native/llama/load.ts';
 import { verifyWeights } from '../../../native/weights.ts';
 import type { TinyModel } from './gguf.ts';
@@ -46,7 +46,7 @@ export async function loadOnCpu(
     readonly queue_limit?: number;
     readonly flash_attention?: 'auto' | false;
   } = {},
-): Promise<{ readonly evaluator: PlanEvaluator; readonly facts: ModelFacts }> {
+): Promise<{ readonly evaluator: LlamaEvaluator; readonly facts: ModelFacts }> {
   const weights = await verifyWeights(path);
   const facts = await readModelFacts(weights.first);
   const evaluator = await loadLlama(weights, {
