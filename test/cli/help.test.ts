@@ -2,6 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.ts';
 
+/** Commands that ask a service or the model alone: they open no data. */
+const MODEL_COMMANDS = new Set(['decide', 'eval', 'calibrate']);
+
 /** Every command that does something, with its words. */
 function leaves(
   command: Command,
@@ -51,8 +54,7 @@ describe('help', () => {
       const help = helpOf(command);
       expect(command.description()).not.toBe('');
       expect(help).toContain(`$ tds ${words.join(' ')}`);
-      // `decide` asks a service or the model alone: it opens no data.
-      if (words[0] !== 'decide') expect(help).toContain('--data <directory>');
+      if (!MODEL_COMMANDS.has(words.join(' '))) expect(help).toContain('--data <directory>');
     });
   }
 });
