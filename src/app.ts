@@ -45,7 +45,8 @@ export function createApp(services: AppServices) {
     return refuse(request, new Refusal('method_not_allowed'), allow);
   };
 
-  return new Elysia({ normalize: false })
+  // Elysia otherwise looks for the path behind the 11th character, where that of `http://tds/` has begun already.
+  return new Elysia({ normalize: false, handler: { standardHostname: false } })
     .onRequest(({ request, set }) => {
       set.headers[REQUEST_ID_HEADER] = contexts.of(request).request_id;
       if (knownPath(new URL(request.url).pathname) === '/swagger') {

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../../native/plan/json.ts';
+import { isJsonObject } from '../decisions/request.ts';
 import { Refusal } from '../errors.ts';
 
 /** The largest body that is read: 1 MB (spec, "Limits"). */
@@ -58,10 +59,25 @@ export function parseJson(bytes: Uint8Array): JsonValue | Refusal {
     });
   }
   try {
-    return LONG_NUMBER.test(text) ? JSON.parse(text, keepExactNumber) : JSON.parse(text);
+    return LONG_NUMBER.test(text) ? parseExactly(text) : JSON.parse(text);
   } catch {
     return new Refusal('invalid_json');
   }
+}
+
+/**
+ * The value with every long integer as its text, but for those that are fields of the body themselves: a model or a
+ * record that is a number must stay one, to be refused as such.
+ */
+function parseExactly(text: string): JsonValue {
+  const exact: JsonValue = JSON.parse(text, keepExactNumber);
+  const rounded: JsonValue = JSON.parse(text);
+  if (!isJsonObject(exact) || !isJsonObject(rounded)) return exact;
+  const fields = Object.entries(exact).map(([name, value]) => {
+    const original = rounded[name];
+    return [name, typeof original === 'number' ? original : value] as const;
+  });
+  return Object.fromEntries(fields);
 }
 
 /** A reviver that gives an integer beyond a double's precision as its source text: the model reads text anyway. */

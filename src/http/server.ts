@@ -1,3 +1,5 @@
+import { withPlainUrl } from './target.ts';
+
 /** Another program listens on the port already. */
 export class PortTaken extends Error {
   override readonly name = 'PortTaken';
@@ -49,7 +51,7 @@ function listen(
       reusePort: false,
       idleTimeout: IDLE_TIMEOUT_S,
       maxRequestBodySize: BODY_BYTES_NEVER_REACHED,
-      fetch: handle,
+      fetch: (request) => handle(withPlainUrl(request)),
     });
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {

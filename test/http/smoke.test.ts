@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { Value } from '@sinclair/typebox/value';
 import { DecisionResponseSchema } from '../../src/decisions/schemas.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
-import { addAccount, startTestService, type TestService } from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 let service: TestService;
 beforeAll(async () => {

@@ -7,7 +7,22 @@ export const SMALL_REQUEST = {
   questions: { refund: { type: 'noul', instructions: 'Does the customer ask for money back?' } },
 };
 
-/** Posts a JSON body with a key. */
+/** One question of each type, about the record of `SMALL_REQUEST`. */
+export const ALL_TYPES = {
+  refund: { type: 'noul', instructions: 'Does the customer ask for money back?' },
+  team: {
+    type: 'choice',
+    instructions: 'Which team should handle this message?',
+    criteria: { billing: 'payments and invoices', technical: 'bugs and outages', sales: 'new purchases' },
+  },
+  urgency: {
+    type: 'score',
+    instructions: 'How urgent is this?',
+    criteria: ['can wait', 'this week', 'today', 'now'],
+  },
+};
+
+/** Posts a body with a key: text and bytes as they are, anything else as JSON. */
 export function post(
   service: Pick<TestService, 'fetch'>,
   key: string,
@@ -17,6 +32,15 @@ export function post(
   return service.fetch(path, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
+    body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
   });
+}
+
+/** Asks one yes/no question about the record of `SMALL_REQUEST`, or whatever else is given. */
+export function ask(
+  service: Pick<TestService, 'fetch'>,
+  key: string,
+  changes: Readonly<Record<string, unknown>> = {},
+): Promise<Response> {
+  return post(service, key, { ...SMALL_REQUEST, ...changes });
 }

@@ -41,13 +41,18 @@ export interface TestServiceOptions {
   /** A database directory to go on with, as after a restart; it is kept at the end. */
   readonly directory?: string;
   readonly clock?: MovableClock;
+  /** Does not load the model before the first request. */
+  readonly cold?: boolean;
 }
+
+/** For `setDefaultTimeout` of a test file: loading the model takes seconds, and more on a busy machine. */
+export const MODEL_TEST_TIMEOUT_MS = 60_000;
 
 let shared: Promise<DecisionEngine> | undefined;
 
 /** The embedded model, loaded once: closing it does nothing, because other services still use it. */
 export async function embeddedEngine(): Promise<DecisionEngine> {
-  shared ??= openEngine({ gpu: false, threads: 2 });
+  shared ??= openEngine({ gpu: false, threads: 1 });
   const engine = await shared;
   return {
     facts: engine.facts,
@@ -70,7 +75,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     identifiers: randomIdentifiers,
     log: createLog('silent'),
   });
-  await service.services.model.ready('fast');
+  if (options.cold !== true) await untilReady(service);
   const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });
   return {
     directory,
@@ -87,6 +92,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Loads the model and waits until it answers in both modes. */
+export async function untilReady({ services: { model } }: Service): Promise<void> {
+  await model.ready('fast');
+  while (model.status().state !== 'ready') await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** An organization with that much credit and at least that tier, its Default project and a key. */

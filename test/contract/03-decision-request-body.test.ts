@@ -1,0 +1,249 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import { models } from '../../db/schema.ts';
+import { closeAudited } from '../support/money.ts';
+import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import { expectDecision, expectError } from './expectations.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+let service: TestService;
+let key: string;
+beforeAll(async () => {
+  service = await startTestService();
+  key = addAccount(service).key;
+});
+afterAll(() => closeAudited(service));
+
+const { questions, state } = SMALL_REQUEST;
+
+describe('model', () => {
+  for (const [name, model] of Object.entries({
+    missing: undefined,
+    null: null,
+    empty: '',
+    'a number': 7,
+    'a number beyond 2^53': 'NUMBER',
+    'an object': { id: 'decision-1' },
+  })) {
+    test(`${name}: 400 missing_model on /v1/decisions`, async () => {
+      const body = JSON.stringify({ model, state, questions }).replace('"NUMBER"', '12345678901234567890');
+      await expectError(await post(service, key, body), 'missing_model', 'model');
+    });
+  }
+
+  test('optional on /v1/systemone, where the default is decision-1', async () => {
+    for (const model of [undefined, null]) {
+      const response = await post(service, key, { model, state, questions }, '/v1/systemone');
+      expect((await expectDecision(response)).model).toBe('decision-1');
+    }
+  });
+
+  test('given on /v1/systemone: looked up as on /v1/decisions', async () => {
+    const found = await post(service, key, SMALL_REQUEST, '/v1/systemone');
+    expect((await expectDecision(found)).model).toBe('decision-1');
+    const unknown = await post(service, key, { ...SMALL_REQUEST, model: 'jev-1' }, '/v1/systemone');
+    await expectError(unknown, 'model_not_found', 'model');
+  });
+
+  for (const model of ['decision-2', 'DECISION-1', ' decision-1', '__proto__', "' OR 1=1 --", 'chat-1']) {
+    test(`unknown or not open: 404 model_not_found for ${JSON.stringify(model)}`, async () => {
+      await expectError(await ask(service, key, { model }), 'model_not_found', 'model');
+    });
+  }
+
+  test('a live model that is not a decision model: 400 wrong_endpoint', async () => {
+    const open = {
+      status: 'live',
+      context_tokens: 8_192,
+      input_price_micros_per_million_tokens: 1_000_000,
+    } as const;
+    service.db.update(models).set(open).where(eq(models.id, 'chat-1')).run();
+    try {
+      for (const path of ['/v1/decisions', '/v1/systemone']) {
+        const response = await post(service, key, { ...SMALL_REQUEST, model: 'chat-1' }, path);
+        await expectError(response, 'wrong_endpoint', 'model');
+      }
+    } finally {
+      const closed = {
+        status: 'coming_soon',
+        context_tokens: null,
+        input_price_micros_per_million_tokens: null,
+      } as const;
+      service.db.update(models).set(closed).where(eq(models.id, 'chat-1')).run();
+    }
+    await expectError(await ask(service, key, { model: 'chat-1' }), 'model_not_found', 'model');
+  });
+});
+
+describe('state', () => {
+  for (const [name, value] of Object.entries({
+    'a string': 'Please refund me.',
+    'an empty string': '',
+    'an object': { subject: 'Refund', lines: [{ sku: 'A-1', count: 2 }], paid: true, note: null },
+    'an empty object': {},
+    'an array, as clients of the open format send it': [{ type: 'json', value: { text: 'Refund me.' } }],
+    'a string with control characters': '\u0000\u0007\u001b[31m\r\n\t',
+    'a string with a lone surrogate': 'a \ud800 b',
+  })) {
+    test(`${name} is a record`, async () => {
+      await expectDecision(await ask(service, key, { state: value }));
+    });
+  }
+
+  for (const [name, value] of Object.entries({
+    missing: undefined,
+    null: null,
+    'a number': 7,
+    'a boolean': true,
+  })) {
+    test(`${name}: 400 missing_state`, async () => {
+      await expectError(await ask(service, key, { state: value }), 'missing_state', 'state');
+    });
+  }
+
+  test('a number beyond 2^53 is a number: 400 missing_state', async () => {
+    const body = JSON.stringify({ ...SMALL_REQUEST, state: 'NUMBER' }).replace(
+      '"NUMBER"',
+      '12345678901234567890',
+    );
+    await expectError(await post(service, key, body), 'missing_state', 'state');
+  });
+
+  test('an object is rendered compactly as text', async () => {
+    const record = { order: { id: 'A-77', status: 'late', items: ['lamp', 'cable'] }, customer: 'Kim' };
+    const asObject = await expectDecision(await ask(service, key, { state: record }));
+    const asJson = await expectDecision(await ask(service, key, { state: JSON.stringify(record) }));
+    expect(asObject.usage.input_tokens).toBeLessThan(asJson.usage.input_tokens);
+  });
+
+  test('a number that a double cannot hold is read as it was written', async () => {
+    const answerTo = async (json: string) => {
+      const body = JSON.stringify({ ...SMALL_REQUEST, state: { id: 'NUMBER' } }).replace('"NUMBER"', json);
+      const { answers, usage } = await expectDecision(await post(service, key, body));
+      return { answers, usage };
+    };
+    expect(await answerTo('9007199254740993')).toEqual(await answerTo('"9007199254740993"'));
+  });
+});
+
+describe('questions', () => {
+  for (const [name, value] of Object.entries({
+    missing: undefined,
+    null: null,
+    'a string': 'refund?',
+    'a number': 1,
+    'an array': [{ type: 'noul' }],
+    empty: {},
+  })) {
+    test(`${name}: 400 missing_questions`, async () => {
+      await expectError(await ask(service, key, { questions: value }), 'missing_questions', 'questions');
+    });
+  }
+
+  const manyQuestions = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`q${index}`, { type: 'noul' }]));
+
+  test('1 to 32 entries on Tier 1', async () => {
+    const tier1 = addAccount(service, { tier: 1 });
+    const { answers } = await expectDecision(await ask(service, tier1.key, { questions: manyQuestions(32) }));
+    expect(Object.keys(answers)).toHaveLength(32);
+    const refused = await ask(service, tier1.key, { questions: manyQuestions(33) });
+    await expectError(refused, 'too_many_questions', 'questions');
+  });
+
+  test('up to 64 from Tier 2', async () => {
+    const tier2 = addAccount(service, { tier: 2 });
+    const { usage } = await expectDecision(await ask(service, tier2.key, { questions: manyQuestions(64) }));
+    expect(usage.decisions).toBe(64);
+    const refused = await ask(service, tier2.key, { questions: manyQuestions(65) });
+    await expectError(refused, 'too_many_questions', 'questions');
+  });
+
+  test('question ids come back as the keys of answers, whatever they are', async () => {
+    const ids = [
+      '',
+      ' ',
+      'a.b',
+      'a"b',
+      '\\',
+      '__proto__',
+      'constructor',
+      'hasOwnProperty',
+      '7',
+      'żółć',
+      '🦊',
+      '\ud800',
+      '\u0000',
+      'x'.repeat(2_000),
+    ];
+    const asked = Object.fromEntries(ids.map((id) => [id, { type: 'noul' }]));
+    const { answers } = await expectDecision(await ask(service, key, { questions: asked }));
+    expect(Object.keys(answers).sort()).toEqual([...ids].sort());
+  });
+});
+
+describe('mode', () => {
+  const modeOf = async (body: unknown, query: string) =>
+    (await expectDecision(await post(service, key, body, `/v1/decisions${query}`))).mode;
+
+  test('fast by default', async () => {
+    expect(await modeOf(SMALL_REQUEST, '')).toBe('fast');
+    expect(await modeOf({ ...SMALL_REQUEST, mode: null }, '')).toBe('fast');
+  });
+
+  test('fast or consistent, in the body or as a query parameter', async () => {
+    expect(await modeOf({ ...SMALL_REQUEST, mode: 'consistent' }, '')).toBe('consistent');
+    expect(await modeOf({ ...SMALL_REQUEST, mode: 'fast' }, '')).toBe('fast');
+    expect(await modeOf(SMALL_REQUEST, '?mode=consistent')).toBe('consistent');
+    expect(await modeOf(SMALL_REQUEST, '?mode=fast')).toBe('fast');
+  });
+
+  test('if both are given the body wins', async () => {
+    expect(await modeOf({ ...SMALL_REQUEST, mode: 'fast' }, '?mode=consistent')).toBe('fast');
+    expect(await modeOf({ ...SMALL_REQUEST, mode: 'consistent' }, '?mode=fast')).toBe('consistent');
+    expect(await modeOf({ ...SMALL_REQUEST, mode: 'fast' }, '?mode=nonsense')).toBe('fast');
+    const wrongBody = await post(service, key, { ...SMALL_REQUEST, mode: 'slow' }, '/v1/decisions?mode=fast');
+    await expectError(wrongBody, 'invalid_mode', 'mode');
+  });
+
+  for (const mode of ['slow', 'FAST', ' fast', '', 1, true, [], {}]) {
+    test(`${JSON.stringify(mode)}: 422 invalid_mode`, async () => {
+      await expectError(await ask(service, key, { mode }), 'invalid_mode', 'mode');
+    });
+  }
+
+  for (const query of ['?mode=slow', '?mode=', '?mode', '?mode=FAST']) {
+    test(`${query}: 422 invalid_mode`, async () => {
+      const response = await post(service, key, SMALL_REQUEST, `/v1/decisions${query}`);
+      await expectError(response, 'invalid_mode', 'mode');
+    });
+  }
+});
+
+describe('the body as a whole', () => {
+  test('unknown fields are ignored', async () => {
+    await expectDecision(await ask(service, key, { temperature: 2, stream: true, user: { id: 1 } }));
+  });
+
+  for (const body of ['[]', '"text"', '7', 'true', 'null']) {
+    test(`JSON that is no object has none of the fields: ${body}`, async () => {
+      await expectError(await post(service, key, body), 'missing_model', 'model');
+      await expectError(await post(service, key, body, '/v1/systemone'), 'missing_state', 'state');
+    });
+  }
+
+  test('the content type does not matter', async () => {
+    for (const type of [
+      'application/json; charset=utf-8',
+      'APPLICATION/JSON',
+      'text/plain',
+      'application/x-www-form-urlencoded',
+    ]) {
+      const headers = { 'x-api-key': key, 'content-type': type };
+      const body = JSON.stringify(SMALL_REQUEST);
+      await expectDecision(await service.fetch('/v1/decisions', { method: 'POST', headers, body }));
+    }
+  });
+});

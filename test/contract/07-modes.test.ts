@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { DecisionResponse } from '../../src/decisions/schemas.ts';
+import { closeAudited } from '../support/money.ts';
+import { ALL_TYPES, ask, SMALL_REQUEST } from '../support/requests.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import { expectDecision } from './expectations.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+let service: TestService;
+let key: string;
+beforeAll(async () => {
+  service = await startTestService();
+  key = addAccount(service).key;
+});
+afterAll(() => closeAudited(service));
+
+const RECORD = `${SMALL_REQUEST.state} `.repeat(4);
+const QUESTIONS = Object.entries(ALL_TYPES);
+
+async function decide(mode: string, questions: object): Promise<DecisionResponse> {
+  return await expectDecision(await ask(service, key, { state: RECORD, questions, mode }));
+}
+
+/** The main number of an answer: what a difference would show in. */
+function numberOf(decision: DecisionResponse, id: string): number {
+  const answer = decision.answers[id];
+  if (answer === undefined) throw new Error(`no answer to ${id}`);
+  return answer.type === 'noul' ? answer.noul : answer.confidence;
+}
+
+describe('Modes', () => {
+  test('billed tokens: fast reads the record once, consistent with each question', async () => {
+    const together = await decide('fast', ALL_TYPES);
+    const consistent = await decide('consistent', ALL_TYPES);
+    const apart = await Promise.all(QUESTIONS.map(([id, question]) => decide('fast', { [id]: question })));
+    const record = (await decide('fast', { q: { type: 'noul' } })).usage.input_tokens;
+    const separately = apart.reduce((sum, { usage }) => sum + usage.input_tokens, 0);
+    // Sending N questions as N requests bills the record N times.
+    expect(separately - together.usage.input_tokens).toBeGreaterThan(1.5 * record);
+    expect(consistent.usage.input_tokens).toBeGreaterThanOrEqual(separately);
+  });
+
+  test('consistent: input_tokens is everything read across all questions', async () => {
+    const all = await decide('consistent', ALL_TYPES);
+    const apart = await Promise.all(
+      QUESTIONS.map(([id, question]) => decide('consistent', { [id]: question })),
+    );
+    expect(all.usage.input_tokens).toBe(apart.reduce((sum, { usage }) => sum + usage.input_tokens, 0));
+  });
+
+  test('tokens per minute: both modes count billed tokens', async () => {
+    for (const mode of ['fast', 'consistent']) {
+      const account = addAccount(service);
+      const first = await ask(service, account.key, { mode, questions: ALL_TYPES });
+      const { usage } = await expectDecision(first);
+      const second = await ask(service, account.key, { questions: { q: { type: 'text' } } });
+      await second.text();
+      const third = await ask(service, account.key);
+      const { usage: ofThird } = await expectDecision(third);
+      const remaining = Number(third.headers.get('x-ratelimit-remaining-tokens'));
+      const estimate = 300_000 - usage.input_tokens - remaining;
+      expect(estimate).toBeGreaterThanOrEqual(ofThird.input_tokens);
+    }
+  });
+
+  for (const mode of ['fast', 'consistent']) {
+    test(`other questions in the request never change an answer: ${mode}`, async () => {
+      const together = await decide(mode, ALL_TYPES);
+      const reversed = await decide(mode, Object.fromEntries(QUESTIONS.toReversed()));
+      for (const [id, question] of QUESTIONS) {
+        const alone = await decide(mode, { [id]: question });
+        expect(numberOf(together, id)).toBeCloseTo(numberOf(alone, id), 3);
+        expect(numberOf(reversed, id)).toBeCloseTo(numberOf(alone, id), 3);
+      }
+    });
+  }
+
+  test('both modes return the same response shape', async () => {
+    const shape = ({ answers, ...rest }: DecisionResponse) => ({
+      fields: Object.keys(rest).sort(),
+      answers: Object.entries(answers).map(([id, answer]) => [id, Object.keys(answer).sort()]),
+    });
+    expect(shape(await decide('consistent', ALL_TYPES))).toEqual(shape(await decide('fast', ALL_TYPES)));
+  });
+
+  test('the same request gives the same answer', async () => {
+    for (const mode of ['fast', 'consistent']) {
+      const first = await decide(mode, ALL_TYPES);
+      const second = await decide(mode, ALL_TYPES);
+      for (const [id] of QUESTIONS) expect(numberOf(second, id)).toBeCloseTo(numberOf(first, id), 3);
+    }
+  });
+});

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import { apiKeys } from '../../db/schema.ts';
+import { booksOf, closeAudited } from '../support/money.ts';
+import { ask } from '../support/requests.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import { expectDecision, expectError, platformHeaders } from './expectations.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => closeAudited(service));
+
+function list(key: string): Promise<Response> {
+  return service.fetch('/v1/models', { headers: { authorization: `Bearer ${key}` } });
+}
+
+describe('Model object', () => {
+  test('id, object, owned_by, kind, status', async () => {
+    const response = await list(addAccount(service).key);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({
+      object: 'list',
+      data: [{ id: 'decision-1', object: 'model', owned_by: 'tds', kind: 'decision', status: 'live' }],
+    });
+  });
+});
+
+describe('GET /v1/models', () => {
+  test('the list in the form of other servers stands beside it', async () => {
+    const body: unknown = await (await list(addAccount(service).key)).json();
+    expect(body).toMatchObject({
+      models: [
+        {
+          name: 'decision-1',
+          description: expect.any(String),
+          release_date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+        },
+      ],
+    });
+  });
+
+  test('carries x-request-id and none of the other headers', async () => {
+    const response = await list(addAccount(service).key);
+    expect(response.headers.get('x-request-id')).toMatch(/^req_/);
+    expect(platformHeaders(response)).toEqual([]);
+  });
+
+  test('is not billed, not recorded, and does not count toward requests per minute', async () => {
+    const account = addAccount(service);
+    const before = booksOf(service, account);
+    for (let count = 0; count < 5; count += 1) expect((await list(account.key)).status).toBe(200);
+    expect(booksOf(service, account)).toEqual(before);
+    const response = await ask(service, account.key);
+    await expectDecision(response);
+    expect(response.headers.get('x-ratelimit-remaining-requests')).toBe('299');
+  });
+
+  test("does not update a key's last-used time, as a decision does", async () => {
+    const account = addAccount(service);
+    const lastUsed = () =>
+      service.db.select().from(apiKeys).where(eq(apiKeys.id, account.key_id)).get()?.last_used_at_ms;
+    await list(account.key);
+    await service.service.services.commits.run(() => service.service.services.keys.flushLastUsed());
+    expect(lastUsed()).toBeNull();
+    const before_ms = service.clock.now_ms();
+    await expectDecision(await ask(service, account.key));
+    expect(lastUsed()).toBeGreaterThanOrEqual(before_ms);
+  });
+
+  test('does not check credit: an organization on Tier 0 gets the list', async () => {
+    expect((await list(addAccount(service, { credit_dollars: 0 }).key)).status).toBe(200);
+  });
+
+  test('401 without a key and with an unknown one', async () => {
+    await expectError(await service.fetch('/v1/models'), 'missing_api_key');
+    await expectError(await list(`sk_svc_${'0'.repeat(32)}`), 'invalid_api_key');
+  });
+});
