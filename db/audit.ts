@@ -64,14 +64,15 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'held_equals_open_holds',
-    guarantee: 'an organization has exactly the credit held that its open holds reserve',
+    guarantee: 'an organization has as many open holds as it counts, and exactly what they reserve is held',
     sql: `WITH open AS (
-        SELECT hold.organization_id, sum(hold.held_delta_micros) AS held_micros FROM ${OPEN_HOLDS}
-        GROUP BY hold.organization_id)
-      SELECT organizations.id AS organization_id, organizations.held_micros,
-        coalesce(open.held_micros, 0) AS open_holds_micros
+        SELECT hold.organization_id, count(*) AS holds, sum(hold.held_delta_micros) AS held_micros
+        FROM ${OPEN_HOLDS} GROUP BY hold.organization_id)
+      SELECT organizations.id AS organization_id, organizations.open_holds AS counted,
+        coalesce(open.holds, 0) AS found, organizations.held_micros,
+        coalesce(open.held_micros, 0) AS found_held_micros
       FROM organizations LEFT JOIN open ON open.organization_id = organizations.id
-      WHERE organizations.held_micros <> open_holds_micros`,
+      WHERE counted <> found OR organizations.held_micros <> found_held_micros`,
   },
   {
     name: 'project_months_equal_ledger',

@@ -46,6 +46,8 @@ export const organizations = sqliteTable(
     credit_micros: integer().notNull().default(0),
     /** What open holds reserve of the credit. */
     held_micros: integer().notNull().default(0),
+    /** How many holds are open: a start finds them without reading the whole history. */
+    open_holds: integer().notNull().default(0),
     /** Lifetime purchases less refunds: what the tier is computed from. */
     paid_micros: integer().notNull().default(0),
     first_paid_at_ms: integer(),
@@ -65,6 +67,7 @@ export const organizations = sqliteTable(
       sql`${table.minimum_tier} IS NULL OR ${table.minimum_tier} BETWEEN 0 AND 5`,
     ),
     check('organizations_held', sql`${table.held_micros} >= 0`),
+    check('organizations_open_holds', sql`${table.open_holds} >= 0`),
     check('organizations_paid', sql`${table.paid_micros} >= 0`),
   ],
 );

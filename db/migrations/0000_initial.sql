@@ -75,6 +75,7 @@ CREATE TABLE `organizations` (
 	`tier` integer DEFAULT 0 NOT NULL,
 	`credit_micros` integer DEFAULT 0 NOT NULL,
 	`held_micros` integer DEFAULT 0 NOT NULL,
+	`open_holds` integer DEFAULT 0 NOT NULL,
 	`paid_micros` integer DEFAULT 0 NOT NULL,
 	`first_paid_at_ms` integer,
 	`minimum_tier` integer,
@@ -87,6 +88,7 @@ CREATE TABLE `organizations` (
 	CONSTRAINT "organizations_tier" CHECK("organizations"."tier" BETWEEN 0 AND 5),
 	CONSTRAINT "organizations_minimum_tier" CHECK("organizations"."minimum_tier" IS NULL OR "organizations"."minimum_tier" BETWEEN 0 AND 5),
 	CONSTRAINT "organizations_held" CHECK("organizations"."held_micros" >= 0),
+	CONSTRAINT "organizations_open_holds" CHECK("organizations"."open_holds" >= 0),
 	CONSTRAINT "organizations_paid" CHECK("organizations"."paid_micros" >= 0)
 ) STRICT;
 --> statement-breakpoint

@@ -1,4 +1,4 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import type { Db } from '../../db/connection.ts';
 import { ledgerEntries, organizations, projectMonths, projects } from '../../db/schema.ts';
@@ -108,9 +108,14 @@ export class Ledger {
    * that were.
    */
   releaseOpenHolds(at_ms: number): number {
-    const open = this.#statements.openHolds.all();
-    for (const { id } of open) this.#end('release', id, 0, at_ms);
-    return open.length;
+    let released = 0;
+    for (const organization of this.#statements.organizationsWithOpenHolds.all()) {
+      for (const { id } of this.#statements.openHolds.all(organization)) {
+        this.#end('release', id, 0, at_ms);
+        released += 1;
+      }
+    }
+    return released;
   }
 
   /** Adds paid credit. Throws `UnknownAccount`, and SQLite's constraint error for a payment that was entered before. */
@@ -206,7 +211,10 @@ function prepare(db: Db) {
       .prepare(),
     reserveCredit: db
       .update(organizations)
-      .set({ held_micros: sql`${organizations.held_micros} + ${amount}` })
+      .set({
+        held_micros: sql`${organizations.held_micros} + ${amount}`,
+        open_holds: sql`${organizations.open_holds} + 1`,
+      })
       .where(eq(organizations.id, placeholder('organization_id')))
       .prepare(),
     reserveMonth: db
@@ -238,6 +246,7 @@ function prepare(db: Db) {
       .set({
         credit_micros: sql`${organizations.credit_micros} - ${cost}`,
         held_micros: sql`${organizations.held_micros} + ${placeholder('held_delta_micros')}`,
+        open_holds: sql`${organizations.open_holds} - 1`,
       })
       .where(eq(organizations.id, placeholder('organization_id')))
       .prepare(),
@@ -259,12 +268,25 @@ function prepare(db: Db) {
       .from(ledgerEntries)
       .where(eq(ledgerEntries.hold_entry_id, placeholder('entry_id')))
       .prepare(),
+    organizationsWithOpenHolds: db
+      .select({ organization_id: organizations.id, open_holds: organizations.open_holds })
+      .from(organizations)
+      .where(gt(organizations.open_holds, 0))
+      .prepare(),
+    // Newest first and no more than there are, so that old history is not read.
     openHolds: db
       .select({ id: held.id })
       .from(held)
       .leftJoin(ledgerEntries, eq(ledgerEntries.hold_entry_id, held.id))
-      .where(and(eq(held.kind, 'hold'), isNull(ledgerEntries.id)))
-      .orderBy(held.id)
+      .where(
+        and(
+          eq(held.organization_id, placeholder('organization_id')),
+          eq(held.kind, 'hold'),
+          isNull(ledgerEntries.id),
+        ),
+      )
+      .orderBy(desc(held.id))
+      .limit(placeholder('open_holds'))
       .prepare(),
     organization: db
       .select({ id: organizations.id })

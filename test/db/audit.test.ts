@@ -40,6 +40,11 @@ test('a sound history passes, with the requests that are being served', async ()
 /** Damage of every kind that no program of the service does, and the checks that must see it. */
 const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly string[]])[] = [
   [
+    'a wrong count of open holds',
+    'UPDATE organizations SET open_holds = open_holds + 1',
+    ['held_equals_open_holds'],
+  ],
+  [
     'credit that no entry explains',
     'UPDATE organizations SET credit_micros = credit_micros + 1',
     ['balance_equals_ledger'],

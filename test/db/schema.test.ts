@@ -115,6 +115,7 @@ const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
   ['a balance with a fraction of a micro-dollar', 'UPDATE organizations SET credit_micros = 1.5'],
   ['a balance as text', "UPDATE organizations SET credit_micros = 'ten'"],
   ['held credit below zero', 'UPDATE organizations SET held_micros = -1'],
+  ['fewer open holds than none', 'UPDATE organizations SET open_holds = -1'],
   ['payments below zero', 'UPDATE organizations SET paid_micros = -1'],
   ['a tier that does not exist', 'UPDATE organizations SET tier = 6'],
   ['a spend limit below zero', 'UPDATE projects SET spend_limit_micros = -1'],
