@@ -16,41 +16,63 @@ const OptionTemperatures = Type.Array(
   { minItems: 1 },
 );
 
-/** A fitted calibration as it lies beside the weights, in `calibration.json`. */
+const TypeTemperatures = Type.Object(
+  { noul: Temperature, choice: OptionTemperatures, score: OptionTemperatures },
+  { additionalProperties: false },
+);
+export type TypeTemperatures = Static<typeof TypeTemperatures>;
+
+/** What a calibration was fitted on, for whoever asks where it comes from. */
+const FittedOn = Type.Object(
+  {
+    /** SHA-256 of the cases' lines, uncompressed. */
+    cases_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    records: Type.Integer({ minimum: 1 }),
+    questions: Type.Integer({ minimum: 1 }),
+  },
+  { additionalProperties: false },
+);
+
+/**
+ * A fitted calibration as it lies beside the weights, in `calibration.json`. Each mode has temperatures of its own,
+ * because each reads a question in another way and is sure of itself to another degree.
+ */
 export const Calibration = Type.Object(
   {
     profile: Type.String(),
     weights_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
     temperatures: Type.Object(
-      {
-        noul: Temperature,
-        choice: OptionTemperatures,
-        score: OptionTemperatures,
-      },
+      { fast: TypeTemperatures, consistent: TypeTemperatures },
       { additionalProperties: false },
     ),
+    fitted_on: Type.Object({ fast: FittedOn, consistent: FittedOn }, { additionalProperties: false }),
   },
   { additionalProperties: false },
 );
 export type Calibration = Static<typeof Calibration>;
 
 /** The temperature for a question: of its type, and of the first bucket that its number of options fits into. */
-export function temperatureFor(question: Question, calibration: Calibration): number {
-  if (question.type === 'noul') return calibration.temperatures.noul;
-  const buckets = calibration.temperatures[question.type];
+export function temperatureFor(question: Question, temperatures: TypeTemperatures): number {
+  if (question.type === 'noul') return temperatures.noul;
+  const buckets = temperatures[question.type];
   const count = scoreCount(question);
   const bucket = buckets.find(({ most_options }) => count <= most_options) ?? buckets.at(-1);
   return bucket?.temperature ?? 1;
 }
 
 /** A question's scores divided by its temperature: probabilities change, their order does not. */
-export function applyCalibration(
+export function applyTemperature(
   scores: readonly number[],
   question: Question,
-  calibration: Calibration,
+  temperatures: TypeTemperatures,
 ): readonly number[] {
-  const temperature = temperatureFor(question, calibration);
+  const temperature = temperatureFor(question, temperatures);
   return scores.map((score) => score / temperature);
+}
+
+/** Where the calibration of the weights whose first part is `first_part` lies. */
+export function calibrationPath(first_part: string): string {
+  return join(dirname(first_part), 'calibration.json');
 }
 
 /**
@@ -62,7 +84,7 @@ export async function readCalibration(
   profile: string,
   weights_sha256: string,
 ): Promise<Calibration | undefined> {
-  const path = join(dirname(first_part), 'calibration.json');
+  const path = calibrationPath(first_part);
   let content: string;
   try {
     content = await readFile(path, 'utf8');

@@ -1,4 +1,4 @@
-import { applyCalibration, type Calibration, readCalibration } from './calibration.ts';
+import { applyTemperature, type Calibration, readCalibration } from './calibration.ts';
 import type { DecisionEngine } from './engine.ts';
 import type { PlanEvaluator } from './evaluator.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
@@ -7,6 +7,7 @@ import { loadLlama } from './llama/load.ts';
 import { codesV1 } from './plan/codes-v1.ts';
 import { MARKERS_V1_TOKENS, markersV1 } from './plan/markers-v1.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './plan/profile.ts';
+import { withSteadyChoices } from './plan/steady.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './weights.ts';
 
@@ -25,6 +26,8 @@ export interface OpenOptions {
   readonly context_tokens?: number | undefined;
   /** Plans that may wait before `EngineOverloaded`. */
   readonly queue_limit?: number | undefined;
+  /** `none` gives the model's own scores, as evaluation and fitting need them; `beside` (default) applies `calibration.json`. */
+  readonly calibration?: 'beside' | 'none' | undefined;
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 
@@ -105,7 +108,7 @@ class ProfiledEngine implements DecisionEngine {
       const { calibration } = this;
       if (calibration === undefined) return scores;
       return input.questions.map((question, index) =>
-        applyCalibration(scores[index] ?? [], question, calibration),
+        applyTemperature(scores[index] ?? [], question, calibration.temperatures[input.mode]),
       );
     } catch (error) {
       failure.abort(error);
@@ -129,8 +132,13 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
   const has_markers = hasMarkers(facts.vocabulary);
   const evaluator = await openEvaluator(weights, facts, has_markers, options);
   try {
-    const profile = has_markers ? markersV1(evaluator) : chatProfile(weights, facts, evaluator);
-    const calibration = await readCalibration(weights.first, profile.name, weights.sha256);
+    const profile = has_markers
+      ? withSteadyChoices(markersV1(evaluator))
+      : chatProfile(weights, facts, evaluator);
+    const calibration =
+      options.calibration === 'none'
+        ? undefined
+        : await readCalibration(weights.first, profile.name, weights.sha256);
     return new ProfiledEngine(evaluator, profile, calibration, weights);
   } catch (error) {
     await evaluator.close();

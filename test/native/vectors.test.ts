@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { openEngine } from '../../native/open.ts';
+import type { PlanEvaluator } from '../../native/evaluator.ts';
+import { loadLlama } from '../../native/llama/load.ts';
+import { markersV1 } from '../../native/plan/markers-v1.ts';
+import type { PromptProfile } from '../../native/plan/profile.ts';
+import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { VECTORS, vectorInput } from './support/vectors.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
@@ -9,11 +12,22 @@ setDefaultTimeout(60_000);
 /** How far another build or batch shape may move a score of the embedded weights. */
 const TOLERANCE = 0.1;
 
-let engine: DecisionEngine;
+const CONTEXT_TOKENS = 1024;
+
+// The profile alone: an engine divides its scores by temperatures, and reads options in more than one order.
+let evaluator: PlanEvaluator;
+let profile: PromptProfile;
 beforeAll(async () => {
-  engine = await openEngine({ gpu: false, threads: 1, context_tokens: 1024 });
+  evaluator = await loadLlama(await verifyWeights(EMBEDDED_WEIGHTS), {
+    gpu: false,
+    threads: 1,
+    context_tokens: CONTEXT_TOKENS,
+    queue_limit: 64,
+    flash_attention: false,
+  });
+  profile = markersV1(evaluator);
 });
-afterAll(() => engine.close());
+afterAll(() => evaluator.close());
 
 test('there are sixteen vectors', () => {
   expect(VECTORS.length).toBe(16);
@@ -25,7 +39,7 @@ describe.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector]
     const input = vectorInput(vector);
 
     test('becomes the pinned plans, token by token', () => {
-      const plan = engine.plan(input);
+      const plan = profile.plan(input, CONTEXT_TOKENS);
       const tokens = plan.plans.map(({ prefix, branches }) => ({
         prefix,
         branches: branches.map((branch) => ({
@@ -47,7 +61,9 @@ describe.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector]
     });
 
     test('gets the pinned scores', async () => {
-      const scores = await engine.evaluate(input, engine.plan(input), { scope: 'test' });
+      const { plans } = profile.plan(input, CONTEXT_TOKENS);
+      const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
+      const scores = profile.scores(input, logits);
       const expected = vector.plans.flatMap(({ branches }) => branches.map((branch) => branch.scores));
       expect(scores.map((question) => question.length)).toEqual(expected.map((question) => question.length));
       const distances = expected.flatMap((question, index) =>

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { markersV1 } from '../../../native/plan/markers-v1.ts';
+import { type Plan, type PlanLogits, planTokens } from '../../../native/plan/plan.ts';
+import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from '../../../native/plan/profile.ts';
+import type { ChoiceQuestion, Mode, Question } from '../../../native/plan/question.ts';
+import { withSteadyChoices } from '../../../native/plan/steady.ts';
+import { VECTORS, vectorInput } from '../support/vectors.ts';
+
+const CONTEXT_TOKENS = 4096;
+
+/** A token a character, above the control tokens. */
+const characters: Tokenizer = {
+  tokenize: (text) => Array.from(text, (one) => (one.codePointAt(0) ?? 0) + 100),
+};
+const inner = markersV1(characters);
+const steady = withSteadyChoices(inner);
+
+/** A stand-in for a model: its logits depend on all that a read attends to, in order, and on nothing else. */
+function logitsOf({ prefix, branches }: Plan): PlanLogits {
+  return branches.map(({ tokens, reads }) =>
+    reads.map((read) => {
+      const seen = [...prefix, ...tokens.slice(0, read.index + 1)];
+      return read.tokens.map((token) => seen.reduce((sum, one) => (sum * 31 + one + token) % 9973, 7) / 1000);
+    }),
+  );
+}
+
+function scoresOf(profile: PromptProfile, input: DecisionInput, plan: DecisionPlan = planOf(profile, input)) {
+  return profile.scores(input, plan.plans.map(logitsOf));
+}
+
+function planOf(profile: PromptProfile, input: DecisionInput): DecisionPlan {
+  return profile.plan(input, CONTEXT_TOKENS);
+}
+
+function input(mode: Mode, ...questions: readonly Question[]): DecisionInput {
+  return { state: 'The parcel came late.', questions, mode };
+}
+
+const NOUL: Question = { type: 'noul', instructions: 'Is it late?', yes: undefined, no: undefined };
+const SCORE: Question = { type: 'score', instructions: 'How late?', levels: ['not', 'a bit', 'very'] };
+
+function choice(ids: readonly string[]): ChoiceQuestion {
+  return {
+    type: 'choice',
+    instructions: 'Which?',
+    options: ids.map((id) => ({ id, description: `means ${id}` })),
+  };
+}
+
+const optionIds = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 8 });
+const shuffledIds = optionIds.chain((ids) =>
+  fc.tuple(fc.constant(ids), fc.shuffledSubarray(ids, { minLength: ids.length, maxLength: ids.length })),
+);
+
+describe('consistent', () => {
+  test('the order of options changes neither what is read nor any score', () => {
+    fc.assert(
+      fc.property(shuffledIds, ([ids, other]) => {
+        const one = input('consistent', choice(ids), NOUL);
+        const two = input('consistent', choice(other), NOUL);
+        expect(planOf(steady, two)).toEqual(planOf(steady, one));
+        const [scores = []] = scoresOf(steady, one);
+        const [others = []] = scoresOf(steady, two);
+        expect(other.map((id) => others[other.indexOf(id)])).toEqual(
+          other.map((id) => scores[ids.indexOf(id)]),
+        );
+      }),
+      { verbose: 1 },
+    );
+  });
+
+  test('an option has the mean of its scores with the options sorted and backwards', () => {
+    fc.assert(
+      fc.property(optionIds, (ids) => {
+        const sorted = ids.toSorted((left, right) => (left < right ? -1 : 1));
+        const [scores = []] = scoresOf(steady, input('consistent', choice(ids)));
+        const [forward = []] = scoresOf(inner, input('fast', choice(sorted)));
+        const [backward = []] = scoresOf(inner, input('fast', choice(sorted.toReversed())));
+        ids.forEach((id, index) => {
+          const place = sorted.indexOf(id);
+          const mean = ((forward[place] ?? 0) + (backward[sorted.length - 1 - place] ?? 0)) / 2;
+          expect(scores[index]).toBeCloseTo(mean, 10);
+        });
+      }),
+      { verbose: 1 },
+    );
+  });
+
+  test('every question has a plan that reads the record, and all that is read is billed', () => {
+    const questions = [choice(['b', 'a']), NOUL, SCORE];
+    const { plans, input_tokens } = planOf(steady, input('consistent', ...questions));
+    expect(plans.map(({ branches }) => branches.length)).toEqual([2, 1, 1]);
+    const record = planOf(inner, input('fast', NOUL)).plans[0]?.prefix ?? [];
+    expect(plans.map(({ prefix }) => prefix)).toEqual([record, record, record]);
+    expect(input_tokens).toBe(plans.reduce((sum, plan) => sum + planTokens(plan), 0));
+  });
+
+  test('what is read for a question is the same with other questions and without', () => {
+    const questions = [NOUL, choice(['x', 'y', 'z']), SCORE, choice(['q', 'p'])];
+    const together = input('consistent', ...questions);
+    expect(planOf(steady, together).plans).toEqual(
+      questions.flatMap((question) => planOf(steady, input('consistent', question)).plans),
+    );
+    expect(scoresOf(steady, together)).toEqual(
+      questions.flatMap((question) => scoresOf(steady, input('consistent', question))),
+    );
+  });
+});
+
+test('fast is what the profile makes of it', () => {
+  for (const vector of VECTORS.filter(({ mode }) => mode === 'fast')) {
+    const asked = vectorInput(vector);
+    expect(planOf(steady, asked)).toEqual(planOf(inner, asked));
+    expect(scoresOf(steady, asked)).toEqual(scoresOf(inner, asked));
+  }
+});
+
+test('the name says that scores are not those of the profile, so that no calibration is taken for the other', () => {
+  expect(steady.name).toBe('markers-v1+steady-v1');
+});
