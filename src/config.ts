@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { OpenOptions } from '../native/open.ts';
-import { LOG_LEVELS, type LogLevel } from './ops/log.ts';
+import { LOG_LEVELS, type LogLevel } from './ops/log-level.ts';
+import type { PaddleSettings } from './payments/paddle.ts';
 
 type Gpu = NonNullable<OpenOptions['gpu']>;
 
@@ -82,4 +83,30 @@ function parseGpu(text: string): Gpu {
   const gpu = text === 'none' ? false : GPUS.find((candidate) => candidate === text);
   if (gpu === undefined) throw new InvalidArgumentError('It must be auto, cuda, metal, vulkan or none.');
   return gpu;
+}
+
+/** Paddle's settings are secrets, so they come from the environment only. */
+const PADDLE_VARIABLES = {
+  api_key: 'TDS_PADDLE_API_KEY',
+  webhook_secret: 'TDS_PADDLE_WEBHOOK_SECRET',
+  product_id: 'TDS_PADDLE_PRODUCT_ID',
+} as const;
+
+/**
+ * The settings of Paddle Billing; null when none is set, which leaves credit to the operator. A string is the one
+ * sentence about what is missing or wrong.
+ */
+export function paddleSettings(
+  environment: Readonly<Record<string, string | undefined>>,
+): PaddleSettings | null | string {
+  const { api_key, webhook_secret, product_id } = PADDLE_VARIABLES;
+  const given = [api_key, webhook_secret, product_id].filter((name) => (environment[name] ?? '') !== '');
+  if (given.length === 0) return null;
+  const [key, secret, product] = [environment[api_key], environment[webhook_secret], environment[product_id]];
+  if (!key || !secret || !product)
+    return `Paddle needs all of ${Object.values(PADDLE_VARIABLES).join(', ')}.`;
+  const kind = environment.TDS_PADDLE_ENVIRONMENT ?? 'production';
+  if (kind !== 'production' && kind !== 'sandbox')
+    return 'TDS_PADDLE_ENVIRONMENT must be production or sandbox.';
+  return { api_key: key, webhook_secret: secret, product_id: product, environment: kind };
 }

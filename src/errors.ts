@@ -20,6 +20,7 @@ export const ERRORS = {
     message: 'No API key found: send it as "Authorization: Bearer <API_KEY>" or "X-API-Key: <API_KEY>".',
   },
   invalid_api_key: { status: 401, message: 'This API key does not exist or was revoked.' },
+  invalid_signature: { status: 401, message: 'The webhook is not signed by the payment provider.' },
   insufficient_credit: {
     status: 402,
     message: 'The credit of the organization does not cover this request.',

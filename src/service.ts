@@ -12,6 +12,8 @@ import { Settlement } from './ledger/settlement.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
+import { creditContext } from './payments/credit.ts';
+import type { PaymentProvider } from './payments/provider.ts';
 import { UsageLog } from './usage/usage.ts';
 
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
@@ -23,6 +25,8 @@ export interface ServiceParts {
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly log: Log;
+  /** Whose webhooks are taken; null where credit is only given by hand. */
+  readonly payment_provider: PaymentProvider | null;
 }
 
 /** A service on its database, without a port. */
@@ -52,7 +56,12 @@ export function openService(parts: ServiceParts): Service {
   const keys = new KeyDirectory(db, clock);
   const catalog = new Catalog(db);
   const model = new ModelLifecycle({ open: parts.openEngine, idle_unload_ms: parts.idle_unload_ms });
+  const payments =
+    parts.payment_provider === null
+      ? null
+      : { context: creditContext(db, clock, identifiers), provider: parts.payment_provider };
   const services = {
+    payments,
     clock,
     identifiers,
     log,

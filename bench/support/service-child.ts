@@ -46,6 +46,7 @@ const service = openService({
   clock: systemClock,
   identifiers: randomIdentifiers,
   log: createLog('error'),
+  payment_provider: null,
 });
 await service.services.model.ready('fast');
 const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });

@@ -1,9 +1,13 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
+import { paddleSettings } from '../config.ts';
 import { formatDollars } from '../money.ts';
-import { confirmManualPayment, listPendingPayments, refundByHand } from '../payments/credit.ts';
+import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
+import { manualProvider } from '../payments/manual.ts';
+import type { PaymentProvider } from '../payments/provider.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
 import { organizationId } from './lookup.ts';
 import { organizationSummary } from './organizations.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
@@ -26,9 +30,41 @@ function historyCells(entry: HistoryEntry): string[] {
   ];
 }
 
+/** Paddle where its settings are in the environment, else the operator's own confirmation. */
+async function checkoutProvider(): Promise<PaymentProvider> {
+  const settings = paddleSettings(process.env);
+  if (typeof settings === 'string') throw new CommandFailed(settings);
+  if (settings === null) return manualProvider;
+  // Loaded only here: the SDK would slow every other command down.
+  const { paddleProvider } = await import('../payments/paddle.ts');
+  return paddleProvider(settings);
+}
+
 /** `tds credit …` */
 export function registerCredit(program: Command): void {
   const parent = program.command('credit').description('refunds, pending payments and the credit history');
+
+  jsonCommand(parent, {
+    usage: 'checkout',
+    description:
+      'start a top-up and print where to pay it; without Paddle in the environment it waits for "tds credit confirm"',
+    example: 'tds credit checkout "Acme" 25',
+  })
+    .argument('<org>', 'id or unique name')
+    .argument('<dollars>', 'amount, within the range of the tier', dollars)
+    .action((org: string, amount_micros: number, options: JsonOptions) =>
+      withData(options, async (context) => {
+        const started = await startTopUp(context, OPERATOR, await checkoutProvider(), {
+          organization_id: organizationId(context, org),
+          amount_micros,
+        });
+        const { payment_id, checkout } = started;
+        if (options.json) printJson({ payment_id, url: checkout.url });
+        else if (checkout.url === null)
+          printLine(`Payment ${payment_id} waits for "tds credit confirm ${payment_id}".`);
+        else printLine(`Pay ${payment_id} at ${checkout.url}`);
+      }),
+    );
 
   jsonCommand(parent, {
     usage: 'refund',

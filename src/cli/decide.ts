@@ -1,44 +1,16 @@
-import { Value } from '@sinclair/typebox/value';
 import { type Command, Option } from 'commander';
-import { openEngine } from '../../native/open.ts';
-import { PlanRejected } from '../../native/plan/profile.ts';
-import { WeightsError } from '../../native/weights.ts';
-import { DEFAULT_MODEL } from '../catalog/catalog.ts';
-import { systemClock } from '../clock.ts';
 import { modelOptions, type ServeConfig } from '../config.ts';
-import { engineInput, evaluateRequest } from '../decisions/evaluate.ts';
-import {
-  type DecisionRequest,
-  isJsonObject,
-  type JsonObject,
-  missingField,
-  parseDecisionRequest,
-} from '../decisions/request.ts';
-import { type Answer, DecisionResponseSchema, QUESTIONS_MAX } from '../decisions/schemas.ts';
-import { Refusal } from '../errors.ts';
-import { parseJson } from '../http/body.ts';
-import { ErrorResponseSchema } from '../http/schemas.ts';
-import { CommandFailed } from './command-failed.ts';
-import { printJson, printLine, printTable } from './output.ts';
+import { type DataOptions, dataOption } from './command.ts';
 
-/** Clients should wait this long (spec, "Performance and cold start"). */
-const TIMEOUT_MS = 120_000;
-
-interface DecideOptions extends Pick<ServeConfig, 'model' | 'gpu' | 'threads' | 'queueLimit'> {
+/** The options of `tds decide`. */
+export interface DecideOptions
+  extends DataOptions,
+    Pick<ServeConfig, 'model' | 'gpu' | 'threads' | 'queueLimit'> {
   readonly url: string;
   readonly key?: string;
   readonly local?: true;
   readonly mode?: string;
   readonly json?: true;
-}
-
-/** What both ways of asking come to. */
-interface Outcome {
-  readonly answers: Readonly<Record<string, Answer>>;
-  readonly input_tokens: number;
-  readonly latency_ms: number;
-  /** What is printed with `--json`: the service's whole response, or the same without what only a service knows. */
-  readonly document: unknown;
 }
 
 /** `tds decide` */
@@ -57,149 +29,15 @@ export function registerDecide(program: Command): void {
       new Option('--mode <mode>', 'the mode when the file names none').choices(['fast', 'consistent']),
     )
     .option('--json', 'print JSON')
+    .addOption(dataOption())
     .addHelpText(
       'after',
       '\nThe file is the body of POST /v1/decisions; its model may be left out.\n\nExample:\n  $ tds decide question.json --local',
     );
   for (const option of modelOptions()) command.addOption(option);
   command.action(async (file: string, options: DecideOptions) => {
-    const body = await readQuestionFile(file);
-    const outcome = options.local ? await decideLocally(body, options) : await askService(body, options);
-    if (options.json) printJson(outcome.document);
-    else printOutcome(outcome);
+    // Loaded only here: the model's library would slow every other command down.
+    const { runDecide } = await import('./run-decide.ts');
+    await runDecide(file, options);
   });
-}
-
-async function readQuestionFile(file: string): Promise<JsonObject> {
-  const source = file === '-' ? Bun.stdin : Bun.file(file);
-  let bytes: Uint8Array;
-  try {
-    bytes = await source.bytes();
-  } catch (error) {
-    throw new CommandFailed(`${file} cannot be read: name a JSON file with state and questions.`, {
-      cause: error,
-    });
-  }
-  const value = parseJson(bytes);
-  if (value instanceof Refusal) throw new CommandFailed(`${nameOf(file)} is not JSON: ${value.message}`);
-  if (!isJsonObject(value))
-    throw new CommandFailed(`${nameOf(file)} must be a JSON object with state and questions.`);
-  return value;
-}
-
-function nameOf(file: string): string {
-  return file === '-' ? 'Standard input' : file;
-}
-
-async function decideLocally(body: JsonObject, options: DecideOptions): Promise<Outcome> {
-  const request = checkedRequest(body, options.mode ?? null);
-  const engine = await openOrFail(options);
-  try {
-    const plan = engine.plan(engineInput(request));
-    const { answers, input_tokens, latency_ms } = await evaluateRequest(engine, request, plan, {
-      scope: 'local',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      clock: systemClock,
-    });
-    const usage = { input_tokens, decisions: request.questions.length };
-    return {
-      answers,
-      input_tokens,
-      latency_ms,
-      document: { object: 'decision', mode: request.mode, answers, usage, latency_ms },
-    };
-  } catch (error) {
-    if (error instanceof PlanRejected) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  } finally {
-    await engine.close();
-  }
-}
-
-/** The same checks as the service's, with the widest limits. */
-function checkedRequest(body: JsonObject, mode: string | null): DecisionRequest {
-  const missing = missingField(body);
-  if (missing !== null) throw refused(missing);
-  const request = parseDecisionRequest(body, mode, QUESTIONS_MAX);
-  if (request instanceof Refusal) throw refused(request);
-  if (request.rejection !== null) throw refused(request.rejection);
-  return request;
-}
-
-function refused(refusal: Refusal): CommandFailed {
-  const where = refusal.param === null ? '' : ` (${refusal.param})`;
-  return new CommandFailed(`${refusal.code}${where}: ${refusal.message}`);
-}
-
-async function openOrFail(options: DecideOptions) {
-  try {
-    return await openEngine({ model_path: options.model, gpu: options.gpu, threads: options.threads });
-  } catch (error) {
-    if (error instanceof WeightsError) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
-}
-
-async function askService(body: JsonObject, options: DecideOptions): Promise<Outcome> {
-  if (options.key === undefined) {
-    throw new CommandFailed('An API key is needed: set TDS_API_KEY, or answer in process with --local.');
-  }
-  const url = new URL('/v1/decisions', options.url);
-  if (options.mode !== undefined) url.searchParams.set('mode', options.mode);
-  let response: Response;
-  let document: unknown;
-  try {
-    response = await fetch(url, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${options.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: DEFAULT_MODEL, ...body }),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    document = await response.json();
-  } catch (error) {
-    throw new CommandFailed(
-      `No service answers at ${options.url}: start one with "tds serve", or use --local.`,
-      {
-        cause: error,
-      },
-    );
-  }
-  if (Value.Check(ErrorResponseSchema, document)) {
-    const { code, message, param } = document.error;
-    throw new CommandFailed(
-      `${response.status} ${code}${param === null ? '' : ` (${param})`}: ${message} [${document.request_id}]`,
-    );
-  }
-  if (!Value.Check(DecisionResponseSchema, document)) {
-    throw new CommandFailed(`What answers at ${options.url} is not this service (HTTP ${response.status}).`);
-  }
-  const { answers, usage, latency_ms } = document;
-  return { answers, input_tokens: usage.input_tokens, latency_ms, document };
-}
-
-function printOutcome(outcome: Outcome): void {
-  printTable(
-    ['QUESTION', 'ANSWER', 'PROBABILITIES'],
-    Object.entries(outcome.answers).map(([id, answer]) => [id, mainAnswer(answer), probabilitiesOf(answer)]),
-    'No answers.',
-  );
-  printLine(`${outcome.input_tokens} input tokens, ${outcome.latency_ms.toFixed(1)} ms`);
-}
-
-function mainAnswer(answer: Answer): string {
-  switch (answer.type) {
-    case 'noul':
-      return answer.noul >= (answer.threshold ?? 0.5) ? 'yes' : 'no';
-    case 'choice':
-      return answer.choice;
-    case 'score':
-      return answer.score.toFixed(2);
-  }
-}
-
-function probabilitiesOf(answer: Answer): string {
-  const all = answer.type === 'noul' ? { yes: answer.noul } : answer.probabilities;
-  return Object.entries(all)
-    .map(([name, probability]) => `${name} ${probability.toFixed(3)}`)
-    .join('  ');
 }

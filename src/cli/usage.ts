@@ -4,11 +4,7 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { eq } from 'drizzle-orm';
-import { apiKeys, projects } from '../../db/schema.ts';
-import { OPERATOR } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
-import { listOrganizations } from '../accounts/organizations.ts';
 import { exportUsage, type UsageFilter } from '../usage/export.ts';
 import { type DataOptions, dataCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -24,37 +20,17 @@ interface ExportOptions extends DataOptions {
   readonly output?: string;
 }
 
-function organizationOfProject({ db }: AccountContext, project_id: string): string | undefined {
-  return db.select({ id: projects.organization_id }).from(projects).where(eq(projects.id, project_id)).get()
-    ?.id;
-}
-
-function projectOfKey({ db }: AccountContext, key_id: string): string | undefined {
-  return db.select({ id: apiKeys.project_id }).from(apiKeys).where(eq(apiKeys.id, key_id)).get()?.id;
-}
-
-/** The one organization that an export is of: named, or of the named project or key, or the only one there is. */
+/** What is exported: of the named organization, project and key, or of everything that the operator has. */
 function usageFilter(context: AccountContext, options: ExportOptions): UsageFilter {
-  const named = options.org === undefined ? undefined : organizationId(context, options.org);
-  const project_id = options.project === undefined ? undefined : projectId(context, options.project, named);
-  const api_key_id = options.key === undefined ? undefined : keyId(context, options.key, named);
-  const project = project_id ?? (api_key_id === undefined ? undefined : projectOfKey(context, api_key_id));
-  const organization_id =
-    named ?? (project === undefined ? undefined : organizationOfProject(context, project));
+  const organization_id = options.org === undefined ? undefined : organizationId(context, options.org);
   return {
-    organization_id: organization_id ?? onlyOrganization(context),
+    organization_id: organization_id ?? null,
     from_ms: options.from,
     to_ms: options.to,
-    project_id,
-    api_key_id,
+    project_id:
+      options.project === undefined ? undefined : projectId(context, options.project, organization_id),
+    api_key_id: options.key === undefined ? undefined : keyId(context, options.key, organization_id),
   };
-}
-
-function onlyOrganization(context: AccountContext): string {
-  const [first, second] = listOrganizations(context, OPERATOR);
-  if (first === undefined) throw new CommandFailed('There is no organization.');
-  if (second !== undefined) throw new CommandFailed('There are several organizations: name one with --org.');
-  return first.id;
 }
 
 function isErrno(error: unknown): error is NodeJS.ErrnoException {
@@ -96,7 +72,7 @@ export function registerUsage(program: Command): void {
   })
     .option('--from <time>', 'from this UTC date or time on', time)
     .option('--to <time>', 'before this UTC date or time', time)
-    .option('--org <org>', 'of this organization (id or unique name); may be left out when there is only one')
+    .option('--org <org>', 'only of this organization (id or unique name)')
     .option('--project <project>', 'only of this project (id or unique name)')
     .option('--key <key>', 'only of this API key (id or unique name)')
     .option('--output <file>', 'write to this file instead of standard output')

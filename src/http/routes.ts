@@ -3,6 +3,7 @@ export const ROUTES = {
   '/v1/decisions': ['POST'],
   '/v1/systemone': ['POST'],
   '/v1/models': ['GET', 'HEAD'],
+  '/webhooks/paddle': ['POST'],
   '/swagger': ['GET', 'HEAD'],
   '/swagger/json': ['GET', 'HEAD'],
   '/swagger/scalar.js': ['GET', 'HEAD'],

@@ -1,9 +1,6 @@
 import pino from 'pino';
 import type { ErrorCode } from '../errors.ts';
-
-/** How much is logged. */
-export const LOG_LEVELS = ['silent', 'error', 'warn', 'info'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+import type { LogLevel } from './log-level.ts';
 
 /** What the log says of a request: metadata only (spec, rule 5). */
 export interface RequestLine {

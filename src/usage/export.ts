@@ -25,9 +25,9 @@ export const EXPORT_COLUMNS = [
 
 const PAGE_ROWS = 500;
 
-/** Which requests to export: of one organization, from a time on and before another, of one project, of one key. */
+/** Which requests to export: of one organization (null: of all, for the operator), from a time on and before another, of one project, of one key. */
 export interface UsageFilter {
-  readonly organization_id: string;
+  readonly organization_id: string | null;
   readonly from_ms?: number | undefined;
   readonly to_ms?: number | undefined;
   readonly project_id?: string | undefined;
@@ -67,7 +67,7 @@ function readPage(
   after: { readonly time_ms: number; readonly request_id: string } | undefined,
 ) {
   const conditions: (SQL | undefined)[] = [
-    eq(usageRecords.organization_id, filter.organization_id),
+    filter.organization_id === null ? undefined : eq(usageRecords.organization_id, filter.organization_id),
     filter.from_ms === undefined ? undefined : gte(usageRecords.time_ms, filter.from_ms),
     filter.to_ms === undefined ? undefined : lt(usageRecords.time_ms, filter.to_ms),
     filter.project_id === undefined ? undefined : eq(usageRecords.project_id, filter.project_id),

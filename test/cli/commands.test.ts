@@ -259,7 +259,9 @@ describe('tds usage export', () => {
     expect(requestIds((await run('usage', 'export', '--org', 'Usage', ...range)).stdout)).toEqual([
       'req_2_Usage',
     ]);
-    expect(await run('usage', 'export')).toMatchObject({ code: 1, stdout: '' });
+    await organizationWithUsage('Other');
+    const of_all = requestIds((await run('usage', 'export')).stdout);
+    expect(of_all).toEqual(expect.arrayContaining([...all, 'req_1_Other']));
   });
 
   test('writes a file of its own, whole or not at all', async () => {

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.ts';
 
 /** Commands that ask a service or the model alone: they open no data. */
-const MODEL_COMMANDS = new Set(['decide', 'eval', 'calibrate']);
+const MODEL_COMMANDS = new Set(['eval', 'calibrate']);
 
 /** Every command that does something, with its words. */
 function leaves(

@@ -1,66 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createHmac } from 'node:crypto';
 import { Paddle } from '@paddle/paddle-node-sdk';
 import fc from 'fast-check';
 import { payments } from '../../db/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
-import { type PaddleSettings, paddleProvider } from '../../src/payments/paddle.ts';
+import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
+import { type Call, notification, SETTINGS, sign, transaction } from './paddle-calls.ts';
 import { expectCleanAudit, openBooks } from './support.ts';
 
 const DOLLAR = 1_000_000;
-const SETTINGS: PaddleSettings = {
-  api_key: 'pdl_test',
-  webhook_secret: 'pdl_ntfset_secret',
-  product_id: 'pro_1',
-  environment: 'sandbox',
-};
-
-interface Call {
-  readonly body: string;
-  readonly signature: string | null;
-}
-
-/** Signs as Paddle documents it: HMAC-SHA256 over the time, a colon and the raw body. */
-function sign(body: string, options: { readonly secret?: string; readonly age_s?: number } = {}): Call {
-  const time_s = Math.floor(Date.now() / 1_000) - (options.age_s ?? 0);
-  const hash = createHmac('sha256', options.secret ?? SETTINGS.webhook_secret)
-    .update(`${time_s}:${body}`)
-    .digest('hex');
-  return { body, signature: `ts=${time_s};h1=${hash}` };
-}
-
-function notification(event_type: string, data: object): string {
-  const occurred_at = '2026-01-15T00:00:00.000000Z';
-  return JSON.stringify({ event_id: 'evt_1', notification_id: 'ntf_1', event_type, occurred_at, data });
-}
-
-interface TransactionGiven {
-  readonly id?: string;
-  readonly cents?: string;
-  readonly discount?: string;
-  readonly currency_code?: string;
-}
-
-function transaction(event_type: string, given: TransactionGiven = {}): string {
-  const { id = 'txn_1', cents = '2500', discount = '0', currency_code = 'USD' } = given;
-  return notification(event_type, {
-    id,
-    status: 'completed',
-    currency_code,
-    items: [],
-    payments: [],
-    details: {
-      tax_rates_used: [],
-      line_items: [],
-      totals: { subtotal: cents, discount, tax: '475', total: '2975', currency_code },
-    },
-  });
-}
-
 interface AdjustmentGiven {
   readonly id?: string;
   readonly transaction_id?: string;

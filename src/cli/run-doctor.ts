@@ -1,0 +1,85 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { formatAudit, runAudit } from '../../db/audit.ts';
+import { addonStatus } from '../../native/addon/index.ts';
+import { llamaBackend } from '../../native/llama/backend.ts';
+import { EMBEDDED_WEIGHTS, verifyWeights, WeightsError } from '../../native/weights.ts';
+import type { ServeConfig } from '../config.ts';
+import { type JsonOptions, withData } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
+import { DATABASE_FILE } from './data-directory.ts';
+import { printJson, printTable } from './output.ts';
+
+/** How one thing was found: `slow` works, but less well than it could. */
+interface Finding {
+  readonly subject: string;
+  readonly state: 'ok' | 'slow' | 'broken';
+  readonly detail: string;
+}
+
+/** Prints what was found; the exit code is 1 when something is broken. */
+export async function runDoctor(options: JsonOptions & ServeConfig): Promise<void> {
+  const findings = [
+    await weightsFinding(options.model ?? EMBEDDED_WEIGHTS),
+    await deviceFinding(options.gpu),
+    await addonFinding(options.gpu),
+    await dataFinding(options),
+  ];
+  if (options.json) printJson(findings);
+  else
+    printTable(
+      ['WHAT', 'STATE', 'DETAIL'],
+      findings.map(({ subject, state, detail }) => [subject, state, detail]),
+      '',
+    );
+  if (findings.some((finding) => finding.state === 'broken')) process.exitCode = 1;
+}
+
+async function weightsFinding(path: string): Promise<Finding> {
+  try {
+    const { sha256 } = await verifyWeights(path);
+    return { subject: 'weights', state: 'ok', detail: `${path}, SHA-256 ${sha256}` };
+  } catch (error) {
+    if (!(error instanceof WeightsError)) throw error;
+    return { subject: 'weights', state: 'broken', detail: error.message };
+  }
+}
+
+async function deviceFinding(gpu: ServeConfig['gpu']): Promise<Finding> {
+  try {
+    const { device } = await llamaBackend(gpu);
+    return { subject: 'device', state: 'ok', detail: device };
+  } catch (error) {
+    return {
+      subject: 'device',
+      state: 'broken',
+      detail: error instanceof Error ? error.message : String(error),
+    };
+  }
+}
+
+async function addonFinding(gpu: ServeConfig['gpu']): Promise<Finding> {
+  const status = await addonStatus(gpu);
+  return status.available
+    ? { subject: 'native engine', state: 'ok', detail: status.addon_path }
+    : {
+        subject: 'native engine',
+        state: 'slow',
+        detail: `${status.reason} Plans go through node-llama-cpp instead.`,
+      };
+}
+
+async function dataFinding(options: JsonOptions): Promise<Finding> {
+  if (!existsSync(join(options.data, DATABASE_FILE))) {
+    return { subject: 'data', state: 'ok', detail: `${options.data} is empty: the first start fills it` };
+  }
+  try {
+    const report = await withData(options, ({ db }) => runAudit(db));
+    return report.ok
+      ? { subject: 'data', state: 'ok', detail: `${options.data}, the books are right` }
+      : { subject: 'data', state: 'broken', detail: formatAudit(report).trim() };
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    return { subject: 'data', state: 'broken', detail: error.message };
+  }
+}

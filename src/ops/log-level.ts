@@ -1,0 +1,3 @@
+/** How much is logged. */
+export const LOG_LEVELS = ['silent', 'error', 'warn', 'info'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
