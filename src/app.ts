@@ -7,11 +7,16 @@ import { CONTENT_SECURITY_POLICY, DOCUMENTED_SCHEMAS, docsPages, docsScript } fr
 import { modelRoutes } from './http/model-routes.ts';
 import { errorResponse, REQUEST_ID_HEADER } from './http/responses.ts';
 import { allowOf, type KnownPath, knownPath } from './http/routes.ts';
+import { webhookRoutes } from './http/webhook-routes.ts';
 import type { Log } from './ops/log.ts';
+import type { CreditContext } from './payments/credit.ts';
+import type { PaymentProvider } from './payments/provider.ts';
 
 /** Everything that the HTTP interface needs. */
 export interface AppServices extends DecisionServices {
-  readonly log: Pick<Log, 'request' | 'failure'>;
+  /** Whose webhooks are taken; null where credit is only given by hand. */
+  readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
+  readonly log: Pick<Log, 'request' | 'failure' | 'warn' | 'info'>;
 }
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */
@@ -75,6 +80,7 @@ export function createApp(services: AppServices) {
     })
     .use(decisionRoutes(services, contexts))
     .use(modelRoutes(services, contexts))
+    .use(webhookRoutes(services, contexts))
     .model(DOCUMENTED_SCHEMAS)
     .use(docsScript())
     .use(docsPages());

@@ -23,7 +23,8 @@ export async function readJsonBody(request: Request): Promise<JsonValue | Refusa
   return parseJson(bytes);
 }
 
-async function readBytes(request: Request): Promise<Uint8Array | Refusal> {
+/** The bytes of a request's body, at most `BODY_BYTES_MAX` of them: `request_too_large` otherwise. */
+export async function readBytes(request: Request): Promise<Uint8Array | Refusal> {
   const announced = Number(request.headers.get('content-length') ?? Number.NaN);
   // A Content-Length beside Transfer-Encoding says nothing about the size (RFC 9112, 6.3).
   if (announced > BODY_BYTES_MAX && !request.headers.has('transfer-encoding')) {

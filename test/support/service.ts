@@ -12,6 +12,7 @@ import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { type CreditContext, creditByHand, creditContext } from '../../src/payments/credit.ts';
+import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { MovableClock } from './clock.ts';
 
@@ -41,6 +42,7 @@ export interface TestServiceOptions {
   /** A database directory to go on with, as after a restart; it is kept at the end. */
   readonly directory?: string;
   readonly clock?: MovableClock;
+  readonly payment_provider?: PaymentProvider;
   /** Does not load the model before the first request. */
   readonly cold?: boolean;
 }
@@ -74,6 +76,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     clock,
     identifiers: randomIdentifiers,
     log: createLog('silent'),
+    payment_provider: options.payment_provider ?? null,
   });
   if (options.cold !== true) await untilReady(service);
   const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });
