@@ -16,6 +16,9 @@ interface UnwrittenRelease {
  * Makes sure that every hold ends exactly once, even while the database cannot be written: a charge that cannot be
  * committed becomes a release, and a release is tried again in the background until it is written. What is still
  * unwritten when the process ends is released by the next start.
+ *
+ * One case is beyond it: SQLite could write a commit but not sync it, and the process dies before any later
+ * commit. The next start may then find a charge whose client was told 503.
  */
 export class Settlement {
   readonly #ledger: Ledger;
@@ -117,7 +120,6 @@ export class Settlement {
     const at_ms = this.#clock.now_ms();
     try {
       await this.#commits.run(() => {
-        if (this.#ledger.endOf(hold) !== null) return;
         this.#ledger.release(hold, at_ms);
         also();
       });
