@@ -1,10 +1,12 @@
 import { Command, CommanderError } from 'commander';
 import { AccountError } from '../accounts/errors.ts';
 import { registerAudit } from './audit.ts';
+import { registerCalibrate } from './calibrate.ts';
 import { CommandFailed } from './command-failed.ts';
 import { registerCredit } from './credit.ts';
 import { registerDecide } from './decide.ts';
 import { registerDoctor } from './doctor.ts';
+import { registerEval } from './eval.ts';
 import { registerInit } from './init.ts';
 import { registerKeys } from './keys.ts';
 import { registerModels } from './models.ts';
@@ -34,6 +36,8 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerModels(program);
   registerAudit(program);
   registerDecide(program);
+  registerEval(program);
+  registerCalibrate(program);
   registerDoctor(program);
   return program;
 }

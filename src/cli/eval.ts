@@ -1,0 +1,146 @@
+import { writeFile } from 'node:fs/promises';
+import { type Command, Option } from 'commander';
+import { readCalibration } from '../../native/calibration.ts';
+import type { DecisionEngine } from '../../native/engine.ts';
+import type { Mode } from '../../native/plan/question.ts';
+import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { systemClock } from '../clock.ts';
+import { wholeNumber } from '../config.ts';
+import { htmlReport } from '../evaluation/html.ts';
+import { seededRandom } from '../evaluation/random.ts';
+import { readCases } from '../evaluation/read-cases.ts';
+import { type EvaluationReport, evaluationReport } from '../evaluation/report.ts';
+import { drawCases } from '../evaluation/run.ts';
+import { setTable, stabilityTable, summaryLines, type Table, typeTable } from '../evaluation/text.ts';
+import { openScores, workspacePath } from '../evaluation/workspace.ts';
+import { CommandFailed } from './command-failed.ts';
+import {
+  addEvaluationOptions,
+  type EvaluationOptions,
+  failingInOneSentence,
+  openUncalibrated,
+  scoreCases,
+} from './evaluation.ts';
+import { printJson, printLine, printTable } from './output.ts';
+
+const DEFAULT_PROBED_RECORDS = 200;
+const PROBED_RECORDS_MAX = 1_000_000_000;
+/** Draws behind every confidence interval. */
+const RESAMPLES = 1_000;
+
+interface EvalOptions extends EvaluationOptions {
+  readonly mode: Mode;
+  readonly probes: number;
+  readonly output: string;
+  readonly json?: true;
+}
+
+/** `tds eval` */
+export function registerEval(program: Command): void {
+  const command = program
+    .command('eval <cases>')
+    .description('measure a model on records whose answers are known (JSON lines, also .gz and .xz)')
+    .addOption(
+      new Option('--mode <mode>', 'how records are read').choices(['fast', 'consistent']).default('fast'),
+    )
+    .option(
+      '--probes <n>',
+      'ask this many records again with changes that should not matter',
+      wholeNumber(0, PROBED_RECORDS_MAX),
+      DEFAULT_PROBED_RECORDS,
+    )
+    .option(
+      '--output <directory>',
+      'folder for scores and reports; an interrupted run goes on from there',
+      'evaluation',
+    )
+    .option('--json', 'print JSON');
+  addEvaluationOptions(command)
+    .addHelpText('after', '\nExample:\n  $ tds eval src/evaluation/example-cases.jsonl --mode consistent')
+    .action((cases_file: string, options: EvalOptions) =>
+      failingInOneSentence(() => evaluate(cases_file, options)),
+    );
+}
+
+async function evaluate(cases_file: string, options: EvalOptions): Promise<void> {
+  const read = await readCases(cases_file);
+  const cases = drawCases(read.cases, options.limit, seededRandom(options.seed));
+  const engine = await openUncalibrated(options);
+  try {
+    const report = await scoredReport(engine, { cases_file, options, cases, read });
+    if (report === undefined) return;
+    await writeReports(report, cases_file, options);
+    if (options.json) printJson(report);
+    else printReport(report, cases_file, options);
+  } finally {
+    await engine.close();
+  }
+}
+
+/** The report, or undefined when the run was interrupted. */
+async function scoredReport(
+  engine: DecisionEngine,
+  { cases_file, options, cases, read }: EvaluatedCases,
+): Promise<EvaluationReport | undefined> {
+  const { mode } = options;
+  const { profile, weights_sha256 } = engine.facts;
+  // Before the long part, so that a calibration that does not belong here is refused at once.
+  const calibration = await readCalibration(options.model ?? EMBEDDED_WEIGHTS, profile, weights_sha256);
+  const file = openScores({ directory: options.output, cases_file }, engine, mode);
+  try {
+    if (!(await scoreCases(cases, { engine, mode, file, probed_records: options.probes }))) return undefined;
+    return evaluationReport({
+      created: new Date(systemClock.now_ms()).toISOString(),
+      cases_file,
+      cases_sha256: read.sha256,
+      records: read.cases.length,
+      cases,
+      file,
+      model: engine.facts,
+      mode,
+      temperatures: calibration?.temperatures[mode],
+      seed: options.seed,
+      resamples: RESAMPLES,
+    });
+  } finally {
+    file.close();
+  }
+}
+
+interface EvaluatedCases {
+  readonly cases_file: string;
+  readonly options: EvalOptions;
+  readonly cases: ReturnType<typeof drawCases>;
+  readonly read: Awaited<ReturnType<typeof readCases>>;
+}
+
+async function writeReports(
+  report: EvaluationReport,
+  cases_file: string,
+  options: EvalOptions,
+): Promise<void> {
+  const workspace = { directory: options.output, cases_file };
+  const json = workspacePath(workspace, options.mode, 'json');
+  try {
+    await writeFile(json, `${JSON.stringify(report, null, 2)}\n`);
+    await writeFile(workspacePath(workspace, options.mode, 'html'), htmlReport(report));
+  } catch (error) {
+    throw new CommandFailed(`${json} cannot be written: name another folder with --output.`, {
+      cause: error,
+    });
+  }
+}
+
+function printReport(report: EvaluationReport, cases_file: string, options: EvalOptions): void {
+  const show = (title: string, [headings = [], ...rows]: Table) => {
+    printLine(`\n${title}`);
+    printTable(headings, rows, 'None.');
+  };
+  show('By set', setTable(report));
+  show('By question type, with 95% intervals', typeTable(report));
+  show('Steadiness', stabilityTable(report));
+  printLine('');
+  for (const line of summaryLines(report)) printLine(line);
+  const html = workspacePath({ directory: options.output, cases_file }, options.mode, 'html');
+  printLine(`Report with diagrams: ${html}`);
+}

@@ -1,0 +1,97 @@
+import type { Command } from 'commander';
+import type { DecisionEngine } from '../../native/engine.ts';
+import { type OpenOptions, openEngine } from '../../native/open.ts';
+import type { Mode } from '../../native/plan/question.ts';
+import { WeightsError } from '../../native/weights.ts';
+import { systemClock } from '../clock.ts';
+import { modelOptions, wholeNumber } from '../config.ts';
+import { CasesError, type EvaluationCase } from '../evaluation/cases.ts';
+import { ProgressBar } from '../evaluation/progress.ts';
+import { runCases } from '../evaluation/run.ts';
+import { type ScoreFile, ScoreFileError } from '../evaluation/score-file.ts';
+import { CommandFailed } from './command-failed.ts';
+
+/** The exit code of a program that an interrupt ended, by the convention of shells. */
+const EXIT_INTERRUPTED = 130;
+const LIMIT_MAX = 1_000_000_000;
+const DEFAULT_SEED = 1;
+
+/** The options that evaluation and calibration have in common. */
+export interface EvaluationOptions {
+  readonly model?: string;
+  readonly gpu: NonNullable<OpenOptions['gpu']>;
+  readonly threads?: number;
+  readonly queueLimit: number;
+  readonly limit?: number;
+  readonly seed: number;
+}
+
+/** Adds the options of `EvaluationOptions`. */
+export function addEvaluationOptions(command: Command): Command {
+  for (const option of modelOptions()) command.addOption(option);
+  return command
+    .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumber(1, LIMIT_MAX))
+    .option(
+      '--seed <n>',
+      'seed of what is drawn: records, folds, resamples',
+      wholeNumber(0, 2 ** 32 - 1),
+      DEFAULT_SEED,
+    );
+}
+
+/** The model with its own scores: calibration is applied to them afterwards, so that both can be shown. */
+export function openUncalibrated(options: EvaluationOptions): Promise<DecisionEngine> {
+  return openEngine({
+    model_path: options.model,
+    gpu: options.gpu,
+    threads: options.threads,
+    queue_limit: options.queueLimit,
+    calibration: 'none',
+  });
+}
+
+/**
+ * Asks the model what the file has no scores of yet, showing progress on standard error. False when an interrupt ended
+ * it; what was done is kept, and the exit code says so.
+ */
+export async function scoreCases(
+  cases: readonly EvaluationCase[],
+  run: {
+    readonly engine: DecisionEngine;
+    readonly mode: Mode;
+    readonly file: ScoreFile;
+    readonly probed_records: number;
+  },
+): Promise<boolean> {
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort();
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  try {
+    const bar = new ProgressBar(process.stderr, () => systemClock.monotonic_ms());
+    const finished = await runCases(cases, {
+      ...run,
+      clock: systemClock,
+      onProgress: (progress) => bar.show(progress),
+      signal: interrupted.signal,
+    });
+    if (!finished) {
+      process.stderr.write('\nInterrupted; everything so far is kept. The same command goes on from here.\n');
+      process.exitCode = EXIT_INTERRUPTED;
+    }
+    return finished;
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+  }
+}
+
+/** Runs `work` so that files and weights that cannot be used are one sentence (`CommandFailed`). */
+export async function failingInOneSentence<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const expected =
+      error instanceof CasesError || error instanceof ScoreFileError || error instanceof WeightsError;
+    if (!expected) throw error;
+    throw new CommandFailed(error.message, { cause: error });
+  }
+}

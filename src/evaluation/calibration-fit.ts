@@ -1,0 +1,130 @@
+import type { Calibration, TypeTemperatures } from '../../native/calibration.ts';
+import { classesOf } from './cases.ts';
+import type { ScoredQuestion } from './collect.ts';
+import { assignFolds, type FoldBy, fitTemperatures, outOfFoldTemperatures } from './fit.ts';
+import { brier, expectedCalibrationError, negativeLogLikelihood } from './metrics.ts';
+import { classProbabilities, type Prediction, QUESTION_TYPES, type QuestionType } from './predictions.ts';
+import { type Random, shuffled } from './random.ts';
+import { number, type Table } from './text.ts';
+
+/** How true probabilities are. */
+interface Truth {
+  readonly expected_calibration_error: number;
+  readonly negative_log_likelihood: number;
+  readonly brier: number;
+}
+
+/** What calibration does for a question type, on questions that it was not fitted on. */
+export interface OutOfFold {
+  readonly type: QuestionType;
+  readonly questions: number;
+  readonly before: Truth;
+  readonly after: Truth;
+}
+
+/** The calibration of one mode, and what it is worth. */
+export interface CalibrationFit {
+  /** Fitted on all questions. */
+  readonly temperatures: TypeTemperatures;
+  readonly out_of_fold: readonly OutOfFold[];
+  readonly fitted_on: Calibration['fitted_on']['fast'];
+}
+
+/** Fits temperatures on all questions, and measures by folds what such a fit does for questions that it has not seen. */
+export function fitCalibration(
+  questions: readonly ScoredQuestion[],
+  options: {
+    readonly cases_sha256: string;
+    readonly folds: number;
+    readonly fold_by: FoldBy;
+    readonly random: Random;
+  },
+): CalibrationFit {
+  const fold_of = assignFolds(questions, options.fold_by, options.folds, (groups) =>
+    shuffled(groups, options.random),
+  );
+  const unseen = outOfFoldTemperatures(questions, fold_of);
+  const before = questions.map((question) => predictionAt(question, 1));
+  const after = questions.map((question, index) => predictionAt(question, unseen[index] ?? 1));
+  return {
+    temperatures: fitTemperatures(questions),
+    out_of_fold: QUESTION_TYPES.flatMap((type) => {
+      const of_type = ({ type: own }: Prediction) => own === type;
+      const count = before.filter(of_type).length;
+      return count === 0
+        ? []
+        : [
+            {
+              type,
+              questions: count,
+              before: truth(before.filter(of_type)),
+              after: truth(after.filter(of_type)),
+            },
+          ];
+    }),
+    fitted_on: {
+      cases_sha256: options.cases_sha256,
+      records: new Set(questions.map(({ record }) => record)).size,
+      questions: questions.length,
+    },
+  };
+}
+
+function predictionAt(scored: ScoredQuestion, temperature: number): Prediction {
+  const { question, source, record, answer, target } = scored;
+  return {
+    source,
+    record,
+    type: question.type,
+    classes: classesOf(question),
+    probabilities: classProbabilities(
+      question,
+      scored.scores.map((score) => score / temperature),
+    ),
+    answer,
+    target,
+  };
+}
+
+function truth(predictions: readonly Prediction[]): Truth {
+  return {
+    expected_calibration_error: expectedCalibrationError(predictions),
+    negative_log_likelihood: negativeLogLikelihood(predictions),
+    brier: brier(predictions),
+  };
+}
+
+/** Before and after, by question type. */
+export function fitTable({ temperatures, out_of_fold }: CalibrationFit): Table {
+  return [
+    [
+      'TYPE',
+      'QUESTIONS',
+      'ECE BEFORE',
+      'AFTER',
+      'NLL BEFORE',
+      'AFTER',
+      'BRIER BEFORE',
+      'AFTER',
+      'TEMPERATURES',
+    ],
+    ...out_of_fold.map(({ type, questions, before, after }) => [
+      type,
+      String(questions),
+      number(before.expected_calibration_error),
+      number(after.expected_calibration_error),
+      number(before.negative_log_likelihood),
+      number(after.negative_log_likelihood),
+      number(before.brier),
+      number(after.brier),
+      temperatureText(temperatures, type),
+    ]),
+  ];
+}
+
+function temperatureText(temperatures: TypeTemperatures, type: QuestionType): string {
+  if (type === 'noul') return number(temperatures.noul);
+  return temperatures[type]
+    .map(({ most_options, temperature }) => `${number(temperature)} to ${most_options}`)
+    .join(', ');
+}

@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import type { JsonValue } from '../../native/plan/json.ts';
+import type { Question } from '../../native/plan/question.ts';
+import { parseDecisionRequest } from '../decisions/request.ts';
+import { QuestionSchema } from '../decisions/schemas.ts';
+import { Refusal } from '../errors.ts';
+
+const Share = Type.Number({ minimum: 0 });
+
+/** A question of the API with its right answer, and with the shares of the annotators where they disagreed. */
+const LabelledQuestionSchema = Type.Intersect([
+  QuestionSchema,
+  Type.Object({
+    answer: Type.Union([Type.Boolean(), Type.String(), Type.Integer({ minimum: 0 })], {
+      description:
+        'true or false for a noul, the id of an option for a choice, the index of a level for a score',
+    }),
+    soft: Type.Optional(
+      Type.Union([Type.Array(Share), Type.Record(Type.String(), Share)], {
+        description: 'noul: the shares of no and of yes; choice: option id to share; score: a share a level',
+      }),
+    ),
+  }),
+]);
+
+/** A line of a cases file: a record, where it comes from, and questions about it whose answers are known. */
+export const CaseSchema = Type.Object({
+  src: Type.String({ description: 'The set that the record belongs to.' }),
+  state: Type.Union([Type.String(), Type.Record(Type.String(), Type.Unknown()), Type.Array(Type.Unknown())]),
+  questions: Type.Array(LabelledQuestionSchema, { minItems: 1 }),
+});
+type RawQuestion = Static<typeof LabelledQuestionSchema>;
+
+/** A question with what is known of its answer. Classes are no and yes, the options, or the levels, in that order. */
+export interface LabelledQuestion {
+  readonly question: Question;
+  readonly classes: readonly string[];
+  /** The class that is right. */
+  readonly answer: number;
+  /** The share of each class among those who labelled it; all on `answer` where nothing else is known. */
+  readonly target: readonly number[];
+}
+
+/** A record of a cases file, ready to be asked. */
+export interface EvaluationCase {
+  /** The set that it belongs to. */
+  readonly source: string;
+  /** Stands for record and questions wherever something is stored: SHA-256, in hex. */
+  readonly digest: string;
+  readonly state: JsonValue;
+  readonly questions: readonly LabelledQuestion[];
+}
+
+/** A cases file cannot be used. The message is one sentence that names the line at fault. */
+export class CasesError extends Error {
+  override readonly name = 'CasesError';
+}
+
+/** The record in a line of a cases file. Throws `CasesError` naming `line_number`. */
+export function parseCase(line: string, line_number: number): EvaluationCase {
+  const fail = (reason: string) =>
+    new CasesError(`Line ${line_number} of the cases is not usable: ${reason}`);
+  const value = parseJson(line);
+  if (!Value.Check(CaseSchema, value)) {
+    const first = Value.Errors(CaseSchema, value).First();
+    throw fail(`${first?.path || 'the line'}: ${first?.message ?? 'not valid JSON'}.`);
+  }
+  const asked = parseDecisionRequest(
+    jsonObject({ state: value.state, questions: { ...value.questions } }),
+    null,
+    Number.POSITIVE_INFINITY,
+  );
+  if (asked instanceof Refusal) throw fail(`${asked.param ?? 'the line'}: ${asked.message}`);
+  const questions = asked.questions.map(({ question }, index) => {
+    const raw = value.questions[index];
+    const labelled = raw === undefined ? undefined : label(question, raw);
+    if (labelled === undefined) throw fail(`/questions/${index}: the answer is none of the question's.`);
+    return labelled;
+  });
+  const digest = createHash('sha256')
+    .update(JSON.stringify([asked.state, questions.map(({ question }) => question)]))
+    .digest('hex');
+  return { source: value.src, digest, state: asked.state, questions };
+}
+
+function label(question: Question, raw: RawQuestion): LabelledQuestion | undefined {
+  const classes = classesOf(question);
+  const answer = answerIndex(question, raw.answer);
+  if (answer < 0 || answer >= classes.length) return undefined;
+  const target = targetOf(question, raw.soft, answer, classes);
+  return target === undefined ? undefined : { question, classes, answer, target };
+}
+
+/** What a question can be answered by, in the order of its probabilities. */
+export function classesOf(question: Question): readonly string[] {
+  switch (question.type) {
+    case 'noul':
+      return ['no', 'yes'];
+    case 'choice':
+      return question.options.map(({ id }) => id);
+    case 'score':
+      return question.levels.map((_, level) => String(level));
+  }
+}
+
+function answerIndex(question: Question, answer: boolean | string | number): number {
+  switch (question.type) {
+    case 'noul':
+      return typeof answer === 'boolean' ? Number(answer) : -1;
+    case 'choice':
+      return question.options.findIndex(({ id }) => id === answer);
+    case 'score':
+      return typeof answer === 'number' ? answer : -1;
+  }
+}
+
+function targetOf(
+  question: Question,
+  soft: RawQuestion['soft'],
+  answer: number,
+  classes: readonly string[],
+): readonly number[] | undefined {
+  if (soft === undefined) return classes.map((_, index) => (index === answer ? 1 : 0));
+  if (Array.isArray(soft) === (question.type === 'choice')) return undefined;
+  const shares = Array.isArray(soft) ? soft : classes.map((id) => soft[id] ?? 0);
+  const sum = shares.reduce((total, share) => total + share, 0);
+  return shares.length === classes.length && sum > 0 ? shares.map((share) => share / sum) : undefined;
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The value as JSON carries it, so that only what JSON has can be in it. */
+function jsonObject(value: unknown): { readonly [key: string]: JsonValue } {
+  return JSON.parse(JSON.stringify(value));
+}

@@ -1,0 +1,128 @@
+import { type TypeTemperatures, temperatureFor } from '../../native/calibration.ts';
+import type { ScoredQuestion } from './collect.ts';
+import { classProbabilities, QUESTION_TYPES, type QuestionType } from './predictions.ts';
+
+/** Option counts up to which a bucket reaches, where there is enough to fit one by. */
+const BUCKETS: Readonly<Record<Exclude<QuestionType, 'noul'>, readonly number[]>> = {
+  choice: [2, 3, 4, 6, 255],
+  score: [3, 5, 255],
+};
+/** A bucket with fewer questions than this is joined to the next one: its temperature would be noise. */
+const BUCKET_QUESTIONS_MIN = 100;
+
+const TEMPERATURE_MIN = 0.05;
+const TEMPERATURE_MAX = 20;
+/** Each step keeps 0.618 of the interval: 40 of them leave 1e-8 of it. */
+const SEARCH_STEPS = 40;
+const GOLDEN = (Math.sqrt(5) - 1) / 2;
+
+/** What a question contributes to a fit. */
+type Fitted = Pick<ScoredQuestion, 'question' | 'target' | 'scores'>;
+
+/** Temperatures that give what is true the highest likelihood, for each type and bucket of option counts. */
+export function fitTemperatures(questions: readonly Fitted[]): TypeTemperatures {
+  const [noul, choice, score] = QUESTION_TYPES.map((type) =>
+    questions.filter(({ question }) => question.type === type),
+  );
+  return {
+    noul: fitTemperature(noul ?? []),
+    choice: fitBuckets(choice ?? [], BUCKETS.choice),
+    score: fitBuckets(score ?? [], BUCKETS.score),
+  };
+}
+
+function fitBuckets(
+  questions: readonly Fitted[],
+  limits: readonly number[],
+): { most_options: number; temperature: number }[] {
+  const buckets: { most_options: number; questions: readonly Fitted[] }[] = [];
+  let waiting = questions;
+  let least = 0;
+  limits.forEach((most_options, index) => {
+    const inside = waiting.filter(({ scores }) => scores.length > least && scores.length <= most_options);
+    const last = index === limits.length - 1;
+    if (inside.length < BUCKET_QUESTIONS_MIN && !last) return;
+    buckets.push({ most_options, questions: inside });
+    waiting = waiting.filter(({ scores }) => scores.length > most_options);
+    least = most_options;
+  });
+  // The last bucket has no next one to join, so it takes the one before it in.
+  const last = buckets.at(-1);
+  const before = buckets.at(-2);
+  if (last !== undefined && before !== undefined && last.questions.length < BUCKET_QUESTIONS_MIN) {
+    buckets.splice(-2, 2, {
+      most_options: last.most_options,
+      questions: [...before.questions, ...last.questions],
+    });
+  }
+  return buckets.map((bucket) => ({
+    most_options: bucket.most_options,
+    temperature: fitTemperature(bucket.questions),
+  }));
+}
+
+/**
+ * The temperature from 0.05 to 20 that gives the questions' answers the highest likelihood; 1 when there is no
+ * question. The likelihood has one peak in the inverse of the temperature, so a golden-section search finds it.
+ */
+export function fitTemperature(questions: readonly Fitted[]): number {
+  if (questions.length === 0) return 1;
+  const loss = (log_temperature: number) => totalLoss(questions, Math.exp(log_temperature));
+  let low = Math.log(TEMPERATURE_MIN);
+  let high = Math.log(TEMPERATURE_MAX);
+  for (let step = 0; step < SEARCH_STEPS; step += 1) {
+    const left = high - GOLDEN * (high - low);
+    const right = low + GOLDEN * (high - low);
+    if (loss(left) <= loss(right)) high = right;
+    else low = left;
+  }
+  return Math.exp((low + high) / 2);
+}
+
+function totalLoss(questions: readonly Fitted[], temperature: number): number {
+  return questions.reduce((sum, { question, scores, target }) => {
+    const probabilities = classProbabilities(
+      question,
+      scores.map((score) => score / temperature),
+    );
+    return target.reduce(
+      (loss, share, index) =>
+        share === 0 ? loss : loss - share * Math.log(Math.max(Number.MIN_VALUE, probabilities[index] ?? 0)),
+      sum,
+    );
+  }, 0);
+}
+
+/** How the questions are divided for an estimate that no question had a part in: whole sets, or whole records. */
+export type FoldBy = 'set' | 'record';
+
+/**
+ * The fold of every question, from 0 to `folds` - 1: what belongs together is in one fold, and the folds are as even
+ * as the groups allow. `groups` are in the order in which they are dealt out.
+ */
+export function assignFolds(
+  questions: readonly ScoredQuestion[],
+  by: FoldBy,
+  folds: number,
+  order: (groups: readonly string[]) => readonly string[],
+): readonly number[] {
+  const groupOf = ({ source, record }: ScoredQuestion) => (by === 'set' ? source : record);
+  const groups = order([...new Set(questions.map(groupOf))]);
+  const fold_of = new Map(groups.map((group, index) => [group, index % folds]));
+  return questions.map((question) => fold_of.get(groupOf(question)) ?? 0);
+}
+
+/** For every question the temperature that was fitted without its fold. */
+export function outOfFoldTemperatures(
+  questions: readonly ScoredQuestion[],
+  fold_of: readonly number[],
+): readonly number[] {
+  const fits = new Map<number, TypeTemperatures>();
+  for (const fold of new Set(fold_of)) {
+    fits.set(fold, fitTemperatures(questions.filter((_, index) => fold_of[index] !== fold)));
+  }
+  return questions.map(({ question }, index) => {
+    const fit = fits.get(fold_of[index] ?? 0);
+    return fit === undefined ? 1 : temperatureFor(question, fit);
+  });
+}

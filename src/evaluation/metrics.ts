@@ -1,0 +1,150 @@
+import { confidenceOf, isCorrect, type Prediction } from './predictions.ts';
+
+/** Bins of equal width that calibration is measured in. */
+export const CALIBRATION_BINS = 10;
+/** The share of wrong answers that automatic decisions may have. */
+export const AUTOMATIC_ERROR_MAX = 0.05;
+/** A probability of zero is taken for this, so that one question cannot make the likelihood infinite. */
+const PROBABILITY_MIN = 1e-12;
+
+/** A number about predictions of one question type; NaN where there are none. */
+export type Metric = (predictions: readonly Prediction[]) => number;
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The share of questions whose most likely class is right. */
+export const accuracy: Metric = (predictions) =>
+  mean(predictions.map((prediction) => Number(isCorrect(prediction))));
+
+/**
+ * The mean over classes of the share of each that is found. A noul's classes are no and yes, a score's its levels; the
+ * options of a choice mean something within their set only.
+ */
+export const balancedAccuracy: Metric = (predictions) => {
+  const classes = new Map<string, { found: number; all: number }>();
+  for (const prediction of predictions) {
+    const { source, type, answer } = prediction;
+    const name = type === 'choice' ? `${source}\n${prediction.classes[answer] ?? ''}` : String(answer);
+    const tally = classes.get(name) ?? { found: 0, all: 0 };
+    tally.found += Number(isCorrect(prediction));
+    tally.all += 1;
+    classes.set(name, tally);
+  }
+  return mean([...classes.values()].map(({ found, all }) => found / all));
+};
+
+/** What guessing evenly among the classes would get right. */
+export const chance: Metric = (predictions) => mean(predictions.map(({ classes }) => 1 / classes.length));
+
+/**
+ * The squared distance of the probabilities from what is true, as expected over those who labelled it: from 0 to 1 for
+ * a noul (its probability of yes only), from 0 to 2 otherwise (all classes).
+ */
+export const brier: Metric = (predictions) => mean(predictions.map(brierOf));
+
+function brierOf({ type, probabilities, target }: Prediction): number {
+  // For a label drawn from the target, E‖p − label‖² = ‖p‖² − 2 p·target + 1.
+  const norm = probabilities.reduce((sum, probability) => sum + probability ** 2, 0);
+  const overlap = probabilities.reduce(
+    (sum, probability, index) => sum + probability * (target[index] ?? 0),
+    0,
+  );
+  const all = norm - 2 * overlap + 1;
+  return type === 'noul' ? all / 2 : all;
+}
+
+/** The mean negative logarithm (in nats) of the probability of what is true, as expected over those who labelled it. */
+export const negativeLogLikelihood: Metric = (predictions) =>
+  mean(
+    predictions.map(({ probabilities, target }) =>
+      target.reduce(
+        (sum, share, index) =>
+          share === 0 ? sum : sum - share * Math.log(Math.max(PROBABILITY_MIN, probabilities[index] ?? 0)),
+        0,
+      ),
+    ),
+  );
+
+/** The predictions of one bin: how many, what the model said on average, and what was so. */
+export interface ReliabilityBin {
+  readonly from: number;
+  readonly to: number;
+  readonly count: number;
+  readonly predicted: number;
+  readonly observed: number;
+}
+
+/** A probability that the model gave, and whether it was so: yes for a noul, its own answer being right otherwise. */
+function claim(prediction: Prediction): { readonly probability: number; readonly outcome: number } {
+  return prediction.type === 'noul'
+    ? { probability: prediction.probabilities[1] ?? 0, outcome: prediction.answer }
+    : { probability: confidenceOf(prediction), outcome: Number(isCorrect(prediction)) };
+}
+
+/** The bins of a reliability diagram that have predictions, from low to high. */
+export function reliabilityBins(predictions: readonly Prediction[]): readonly ReliabilityBin[] {
+  const bins = Array.from({ length: CALIBRATION_BINS }, () => ({ count: 0, predicted: 0, observed: 0 }));
+  for (const prediction of predictions) {
+    const { probability, outcome } = claim(prediction);
+    const bin = bins[Math.min(CALIBRATION_BINS - 1, Math.floor(probability * CALIBRATION_BINS))];
+    if (bin === undefined) continue;
+    bin.count += 1;
+    bin.predicted += probability;
+    bin.observed += outcome;
+  }
+  return bins.flatMap(({ count, predicted, observed }, index) =>
+    count === 0
+      ? []
+      : [
+          {
+            from: index / CALIBRATION_BINS,
+            to: (index + 1) / CALIBRATION_BINS,
+            count,
+            predicted: predicted / count,
+            observed: observed / count,
+          },
+        ],
+  );
+}
+
+/** Expected calibration error: the mean gap between what the model said and what was so, over ten equal bins. */
+export const expectedCalibrationError: Metric = (predictions) => {
+  const gap = reliabilityBins(predictions).reduce(
+    (sum, { count, predicted, observed }) => sum + count * Math.abs(predicted - observed),
+    0,
+  );
+  return gap / predictions.length;
+};
+
+/**
+ * The largest share of questions that can be left to the model, the surest first, so that at most 5% of them are
+ * answered wrong. Questions of equal confidence are taken or left together, as one threshold would.
+ */
+export const automaticShare: Metric = (predictions) => {
+  const ranked = predictions
+    .map((prediction) => ({ confidence: confidenceOf(prediction), wrong: isCorrect(prediction) ? 0 : 1 }))
+    .sort((a, b) => b.confidence - a.confidence);
+  let wrong = 0;
+  let taken = 0;
+  ranked.forEach((item, index) => {
+    wrong += item.wrong;
+    const last_of_its_confidence = ranked[index + 1]?.confidence !== item.confidence;
+    if (last_of_its_confidence && wrong <= AUTOMATIC_ERROR_MAX * (index + 1)) taken = index + 1;
+  });
+  return taken / predictions.length;
+};
+
+/** Every metric that is reported, by its name in a report. */
+export const METRICS = {
+  accuracy,
+  balanced_accuracy: balancedAccuracy,
+  chance,
+  brier,
+  negative_log_likelihood: negativeLogLikelihood,
+  expected_calibration_error: expectedCalibrationError,
+  automatic_share: automaticShare,
+} as const satisfies Record<string, Metric>;
+
+export type MetricName = keyof typeof METRICS;

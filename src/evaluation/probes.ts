@@ -1,0 +1,130 @@
+import type { JsonValue } from '../../native/plan/json.ts';
+import type { Question } from '../../native/plan/question.ts';
+import type { EvaluationCase } from './cases.ts';
+
+/** Changes to a request that should leave its answers as they were. */
+export const PROBES = [
+  'options_reversed',
+  'option_added',
+  'question_reworded',
+  'questions_added',
+  'text_added',
+] as const;
+export type Probe = (typeof PROBES)[number];
+
+/** A changed request. `asked[i]` is the question of the case that the request's question `i` is; the rest are extra. */
+export interface ProbedRequest {
+  readonly state: JsonValue;
+  readonly questions: readonly Question[];
+  readonly asked: readonly number[];
+}
+
+/** An option that answers no question about anything else; it goes last. */
+const ADDED_OPTION = { id: 'lighthouse_paint', description: 'the paint of a lighthouse' } as const;
+
+const UNRELATED_QUESTIONS: readonly Question[] = [
+  {
+    type: 'noul',
+    instructions: 'Does the text mention a lighthouse?',
+    yes: undefined,
+    no: undefined,
+  },
+  {
+    type: 'choice',
+    instructions: 'Which season is it?',
+    options: ['spring', 'summer', 'autumn', 'winter'].map((id) => ({ id, description: null })),
+  },
+];
+
+/** Text that bears on no question; our own, so that it is in no set. */
+const IRRELEVANT_TEXT =
+  'Page 3 of 7. This page was printed on recycled paper. The margin on the left is for binding.';
+
+/** The same question in other words: what is asked stays, whatever it is. */
+const REWORDINGS: readonly ((instructions: string) => string)[] = [
+  (instructions) => `Read the record and answer this: ${instructions}`,
+  (instructions) => `${instructions} Answer from the record alone.`,
+  (instructions) => `Please decide. ${instructions}`,
+  (instructions) => `Here is what we need to know. ${instructions}`,
+];
+
+/** The case's request with one change; undefined where the change does not apply to any of its questions. */
+export function probed(probe: Probe, subject: EvaluationCase): ProbedRequest | undefined {
+  const questions = subject.questions.map(({ question }) => question);
+  switch (probe) {
+    case 'options_reversed':
+      return changed(subject, questions.map(reversed));
+    case 'option_added':
+      return changed(subject, questions.map(withAddedOption));
+    case 'question_reworded':
+      // The digest picks the wording, so that every run of a case picks the same.
+      return changed(
+        subject,
+        questions.map((question, index) =>
+          reworded(
+            question,
+            REWORDINGS[(Number.parseInt(subject.digest.slice(0, 8), 16) + index) % REWORDINGS.length],
+          ),
+        ),
+      );
+    case 'questions_added':
+      return {
+        state: subject.state,
+        questions: [...questions, ...UNRELATED_QUESTIONS],
+        asked: questions.map((_, index) => index),
+      };
+    case 'text_added':
+      return {
+        state: withIrrelevantText(subject.state),
+        questions,
+        asked: questions.map((_, index) => index),
+      };
+  }
+}
+
+/** Only the questions that the change applies to are asked again: the others would say nothing about it. */
+function changed(
+  subject: EvaluationCase,
+  questions: readonly (Question | undefined)[],
+): ProbedRequest | undefined {
+  const applied = questions.flatMap((question, index) =>
+    question === undefined ? [] : [{ question, index }],
+  );
+  if (applied.length === 0) return undefined;
+  return {
+    state: subject.state,
+    questions: applied.map(({ question }) => question),
+    asked: applied.map(({ index }) => index),
+  };
+}
+
+/** Only a choice has an order that means nothing: a noul's two sides have names, and a score's levels are a scale. */
+function reversed(question: Question): Question | undefined {
+  return question.type === 'choice' ? { ...question, options: question.options.toReversed() } : undefined;
+}
+
+function withAddedOption(question: Question): Question | undefined {
+  if (question.type !== 'choice' || question.options.some(({ id }) => id === ADDED_OPTION.id))
+    return undefined;
+  return { ...question, options: [...question.options, ADDED_OPTION] };
+}
+
+function reworded(
+  question: Question,
+  rewording: ((instructions: string) => string) | undefined,
+): Question | undefined {
+  const { instructions } = question;
+  if (rewording === undefined || typeof instructions !== 'string' || instructions.trim() === '')
+    return undefined;
+  return { ...question, instructions: rewording(instructions) };
+}
+
+function withIrrelevantText(state: JsonValue): JsonValue {
+  if (state === null || typeof state !== 'object') return `${String(state)}\n\n${IRRELEVANT_TEXT}`;
+  if (isList(state)) return [...state, IRRELEVANT_TEXT];
+  return { ...state, footer: IRRELEVANT_TEXT };
+}
+
+function isList(value: JsonValue): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}

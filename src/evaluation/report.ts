@@ -1,0 +1,167 @@
+import type { TypeTemperatures } from '../../native/calibration.ts';
+import type { EngineFacts } from '../../native/engine.ts';
+import type { Mode } from '../../native/plan/question.ts';
+import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';
+import type { EvaluationCase } from './cases.ts';
+import { answerPairs, predictionOf, scoredQuestions } from './collect.ts';
+import { accuracy, type ReliabilityBin, reliabilityBins } from './metrics.ts';
+import { type Prediction, QUESTION_TYPES, type QuestionType } from './predictions.ts';
+import { PROBES, type Probe } from './probes.ts';
+import { seededRandom } from './random.ts';
+import type { ScoreFile } from './score-file.ts';
+import { type Steadiness, steadiness } from './stability.ts';
+
+/** A question type, over all sets (`source` is null) or in one. */
+export interface GroupResult {
+  readonly type: QuestionType;
+  readonly source: string | null;
+  readonly questions: number;
+  readonly records: number;
+  readonly metrics: Estimates;
+}
+
+/** The results with the model's own scores, or with its calibrated ones. */
+export interface Results {
+  readonly types: readonly (GroupResult & {
+    /** The mean over sets of the accuracy in each, so that no set counts for more because it is larger. */
+    readonly accuracy_over_sets: number;
+    readonly reliability: readonly ReliabilityBin[];
+  })[];
+  readonly sets: readonly GroupResult[];
+}
+
+export interface ProbeResult extends Steadiness {
+  readonly probe: Probe;
+  readonly type: QuestionType;
+}
+
+/** All that an evaluation found, as it is written in JSON. */
+export interface EvaluationReport {
+  readonly created: string;
+  readonly cases: {
+    readonly file: string;
+    readonly sha256: string;
+    /** In the file, and of those the ones that this report is about. */
+    readonly records: number;
+    readonly evaluated: number;
+    /** Records whose questions do not fit into the model's context. */
+    readonly refused: number;
+  };
+  readonly model: Omit<EngineFacts, 'calibrated'>;
+  readonly mode: Mode;
+  readonly seed: number;
+  readonly uncalibrated: Results;
+  /** Null where the weights have no calibration. */
+  readonly calibrated: Results | null;
+  /** Of the answers as they are served: calibrated where there is a calibration. */
+  readonly stability: readonly ProbeResult[];
+  readonly latency_ms: { readonly mean: number; readonly p50: number; readonly p95: number };
+  readonly tokens: { readonly total: number; readonly per_record: number; readonly per_question: number };
+}
+
+export interface ReportInput {
+  readonly created: string;
+  readonly cases_file: string;
+  readonly cases_sha256: string;
+  readonly records: number;
+  /** Those that were to be evaluated; what the file has no scores of is left out. */
+  readonly cases: readonly EvaluationCase[];
+  readonly file: ScoreFile;
+  readonly model: EngineFacts;
+  readonly mode: Mode;
+  readonly temperatures: TypeTemperatures | undefined;
+  readonly seed: number;
+  /** Draws behind every confidence interval. */
+  readonly resamples: number;
+}
+
+/** What the scores in the file say about the cases; the same input gives the same report. */
+export function evaluationReport(input: ReportInput): EvaluationReport {
+  const { cases, file, mode, temperatures } = input;
+  const entries = cases.flatMap((subject) => file.get(subject.digest, 'original') ?? []);
+  const answered = entries.filter(({ scores }) => scores !== null);
+  const questions = scoredQuestions(cases, file);
+  const total = answered.reduce((sum, { input_tokens }) => sum + input_tokens, 0);
+  const latencies = answered.map(({ latency_ms }) => latency_ms).sort((a, b) => a - b);
+  const { calibrated: _, ...model } = input.model;
+  const results = (fitted: TypeTemperatures | undefined) =>
+    resultsOf(
+      questions.map((question) => predictionOf(question, fitted)),
+      input,
+    );
+  return {
+    created: input.created,
+    cases: {
+      file: input.cases_file,
+      sha256: input.cases_sha256,
+      records: input.records,
+      evaluated: answered.length,
+      refused: entries.length - answered.length,
+    },
+    model,
+    mode,
+    seed: input.seed,
+    uncalibrated: results(undefined),
+    calibrated: temperatures === undefined ? null : results(temperatures),
+    stability: stabilityOf(cases, file, temperatures),
+    latency_ms: {
+      mean: latencies.reduce((sum, latency) => sum + latency, 0) / latencies.length,
+      p50: quantile(latencies, 0.5),
+      p95: quantile(latencies, 0.95),
+    },
+    tokens: {
+      total,
+      per_record: total / answered.length,
+      per_question: total / questions.length,
+    },
+  };
+}
+
+function resultsOf(
+  predictions: readonly Prediction[],
+  { seed, resamples }: Pick<ReportInput, 'seed' | 'resamples'>,
+): Results {
+  const group = (source: string | null, of_type: readonly Prediction[], type: QuestionType): GroupResult => ({
+    type,
+    source,
+    questions: of_type.length,
+    records: new Set(of_type.map(({ record }) => record)).size,
+    metrics: estimateMetrics(of_type, { resamples, random: seededRandom(seed) }),
+  });
+  const by_type = QUESTION_TYPES.map((type) => ({
+    type,
+    predictions: predictions.filter((prediction) => prediction.type === type),
+  })).filter((one) => one.predictions.length > 0);
+  return {
+    types: by_type.map(({ type, predictions: of_type }) => ({
+      ...group(null, of_type, type),
+      accuracy_over_sets: meanOverSets(of_type),
+      reliability: reliabilityBins(of_type),
+    })),
+    sets: by_type.flatMap(({ type, predictions: of_type }) =>
+      [...Map.groupBy(of_type, ({ source }) => source)]
+        .sort(([left], [right]) => (left < right ? -1 : 1))
+        .map(([source, of_set]) => group(source, of_set, type)),
+    ),
+  };
+}
+
+/** The mean over sets of the accuracy in each. */
+export function meanOverSets(predictions: readonly Prediction[]): number {
+  const sets = [...Map.groupBy(predictions, ({ source }) => source).values()];
+  return sets.reduce((sum, set) => sum + accuracy(set), 0) / sets.length;
+}
+
+function stabilityOf(
+  cases: readonly EvaluationCase[],
+  file: ScoreFile,
+  temperatures: TypeTemperatures | undefined,
+): readonly ProbeResult[] {
+  const pairs = answerPairs(cases, file, temperatures);
+  return PROBES.flatMap((probe) =>
+    QUESTION_TYPES.flatMap((type) => {
+      const of_type = (pairs.get(probe) ?? []).filter(({ before }) => before.type === type);
+      return of_type.length === 0 ? [] : [{ probe, type, ...steadiness(of_type) }];
+    }),
+  );
+}

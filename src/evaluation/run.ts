@@ -1,0 +1,107 @@
+import type { DecisionEngine } from '../../native/engine.ts';
+import type { JsonValue } from '../../native/plan/json.ts';
+import { PlanRejected } from '../../native/plan/profile.ts';
+import type { Mode, Question } from '../../native/plan/question.ts';
+import type { Clock } from '../clock.ts';
+import type { EvaluationCase } from './cases.ts';
+import { PROBES, probed } from './probes.ts';
+import { type Random, shuffled } from './random.ts';
+import type { ScoreFile, Variant } from './score-file.ts';
+
+/** How far a run is, in requests to the model. */
+export interface RunProgress {
+  readonly done: number;
+  readonly total: number;
+  /** Of those done, how many this process did itself; the rest were in the score file. */
+  readonly done_now: number;
+}
+
+export interface RunOptions {
+  /** Opened without calibration: what is kept are the model's own scores. */
+  readonly engine: DecisionEngine;
+  readonly mode: Mode;
+  readonly file: ScoreFile;
+  readonly clock: Pick<Clock, 'monotonic_ms'>;
+  /** How many of the records are asked again with every change of `PROBES`. */
+  readonly probed_records: number;
+  readonly onProgress?: (progress: RunProgress) => void;
+  /** Ends the run between two requests; what was done is in the file. */
+  readonly signal?: AbortSignal;
+}
+
+/** One request to the model. */
+interface Task {
+  readonly subject: EvaluationCase;
+  readonly variant: Variant;
+  readonly state: JsonValue;
+  readonly questions: readonly Question[];
+}
+
+/**
+ * The records that an evaluation of `limit` of them is about, in the order in which they are asked. The order is drawn,
+ * so that what a limit or an interruption leaves is a fair sample of all sets.
+ */
+export function drawCases(
+  cases: readonly EvaluationCase[],
+  limit: number | undefined,
+  random: Random,
+): readonly EvaluationCase[] {
+  return shuffled(cases, random).slice(0, limit);
+}
+
+/** Asks the model all that is not in the score file yet, one request after the other. True when nothing is left. */
+export async function runCases(cases: readonly EvaluationCase[], options: RunOptions): Promise<boolean> {
+  const tasks = cases.flatMap((subject, index) => tasksOf(subject, index < options.probed_records));
+  const waiting = tasks.filter(
+    ({ subject, variant }) => options.file.get(subject.digest, variant) === undefined,
+  );
+  const before = tasks.length - waiting.length;
+  let done_now = 0;
+  const report = () => options.onProgress?.({ done: before + done_now, total: tasks.length, done_now });
+  report();
+  for (const task of waiting) {
+    if (options.signal?.aborted) return false;
+    await ask(task, options);
+    done_now += 1;
+    report();
+  }
+  return true;
+}
+
+function tasksOf(subject: EvaluationCase, with_probes: boolean): readonly Task[] {
+  const original: Task = {
+    subject,
+    variant: 'original',
+    state: subject.state,
+    questions: subject.questions.map(({ question }) => question),
+  };
+  if (!with_probes) return [original];
+  const changes = PROBES.flatMap((variant): Task[] => {
+    const request = probed(variant, subject);
+    return request === undefined
+      ? []
+      : [{ subject, variant, state: request.state, questions: request.questions }];
+  });
+  return [original, ...changes];
+}
+
+async function ask(task: Task, { engine, mode, file, clock }: RunOptions): Promise<void> {
+  const { subject, variant, state, questions } = task;
+  const { digest } = subject;
+  const started_ms = clock.monotonic_ms();
+  try {
+    const input = { state, questions, mode };
+    const plan = engine.plan(input);
+    const scores = await engine.evaluate(input, plan, { scope: 'evaluation' });
+    file.add({
+      digest,
+      variant,
+      scores: scores.map((list) => [...list]),
+      input_tokens: plan.input_tokens,
+      latency_ms: clock.monotonic_ms() - started_ms,
+    });
+  } catch (error) {
+    if (!(error instanceof PlanRejected)) throw error;
+    file.add({ digest, variant, scores: null, input_tokens: 0, latency_ms: 0 });
+  }
+}

@@ -1,0 +1,144 @@
+import { appendFileSync, closeSync, fsyncSync, openSync, readFileSync, truncateSync } from 'node:fs';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { PROBES } from './probes.ts';
+
+/** What the scores of a file depend on, besides the requests themselves. */
+const Header = Type.Object({
+  weights_sha256: Type.String(),
+  profile: Type.String(),
+  mode: Type.Union([Type.Literal('fast'), Type.Literal('consistent')]),
+  context_tokens: Type.Integer(),
+});
+export type ScoreFileHeader = Static<typeof Header>;
+
+const Variant = Type.Union([Type.Literal('original'), ...PROBES.map((probe) => Type.Literal(probe))]);
+export type Variant = Static<typeof Variant>;
+
+/** The model's uncalibrated scores for one request; a record and its questions are present as a digest only. */
+const Entry = Type.Object({
+  digest: Type.String(),
+  variant: Variant,
+  /** A list a question asked; null when the model refused the request. */
+  scores: Type.Union([Type.Array(Type.Array(Type.Number())), Type.Null()]),
+  input_tokens: Type.Integer({ minimum: 0 }),
+  latency_ms: Type.Number({ minimum: 0 }),
+});
+export type ScoreEntry = Static<typeof Entry>;
+
+/** The scores cannot be kept or continued. The message is one sentence that says what to do. */
+export class ScoreFileError extends Error {
+  override readonly name = 'ScoreFileError';
+}
+
+/**
+ * Scores on disk, a JSON line each, so that an interrupted evaluation goes on where it was, and so that one run of the
+ * model serves evaluation and calibration. A line that was being written when the process died is dropped.
+ */
+export class ScoreFile {
+  readonly #entries = new Map<string, ScoreEntry>();
+  readonly #descriptor: number;
+
+  private constructor(
+    readonly path: string,
+    entries: readonly ScoreEntry[],
+  ) {
+    for (const entry of entries) this.#entries.set(keyOf(entry), entry);
+    this.#descriptor = openSync(path, 'a');
+  }
+
+  /** Opens or creates the file. Throws `ScoreFileError` when it belongs to another model, profile or mode. */
+  static open(path: string, header: ScoreFileHeader): ScoreFile {
+    try {
+      const content = readIfThere(path);
+      if (content === undefined || !content.includes('\n')) {
+        truncateOrCreate(path);
+        const file = new ScoreFile(path, []);
+        appendFileSync(file.#descriptor, `${JSON.stringify(header)}\n`);
+        return file;
+      }
+      const whole = content.slice(0, content.lastIndexOf('\n') + 1);
+      if (whole.length < content.length) truncateSync(path, Buffer.byteLength(whole));
+      const [first = '', ...lines] = whole.trimEnd().split('\n');
+      if (!sameHeader(parse(first), header)) {
+        throw new ScoreFileError(
+          `${path} has the scores of another model, profile or mode: name another folder with --output, or remove it.`,
+        );
+      }
+      return new ScoreFile(
+        path,
+        lines.map((line) => entryOf(line, path)),
+      );
+    } catch (error) {
+      if (error instanceof ScoreFileError) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new ScoreFileError(`${path} cannot be used (${reason}): name another folder with --output.`, {
+        cause: error,
+      });
+    }
+  }
+
+  get(digest: string, variant: Variant): ScoreEntry | undefined {
+    return this.#entries.get(keyOf({ digest, variant }));
+  }
+
+  /** Keeps an entry; it is in the file when this returns. Throws `ScoreFileError`. */
+  add(entry: ScoreEntry): void {
+    try {
+      appendFileSync(this.#descriptor, `${JSON.stringify(entry)}\n`);
+    } catch (error) {
+      throw new ScoreFileError(`${this.path} cannot be written: free some space and run again to go on.`, {
+        cause: error,
+      });
+    }
+    this.#entries.set(keyOf(entry), entry);
+  }
+
+  close(): void {
+    fsyncSync(this.#descriptor);
+    closeSync(this.#descriptor);
+  }
+}
+
+function keyOf({ digest, variant }: Pick<ScoreEntry, 'digest' | 'variant'>): string {
+  return `${digest} ${variant}`;
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function truncateOrCreate(path: string): void {
+  closeSync(openSync(path, 'w', 0o600));
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function sameHeader(value: unknown, header: ScoreFileHeader): boolean {
+  return (
+    Value.Check(Header, value) &&
+    value.weights_sha256 === header.weights_sha256 &&
+    value.profile === header.profile &&
+    value.mode === header.mode &&
+    value.context_tokens === header.context_tokens
+  );
+}
+
+function entryOf(line: string, path: string): ScoreEntry {
+  const value = parse(line);
+  if (!Value.Check(Entry, value)) {
+    throw new ScoreFileError(`${path} is not a file of scores: name another folder with --output.`);
+  }
+  return value;
+}

@@ -1,0 +1,42 @@
+import { mkdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { DecisionEngine } from '../../native/engine.ts';
+import type { Mode } from '../../native/plan/question.ts';
+import { ScoreFile, ScoreFileError } from './score-file.ts';
+
+/** Where an evaluation's files lie: one folder, one name a cases file and mode. */
+export interface Workspace {
+  readonly directory: string;
+  readonly cases_file: string;
+}
+
+type FileKind = 'scores.jsonl' | 'json' | 'html';
+
+/** The path of one of the files of an evaluation. */
+export function workspacePath({ directory, cases_file }: Workspace, mode: Mode, kind: FileKind): string {
+  const name = basename(cases_file)
+    .replace(/\.(xz|gz)$/, '')
+    .replace(/\.jsonl$/, '');
+  return join(directory, `${name}.${mode}.${kind}`);
+}
+
+/** The scores that the engine has given so far; an empty file at first. Throws `ScoreFileError`. */
+export function openScores(workspace: Workspace, engine: DecisionEngine, mode: Mode): ScoreFile {
+  const { weights_sha256, profile, context_tokens } = engine.facts;
+  try {
+    mkdirSync(workspace.directory, { recursive: true });
+  } catch (error) {
+    throw new ScoreFileError(
+      `The folder ${workspace.directory} cannot be made: name another with --output.`,
+      {
+        cause: error,
+      },
+    );
+  }
+  return ScoreFile.open(workspacePath(workspace, mode, 'scores.jsonl'), {
+    weights_sha256,
+    profile,
+    mode,
+    context_tokens,
+  });
+}

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { softmax } from '../../src/decisions/answers.ts';
+import { fitCalibration } from '../../src/evaluation/calibration-fit.ts';
+import type { ScoredQuestion } from '../../src/evaluation/collect.ts';
+import {
+  assignFolds,
+  fitTemperature,
+  fitTemperatures,
+  outOfFoldTemperatures,
+} from '../../src/evaluation/fit.ts';
+import { type Random, seededRandom } from '../../src/evaluation/random.ts';
+import { scoredChoice } from './support.ts';
+
+/** A question whose answer is drawn as its scores say at `temperature`. */
+function drawn(random: Random, options: number, temperature: number, record: string): ScoredQuestion {
+  const scores = Array.from({ length: options }, () => 6 * (random() - 0.5));
+  let left = random();
+  const probabilities = softmax(scores.map((score) => score / temperature));
+  const answer = probabilities.findIndex((probability) => {
+    left -= probability;
+    return left < 0;
+  });
+  return scoredChoice(scores, Math.max(0, answer), { record, source: `set ${record.length % 7}` });
+}
+
+describe('a temperature', () => {
+  test('is found again from answers that were drawn with it', () => {
+    fc.assert(
+      fc.property(fc.integer(), fc.constantFrom(0.5, 1, 3), (seed, temperature) => {
+        const random = seededRandom(seed);
+        const questions = Array.from({ length: 1500 }, () => drawn(random, 4, temperature, 'r'));
+        expect(fitTemperature(questions) / temperature).toBeWithin(0.8, 1.25);
+      }),
+      { numRuns: 6, verbose: 1 },
+    );
+  });
+
+  test('of shares comes from the shares, whatever the answer is', () => {
+    const scores = [2, 0];
+    const shares = softmax([1, 0]);
+    expect(fitTemperature([scoredChoice(scores, 0, { target: shares })])).toBeCloseTo(2, 4);
+  });
+
+  test('stays in its bounds where the likelihood has no end, and is 1 where there is nothing to fit', () => {
+    expect(fitTemperature([scoredChoice([1, 0], 0)])).toBeCloseTo(0.05, 4);
+    expect(fitTemperature([scoredChoice([1, 0], 1)])).toBeCloseTo(20, 2);
+    expect(fitTemperature([])).toBe(1);
+  });
+});
+
+test('small buckets join the next one, and the last reaches to any number of options', () => {
+  const random = seededRandom(1);
+  const of = (options: number, count: number) =>
+    Array.from({ length: count }, () => drawn(random, options, 1, 'r'));
+  const limits = (questions: readonly ScoredQuestion[]) =>
+    fitTemperatures(questions).choice.map(({ most_options }) => most_options);
+  expect(limits([...of(2, 150), ...of(3, 150), ...of(4, 150), ...of(6, 150), ...of(9, 150)])).toEqual([
+    2, 3, 4, 6, 255,
+  ]);
+  expect(limits([...of(2, 20), ...of(3, 150), ...of(9, 20)])).toEqual([255]);
+  expect(limits([...of(2, 150), ...of(3, 20), ...of(4, 90), ...of(9, 120)])).toEqual([2, 4, 255]);
+  expect(limits([])).toEqual([255]);
+});
+
+describe('folds', () => {
+  const questions = Array.from({ length: 300 }, (_, index) =>
+    scoredChoice([1, 0], index % 10 < 7 ? 0 : 1, { source: `s${index % 23}`, record: `r${index % 101}` }),
+  );
+
+  test.each(['set', 'record'] as const)('keep what is of one %s together, and are even', (by) => {
+    const fold_of = assignFolds(questions, by, 5, (groups) => groups.toReversed());
+    const groups = Map.groupBy(questions.keys(), (index) =>
+      by === 'set' ? questions[index]?.source : questions[index]?.record,
+    );
+    for (const indexes of groups.values())
+      expect(new Set(indexes.map((index) => fold_of[index])).size).toBe(1);
+    const sizes = [0, 1, 2, 3, 4].map((fold) => fold_of.filter((one) => one === fold).length);
+    expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(16);
+  });
+
+  test('a question has no part in the temperature that it is judged by', () => {
+    const fold_of = questions.map((_, index) => index % 5);
+    const others = outOfFoldTemperatures(questions, fold_of);
+    // Other answers in its own fold must not move it.
+    const changed = questions.map((question, index) =>
+      fold_of[index] === 0
+        ? scoredChoice([5, 0], 1, { source: question.source, record: question.record })
+        : question,
+    );
+    outOfFoldTemperatures(changed, fold_of).forEach((temperature, index) => {
+      if (fold_of[index] === 0) expect(temperature).toBe(others[index] ?? Number.NaN);
+      else expect(temperature).not.toBe(others[index] ?? Number.NaN);
+    });
+  });
+});
+
+test('calibration makes overconfident scores true on questions that it has not seen', () => {
+  const random = seededRandom(7);
+  const questions = Array.from({ length: 3000 }, (_, index) =>
+    drawn(random, 3, 3, 'r'.repeat(1 + (index % 50))),
+  );
+  const fit = fitCalibration(questions, {
+    cases_sha256: '0'.repeat(64),
+    folds: 5,
+    fold_by: 'set',
+    random: seededRandom(1),
+  });
+  const [choice] = fit.out_of_fold;
+  expect(choice?.before.expected_calibration_error).toBeGreaterThan(0.2);
+  expect(choice?.after.expected_calibration_error).toBeLessThan(0.05);
+  expect(choice?.after.negative_log_likelihood).toBeLessThan(choice?.before.negative_log_likelihood ?? 0);
+  expect(fit.fitted_on).toMatchObject({ questions: 3000, records: 50 });
+});

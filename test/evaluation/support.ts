@@ -1,0 +1,55 @@
+import type { ScoredQuestion } from '../../src/evaluation/collect.ts';
+import type { Prediction } from '../../src/evaluation/predictions.ts';
+
+/** A prediction of a noul whose probability of yes is given. */
+export function noulPrediction(yes: number, answer: boolean, more: Partial<Prediction> = {}): Prediction {
+  return {
+    source: 'set',
+    record: 'record',
+    type: 'noul',
+    classes: ['no', 'yes'],
+    probabilities: [1 - yes, yes],
+    answer: Number(answer),
+    target: answer ? [0, 1] : [1, 0],
+    ...more,
+  };
+}
+
+/** A prediction of a choice between `a`, `b`, …; `answer` is an index. */
+export function choicePrediction(
+  probabilities: readonly number[],
+  answer: number,
+  more: Partial<Prediction> = {},
+): Prediction {
+  return {
+    source: 'set',
+    record: 'record',
+    type: 'choice',
+    classes: probabilities.map((_, index) => String.fromCodePoint(97 + index)),
+    probabilities,
+    answer,
+    target: probabilities.map((_, index) => Number(index === answer)),
+    ...more,
+  };
+}
+
+/** A choice with these scores whose answer is option `answer`. */
+export function scoredChoice(
+  scores: readonly number[],
+  answer: number,
+  more: Partial<ScoredQuestion> = {},
+): ScoredQuestion {
+  return {
+    source: 'set',
+    record: 'record',
+    question: {
+      type: 'choice',
+      instructions: 'Which?',
+      options: scores.map((_, index) => ({ id: `${index}`, description: null })),
+    },
+    answer,
+    target: scores.map((_, index) => Number(index === answer)),
+    scores,
+    ...more,
+  };
+}
