@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { Value } from '@sinclair/typebox/value';
+import { Calibration } from '../../native/calibration.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { TINY_MARKERS } from '../native/support/models.ts';
+
+// Each command is a process that loads a model, on cores that may be shared.
+setDefaultTimeout(120_000);
+
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+const EXAMPLE = new URL('../../src/evaluation/example-cases.jsonl', import.meta.url).pathname;
+
+let directory: string;
+let model: string;
+/** The first evaluation, uninterrupted; its scores are in the folder `whole`. */
+let whole: Awaited<ReturnType<typeof run>>;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'tds-eval-'));
+  model = await newModel('model');
+  whole = await run('eval', EXAMPLE, '--model', model, '--output', 'whole');
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** A generated model in a folder of its own; another seed is another model. */
+async function newModel(name: string, seed = 1): Promise<string> {
+  const path = join(await mkdtemp(join(directory, `${name}-`)), 'tiny.gguf');
+  await writeTinyModel(path, { ...TINY_MARKERS, seed });
+  return path;
+}
+
+function start(...args: readonly string[]) {
+  return Bun.spawn([process.execPath, MAIN, ...args, '--gpu', 'none', '--threads', '1'], {
+    cwd: directory,
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+}
+
+async function run(...args: readonly string[]) {
+  const child = start(...args);
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  return { code: await child.exited, stdout, stderr };
+}
+
+/** The scores that are kept in a folder, without how long they took. */
+async function scoresIn(output: string, name: string): Promise<string> {
+  const content = await readFile(join(directory, output, name), 'utf8');
+  return content.replaceAll(/,"latency_ms":[^}]*/g, '');
+}
+
+describe('tds eval', () => {
+  test('prints tables, and writes a report that needs no other file and shows no record', async () => {
+    const { code, stdout, stderr } = whole;
+    expect(code).toBe(0);
+    expect(stdout).toContain('12 of 12 records, mode fast');
+    for (const word of ['noul', 'choice', 'score', 'options reversed', 'uncalibrated', 'Latency']) {
+      expect(stdout).toContain(word);
+    }
+    expect(stderr).toContain('100%');
+    const files = (await readdir(join(directory, 'whole'))).sort();
+    expect(files).toEqual([
+      'example-cases.fast.html',
+      'example-cases.fast.json',
+      'example-cases.fast.scores.jsonl',
+    ]);
+    const html = await readFile(join(directory, 'whole', 'example-cases.fast.html'), 'utf8');
+    expect(html.match(/<svg/g)?.length).toBe(3);
+    expect(html).not.toMatch(/(src|href)=|url\(|@import|<script/);
+    for (const file of files) {
+      const content = await readFile(join(directory, 'whole', file), 'utf8');
+      expect(content).not.toContain('charged twice');
+      expect(content).not.toContain('Has the order been paid');
+    }
+  });
+
+  test('--json is the report: every metric of every type with its interval', async () => {
+    const { stdout } = await run('eval', EXAMPLE, '--model', model, '--output', 'whole', '--json');
+    const report = JSON.parse(stdout);
+    expect(report.uncalibrated.types.map(({ type }: { type: string }) => type)).toEqual([
+      'noul',
+      'choice',
+      'score',
+    ]);
+    for (const { metrics } of report.uncalibrated.types) {
+      for (const name of ['accuracy', 'balanced_accuracy', 'brier', 'negative_log_likelihood']) {
+        const { value, low, high } = metrics[name];
+        expect(low).toBeLessThanOrEqual(value);
+        expect(high).toBeGreaterThanOrEqual(value);
+      }
+    }
+    expect(report.cases).toMatchObject({ records: 12, evaluated: 12, refused: 0 });
+    expect(report.calibrated).toBeNull();
+  });
+
+  test('interrupted, it goes on where it was and comes to the same scores', async () => {
+    const args = ['eval', EXAMPLE, '--model', model, '--output', 'parts'];
+    const child = start(...args);
+    // The first line of progress comes when the model has been loaded.
+    const progress = child.stderr.getReader();
+    await progress.read();
+    child.kill('SIGINT');
+    while (!(await progress.read()).done);
+    const first = await child.exited;
+    const kept = await scoresIn('parts', 'example-cases.fast.scores.jsonl');
+    const { code } = await run(...args);
+    expect(code).toBe(0);
+    const all = await scoresIn('parts', 'example-cases.fast.scores.jsonl');
+    // Where the machine was faster than the signal, the first run had everything.
+    expect(first === 130 || kept === all).toBe(true);
+    expect(all.startsWith(kept)).toBe(true);
+    expect(all).toBe(await scoresIn('whole', 'example-cases.fast.scores.jsonl'));
+  });
+
+  test('in consistent mode the order of options flips nothing', async () => {
+    const { stdout } = await run(
+      ...['eval', EXAMPLE, '--model', model, '--output', 'whole', '--mode', 'consistent', '--json'],
+    );
+    const { stability } = JSON.parse(stdout);
+    const reversed = stability.find(({ probe }: { probe: string }) => probe === 'options_reversed');
+    expect(reversed).toMatchObject({ flip_rate: 0, mean_change: expect.closeTo(0, 9) });
+    expect(reversed.questions).toBeGreaterThan(5);
+  });
+
+  test('--limit draws that many records', async () => {
+    const { stdout } = await run('eval', EXAMPLE, '--model', model, '--output', 'some', '--limit', '5');
+    expect(stdout).toContain('5 of 12 records');
+  });
+
+  test.each([
+    ['no file', ['eval', 'nowhere.jsonl'], 'nowhere.jsonl'],
+    ['a file of something else', ['eval', MAIN], 'Line 1'],
+    ['no model', ['eval', EXAMPLE, '--model', 'nowhere.gguf'], 'nowhere.gguf'],
+  ])('%s is one sentence', async (_, args, word) => {
+    const { code, stderr } = await run(...args);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^tds: [^\n]+\n$/);
+    expect(stderr).toContain(word);
+    expect(stderr).not.toContain('unexpected failure');
+  });
+
+  test('scores of another model are not continued', async () => {
+    const other = await newModel('other', 2);
+    const { code, stderr } = await run('eval', EXAMPLE, '--model', other, '--output', 'whole');
+    expect(code).toBe(1);
+    expect(stderr).toContain('another model');
+  });
+});
+
+describe('tds calibrate', () => {
+  test('fits both modes, and what it writes beside the weights is what eval then applies', async () => {
+    const own = await newModel('calibrated');
+    const { code, stdout } = await run('calibrate', EXAMPLE, '--model', own, '--work', 'fit');
+    expect(code).toBe(0);
+    expect(stdout).toContain('Mode fast');
+    expect(stdout).toContain('Mode consistent');
+    const written: unknown = JSON.parse(await readFile(join(dirname(own), 'calibration.json'), 'utf8'));
+    expect(Value.Check(Calibration, written)).toBe(true);
+    const report = JSON.parse(
+      (await run('eval', EXAMPLE, '--model', own, '--output', 'fit', '--json')).stdout,
+    );
+    const likelihood = (results: typeof report.uncalibrated) =>
+      results.types.map((group: typeof report) => group.metrics.negative_log_likelihood.value);
+    likelihood(report.calibrated).forEach((after: number, index: number) => {
+      expect(after).toBeLessThanOrEqual(likelihood(report.uncalibrated)[index] + 1e-9);
+    });
+    // A temperature never changes which answer is the most likely.
+    expect(report.calibrated.types.map((group: typeof report) => group.metrics.accuracy.value)).toEqual(
+      report.uncalibrated.types.map((group: typeof report) => group.metrics.accuracy.value),
+    );
+    const other = await newModel('other', 3);
+    await copyFile(join(dirname(own), 'calibration.json'), join(dirname(other), 'calibration.json'));
+    const refused = await run('eval', EXAMPLE, '--model', other, '--output', 'other');
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('other weights');
+  });
+
+  test('--output names another file, and the weights stay as they are', async () => {
+    const { code } = await run(
+      ...['calibrate', EXAMPLE, '--model', model, '--work', 'whole', '--output', 'elsewhere.json'],
+    );
+    expect(code).toBe(0);
+    expect(await readdir(dirname(model))).toEqual(['tiny.gguf']);
+    expect(Value.Check(Calibration, await Bun.file(join(directory, 'elsewhere.json')).json())).toBe(true);
+  });
+
+  test('a broken calibration beside the weights does not keep a new one from being fitted', async () => {
+    const own = await newModel('broken');
+    await writeFile(join(dirname(own), 'calibration.json'), '{}');
+    expect((await run('calibrate', EXAMPLE, '--model', own, '--work', 'broken')).code).toBe(0);
+  });
+});
