@@ -11,6 +11,7 @@ export interface NativeOptions {
   readonly context_tokens: number;
   readonly queue_limit: number;
   readonly prefix_cache_tokens: number;
+  readonly full_decodes: boolean;
   readonly deterministic: boolean;
   /** −1 for none. */
   readonly fault_token: number;

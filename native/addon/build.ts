@@ -20,11 +20,18 @@ export interface BuiltAddon {
   readonly library: LlamaLibrary;
 }
 
-function findCompiler(): string {
+/** The system's C++ compiler, or undefined where there is none. */
+export function compilerPath(): string | undefined {
   for (const name of ['c++', 'g++', 'clang++']) {
     const path = Bun.which(name);
     if (path !== null) return path;
   }
+  return undefined;
+}
+
+function requireCompiler(): string {
+  const compiler = compilerPath();
+  if (compiler !== undefined) return compiler;
   throw new AddonUnavailable('There is no C++ compiler: install g++ or clang++.');
 }
 
@@ -76,7 +83,7 @@ async function includeFlags(directory: string): Promise<string[]> {
 }
 
 async function buildInto(directory: string, library: LlamaLibrary, file: string): Promise<void> {
-  const compiler = findCompiler();
+  const compiler = requireCompiler();
   const sources = (await sourceFiles()).filter((name) => name.endsWith('.cpp') && name !== 'stress.cpp');
   await compile(compiler, [
     '-std=c++17',
@@ -141,7 +148,7 @@ export async function buildStress(sanitizer: string): Promise<string> {
   await mkdir(directory, { recursive: true });
   const program = join(directory, 'stress');
   const sources = (await sourceFiles()).filter((name) => name.endsWith('.cpp') && name !== 'addon.cpp');
-  await compile(findCompiler(), [
+  await compile(requireCompiler(), [
     '-std=c++17',
     '-O1',
     '-g',

@@ -11,6 +11,8 @@ export { AddonUnavailable } from './build.ts';
 
 /** Plans that may wait unless configured. */
 const DEFAULT_QUEUE_LIMIT = 512;
+/** With more threads than these a decode of one small plan does not keep them busy. */
+const FEW_THREADS = 8;
 /** Tokens of prefixes that are kept for reuse unless configured. */
 const DEFAULT_PREFIX_CACHE_TOKENS = 32_768;
 
@@ -26,6 +28,8 @@ export interface AddonOptions {
   readonly queue_limit?: number | undefined;
   /** Tokens of prefixes that are kept for reuse within their scope; 0 for none. */
   readonly prefix_cache_tokens?: number | undefined;
+  /** Whether plans are taken into one decode until it is full; by default where there are many threads. */
+  readonly full_decodes?: boolean | undefined;
   /** One plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
   readonly deterministic?: boolean | undefined;
   /** A token id that makes a decode fail: what else is in the decode must not. For tests. */
@@ -167,6 +171,7 @@ export class AddonEvaluator implements PlanEvaluator {
  */
 export async function createAddonEvaluator(options: AddonOptions): Promise<AddonEvaluator> {
   const { binding, built } = await loadBinding(options.gpu ?? 'auto');
+  const threads = options.threads || Math.max(1, availableParallelism() - 1);
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;
   const native = binding.open(
@@ -174,10 +179,11 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
       library_directory: built.library.directory,
       model_path: options.model_path,
       use_gpu: built.library.gpu,
-      threads: options.threads || Math.max(1, availableParallelism() - 1),
+      threads,
       context_tokens: options.context_tokens,
       queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
       prefix_cache_tokens: options.prefix_cache_tokens ?? DEFAULT_PREFIX_CACHE_TOKENS,
+      full_decodes: options.full_decodes ?? threads > FEW_THREADS,
       deterministic: options.deterministic ?? false,
       fault_token: options.fault_token ?? -1,
     },

@@ -200,6 +200,7 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
         !get_integer_property(env, values[0], "context_tokens", options.context_tokens) ||
         !get_integer_property(env, values[0], "queue_limit", queue_limit) ||
         !get_integer_property(env, values[0], "prefix_cache_tokens", prefix_cache_tokens) ||
+        !get_boolean_property(env, values[0], "full_decodes", options.full_decodes) ||
         !get_boolean_property(env, values[0], "deterministic", options.deterministic) ||
         !get_integer_property(env, values[0], "fault_token", options.fault_token)) {
         return nullptr;

@@ -14,8 +14,6 @@ constexpr uint32_t TILE = 64;
 constexpr uint32_t SMALL_CELLS = 4096;
 /** Room of a lane beyond the longest plan: rounding, more than one branch at a time, and fillers. */
 constexpr uint32_t SPARE_CELLS = 2 * TILE + 1024 + TILE;
-/** With more threads than this a batch of one small plan does not keep them busy. */
-constexpr int FEW_THREADS = 8;
 
 void log_errors(ggml_log_level level, const char * text, void *) {
     if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
@@ -187,12 +185,12 @@ bool Engine::load(EngineFacts & facts) {
         lane.minimum_tokens = TILE;
         lane.aligned = !options_.deterministic;
         lane.batch_tokens = 512;
-        lane.fill_tokens = options_.threads > FEW_THREADS ? lane.batch_tokens : TILE;
+        lane.fill_tokens = options_.full_decodes ? lane.batch_tokens : TILE;
         lane.cells = std::min<uint32_t>(SMALL_CELLS, context + SPARE_CELLS);
         lanes_.push_back(std::make_unique<Lane>(shared, lane));
         if (context + SPARE_CELLS > SMALL_CELLS) {
             lane.batch_tokens = 128;
-            lane.fill_tokens = TILE;
+            lane.fill_tokens = std::min(lane.fill_tokens, lane.batch_tokens);
             lane.cells = context + SPARE_CELLS;
             lanes_.push_back(std::make_unique<Lane>(shared, lane));
         }

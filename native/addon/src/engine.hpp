@@ -31,6 +31,8 @@ struct EngineOptions {
     size_t queue_limit = 0;
     /** Tokens of prefixes that are kept for reuse. */
     size_t prefix_cache_tokens = 0;
+    /** Whether plans are taken into one decode until it is full; otherwise only until it is large enough. */
+    bool full_decodes = false;
     /** One plan at a time, one branch a decode. */
     bool deterministic = false;
     /** A token id that makes a decode fail, for tests; -1 for none. */

@@ -7,6 +7,10 @@ namespace tds {
 
 Readout::Readout() : backend_(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
     if (!backend_) throw std::runtime_error("there is no CPU backend");
+    // A few rows are done before other threads have started.
+    ggml_backend_reg_t registry = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend_));
+    void * function = ggml_backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads");
+    if (function) reinterpret_cast<ggml_backend_set_n_threads_t>(function)(backend_, 1);
 }
 
 Readout::~Readout() { ggml_backend_free(backend_); }
@@ -21,16 +25,17 @@ bool Readout::can_read(const ggml_tensor * output) {
 
 std::vector<float> Readout::logits(const std::vector<float> & hidden, size_t count,
                                    const std::vector<int32_t> & tokens) {
-    // One column takes another kernel than several: there are always two at least, so that the bits do not depend
-    // on how many are read at once.
+    // One column takes another kernel than several, and so does a number of rows that is no multiple of 16: both are
+    // filled up, so that the bits do not depend on what else is read at once.
     const size_t columns = count < 2 ? 2 : count;
+    const size_t padded_rows = (tokens.size() + 15) / 16 * 16;
     const int64_t embedding = output_->ne[0];
 
     constexpr size_t graph_nodes = 4;
     ggml_init_params params = {3 * ggml_tensor_overhead() + ggml_graph_overhead_custom(graph_nodes, false), nullptr, true};
     std::unique_ptr<ggml_context, void (*)(ggml_context *)> context(ggml_init(params), ggml_free);
     if (!context) throw std::runtime_error("out of memory");
-    ggml_tensor * rows = ggml_new_tensor_2d(context.get(), output_->type, embedding, static_cast<int64_t>(tokens.size()));
+    ggml_tensor * rows = ggml_new_tensor_2d(context.get(), output_->type, embedding, static_cast<int64_t>(padded_rows));
     ggml_tensor * states = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, embedding, static_cast<int64_t>(columns));
     ggml_tensor * product = ggml_mul_mat(context.get(), rows, states);
     ggml_cgraph * graph = ggml_new_graph_custom(context.get(), graph_nodes, false);
@@ -40,9 +45,10 @@ std::vector<float> Readout::logits(const std::vector<float> & hidden, size_t cou
     if (!buffer) throw std::runtime_error("out of memory");
 
     const size_t row_size = rows->nb[1];
-    for (size_t i = 0; i < tokens.size(); i++) {
-        ggml_backend_tensor_get(output_, static_cast<char *>(rows->data) + i * row_size,
-                                static_cast<size_t>(tokens[i]) * output_->nb[1], row_size);
+    for (size_t i = 0; i < padded_rows; i++) {
+        const auto token = static_cast<size_t>(tokens[i < tokens.size() ? i : 0]);
+        ggml_backend_tensor_get(output_, static_cast<char *>(rows->data) + i * row_size, token * output_->nb[1],
+                                row_size);
     }
     const size_t state_size = static_cast<size_t>(embedding) * sizeof(float);
     std::memcpy(states->data, hidden.data(), count * state_size);
@@ -54,7 +60,10 @@ std::vector<float> Readout::logits(const std::vector<float> & hidden, size_t cou
         throw std::runtime_error("the output rows could not be multiplied");
     }
     std::vector<float> result(count * tokens.size());
-    std::memcpy(result.data(), product->data, result.size() * sizeof(float));
+    const auto * values = static_cast<const float *>(product->data);
+    for (size_t i = 0; i < count; i++) {
+        std::memcpy(result.data() + i * tokens.size(), values + i * padded_rows, tokens.size() * sizeof(float));
+    }
     return result;
 }
 

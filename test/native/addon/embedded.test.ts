@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import fc from 'fast-check';
+import { type AddonEvaluator, createAddonEvaluator } from '../../../native/addon/index.ts';
+import { markersV1 } from '../../../native/plan/markers-v1.ts';
+import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
+import { VECTORS, vectorInput } from '../support/vectors.ts';
+import { arbitraryBranch, arbitraryPlan, describeAddon, filledPlan } from './support.ts';
+
+// The first test builds the addon.
+setDefaultTimeout(180_000);
+
+/** How far another build or batch shape may move a score of the embedded weights. */
+const TOLERANCE = 0.1;
+const VOCABULARY = 49_152;
+
+describeAddon('the addon reads decision-1', () => {
+  let evaluator: AddonEvaluator;
+  let separate: AddonEvaluator;
+  let scopes = 0;
+  const fresh = () => ({ scope: `scope ${scopes++}` });
+  const open = (deterministic: boolean) =>
+    createAddonEvaluator({
+      model_path: EMBEDDED_WEIGHTS,
+      context_tokens: 4200,
+      gpu: false,
+      threads: 1,
+      deterministic,
+    });
+  beforeAll(async () => {
+    evaluator = await open(false);
+    separate = await open(true);
+  });
+  afterAll(async () => {
+    await evaluator.close();
+    await separate.close();
+  });
+
+  test.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector] as const))(
+    'the pinned scores: %s',
+    async (_, vector) => {
+      const expected = vector.plans.flatMap(({ branches }) => branches.flatMap((branch) => branch.scores));
+      const profile = markersV1(evaluator);
+      const input = vectorInput(vector);
+      const { plans } = profile.plan(input, 1024);
+      for (const one of [evaluator, separate]) {
+        const logits = await Promise.all(plans.map((plan) => one.evaluate(plan, fresh())));
+        const scores = profile.scores(input, logits).flat();
+        expect(scores.length).toBe(expected.length);
+        const distances = expected.map((score, index) => Math.abs(score - (scores[index] ?? Number.NaN)));
+        expect(Math.max(...distances)).toBeLessThanOrEqual(TOLERANCE);
+      }
+    },
+  );
+
+  const token = fc.integer({ min: 9, max: VOCABULARY - 1 });
+
+  test('a question gets the same bits alone, with 63 others in any order, and under load', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        arbitraryPlan(token, { prefix: 150, branch: 40, branches: 1 }),
+        fc.array(arbitraryBranch(token, 12), { minLength: 63, maxLength: 63 }),
+        fc.nat({ max: 63 }),
+        arbitraryPlan(token, { prefix: 100, branch: 40, branches: 3 }),
+        async (plan, others, position, load) => {
+          const alone = await evaluator.evaluate(plan, fresh());
+          const branches = [...others.slice(0, position), ...plan.branches, ...others.slice(position)];
+          const loads = [0, 1].map(() => evaluator.evaluate(load, fresh()));
+          const [among, again] = await Promise.all([
+            evaluator.evaluate({ ...plan, branches }, fresh()),
+            evaluator.evaluate(plan, fresh()),
+          ]);
+          expect(among[position]).toEqual(alone[0] ?? []);
+          expect(again).toEqual(alone);
+          await Promise.all(loads);
+        },
+      ),
+      { numRuns: 4 },
+    );
+  });
+
+  test('a question gets the same bits in the lane of large plans as in that of small ones', async () => {
+    const small = filledPlan(1, { prefix: 200, branches: [30] }, VOCABULARY);
+    const large = {
+      ...small,
+      branches: [...small.branches, ...filledPlan(2, { prefix: 0, branches: [3900] }, VOCABULARY).branches],
+    };
+    const [alone] = await evaluator.evaluate(small, fresh());
+    const [among] = await evaluator.evaluate(large, fresh());
+    expect(among).toEqual(alone ?? []);
+  });
+});
