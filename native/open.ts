@@ -1,6 +1,7 @@
+import { AddonUnavailable, createAddonEvaluator } from './addon/index.ts';
 import { applyTemperature, type Calibration, readCalibration } from './calibration.ts';
 import type { DecisionEngine } from './engine.ts';
-import type { PlanEvaluator } from './evaluator.ts';
+import { EvaluationFailed, type PlanEvaluator } from './evaluator.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
 import type { Gpu } from './llama/backend.ts';
 import { loadLlama } from './llama/load.ts';
@@ -16,6 +17,9 @@ const DEFAULT_CONTEXT_TOKENS = 16_384;
 /** Plans that may wait unless configured. */
 const DEFAULT_QUEUE_LIMIT = 512;
 
+/** Which implementation evaluates plans. */
+export type Evaluator = 'auto' | PlanEvaluator['kind'];
+
 export interface OpenOptions {
   /** A GGUF file, or the first part of a split one; the embedded weights when undefined. */
   readonly model_path?: string | undefined;
@@ -28,6 +32,10 @@ export interface OpenOptions {
   readonly queue_limit?: number | undefined;
   /** `none` gives the model's own scores, as evaluation and fitting need them; `beside` (default) applies `calibration.json`. */
   readonly calibration?: 'beside' | 'none' | undefined;
+  /** What evaluates plans: the C++ addon where it can be built (`auto`, the default), or one by name. */
+  readonly evaluator?: Evaluator | undefined;
+  /** Equal bits whatever else is asked at the same time, on any device, at a cost in speed. */
+  readonly deterministic?: boolean | undefined;
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 
@@ -49,18 +57,35 @@ function chatProfile(weights: Weights, facts: ModelFacts, tokenizer: Tokenizer):
   }
 }
 
-/** The evaluator for a model. Where a machine has more than one implementation, this is where one is chosen. */
-function openEvaluator(
+/**
+ * The evaluator for a model: the C++ addon where it can be built, else node-llama-cpp's objects; `options.evaluator`
+ * names one of them. Throws `WeightsError`, and `AddonUnavailable` when the addon is asked for and cannot be built.
+ */
+async function openEvaluator(
   weights: Weights,
   facts: ModelFacts,
   has_markers: boolean,
   options: OpenOptions,
 ): Promise<PlanEvaluator> {
-  return loadLlama(weights, {
+  const wanted = options.evaluator ?? 'auto';
+  const common = {
     gpu: options.gpu ?? 'auto',
     threads: options.threads,
     context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
     queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+  };
+  if (wanted !== 'llama') {
+    try {
+      const { deterministic } = options;
+      return await createAddonEvaluator({ ...common, model_path: weights.first, deterministic });
+    } catch (error) {
+      // Weights that llama.cpp refuses are refused again below, with llama.cpp's own reason.
+      const is_expected = error instanceof AddonUnavailable || error instanceof EvaluationFailed;
+      if (wanted === 'addon' || !is_expected) throw error;
+    }
+  }
+  return loadLlama(weights, {
+    ...common,
     // decision-1's vectors were made without it, and with it their scores move by more than they may.
     flash_attention: has_markers ? false : 'auto',
     onProgress: options.onProgress,

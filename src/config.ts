@@ -1,31 +1,51 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { OpenOptions } from '../native/open.ts';
+import type { Evaluator, OpenOptions } from '../native/open.ts';
 import { LOG_LEVELS, type LogLevel } from './ops/log-level.ts';
 import type { PaddleSettings } from './payments/paddle.ts';
 
 type Gpu = NonNullable<OpenOptions['gpu']>;
 
-/** Everything that an operator can set for a running service. */
-export interface ServeConfig {
-  readonly host: string;
-  readonly port: number;
+/** Which model answers, and what runs it. */
+export interface ModelConfig {
   /** A GGUF file, or the first part of a split one; the embedded weights when undefined. */
-  readonly model: string | undefined;
+  readonly model?: string;
   readonly gpu: Gpu;
   /** Threads that compute; undefined leaves one core for everything else. */
-  readonly threads: number | undefined;
+  readonly threads?: number;
+  readonly evaluator: Evaluator;
+  /** Equal bits whatever else is asked at the same time, at a cost in speed. */
+  readonly deterministic?: true;
   /** Plans that may wait for the model before requests are refused. */
   readonly queueLimit: number;
+}
+
+/** Everything that an operator can set for a running service. */
+export interface ServeConfig extends ModelConfig {
+  readonly host: string;
+  readonly port: number;
   /** Seconds without a request after which the model is unloaded; 0 keeps it. */
   readonly idleUnload: number;
   readonly logLevel: LogLevel;
 }
 
+const EVALUATORS: readonly Evaluator[] = ['auto', 'addon', 'llama'];
 const GPUS: readonly Gpu[] = ['auto', 'cuda', 'metal', 'vulkan', false];
 const PORT_MAX = 65_535;
 const THREADS_MAX = 1_024;
 const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
+
+/** What `openEngine` takes, of the options of `modelOptions`. */
+export function openOptions(config: ModelConfig): OpenOptions {
+  return {
+    model_path: config.model,
+    gpu: config.gpu,
+    threads: config.threads,
+    evaluator: config.evaluator,
+    deterministic: config.deterministic,
+    queue_limit: config.queueLimit,
+  };
+}
 
 /**
  * The options that choose and run a model, for every command that needs one. A flag wins over its environment variable,
@@ -44,6 +64,14 @@ export function modelOptions(): Option[] {
     new Option('--threads <n>', 'threads that compute (default: all cores but one)')
       .env('TDS_THREADS')
       .argParser(wholeNumber(1, THREADS_MAX)),
+    new Option('--evaluator <name>', 'auto, addon (C++, built at first use) or llama (node-llama-cpp)')
+      .env('TDS_EVALUATOR')
+      .default('auto' satisfies Evaluator)
+      .choices(EVALUATORS),
+    new Option(
+      '--deterministic',
+      'equal bits whatever else is asked at the same time, on any device; slower',
+    ).env('TDS_DETERMINISTIC'),
     new Option('--queue-limit <n>', 'plans that may wait for the model before requests are refused')
       .env('TDS_QUEUE_LIMIT')
       .default(512)

@@ -1,11 +1,9 @@
 import { type Command, Option } from 'commander';
-import { modelOptions, type ServeConfig } from '../config.ts';
+import { type ModelConfig, modelOptions } from '../config.ts';
 import { type DataOptions, dataOption } from './command.ts';
 
 /** The options of `tds decide`. */
-export interface DecideOptions
-  extends DataOptions,
-    Pick<ServeConfig, 'model' | 'gpu' | 'threads' | 'queueLimit'> {
+export interface DecideOptions extends DataOptions, ModelConfig {
   readonly url: string;
   readonly key?: string;
   readonly local?: true;

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { modelOptions, type ServeConfig } from '../config.ts';
+import { type ModelConfig, modelOptions } from '../config.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
 
 /** `tds doctor` */
@@ -11,7 +11,7 @@ export function registerDoctor(program: Command): void {
     example: 'tds doctor --data ./data',
   });
   for (const option of modelOptions()) command.addOption(option);
-  command.action(async (options: JsonOptions & ServeConfig) => {
+  command.action(async (options: JsonOptions & ModelConfig) => {
     const { runDoctor } = await import('./run-doctor.ts');
     await runDoctor(options);
   });

@@ -4,6 +4,7 @@ import { PlanRejected } from '../../native/plan/profile.ts';
 import { WeightsError } from '../../native/weights.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { systemClock } from '../clock.ts';
+import { openOptions } from '../config.ts';
 import { engineInput, evaluateRequest } from '../decisions/evaluate.ts';
 import {
   type DecisionRequest,
@@ -103,7 +104,7 @@ function refused(refusal: Refusal): CommandFailed {
 
 async function openOrFail(options: DecideOptions) {
   try {
-    return await openEngine({ model_path: options.model, gpu: options.gpu, threads: options.threads });
+    return await openEngine(openOptions(options));
   } catch (error) {
     if (error instanceof WeightsError) throw new CommandFailed(error.message, { cause: error });
     throw error;

@@ -4,7 +4,7 @@ import { formatAudit, runAudit } from '../../db/audit.ts';
 import { addonStatus } from '../../native/addon/index.ts';
 import { llamaBackend } from '../../native/llama/backend.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, WeightsError } from '../../native/weights.ts';
-import type { ServeConfig } from '../config.ts';
+import type { ModelConfig } from '../config.ts';
 import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
@@ -18,7 +18,7 @@ interface Finding {
 }
 
 /** Prints what was found; the exit code is 1 when something is broken. */
-export async function runDoctor(options: JsonOptions & ServeConfig): Promise<void> {
+export async function runDoctor(options: JsonOptions & ModelConfig): Promise<void> {
   const findings = [
     await weightsFinding(options.model ?? EMBEDDED_WEIGHTS),
     await deviceFinding(options.gpu),
@@ -45,7 +45,7 @@ async function weightsFinding(path: string): Promise<Finding> {
   }
 }
 
-async function deviceFinding(gpu: ServeConfig['gpu']): Promise<Finding> {
+async function deviceFinding(gpu: ModelConfig['gpu']): Promise<Finding> {
   try {
     const { device } = await llamaBackend(gpu);
     return { subject: 'device', state: 'ok', detail: device };
@@ -58,7 +58,7 @@ async function deviceFinding(gpu: ServeConfig['gpu']): Promise<Finding> {
   }
 }
 
-async function addonFinding(gpu: ServeConfig['gpu']): Promise<Finding> {
+async function addonFinding(gpu: ModelConfig['gpu']): Promise<Finding> {
   const status = await addonStatus(gpu);
   return status.available
     ? { subject: 'native engine', state: 'ok', detail: status.addon_path }

@@ -2,7 +2,7 @@ import { DataDirectoryInUse, lockDataDirectory } from '../../db/lock.ts';
 import { openEngine } from '../../native/open.ts';
 import { WeightsError } from '../../native/weights.ts';
 import { systemClock } from '../clock.ts';
-import { paddleSettings, type ServeConfig } from '../config.ts';
+import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { createLog } from '../ops/log.ts';
@@ -48,13 +48,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   const log = createLog(options.logLevel);
   const service = openService({
     db: context.db,
-    openEngine: () =>
-      openEngine({
-        model_path: options.model,
-        gpu: options.gpu,
-        threads: options.threads,
-        queue_limit: options.queueLimit,
-      }),
+    openEngine: () => openEngine(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
     clock: systemClock,
     identifiers: randomIdentifiers,
