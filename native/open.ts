@@ -68,6 +68,11 @@ async function openEvaluator(
   options: OpenOptions,
 ): Promise<PlanEvaluator> {
   const wanted = options.evaluator ?? 'auto';
+  if (!(facts.trained_context_tokens >= 1)) {
+    throw new WeightsError(
+      `The model ${weights.first} does not say for how many tokens it was made: give another file.`,
+    );
+  }
   const common = {
     gpu: options.gpu ?? 'auto',
     threads: options.threads,

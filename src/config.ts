@@ -31,7 +31,7 @@ export interface ServeConfig extends ModelConfig {
 const EVALUATORS: readonly Evaluator[] = ['auto', 'addon', 'llama'];
 const GPUS: readonly Gpu[] = ['auto', 'cuda', 'metal', 'vulkan', false];
 const PORT_MAX = 65_535;
-const THREADS_MAX = 1_024;
+const THREADS_MAX = 512;
 const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
 
