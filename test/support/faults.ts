@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { embeddedEngine, type TestService } from './service.ts';
+import type { TestService } from './service.ts';
 
 /**
  * Takes a table of the running service's database file away, by another connection as another process would, does
@@ -53,16 +53,28 @@ export class Gate {
   }
 }
 
-/** The embedded model, which does `before` each time before it evaluates; what `before` throws it fails with. */
-export async function interceptedEngine(
-  before: (options: { readonly scope: string; readonly signal?: AbortSignal }) => Promise<void>,
-): Promise<DecisionEngine> {
-  const engine = await embeddedEngine();
+type Evaluate = DecisionEngine['evaluate'];
+
+/** What a test does around an evaluation; `run` evaluates. */
+export type Around = (
+  run: () => ReturnType<Evaluate>,
+  options: Parameters<Evaluate>[2],
+) => ReturnType<Evaluate>;
+
+/** The engine, with `around` about each of its evaluations. */
+export function intercepted(engine: DecisionEngine, around: Around): DecisionEngine {
   return {
-    ...engine,
-    async evaluate(input, plan, options) {
-      await before(options);
-      return await engine.evaluate(input, plan, options);
-    },
+    facts: engine.facts,
+    plan: (input) => engine.plan(input),
+    evaluate: (input, plan, options) => around(() => engine.evaluate(input, plan, options), options),
+    close: () => engine.close(),
   };
+}
+
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) resolve();
+    else signal?.addEventListener('abort', () => resolve(), { once: true });
+  });
 }

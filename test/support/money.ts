@@ -38,6 +38,12 @@ export function ledgerOf({ db }: Books, { organization_id }: Owner) {
     .all();
 }
 
+/** Resolves when the organization has that much held, as the server's work goes on. */
+export async function untilHeld(books: Books, owner: Owner, held_micros: number): Promise<void> {
+  while (booksOf(books, owner).held_micros !== held_micros)
+    await new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Stops the service after checking that its books balance and that no hold is left open. */
 export async function closeAudited(service: TestService): Promise<void> {
   const report = runAudit(service.db);

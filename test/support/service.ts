@@ -47,6 +47,9 @@ export interface TestServiceOptions {
   readonly cold?: boolean;
 }
 
+/** Between two looks at something that another part of the process is about to do. */
+export const POLL_MS = 5;
+
 /** For `setDefaultTimeout` of a test file: loading the model takes seconds, and more on a busy machine. */
 export const MODEL_TEST_TIMEOUT_MS = 60_000;
 
@@ -100,7 +103,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 /** Loads the model and waits until it answers in both modes. */
 export async function untilReady({ services: { model } }: Service): Promise<void> {
   await model.ready('fast');
-  while (model.status().state !== 'ready') await new Promise((resolve) => setImmediate(resolve));
+  while (model.status().state !== 'ready') await Bun.sleep(POLL_MS);
 }
 
 /** An organization with that much credit and at least that tier, its Default project and a key. */

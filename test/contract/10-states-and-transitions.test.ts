@@ -1,0 +1,262 @@
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { createKey, revokeKey } from '../../src/accounts/keys.ts';
+import { archiveProject, createProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
+import { MovableClock } from '../support/clock.ts';
+import { type Around, aborted, Gate, intercepted } from '../support/faults.ts';
+import { booksOf, closeAudited, ledgerOf, untilHeld, usageOf } from '../support/money.ts';
+import { ask, SMALL_REQUEST } from '../support/requests.ts';
+import {
+  addAccount,
+  embeddedEngine,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestAccount,
+  type TestService,
+} from '../support/service.ts';
+import { expectDecision, expectError } from './expectations.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+const DAY_MS = 86_400_000;
+const DOLLAR = 1_000_000;
+
+/** What is done about the next evaluations. */
+let around: Around = (run) => run();
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({
+    clock: MovableClock.stopped(),
+    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+  });
+});
+afterAll(() => closeAudited(service));
+
+function listModels(key: string): Promise<Response> {
+  return service.fetch('/v1/models', { headers: { 'x-api-key': key } });
+}
+
+describe('API key', () => {
+  test('create: usable at once', async () => {
+    const { project_id } = addAccount(service);
+    const { key } = createKey(service.accounts, OPERATOR, { project_id, name: 'New' });
+    await expectDecision(await ask(service, key));
+  });
+
+  test('revoke: works for up to 60 seconds more and is billed, afterwards 401 invalid_api_key', async () => {
+    const account = addAccount(service);
+    await expectDecision(await ask(service, account.key));
+    revokeKey(service.accounts, OPERATOR, account.key_id);
+    const before = booksOf(service, account);
+    service.clock.advance(59_999);
+    const { usage } = await expectDecision(await ask(service, account.key));
+    expect(usage.cost_usd).toBeGreaterThan(0);
+    expect(booksOf(service, account).credit_micros).toBe(
+      before.credit_micros - Math.round(usage.cost_usd * 1e6),
+    );
+    service.clock.advance(1);
+    await expectError(await ask(service, account.key), 'invalid_api_key');
+    await expectError(await listModels(account.key), 'invalid_api_key');
+  });
+
+  test('project archived: the same', async () => {
+    const account = addAccount(service);
+    await expectDecision(await ask(service, account.key));
+    archiveProject(service.accounts, OPERATOR, account.project_id);
+    service.clock.advance(59_999);
+    await expectDecision(await ask(service, account.key));
+    service.clock.advance(1);
+    await expectError(await ask(service, account.key), 'invalid_api_key');
+    await expectError(await listModels(account.key), 'invalid_api_key');
+  });
+
+  test('revoked before it was used: refused at once, and never again accepted', async () => {
+    const account = addAccount(service);
+    revokeKey(service.accounts, OPERATOR, account.key_id);
+    await expectError(await ask(service, account.key), 'invalid_api_key');
+    service.clock.advance(60_000);
+    await expectError(await ask(service, account.key), 'invalid_api_key');
+  });
+
+  test('the wall clock stepping back does not prolong a revoked key', async () => {
+    const account = addAccount(service);
+    await expectDecision(await ask(service, account.key));
+    revokeKey(service.accounts, OPERATOR, account.key_id);
+    service.clock.stepWallClock(-DAY_MS);
+    service.clock.advance(60_000);
+    await expectError(await ask(service, account.key), 'invalid_api_key');
+    service.clock.stepWallClock(DAY_MS);
+  });
+});
+
+describe('Organization tier', () => {
+  const limitOf = async (key: string) => {
+    const response = await ask(service, key);
+    await expectDecision(response);
+    return Number(response.headers.get('x-ratelimit-limit-requests'));
+  };
+
+  test('Tier 0, first top-up of at least $5: Tier 1, immediately', async () => {
+    const account = addAccount(service, { credit_dollars: 0 });
+    await expectError(await ask(service, account.key), 'insufficient_credit');
+    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    expect(await limitOf(account.key)).toBe(300);
+  });
+
+  test('Tier N, total paid and days reach the next bar: Tier N+1, new limits within 60 seconds', async () => {
+    const account = addAccount(service, { credit_dollars: 25 });
+    expect(await limitOf(account.key)).toBe(300);
+    service.clock.advance(7 * DAY_MS);
+    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 25 * DOLLAR });
+    service.clock.advance(60_000);
+    expect(await limitOf(account.key)).toBe(700);
+  });
+
+  test('refund: the tier is recalculated, and requests of a balance below $0 get 402 until credit is added', async () => {
+    const account = addAccount(service, { credit_dollars: 25 });
+    await expectDecision(await ask(service, account.key));
+    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 20 * DOLLAR });
+    expect(booksOf(service, account).credit_micros).toBeLessThan(5 * DOLLAR);
+    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    expect(booksOf(service, account).credit_micros).toBeLessThan(0);
+    await expectError(await ask(service, account.key), 'insufficient_credit');
+    service.clock.advance(60_000);
+    await expectError(await ask(service, account.key), 'insufficient_credit');
+    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    await expectDecision(await ask(service, account.key));
+  });
+});
+
+describe('Credit hold for one request', () => {
+  afterEach(() => {
+    around = (run) => run();
+  });
+
+  /** Starts a request and returns when its hold is placed and the model is about to answer it. */
+  async function startHeld(key: string) {
+    const gate = new Gate();
+    around = async (run) => {
+      await gate.pass();
+      return await run();
+    };
+    const response = ask(service, key);
+    await gate.reached;
+    around = (run) => run();
+    return { response, answer: () => gate.open() };
+  }
+
+  /** Sends a request whose client leaves when `begun` resolves, and returns when no hold is left. */
+  async function leave(account: TestAccount, begun: Promise<void>): Promise<void> {
+    const client = new AbortController();
+    const response = service.fetch('/v1/decisions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${account.key}` },
+      body: JSON.stringify(SMALL_REQUEST),
+      signal: client.signal,
+    });
+    const outcome = response.then(
+      () => 'answered',
+      () => 'left',
+    );
+    await begun;
+    client.abort();
+    expect(await outcome).toBe('left');
+    await untilHeld(service, account, 0);
+  }
+
+  test('credit covers the worst case: hold placed; success: the exact cost is deducted, the remainder released', async () => {
+    const account = addAccount(service);
+    const before = booksOf(service, account);
+    const { response, answer } = await startHeld(account.key);
+    const during = booksOf(service, account);
+    expect(during.credit_micros).toBe(before.credit_micros);
+    expect(during.held_micros).toBeGreaterThan(0);
+    answer();
+    const cost_micros = Math.round((await expectDecision(await response)).usage.cost_usd * 1e6);
+    expect(cost_micros).toBeLessThanOrEqual(during.held_micros);
+    expect(booksOf(service, account)).toEqual({
+      credit_micros: before.credit_micros - cost_micros,
+      held_micros: 0,
+      usage_rows: 1,
+    });
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'charge']);
+  });
+
+  test('credit cannot cover it: 402 insufficient_credit, nothing runs', async () => {
+    const account = addAccount(service, { credit_dollars: 0, tier: 1 });
+    await expectError(await ask(service, account.key), 'insufficient_credit');
+    expect(booksOf(service, account)).toEqual({ credit_micros: 0, held_micros: 0, usage_rows: 0 });
+    expect(ledgerOf(service, account)).toEqual([]);
+  });
+
+  test('the hold would take the project over its monthly limit: 429 project_spend_limit, nothing runs', async () => {
+    const account = addAccount(service);
+    setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros: 3 });
+    await expectError(await ask(service, account.key), 'project_spend_limit');
+    expect(usageOf(service, account)).toEqual([]);
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+  });
+
+  test('the model rejects: the whole hold is released, nothing charged', async () => {
+    const account = addAccount(service);
+    const before = booksOf(service, account);
+    const questions = { q: { type: 'noul', criteria: 'yes' } };
+    await expectError(
+      await ask(service, account.key, { questions }),
+      'invalid_request',
+      'questions.q.criteria',
+    );
+    expect(booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'release']);
+  });
+
+  test('402 although the balance exceeds the cost, because a hold in flight reserves it; fine again afterwards', async () => {
+    const probe = addAccount(service);
+    const { usage } = await expectDecision(await ask(service, probe.key));
+    const cost_micros = Math.round(usage.cost_usd * 1e6);
+    const account = addAccount(service, { credit_dollars: (2 * cost_micros - 1) / 1e6, tier: 1 });
+    const first = await startHeld(account.key);
+    expect(booksOf(service, account).credit_micros).toBeGreaterThan(cost_micros);
+    await expectError(await ask(service, account.key), 'insufficient_credit');
+    first.answer();
+    await expectDecision(await first.response);
+    expect(booksOf(service, account)).toMatchObject({ credit_micros: cost_micros - 1, held_micros: 0 });
+  });
+
+  test('holds of two projects in flight share the credit, not the spend limit', async () => {
+    const account = addAccount(service);
+    const { id: project_id } = createProject(service.accounts, OPERATOR, { ...account, name: 'Second' });
+    const second = createKey(service.accounts, OPERATOR, { project_id, name: 'Second' });
+    setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros: 0 });
+    await expectError(await ask(service, account.key), 'project_spend_limit');
+    await expectDecision(await ask(service, second.key));
+  });
+
+  test('a client that leaves before its turn: the hold is released, nothing is recorded', async () => {
+    const account = addAccount(service);
+    const begun = Promise.withResolvers<void>();
+    around = async (run, { signal }) => {
+      begun.resolve();
+      await aborted(signal);
+      return await run();
+    };
+    await leave(account, begun.promise);
+    expect(usageOf(service, account)).toEqual([]);
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'release']);
+  });
+
+  test('a client that leaves once the model has begun: billed, if the request completes', async () => {
+    const account = addAccount(service);
+    const begun = Promise.withResolvers<void>();
+    around = async (run, { signal }) => {
+      const scores = await run();
+      begun.resolve();
+      await aborted(signal);
+      return scores;
+    };
+    await leave(account, begun.promise);
+    expect(usageOf(service, account)).toMatchObject([{ status: 200, questions: 1 }]);
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'charge']);
+  });
+});
