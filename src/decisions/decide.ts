@@ -8,8 +8,8 @@ import { Refusal } from '../errors.ts';
 import type { Hold } from '../ledger/ledger.ts';
 import type { RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
 import { dollarsOf } from '../money.ts';
-import { type Decided, engineInput, evaluateRequest } from './evaluate.ts';
 import { estimatedTokens, worstCaseTokens } from './estimate.ts';
+import { type Decided, engineInput, evaluateRequest } from './evaluate.ts';
 import { modelRefusal } from './model-refusal.ts';
 import { cost_micros } from './pricing.ts';
 import {
