@@ -8,7 +8,7 @@ import { loadLlama } from './llama/load.ts';
 import { codesV1 } from './plan/codes-v1.ts';
 import { MARKERS_V1_TOKENS, markersV1 } from './plan/markers-v1.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './plan/profile.ts';
-import { withSteadyChoices } from './plan/steady.ts';
+import { withSteadyReading } from './plan/steady.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './weights.ts';
 
@@ -163,7 +163,7 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
   const evaluator = await openEvaluator(weights, facts, has_markers, options);
   try {
     const profile = has_markers
-      ? withSteadyChoices(markersV1(evaluator))
+      ? withSteadyReading(markersV1(evaluator))
       : chatProfile(weights, facts, evaluator);
     const calibration =
       options.calibration === 'none'

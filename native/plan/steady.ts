@@ -1,100 +1,140 @@
 import type { Plan, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
-import type { DecisionInput, DecisionPlan, PromptProfile } from './profile.ts';
-import type { ChoiceQuestion, Question } from './question.ts';
+import { type DecisionInput, type DecisionPlan, PlanRejected, type PromptProfile } from './profile.ts';
+import type { ChoiceQuestion, NoulQuestion, Question } from './question.ts';
 
-/** A choice with its options sorted, and where each of them stood: `places[i]` is the client's index of option `i`. */
-interface SortedChoice {
-  readonly question: ChoiceQuestion;
-  readonly places: readonly number[];
+/** The share of a noul's own score; the rest is its score as a choice between yes and no. */
+const NOUL_SHARE = 2 / 3;
+
+/** The ways in which one question is asked, and how their scores become its own. */
+interface Wordings {
+  readonly questions: readonly [Question, ...Question[]];
+  /** `scores[i]` are those of `questions[i]`. */
+  combine(scores: readonly (readonly number[])[]): readonly number[];
 }
 
-/** Sorted by id: every order that the options may come in becomes the same. */
-function sortOptions(question: ChoiceQuestion): SortedChoice {
+/** The mean of an option's scores, in one direction and, last option first, in the other. */
+function meanOfDirections(
+  forward: readonly number[] = [],
+  backward: readonly number[] = [],
+): readonly number[] {
+  return forward.map((score, index) => (score + (backward.at(-1 - index) ?? Number.NaN)) / 2);
+}
+
+function backwards(question: ChoiceQuestion): ChoiceQuestion {
+  return { ...question, options: question.options.toReversed() };
+}
+
+/** Sorted by id, in both directions: every order that the options may come in becomes the same. */
+function choiceWordings(question: ChoiceQuestion): Wordings {
   const sorted = question.options
     .map((option, place) => ({ option, place }))
     .sort((left, right) => (left.option.id < right.option.id ? -1 : 1));
+  const forward = { ...question, options: sorted.map(({ option }) => option) };
   return {
-    question: { ...question, options: sorted.map(({ option }) => option) },
-    places: sorted.map(({ place }) => place),
+    questions: [forward, backwards(forward)],
+    combine([one, other]) {
+      const means = meanOfDirections(one, other);
+      const scores = means.map(() => Number.NaN);
+      sorted.forEach(({ place }, index) => {
+        scores[place] = means[index] ?? Number.NaN;
+      });
+      return scores;
+    },
   };
 }
 
-/** The client's questions with choices sorted, and after them every choice once more with its options backwards. */
-interface Wordings {
-  readonly questions: readonly Question[];
-  /** For each of the client's questions that is a choice: the index of its backward wording, and its places. */
-  readonly choices: readonly (
-    | { readonly backward: number; readonly places: readonly number[] }
-    | undefined
-  )[];
+/** As it is, and as a choice between yes and no in both directions. */
+function noulWordings(question: NoulQuestion): Wordings {
+  const choice: ChoiceQuestion = {
+    type: 'choice',
+    instructions: question.instructions,
+    options: [
+      { id: 'yes', description: question.yes ?? null },
+      { id: 'no', description: question.no ?? null },
+    ],
+  };
+  return {
+    questions: [question, choice, backwards(choice)],
+    combine([own = [], one, other]) {
+      const [yes = Number.NaN, no = Number.NaN] = meanOfDirections(one, other);
+      return own.map((score) => NOUL_SHARE * score + (1 - NOUL_SHARE) * (yes - no));
+    },
+  };
 }
 
-function wordings(asked: readonly Question[]): Wordings {
-  const forward: Question[] = [];
-  const backward: Question[] = [];
-  const choices = asked.map((question) => {
-    if (question.type !== 'choice') {
-      forward.push(question);
-      return undefined;
-    }
-    const sorted = sortOptions(question);
-    forward.push(sorted.question);
-    backward.push({ ...sorted.question, options: sorted.question.options.toReversed() });
-    return { backward: asked.length + backward.length - 1, places: sorted.places };
-  });
-  return { questions: [...forward, ...backward], choices };
+function wordingsOf(question: Question): Wordings {
+  switch (question.type) {
+    case 'noul':
+      return noulWordings(question);
+    case 'choice':
+      return choiceWordings(question);
+    case 'score':
+      return { questions: [question], combine: ([scores = []]) => scores };
+  }
 }
 
-/** The scores of a sorted choice by both of its wordings, in the client's order. */
-function clientScores(
-  forward: readonly number[],
-  backward: readonly number[],
-  places: readonly number[],
-): readonly number[] {
-  const scores = forward.map(() => Number.NaN);
-  places.forEach((place, index) => {
-    scores[place] = ((forward[index] ?? Number.NaN) + (backward.at(-1 - index) ?? Number.NaN)) / 2;
-  });
-  return scores;
+/** All wordings of a request as one request, with the question that each of them is of. */
+interface WordedRequest {
+  readonly asked: readonly Wordings[];
+  readonly input: DecisionInput;
+  readonly owners: readonly number[];
+}
+
+function worded(input: DecisionInput): WordedRequest {
+  const asked = input.questions.map(wordingsOf);
+  return {
+    asked,
+    input: { ...input, mode: 'fast', questions: asked.flatMap(({ questions }) => questions) },
+    owners: asked.flatMap(({ questions }, index) => questions.map(() => index)),
+  };
+}
+
+/** The items of each question, of one item a wording. */
+function byQuestion<Item>({ asked, owners }: WordedRequest, items: readonly Item[]): readonly Item[][] {
+  return asked.map((_, question) => items.filter((_item, wording) => owners[wording] === question));
+}
+
+/** `plan`'s result; a rejected wording is a rejection of the question that it is of. */
+function rejectingOwners(owners: readonly number[], plan: () => DecisionPlan): DecisionPlan {
+  try {
+    return plan();
+  } catch (error) {
+    if (!(error instanceof PlanRejected) || error.question === null) throw error;
+    throw new PlanRejected(error.message, owners[error.question] ?? null);
+  }
 }
 
 /**
- * A profile whose consistent mode asks a choice with its options in both directions and takes the mean of each
- * option's two scores, because an option sees only those before it. The options are sorted first, so that the order in
- * which a client sends them changes nothing at all. Every question has a plan of its own that reads the record.
+ * A profile whose consistent mode asks every question in several ways after the record and combines the scores, so
+ * that what should not matter moves them less. The options of a choice are read in both directions, because an option
+ * sees only those before it, and are sorted first, so that the order in which a client sends them changes nothing at
+ * all; a noul is also asked as a choice. Every question has a plan of its own that reads the record.
  *
  * Each way of asking is `profile`'s fast one. Its own consistent mode puts the question before the record too; the
  * model card has the measurements by which that is left out. Fast mode is `profile`'s own.
  */
-export function withSteadyChoices(profile: PromptProfile): PromptProfile {
+export function withSteadyReading(profile: PromptProfile): PromptProfile {
   return {
     name: `${profile.name}+steady-v1`,
 
     plan(input: DecisionInput, context_tokens: number): DecisionPlan {
       if (input.mode === 'fast') return profile.plan(input, context_tokens);
-      const { questions, choices } = wordings(input.questions);
-      const together = profile.plan({ ...input, questions, mode: 'fast' }, context_tokens).plans[0];
+      const request = worded(input);
+      const [together] = rejectingOwners(request.owners, () =>
+        profile.plan(request.input, context_tokens),
+      ).plans;
       if (together === undefined) throw new Error('A profile made no plan.');
-      const { prefix, branches } = together;
-      const plans = choices.map((choice, index): Plan => {
-        const asked = choice === undefined ? [index] : [index, choice.backward];
-        return { prefix, branches: asked.flatMap((wording) => branches[wording] ?? []) };
-      });
+      const { prefix } = together;
+      const plans = byQuestion(request, together.branches).map((branches): Plan => ({ prefix, branches }));
       return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
     },
 
     scores(input: DecisionInput, logits: readonly PlanLogits[]): readonly (readonly number[])[] {
       if (input.mode === 'fast') return profile.scores(input, logits);
-      const { questions, choices } = wordings(input.questions);
-      const forward = logits.flatMap((plan) => plan.slice(0, 1));
-      const backward = logits.flatMap((plan) => plan.slice(1));
-      const scores = profile.scores({ ...input, questions, mode: 'fast' }, [[...forward, ...backward]]);
-      return choices.map((choice, index) =>
-        choice === undefined
-          ? (scores[index] ?? [])
-          : clientScores(scores[index] ?? [], scores[choice.backward] ?? [], choice.places),
-      );
+      const request = worded(input);
+      const scores = byQuestion(request, profile.scores(request.input, [logits.flat()]));
+      return request.asked.map(({ combine }, question) => combine(scores[question] ?? []));
     },
   };
 }

@@ -19,7 +19,7 @@ export interface ProbedRequest {
   readonly asked: readonly number[];
 }
 
-/** An option that answers no question about anything else; it goes last. */
+/** An option that answers no question about anything else. */
 const ADDED_OPTION = { id: 'lighthouse_paint', description: 'the paint of a lighthouse' } as const;
 
 const UNRELATED_QUESTIONS: readonly Question[] = [
@@ -55,16 +55,15 @@ export function probed(probe: Probe, subject: EvaluationCase): ProbedRequest | u
     case 'options_reversed':
       return changed(subject, questions.map(reversed));
     case 'option_added':
-      return changed(subject, questions.map(withAddedOption));
+      return changed(
+        subject,
+        questions.map((question, index) => withAddedOption(question, drawnNumber(subject, index))),
+      );
     case 'question_reworded':
-      // The digest picks the wording, so that every run of a case picks the same.
       return changed(
         subject,
         questions.map((question, index) =>
-          reworded(
-            question,
-            REWORDINGS[(Number.parseInt(subject.digest.slice(0, 8), 16) + index) % REWORDINGS.length],
-          ),
+          reworded(question, REWORDINGS[drawnNumber(subject, index) % REWORDINGS.length]),
         ),
       );
     case 'questions_added':
@@ -80,6 +79,11 @@ export function probed(probe: Probe, subject: EvaluationCase): ProbedRequest | u
         asked: questions.map((_, index) => index),
       };
   }
+}
+
+/** A number drawn by the case's digest, so that every run of a case draws the same. */
+function drawnNumber({ digest }: EvaluationCase, question: number): number {
+  return Number.parseInt(digest.slice(0, 8), 16) + question;
 }
 
 /** Only the questions that the change applies to are asked again: the others would say nothing about it. */
@@ -103,10 +107,14 @@ function reversed(question: Question): Question | undefined {
   return question.type === 'choice' ? { ...question, options: question.options.toReversed() } : undefined;
 }
 
-function withAddedOption(question: Question): Question | undefined {
+/** The option goes to a drawn place: at the end, those before it could not see it. */
+function withAddedOption(question: Question, number: number): Question | undefined {
   if (question.type !== 'choice' || question.options.some(({ id }) => id === ADDED_OPTION.id))
     return undefined;
-  return { ...question, options: [...question.options, ADDED_OPTION] };
+  return {
+    ...question,
+    options: question.options.toSpliced(number % (question.options.length + 1), 0, ADDED_OPTION),
+  };
 }
 
 function reworded(

@@ -2,9 +2,15 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { type Plan, type PlanLogits, planTokens } from '../../../native/plan/plan.ts';
-import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from '../../../native/plan/profile.ts';
+import {
+  type DecisionInput,
+  type DecisionPlan,
+  PlanRejected,
+  type PromptProfile,
+  type Tokenizer,
+} from '../../../native/plan/profile.ts';
 import type { ChoiceQuestion, Mode, Question } from '../../../native/plan/question.ts';
-import { withSteadyChoices } from '../../../native/plan/steady.ts';
+import { withSteadyReading } from '../../../native/plan/steady.ts';
 import { VECTORS, vectorInput } from '../support/vectors.ts';
 
 const CONTEXT_TOKENS = 4096;
@@ -14,7 +20,7 @@ const characters: Tokenizer = {
   tokenize: (text) => Array.from(text, (one) => (one.codePointAt(0) ?? 0) + 100),
 };
 const inner = markersV1(characters);
-const steady = withSteadyChoices(inner);
+const steady = withSteadyReading(inner);
 
 /** A stand-in for a model: its logits depend on all that a read attends to, in order, and on nothing else. */
 function logitsOf({ prefix, branches }: Plan): PlanLogits {
@@ -88,10 +94,40 @@ describe('consistent', () => {
     );
   });
 
+  test('a noul is asked as a choice too, in both directions, and counts for two thirds itself', () => {
+    const noul: Question = { type: 'noul', instructions: 'Is it late?', yes: 'after noon', no: undefined };
+    const yes_no: ChoiceQuestion = {
+      type: 'choice',
+      instructions: 'Is it late?',
+      options: [
+        { id: 'yes', description: 'after noon' },
+        { id: 'no', description: null },
+      ],
+    };
+    const backwards = { ...yes_no, options: yes_no.options.toReversed() };
+    const [[own = 0] = []] = scoresOf(inner, input('fast', noul));
+    const [[yes = 0, no = 0] = []] = scoresOf(inner, input('fast', yes_no));
+    const [[other_no = 0, other_yes = 0] = []] = scoresOf(inner, input('fast', backwards));
+    const [[score = 0] = []] = scoresOf(steady, input('consistent', noul));
+    expect(score).toBeCloseTo((2 / 3) * own + (1 / 6) * (yes + other_yes - no - other_no), 10);
+  });
+
+  test('a question that is too long in one of its wordings is the one that is named', () => {
+    // As a choice it has two options of its own beside the text.
+    const long: Question = { ...NOUL, instructions: 'x'.repeat(CONTEXT_TOKENS - 6) };
+    const asked = input('consistent', SCORE, NOUL, long);
+    expect(() => planOf(steady, asked)).toThrow(PlanRejected);
+    try {
+      planOf(steady, asked);
+    } catch (error) {
+      expect(error).toMatchObject({ question: 2 });
+    }
+  });
+
   test('every question has a plan that reads the record, and all that is read is billed', () => {
     const questions = [choice(['b', 'a']), NOUL, SCORE];
     const { plans, input_tokens } = planOf(steady, input('consistent', ...questions));
-    expect(plans.map(({ branches }) => branches.length)).toEqual([2, 1, 1]);
+    expect(plans.map(({ branches }) => branches.length)).toEqual([2, 3, 1]);
     const record = planOf(inner, input('fast', NOUL)).plans[0]?.prefix ?? [];
     expect(plans.map(({ prefix }) => prefix)).toEqual([record, record, record]);
     expect(input_tokens).toBe(plans.reduce((sum, plan) => sum + planTokens(plan), 0));
