@@ -162,11 +162,13 @@ test(
         return { while_starting, after_ms };
       });
     const tally: Tally = { kills: 0, holds_left_open: 0, statuses: new Map() };
-    await Promise.all(
+    // Both to their end, so that a failure leaves no server behind.
+    const outcomes = await Promise.allSettled(
       Array.from({ length: SERVERS }, (_, server) =>
         killAgainAndAgain(kills.slice(server * KILLS_A_SERVER, (server + 1) * KILLS_A_SERVER), tally),
       ),
     );
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
     console.log(JSON.stringify({ ...tally, statuses: Object.fromEntries(tally.statuses) }));
     expect(tally.kills).toBeGreaterThanOrEqual(50);
     expect(tally.holds_left_open).toBeGreaterThan(0);
