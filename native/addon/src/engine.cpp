@@ -1,7 +1,6 @@
 #include "engine.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <stdexcept>
 
 #include "ggml-backend.h"
@@ -15,16 +14,52 @@ constexpr uint32_t SMALL_CELLS = 4096;
 /** Room of a lane beyond the longest plan: rounding, more than one branch at a time, and fillers. */
 constexpr uint32_t SPARE_CELLS = 2 * TILE + 1024 + TILE;
 
-void log_errors(ggml_log_level level, const char * text, void *) {
-    if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
-}
+/** llama.cpp's log can name tokens of a record: nothing of it is ever written. */
+void log_nothing(ggml_log_level, const char *, void *) {}
+
+/**
+ * llama.cpp says why it refuses a file only in its log: while this lives, its first complaint is kept. There is one at
+ * a time, as there is one log.
+ */
+class Complaint {
+  public:
+    Complaint() : alone_(one_at_a_time()) {
+        llama_log_get(&callback_, &data_);
+        llama_log_set(keep, this);
+    }
+    ~Complaint() { llama_log_set(callback_, data_); }
+    Complaint(const Complaint &) = delete;
+    Complaint & operator=(const Complaint &) = delete;
+
+    std::string text() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        return text_.substr(0, text_.find('\n'));
+    }
+
+  private:
+    static std::mutex & one_at_a_time() {
+        static std::mutex mutex;
+        return mutex;
+    }
+    static void keep(ggml_log_level level, const char * text, void * data) {
+        auto & complaint = *static_cast<Complaint *>(data);
+        std::lock_guard<std::mutex> lock(complaint.mutex_);
+        if (level == GGML_LOG_LEVEL_ERROR && complaint.text_.empty()) complaint.text_ = text;
+    }
+
+    std::lock_guard<std::mutex> alone_;
+    ggml_log_callback callback_ = nullptr;
+    void * data_ = nullptr;
+    std::mutex mutex_;
+    std::string text_;
+};
 
 /** Loads ggml's backends once per process; node-llama-cpp may have loaded them before. */
 void load_backends(const std::string & directory) {
     static std::mutex mutex;
     std::lock_guard<std::mutex> lock(mutex);
     if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) return;
-    llama_log_set(log_errors, nullptr);
+    llama_log_set(log_nothing, nullptr);
     ggml_backend_load_all_from_path(directory.c_str());
     llama_backend_init();
 }
@@ -146,10 +181,14 @@ bool Engine::load(EngineFacts & facts) {
     params.n_gpu_layers = gpu ? -1 : 0;
     ggml_backend_dev_t no_devices[] = {nullptr};
     if (!gpu) params.devices = no_devices;
-    model_ = llama_model_load_from_file(options_.model_path.c_str(), params);
-    if (!model_) {
-        facts.error = "the weights could not be loaded";
-        return false;
+    {
+        Complaint complaint;
+        model_ = llama_model_load_from_file(options_.model_path.c_str(), params);
+        if (!model_) {
+            facts.error = complaint.text();
+            if (facts.error.empty()) facts.error = "the weights could not be loaded";
+            return false;
+        }
     }
     if (llama_model_has_encoder(model_) || llama_model_is_recurrent(model_) || llama_model_is_hybrid(model_)) {
         facts.error = "this kind of model cannot share a prefix between branches";

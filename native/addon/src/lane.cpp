@@ -123,7 +123,9 @@ void Lane::clear() {
     llama_memory_clear(memory_, false);
     used_cells_ = 0;
     free_sequences_.clear();
-    for (llama_seq_id sequence = filler_sequence_ - 1; sequence >= 0; sequence--) free_sequences_.push_back(sequence);
+    for (llama_seq_id sequence = filler_sequence_ - 1; sequence > transfer_sequence_; sequence--) {
+        free_sequences_.push_back(sequence);
+    }
 }
 
 uint32_t Lane::rounded(size_t tokens) const {
@@ -153,7 +155,7 @@ Lane::Need Lane::need(const Plan & plan) const {
 bool Lane::fits(const Plan & plan) const {
     const Need needed = need(plan);
     return needed.prefix_cells + needed.wave_cells <= usable_cells() &&
-           needed.sequences <= static_cast<uint32_t>(filler_sequence_);
+           needed.sequences < static_cast<uint32_t>(filler_sequence_);
 }
 
 bool Lane::can_admit(const Task & task) const {
@@ -240,9 +242,11 @@ void Lane::restore_prefix(Job & job) {
 
 void Lane::keep_prefix(Job & job) {
     if (!shared_.prefixes->wants(job.task->plan.prefix)) return;
-    auto state = std::make_shared<std::vector<uint8_t>>(llama_state_seq_get_size(context_, job.sequence));
-    if (llama_state_seq_get_data(context_, state->data(), state->size(), job.sequence) != state->size()) return;
-    shared_.prefixes->put(job.task->scope, job.task->plan.prefix, std::move(state));
+    llama_memory_seq_cp(memory_, job.sequence, transfer_sequence_, -1, -1);
+    auto state = std::make_shared<std::vector<uint8_t>>(llama_state_seq_get_size(context_, transfer_sequence_));
+    const size_t size = llama_state_seq_get_data(context_, state->data(), state->size(), transfer_sequence_);
+    llama_memory_seq_rm(memory_, transfer_sequence_, -1, -1);
+    if (size == state->size()) shared_.prefixes->put(job.task->scope, job.task->plan.prefix, std::move(state));
 }
 
 void Lane::start_wave(Job & job) {

@@ -157,6 +157,8 @@ class Lane {
 
     std::deque<std::unique_ptr<Job>> jobs_;
     std::vector<llama_seq_id> free_sequences_;
+    /** llama.cpp writes out the state of sequences below its `n_seq_max` only: a prefix is copied here for that. */
+    static constexpr llama_seq_id transfer_sequence_ = 0;
     llama_seq_id filler_sequence_ = 0;
     /** Cells in use from the start of the cache (aligned), or in all. */
     uint32_t used_cells_ = 0;

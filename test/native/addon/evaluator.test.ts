@@ -176,6 +176,18 @@ describeAddon('the addon evaluates plans', () => {
     expect(decoded()).toBe(3 * PLAIN_TOKENS + branches - 1);
   });
 
+  test('prefixes that were read in one decode are all reused', async () => {
+    const shared = await open({ full_decodes: true });
+    const plans = Array.from({ length: 30 }, (_, seed) => filledPlan(seed, { prefix: 20, branches: [5, 5] }));
+    const evaluate = () => Promise.all(plans.map((one) => shared.evaluate(one, { scope: 'a' })));
+    const first = await evaluate();
+    const { decodes, reused_tokens } = shared.stats();
+    expect({ few: decodes < plans.length / 2, reused_tokens }).toEqual({ few: true, reused_tokens: 0 });
+    expect(await evaluate()).toEqual(first);
+    expect(shared.stats().reused_tokens).toBe(plans.length * 20);
+    await shared.close();
+  });
+
   test('prefixes beyond what is kept are forgotten, the least recently used first', async () => {
     const small = await open({ prefix_cache_tokens: 2 * PLAIN.prefix.length });
     const scope = fresh();

@@ -1,0 +1,172 @@
+// Runs the engine without JavaScript, to be built under a sanitizer (`bun native/addon/build.ts --sanitize=address`):
+//   stress <folder of libllama> <model.gguf> <seconds> [<seed>]
+// Random plans, malformed ones, cancelling, failing decodes and closing while busy. Exits 0 when every accepted plan
+// came back exactly once and answers of equal plans were equal.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "engine.hpp"
+
+namespace {
+
+using tds::Engine;
+using tds::EngineFacts;
+using tds::EngineOptions;
+using tds::Outcome;
+using tds::Submission;
+using tds::Task;
+
+constexpr int32_t CONTEXT_TOKENS = 5000;
+constexpr int32_t FAULT_TOKEN = 8;
+
+std::mt19937_64 random_bits;
+
+int32_t below(int32_t limit) { return static_cast<int32_t>(random_bits() % static_cast<uint64_t>(limit)); }
+
+void require(bool holds, const char * what) {
+    if (holds) return;
+    std::fprintf(stderr, "broken: %s\n", what);
+    std::exit(1);
+}
+
+/** A packed plan; one of a few kinds is repeated, so that prefixes are reused and answers can be compared. */
+std::vector<int32_t> packed_plan(uint64_t kind, int32_t vocabulary) {
+    std::mt19937_64 bits(kind);
+    const auto number = [&](int32_t limit) { return static_cast<int32_t>(bits() % static_cast<uint64_t>(limit)); };
+    const auto token = [&] { return 9 + number(vocabulary - 9); };
+    std::vector<int32_t> packed;
+    const int32_t prefix = kind % 13 == 0 ? 4000 + number(300) : number(200);
+    const int32_t branches = kind % 7 == 0 ? 90 : number(6);
+    packed.insert(packed.end(), {prefix, branches});
+    for (int32_t i = 0; i < prefix; i++) packed.push_back(kind % 11 == 0 && i == 3 ? FAULT_TOKEN : token());
+    for (int32_t b = 0; b < branches; b++) {
+        const int32_t tokens = number(80), reads = tokens == 0 ? 0 : number(4);
+        packed.insert(packed.end(), {tokens, reads});
+        for (int32_t i = 0; i < tokens; i++) packed.push_back(token());
+        for (int32_t r = 0; r < reads; r++) packed.insert(packed.end(), {number(tokens), 2, 7, number(vocabulary)});
+    }
+    return packed;
+}
+
+/** Whatever a plan's packed form is damaged to, reading it ends well. */
+void fuzz_unpacking(int32_t vocabulary) {
+    for (int i = 0; i < 2000; i++) {
+        std::vector<int32_t> packed = packed_plan(random_bits() % 50, vocabulary);
+        for (int damage = below(4); damage >= 0; damage--) {
+            const size_t at = random_bits() % packed.size();
+            if (below(2)) packed[at] = static_cast<int32_t>(random_bits());
+            else packed.resize(at + 1);
+        }
+        tds::Plan plan;
+        tds::unpack_plan(packed.data(), packed.size(), vocabulary, CONTEXT_TOKENS, plan);
+    }
+}
+
+struct Session {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<uint64_t, uint64_t> kind_of;
+    std::map<uint64_t, std::vector<float>> answers;
+    uint64_t returned = 0, answered = 0, failed = 0, cancelled = 0;
+};
+
+void run_session(const EngineOptions & options, Session & session, double seconds) {
+    std::promise<EngineFacts> loaded;
+    std::promise<void> closed;
+    const auto on_done = [&](std::unique_ptr<Task> task) {
+        std::lock_guard<std::mutex> lock(session.mutex);
+        const auto kind = session.kind_of.find(task->id);
+        require(kind != session.kind_of.end(), "a plan came back that was not out");
+        if (task->outcome == Outcome::answered) {
+            const auto [known, is_new] = session.answers.emplace(kind->second, task->logits);
+            require(is_new || known->second == task->logits, "equal plans have equal answers");
+        }
+        session.answered += task->outcome == Outcome::answered;
+        session.failed += task->outcome == Outcome::failed;
+        session.cancelled += task->outcome == Outcome::cancelled;
+        session.kind_of.erase(kind);
+        session.returned++;
+        session.changed.notify_all();
+    };
+    uint64_t accepted = 0, refused = 0, next_id = 1;
+    {
+        Engine engine(options, [&](const EngineFacts & facts) { loaded.set_value(facts); }, on_done,
+                      [&] { closed.set_value(); });
+        const EngineFacts facts = loaded.get_future().get();
+        require(facts.error.empty(), facts.error.c_str());
+        fuzz_unpacking(facts.vocabulary);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+        while (std::chrono::steady_clock::now() < end) {
+            const auto kind = static_cast<uint64_t>(below(60));
+            const std::vector<int32_t> packed = packed_plan(kind, facts.vocabulary);
+            auto task = std::make_unique<Task>();
+            task->id = next_id++;
+            task->scope = below(2) ? "a" : "b";
+            require(tds::unpack_plan(packed.data(), packed.size(), facts.vocabulary, CONTEXT_TOKENS, task->plan).empty(),
+                    "a sound plan is read");
+            const uint64_t id = task->id;
+            {
+                std::lock_guard<std::mutex> lock(session.mutex);
+                session.kind_of[id] = kind;
+            }
+            if (engine.submit(std::move(task)) == Submission::accepted) {
+                accepted++;
+                if (below(5) == 0) engine.cancel(static_cast<uint64_t>(1 + below(static_cast<int32_t>(next_id))));
+            } else {
+                refused++;
+                std::unique_lock<std::mutex> lock(session.mutex);
+                session.kind_of.erase(id);
+                session.changed.wait_for(lock, std::chrono::milliseconds(20));
+            }
+            if (below(20) == 0) require(engine.tokenize("text, <|yes|> \xff\xfe").has_value(), "text is tokenized");
+        }
+        engine.close();
+        closed.get_future().get();
+    }
+    std::lock_guard<std::mutex> lock(session.mutex);
+    require(session.returned == accepted, "every accepted plan comes back");
+    require(session.kind_of.empty(), "no plan is left");
+    std::printf("%llu answered, %llu failed, %llu cancelled, %llu refused\n",
+                static_cast<unsigned long long>(session.answered), static_cast<unsigned long long>(session.failed),
+                static_cast<unsigned long long>(session.cancelled), static_cast<unsigned long long>(refused));
+    std::fflush(stdout);
+    session.returned = session.answered = session.failed = session.cancelled = 0;
+}
+
+}  // namespace
+
+int main(int count, char ** arguments) {
+    if (count < 4) {
+        std::fprintf(stderr, "usage: stress <folder of libllama> <model.gguf> <seconds> [<seed>]\n");
+        return 2;
+    }
+    const uint64_t seed = count > 4 ? std::strtoull(arguments[4], nullptr, 10) : std::random_device()();
+    std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+    random_bits.seed(seed);
+    EngineOptions options;
+    options.library_directory = arguments[1];
+    options.model_path = arguments[2];
+    options.context_tokens = CONTEXT_TOKENS;
+    options.queue_limit = 40;
+    options.prefix_cache_tokens = 6000;
+    options.fault_token = FAULT_TOKEN;
+    const double seconds = std::atof(arguments[3]);
+    // Answers are compared across sessions too: they are the same bits in every mode but one's own kernels.
+    Session aligned;
+    for (int session = 0; session < 4; session++) {
+        options.full_decodes = session % 2 == 1;
+        run_session(options, aligned, seconds / 5);
+    }
+    Session separate;
+    options.deterministic = true;
+    run_session(options, separate, seconds / 5);
+    return 0;
+}
