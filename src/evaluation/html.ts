@@ -87,7 +87,8 @@ export function reliabilityDiagram(bins: readonly ReliabilityBin[], questions: n
   return (
     `<svg width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="reliability diagram">${grid.join('')}` +
     `${line(0, 0, 1, 1, 'stroke="#8b949e" stroke-dasharray="4 4"')}<polyline points="${path}" fill="none" stroke="#2f81f7"/>${dots.join('')}` +
-    `<text x="${x(0.5)}" y="${height - 4}" text-anchor="middle">said</text></svg>`
+    `<text x="${x(0.5)}" y="${height - 4}" text-anchor="middle">said</text>` +
+    `<text x="${MARGIN / 2}" y="${MARGIN / 3}">was so</text></svg>`
   );
 }
 
