@@ -16,7 +16,10 @@ export interface EngineFacts {
 /** A loaded model: the only thing that `decisions/` knows of `native/`. */
 export interface DecisionEngine {
   readonly facts: EngineFacts;
-  /** The plans and the exact billed tokens of a request. Throws `PlanRejected`. Synchronous, no model work. */
+  /**
+   * The plans and the exact billed tokens of a request. Throws `PlanRejected`, and `EvaluationFailed` when the model is
+   * closed. Synchronous, no model work.
+   */
   plan(input: DecisionInput): DecisionPlan;
   /**
    * Calibrated scores, a list a question: the log-odds of yes for a noul, a score an option or level otherwise (to be

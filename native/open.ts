@@ -100,6 +100,7 @@ async function openEvaluator(
 /** A loaded model with its profile and calibration, as the service sees it. */
 class ProfiledEngine implements DecisionEngine {
   readonly facts: DecisionEngine['facts'];
+  #closed = false;
 
   constructor(
     private readonly evaluator: PlanEvaluator,
@@ -118,6 +119,7 @@ class ProfiledEngine implements DecisionEngine {
   }
 
   plan(input: DecisionInput): DecisionPlan {
+    if (this.#closed) throw new EvaluationFailed('The model has been closed.');
     return this.profile.plan(input, this.evaluator.context_tokens);
   }
 
@@ -148,6 +150,7 @@ class ProfiledEngine implements DecisionEngine {
   }
 
   close(): Promise<void> {
+    this.#closed = true;
     return this.evaluator.close();
   }
 }

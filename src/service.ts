@@ -82,7 +82,7 @@ export function openService(parts: ServiceParts): Service {
     async close() {
       stopMaintenance();
       await settlement.close();
-      await commits.run(() => keys.flushLastUsed());
+      await keys.flushLastUsed(commits);
       await model.close();
       log.flush();
     },

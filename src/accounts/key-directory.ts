@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../../db/connection.ts';
+import type { GroupCommit } from '../../db/group-commit.ts';
 import { apiKeys, organizations, projects } from '../../db/schema.ts';
 import type { Clock } from '../clock.ts';
 import { keyHash } from './key-format.ts';
@@ -77,6 +78,8 @@ export class KeyDirectory {
   /** Oldest read first: a `Map` keeps the order of insertion. */
   readonly #cache = new Map<string, CacheEntry>();
   readonly #lastUsed = new Map<string, number>();
+  /** The flush that has not committed yet: all that is noted until its commit goes with it. */
+  #flushing: Promise<void> | undefined;
 
   constructor(db: Db, clock: Clock, cacheSizeMax: number = CACHE_SIZE_MAX) {
     this.#clock = clock;
@@ -111,15 +114,31 @@ export class KeyDirectory {
     if (known === undefined || known < at_ms) this.#lastUsed.set(key_id, at_ms);
   }
 
-  /** Writes the noted times, to be called inside a transaction; a stored time never moves back. */
-  flushLastUsed(): void {
-    for (const [key_id, at_ms] of this.#lastUsed) this.#writeLastUsed.run({ key_id, at_ms });
-    this.#lastUsed.clear();
+  /**
+   * Writes the noted times in the next commit; a stored time never moves back. Rejects with what SQLite throws, and
+   * what could not be written is written with the next flush.
+   */
+  flushLastUsed(commits: Pick<GroupCommit, 'run'>): Promise<void> {
+    this.#flushing ??= this.#flushLastUsed(commits).finally(() => {
+      this.#flushing = undefined;
+    });
+    return this.#flushing;
   }
 
   /** Forgets all lookups, so that what this process just changed applies to the next request. */
   invalidate(): void {
     this.#cache.clear();
+  }
+
+  async #flushLastUsed(commits: Pick<GroupCommit, 'run'>): Promise<void> {
+    const written = await commits.run(() => {
+      const noted = [...this.#lastUsed];
+      for (const [key_id, at_ms] of noted) this.#writeLastUsed.run({ key_id, at_ms });
+      return noted;
+    });
+    for (const [key_id, at_ms] of written) {
+      if (this.#lastUsed.get(key_id) === at_ms) this.#lastUsed.delete(key_id);
+    }
   }
 
   #remember(secret_sha256: string, entry: CacheEntry): void {

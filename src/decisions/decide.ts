@@ -222,17 +222,18 @@ async function placeHold(
     services.limiter.settle(admitted.reservation, 0);
     return refusal;
   };
+  // In the same commit as the hold, but not for its sake: what fails here is written with a later request.
+  services.keys.flushLastUsed(services.commits).catch(() => {});
   try {
-    const result = await services.commits.run(() => {
-      services.keys.flushLastUsed();
-      return services.ledger.hold({
+    const result = await services.commits.run(() =>
+      services.ledger.hold({
         organization_id: caller.organization_id,
         project_id: caller.project_id,
         request_id: call.request_id,
         amount_micros: cost_micros(admitted.worst_case_tokens, model.input_price_micros_per_million_tokens),
         at_ms: admitted.admitted_at_ms,
-      });
-    });
+      }),
+    );
     return result.held ? { ...admitted, hold: result.hold } : refuse(new Refusal(result.refusal));
   } catch {
     return refuse(new Refusal('billing_unavailable'));

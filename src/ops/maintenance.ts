@@ -54,7 +54,7 @@ async function hourly({ db, limiter, clock, log }: MaintenanceParts): Promise<vo
 
 async function flushLastUsed({ commits, keys, log }: MaintenanceParts): Promise<void> {
   try {
-    await commits.run(() => keys.flushLastUsed());
+    await keys.flushLastUsed(commits);
   } catch {
     log.warn('last-used times of keys could not be written');
   }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { transact } from '../../db/connection.ts';
+import { GroupCommit } from '../../db/group-commit.ts';
 import { apiKeys, organizations, projects } from '../../db/schema.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyDisplayPrefix, keyHash } from '../../src/accounts/key-format.ts';
@@ -166,23 +166,51 @@ describe('authenticate', () => {
 });
 
 describe('last-used times', () => {
-  test('are written by flushLastUsed and never move back', () => {
+  const flush = () => directory.flushLastUsed(new GroupCommit(store.db));
+
+  test('are written by flushLastUsed and never move back', async () => {
     addKey('key_1');
     directory.touch('key_1', 2_000);
     directory.touch('key_1', 1_000);
     expect(lastUsed('key_1')).toBeNull();
-    transact(store.db, () => directory.flushLastUsed());
+    await flush();
     expect(lastUsed('key_1')).toBe(2_000);
     directory.touch('key_1', 1_500);
-    transact(store.db, () => directory.flushLastUsed());
+    await flush();
     expect(lastUsed('key_1')).toBe(2_000);
   });
 
-  test('do not move back what another process wrote in the meantime', () => {
+  test('do not move back what another process wrote in the meantime', async () => {
     addKey('key_1');
     directory.touch('key_1', 2_000);
     store.db.update(apiKeys).set({ last_used_at_ms: 9_000 }).run();
-    directory.flushLastUsed();
+    await flush();
     expect(lastUsed('key_1')).toBe(9_000);
+  });
+
+  test('are kept until they are written: neither a failed write nor a failed commit beside it loses them', async () => {
+    addKey('key_1');
+    directory.touch('key_1', 2_000);
+    store.db.$client.run('ALTER TABLE api_keys RENAME TO gone');
+    expect(
+      await flush().then(
+        () => 'written',
+        () => 'failed',
+      ),
+    ).toBe('failed');
+    store.db.$client.run('ALTER TABLE gone RENAME TO api_keys');
+    const commits = new GroupCommit(store.db);
+    const other = commits.run(() => {
+      throw new Error('work of somebody else');
+    });
+    const flushed = directory.flushLastUsed(commits);
+    expect(
+      await other.then(
+        () => 'written',
+        () => 'failed',
+      ),
+    ).toBe('failed');
+    await flushed;
+    expect(lastUsed('key_1')).toBe(2_000);
   });
 });

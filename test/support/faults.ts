@@ -24,8 +24,6 @@ function rename(directory: string, from: string, to: string): void {
   const other = new Database(join(directory, 'tds.sqlite'));
   try {
     other.run('PRAGMA busy_timeout = 5000');
-    // The references of other tables stay as they are, so that the table comes back as it was.
-    other.run('PRAGMA legacy_alter_table = ON');
     other.run(`ALTER TABLE ${from} RENAME TO ${to}`);
   } finally {
     other.close();
