@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
+import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { closeAudited, usageOf } from '../support/money.ts';
+import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import { expectAnyError, expectDecision } from './expectations.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => closeAudited(service));
+
+describe('Usage record', () => {
+  test('of a request that was answered: its metadata, and nothing else', async () => {
+    const account = addAccount(service);
+    const from_ms = service.clock.now_ms();
+    const response = await ask(service, account.key, { questions: ALL_TYPES, mode: 'consistent' });
+    const { usage, latency_ms } = await expectDecision(response);
+    const rows = usageOf(service, account);
+    expect(rows).toEqual([
+      {
+        request_id: response.headers.get('x-request-id') ?? '',
+        time_ms: expect.any(Number),
+        organization_id: account.organization_id,
+        project_id: account.project_id,
+        api_key_id: account.key_id,
+        model: 'decision-1',
+        mode: 'consistent',
+        endpoint: '/v1/decisions',
+        status: 200,
+        questions: 3,
+        input_tokens: usage.input_tokens,
+        cost_micros: Math.round(usage.cost_usd * 1e6),
+        latency_ms: expect.any(Number),
+      },
+    ]);
+    expect(rows[0]?.time_ms).toBeWithin(from_ms, service.clock.now_ms() + 1);
+    expect(rows[0]?.latency_ms).toBeCloseTo(latency_ms, 2);
+  });
+
+  test('of a request that reached the model and failed: questions 0 and cost 0', async () => {
+    const account = addAccount(service);
+    const questions = { q: { type: 'noul', criteria: [] }, r: { type: 'noul' } };
+    const response = await post(service, account.key, { ...SMALL_REQUEST, questions }, '/v1/systemone');
+    await expectAnyError(response);
+    expect(usageOf(service, account)).toEqual([
+      {
+        request_id: response.headers.get('x-request-id') ?? '',
+        time_ms: expect.any(Number),
+        organization_id: account.organization_id,
+        project_id: account.project_id,
+        api_key_id: account.key_id,
+        model: 'decision-1',
+        mode: 'fast',
+        endpoint: '/v1/systemone',
+        status: 422,
+        questions: 0,
+        input_tokens: 0,
+        cost_micros: 0,
+        latency_ms: 0,
+      },
+    ]);
+  });
+
+  test('one for each request that reached the model, also of many at once', async () => {
+    const account = addAccount(service);
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        ask(service, account.key, index % 4 === 0 ? { questions: { q: { type: 'noul', criteria: 1 } } } : {}),
+      ),
+    );
+    await Promise.all(responses.map((response) => response.text()));
+    const rows = usageOf(service, account);
+    expect(rows.map(({ request_id }) => request_id).sort()).toEqual(
+      responses.map(({ headers }) => headers.get('x-request-id') ?? '').sort(),
+    );
+    expect(rows.filter(({ status }) => status === 200)).toHaveLength(15);
+    expect(rows.filter(({ status }) => status === 422)).toHaveLength(5);
+  });
+
+  test('none for any refusal before the model', async () => {
+    const limited = addAccount(service);
+    setTierSettings(service.accounts, OPERATOR, limited.organization_id, { requests_per_minute: 1 });
+    await expectDecision(await ask(service, limited.key));
+    const spent = addAccount(service);
+    setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    const poor = addAccount(service, { credit_dollars: 0, tier: 1 });
+    const tier0 = addAccount(service, { credit_dollars: 0 });
+    const rich = addAccount(service);
+    const refusals: readonly (readonly [string, unknown])[] = [
+      [limited.key, SMALL_REQUEST],
+      [spent.key, SMALL_REQUEST],
+      [poor.key, SMALL_REQUEST],
+      [tier0.key, SMALL_REQUEST],
+      [rich.key, '{'],
+      [rich.key, { ...SMALL_REQUEST, model: 'chat-1' }],
+      [rich.key, { ...SMALL_REQUEST, mode: 'slow' }],
+      [rich.key, ' '.repeat(1_100_000)],
+    ];
+    for (const [key, body] of refusals) await expectAnyError(await post(service, key, body));
+    for (const account of [spent, poor, tier0, rich]) expect(usageOf(service, account)).toEqual([]);
+    expect(usageOf(service, limited)).toHaveLength(1);
+  });
+});

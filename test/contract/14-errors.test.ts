@@ -1,0 +1,305 @@
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  setDefaultTimeout,
+  test,
+} from 'bun:test';
+import { cpSync, readdirSync, renameSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { DecisionEngine } from '../../native/engine.ts';
+import { openEngine } from '../../native/open.ts';
+import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { ERROR_TYPES, ERRORS } from '../../src/errors.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { type Around, Gate, intercepted, withoutTable } from '../support/faults.ts';
+import { booksOf, closeAudited, untilHeld, usageOf } from '../support/money.ts';
+import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
+import {
+  addAccount,
+  embeddedEngine,
+  MODEL_TEST_TIMEOUT_MS,
+  POLL_MS,
+  startTestService,
+  type TestAccount,
+  type TestService,
+  untilReady,
+} from '../support/service.ts';
+import { expectAnyError, expectDecision, expectError, platformHeaders } from './expectations.ts';
+import { MODEL_HEADERS, STATUS_OF_CODE, TYPE_OF_STATUS } from './spec.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+describe('Status to type', () => {
+  test('as the spec has it', () => {
+    for (const [status, type] of Object.entries(TYPE_OF_STATUS)) {
+      expect(Object.entries(ERROR_TYPES).find(([each]) => each === status)?.[1]).toBe(type as never);
+    }
+  });
+});
+
+describe('Codes', () => {
+  test('every code of the spec has its status', () => {
+    const ours = new Map(Object.entries(ERRORS).map(([code, { status }]) => [code, status] as const));
+    for (const [code, status] of Object.entries(STATUS_OF_CODE))
+      expect([code, ours.get(code)]).toEqual([code, status]);
+  });
+});
+
+let around: Around = (run) => run();
+let service: TestService;
+let account: TestAccount;
+beforeAll(async () => {
+  service = await startTestService({
+    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+  });
+});
+afterAll(() => closeAudited(service));
+beforeEach(() => {
+  account = addAccount(service);
+});
+afterEach(() => {
+  around = (run) => run();
+});
+
+describe('503 auth_unavailable', () => {
+  test('the keys cannot be read: on every endpoint, never charged, and over when they can', async () => {
+    const before = booksOf(service, account);
+    await withoutTable(service, 'api_keys', async () => {
+      await expectError(await ask(service, account.key), 'auth_unavailable');
+      await expectError(await post(service, account.key, SMALL_REQUEST, '/v1/systemone'), 'auth_unavailable');
+      const headers = { 'x-api-key': account.key };
+      await expectError(await service.fetch('/v1/models', { headers }), 'auth_unavailable');
+    });
+    expect(booksOf(service, account)).toEqual(before);
+    await expectDecision(await ask(service, account.key));
+  });
+
+  test('a value that cannot be a key is 401 all the same', async () => {
+    await withoutTable(service, 'api_keys', async () => {
+      await expectError(await ask(service, 'sk_svc_short'), 'missing_api_key');
+    });
+  });
+
+  test('a key that was looked up within the minute goes on working', async () => {
+    await expectDecision(await ask(service, account.key));
+    await withoutTable(service, 'api_keys', async () => {
+      await expectDecision(await ask(service, account.key));
+    });
+    await expectDecision(await ask(service, account.key));
+  });
+});
+
+describe('503 catalog_unavailable', () => {
+  test('the catalog cannot be read: never charged, does not count, and over when it can', async () => {
+    const before = booksOf(service, account);
+    await withoutTable(service, 'models', async () => {
+      await expectError(await ask(service, account.key), 'catalog_unavailable');
+      const headers = { 'x-api-key': account.key };
+      await expectError(await service.fetch('/v1/models', { headers }), 'catalog_unavailable');
+    });
+    expect(booksOf(service, account)).toEqual(before);
+    const response = await ask(service, account.key);
+    await expectDecision(response);
+    expect(response.headers.get('x-ratelimit-remaining-requests')).toBe('299');
+  });
+});
+
+describe('503 billing_unavailable', () => {
+  test('the hold cannot be written: nothing runs, nothing is charged, and over when it can', async () => {
+    const before = booksOf(service, account);
+    await withoutTable(service, 'ledger_entries', async () => {
+      await expectError(await ask(service, account.key), 'billing_unavailable');
+    });
+    expect(booksOf(service, account)).toEqual(before);
+    const response = await ask(service, account.key);
+    const { usage } = await expectDecision(response);
+    const reserved = 300_000 - Number(response.headers.get('x-ratelimit-remaining-tokens'));
+    expect(reserved).toBeLessThan(2 * usage.input_tokens);
+  });
+
+  for (const table of ['ledger_entries', 'usage_records', 'organizations']) {
+    test(`the charge cannot be written (${table}): no answer, nothing charged, the hold is released when it can be`, async () => {
+      const before = booksOf(service, account);
+      const gate = new Gate();
+      around = async (run) => {
+        await gate.pass();
+        return await run();
+      };
+      const waiting = ask(service, account.key);
+      await gate.reached;
+      await withoutTable(service, table, async () => {
+        gate.open();
+        const response = await waiting;
+        await expectError(response, 'billing_unavailable');
+        expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
+      });
+      await untilHeld(service, account, 0);
+      expect(booksOf(service, account).credit_micros).toBe(before.credit_micros);
+      for (const row of usageOf(service, account))
+        expect(row).toMatchObject({ status: 503, questions: 0, cost_micros: 0 });
+      around = (run) => run();
+      await expectDecision(await ask(service, account.key));
+    });
+  }
+});
+
+describe('502 model_unavailable', () => {
+  /** Starts a service on an engine of its own that can be taken away from under it. */
+  async function startOnOwnEngine(open: () => Promise<DecisionEngine>, cold = false) {
+    const own = await startTestService({ openEngine: open, cold });
+    return { own, account: addAccount(own) };
+  }
+
+  test('the engine is killed: not charged, recorded with nothing, and the next request is answered', async () => {
+    const engines: DecisionEngine[] = [];
+    const { own, account } = await startOnOwnEngine(async () => {
+      const engine = await openEngine({ gpu: false, threads: 1, context_tokens: 1_024 });
+      engines.push(engine);
+      return engine;
+    });
+    try {
+      await expectDecision(await ask(own, account.key));
+      const before = booksOf(own, account);
+      await engines[0]?.close();
+      const response = await ask(own, account.key, { state: 'Another record.' });
+      await expectError(response, 'model_unavailable');
+      expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
+      expect(booksOf(own, account)).toEqual({ ...before, usage_rows: before.usage_rows + 1 });
+      expect(usageOf(own, account).at(-1)).toMatchObject({
+        status: 502,
+        questions: 0,
+        input_tokens: 0,
+        cost_micros: 0,
+      });
+      await expectDecision(await ask(own, account.key, { state: 'Another record.' }));
+      expect(engines).toHaveLength(2);
+    } finally {
+      await closeAudited(own);
+    }
+  });
+
+  test('the weights are gone: not charged, and answered once they are back', async () => {
+    const weights = temporaryDirectory();
+    const directory = join(weights.path, 'model');
+    cpSync(dirname(EMBEDDED_WEIGHTS), directory, { recursive: true });
+    expect(readdirSync(directory)).toContain(basename(EMBEDDED_WEIGHTS));
+    const model_path = join(directory, basename(EMBEDDED_WEIGHTS));
+    const open = () => openEngine({ model_path, gpu: false, threads: 1, context_tokens: 1_024 });
+    const { own, account } = await startOnOwnEngine(open, true);
+    try {
+      const before = booksOf(own, account);
+      renameSync(directory, `${directory}-away`);
+      for (const mode of ['fast', 'fast']) {
+        await expectError(await ask(own, account.key, { mode }), 'model_unavailable');
+      }
+      expect(booksOf(own, account)).toEqual({ ...before, usage_rows: 2 });
+      renameSync(`${directory}-away`, directory);
+      await expectDecision(await ask(own, account.key));
+    } finally {
+      await closeAudited(own);
+      weights.remove();
+    }
+  });
+
+  test('a full queue: Retry-After, not charged, and answered later', async () => {
+    const engine = await openEngine({ gpu: false, threads: 1, context_tokens: 1_024, queue_limit: 1 });
+    const { own, account } = await startOnOwnEngine(() => Promise.resolve(engine));
+    try {
+      const before = booksOf(own, account);
+      const responses = await Promise.all(
+        Array.from({ length: 12 }, (_, index) =>
+          ask(own, account.key, { state: `Record ${index}. `.repeat(20) }),
+        ),
+      );
+      const refused = responses.filter(({ status }) => status !== 200);
+      expect(refused.length).toBeGreaterThan(0);
+      for (const response of refused) {
+        expect(response.headers.get('retry-after')).toBe('1');
+        await expectError(response, 'model_unavailable');
+      }
+      const answered = await Promise.all(
+        responses.filter(({ status }) => status === 200).map(expectDecision),
+      );
+      expect(answered.length).toBeGreaterThan(0);
+      const cost_micros = answered.reduce((sum, { usage }) => sum + Math.round(usage.cost_usd * 1e6), 0);
+      expect(booksOf(own, account)).toEqual({
+        credit_micros: before.credit_micros - cost_micros,
+        held_micros: 0,
+        usage_rows: 12,
+      });
+      await expectDecision(await ask(own, account.key));
+    } finally {
+      await closeAudited(own);
+    }
+  });
+
+  test('the message does not tell what the model failed on', async () => {
+    around = () => Promise.reject(new Error('cannot read "my secret record"'));
+    const { error } = await expectError(await ask(service, account.key), 'model_unavailable');
+    expect(error.message).not.toContain('secret');
+  });
+});
+
+describe('503 model_warming_up', () => {
+  test('a cold model: a fast request waits and is answered', async () => {
+    const own = await startTestService({ cold: true });
+    try {
+      const { key } = addAccount(own);
+      expect(own.service.services.model.status().state).toBe('cold');
+      await expectDecision(await ask(own, key));
+    } finally {
+      await closeAudited(own);
+    }
+  });
+
+  test('consistent mode still starting: Retry-After, never charged, and answered when it is ready', async () => {
+    const consistent = new Gate();
+    const warmUps = { count: 0 };
+    const own = await startTestService({
+      cold: true,
+      openEngine: async () =>
+        intercepted(await embeddedEngine(), async (run, { scope }) => {
+          // The second warm-up is that of consistent mode.
+          if (scope === 'warm-up' && ++warmUps.count === 2) await consistent.pass();
+          return await run();
+        }),
+    });
+    try {
+      const owner = addAccount(own);
+      const before = booksOf(own, owner);
+      const cold = await ask(own, owner.key, { mode: 'consistent' });
+      await expectError(cold, 'model_warming_up');
+      expect(Number(cold.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+      expect(platformHeaders(cold)).toEqual(['retry-after', ...MODEL_HEADERS]);
+      await consistent.reached;
+      await expectError(await ask(own, owner.key, { mode: 'consistent' }), 'model_warming_up');
+      expect(booksOf(own, owner)).toEqual({ ...before, usage_rows: 2 });
+      expect(usageOf(own, owner)[0]).toMatchObject({
+        status: 503,
+        mode: 'consistent',
+        questions: 0,
+        cost_micros: 0,
+      });
+      await expectDecision(await ask(own, owner.key, { mode: 'fast' }));
+      consistent.open();
+      await untilReady(own.service);
+      await expectDecision(await ask(own, owner.key, { mode: 'consistent' }));
+    } finally {
+      await closeAudited(own);
+    }
+  });
+});
+
+describe('anything unexpected', () => {
+  test('is an error of our shape, without a word of the request', async () => {
+    around = () => Promise.resolve([[Number.NaN]]);
+    const body = await expectAnyError(await ask(service, account.key));
+    expect(JSON.stringify(body)).not.toContain('8812');
+    await Bun.sleep(POLL_MS);
+    expect(booksOf(service, account).held_micros).toBe(0);
+  });
+});
