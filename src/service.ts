@@ -92,10 +92,9 @@ export function openService(parts: ServiceParts): Service {
 /** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */
 function restoredLimiter(usage: UsageLog, clock: Clock): RateLimiter {
   const limiter = new RateLimiter();
-  const now_ms = clock.now_ms();
   const monotonic_ms = clock.monotonic_ms();
-  for (const used of usage.since(now_ms - WINDOW_MS)) {
-    limiter.restore(used.organization_id, now_ms - used.time_ms, used.input_tokens, monotonic_ms);
+  for (const used of usage.recent(clock.now_ms(), WINDOW_MS)) {
+    limiter.restore(used.organization_id, used.age_ms, used.input_tokens, monotonic_ms);
   }
   return limiter;
 }

@@ -95,12 +95,12 @@ export class RateLimiter {
   }
 
   /**
-   * Counts a request of before a restart, made `age_ms` ago (taken as now when the wall clock has stepped back).
-   * Must be called oldest first, before any other request is admitted.
+   * Counts a request of before a restart, made `age_ms` ago. Must be called oldest first, before any other request is
+   * admitted.
    */
   restore(organization_id: string, age_ms: number, tokens: number, now_ms: number): void {
     if (age_ms >= WINDOW_MS) return;
-    const at_ms = now_ms - Math.max(0, age_ms);
+    const at_ms = now_ms - age_ms;
     const windows = this.#of(organization_id);
     windows.requests.add(at_ms, 1);
     if (tokens > 0) windows.tokens.add(at_ms, tokens);

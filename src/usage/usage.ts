@@ -1,4 +1,4 @@
-import { gte, sql } from 'drizzle-orm';
+import { and, desc, gt, lte, or, sql } from 'drizzle-orm';
 import type { Db } from '../../db/connection.ts';
 import { usageRecords } from '../../db/schema.ts';
 
@@ -8,7 +8,8 @@ export type UsageRecord = typeof usageRecords.$inferInsert;
 /** What a request took of its organization's rate limits. */
 export interface UsedLimits {
   readonly organization_id: string;
-  readonly time_ms: number;
+  /** How long ago it was admitted. */
+  readonly age_ms: number;
   /** Billed tokens: 0 for a failed request, which takes nothing from the tokens per minute. */
   readonly input_tokens: number;
 }
@@ -26,9 +27,20 @@ export class UsageLog {
     this.#statements.insert.run(row);
   }
 
-  /** What was used at or after the time, oldest first: what rate limits are rebuilt from at start. */
-  since(time_ms: number): UsedLimits[] {
-    return this.#statements.since.all({ time_ms });
+  /**
+   * What was used less than `span_ms` ago, oldest first: what rate limits are rebuilt from at start. Rows of the future
+   * were written before the wall clock was set back; the newest of them counts as written now.
+   */
+  recent(now_ms: number, span_ms: number): UsedLimits[] {
+    const newest_ms = Math.max(now_ms, this.#statements.newest.get()?.time_ms ?? now_ms);
+    const since_newest_ms = Math.max(now_ms, newest_ms - span_ms);
+    return this.#statements.recent
+      .all({ since_ms: now_ms - span_ms, now_ms, since_newest_ms })
+      .map(({ time_ms, ...used }) => ({
+        ...used,
+        age_ms: (time_ms <= now_ms ? now_ms : newest_ms) - time_ms,
+      }))
+      .sort((left, right) => right.age_ms - left.age_ms);
   }
 }
 
@@ -53,15 +65,28 @@ function prepare(db: Db) {
         latency_ms: placeholder('latency_ms'),
       })
       .prepare(),
-    since: db
+    newest: db
+      .select({ time_ms: usageRecords.time_ms })
+      .from(usageRecords)
+      .orderBy(desc(usageRecords.time_ms))
+      .limit(1)
+      .prepare(),
+    recent: db
       .select({
         organization_id: usageRecords.organization_id,
         time_ms: usageRecords.time_ms,
         input_tokens: sql<number>`iif(${usageRecords.status} = 200, ${usageRecords.input_tokens}, 0)`,
       })
       .from(usageRecords)
-      .where(gte(usageRecords.time_ms, placeholder('time_ms')))
-      .orderBy(usageRecords.time_ms)
+      .where(
+        or(
+          and(
+            gt(usageRecords.time_ms, placeholder('since_ms')),
+            lte(usageRecords.time_ms, placeholder('now_ms')),
+          ),
+          gt(usageRecords.time_ms, placeholder('since_newest_ms')),
+        ),
+      )
       .prepare(),
   };
 }

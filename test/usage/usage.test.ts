@@ -124,14 +124,32 @@ test('names that a spreadsheet would run are exported as text', async () => {
   expect(line).toContain(`,"'=HYPERLINK(""x"")",`);
 });
 
-test('the windows are rebuilt from the requests since a time, of which failed ones took no tokens', () => {
+test('the windows are rebuilt from the requests of the last span, of which failed ones took no tokens', () => {
   using setup = new Setup();
   const { organization_id } = setup.account;
-  setup.usage.record(usageOf(setup.account, 'req_old', START_MS - 1, 200, 5));
-  setup.usage.record({ ...usageOf(setup.account, 'req_failed', START_MS + 2, 502, 0), input_tokens: 9 });
-  setup.usage.record(usageOf(setup.account, 'req_1', START_MS, 200, 5));
-  expect(setup.usage.since(START_MS)).toEqual([
-    { organization_id, time_ms: START_MS, input_tokens: 10 },
-    { organization_id, time_ms: START_MS + 2, input_tokens: 0 },
+  setup.usage.record(usageOf(setup.account, 'req_old', START_MS, 200, 5));
+  setup.usage.record({ ...usageOf(setup.account, 'req_failed', START_MS + 3, 502, 0), input_tokens: 9 });
+  setup.usage.record(usageOf(setup.account, 'req_1', START_MS + 1, 200, 5));
+  expect(setup.usage.recent(START_MS + 100, 100)).toEqual([
+    { organization_id, age_ms: 99, input_tokens: 10 },
+    { organization_id, age_ms: 97, input_tokens: 0 },
+  ]);
+});
+
+test('after the wall clock was set back the newest request counts as made now, and those before it by that', () => {
+  using setup = new Setup();
+  const { organization_id } = setup.account;
+  for (const [id, time_ms] of [
+    ['long_ago', 5_000],
+    ['before', 9_950],
+    ['last', 10_000],
+    ['since', 1_990],
+  ] as const) {
+    setup.usage.record(usageOf(setup.account, `req_${id}`, START_MS + time_ms, 200, 5));
+  }
+  expect(setup.usage.recent(START_MS + 2_000, 100)).toEqual([
+    { organization_id, age_ms: 50, input_tokens: 10 },
+    { organization_id, age_ms: 10, input_tokens: 10 },
+    { organization_id, age_ms: 0, input_tokens: 10 },
   ]);
 });
