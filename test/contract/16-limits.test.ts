@@ -13,6 +13,7 @@ import {
   addAccount,
   embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
+  POLL_MS,
   startTestService,
   type TestAccount,
   type TestService,
@@ -61,7 +62,7 @@ async function sizes(): Promise<{ billed: number; estimate: number }> {
 describe('Tiers', () => {
   for (const { tier, rpm, tpm, questions, top_up_dollars } of TIERS) {
     test(`Tier ${tier}: ${rpm} RPM, ${tpm} TPM, ${questions} questions, top-ups to $${top_up_dollars}`, async () => {
-      expect(tpm).toBe(1_000 * rpm);
+      expect(1_000 * rpm).toBe(tpm);
       const account = addAccount(service, { tier });
       const response = await ask(service, account.key);
       await expectDecision(response);
@@ -297,11 +298,14 @@ describe('Tokens per minute', () => {
       await gate.pass();
       return await run();
     };
-    const sent = Array.from({ length: 30 }, () => ask(service, account.key));
-    const refused = await Promise.all(
-      sent.map((response) => Promise.race([response, gate.reached.then(() => null)])),
-    );
-    expect(refused).toHaveLength(30);
+    let refused = 0;
+    const sent = Array.from({ length: 30 }, async () => {
+      const response = await ask(service, account.key);
+      if (response.status === 429) refused += 1;
+      return response;
+    });
+    // Nothing is billed before all have been looked at: what was billed would make room for more.
+    while (refused < 30 - fitting) await Bun.sleep(POLL_MS);
     gate.open();
     const responses = await Promise.all(sent);
     const messages = await Promise.all(responses.map((response) => response.text()));

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import { models } from '../../db/schema.ts';
+import { exportUsage } from '../../src/usage/export.ts';
+import { closeAudited, usageOf } from '../support/money.ts';
+import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import { expectAnyError, expectDecision } from './expectations.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => closeAudited(service));
+
+describe('Billing constants', () => {
+  test('input price $0.50 per 1M tokens for decision-1; output $0', () => {
+    const model = service.db.select().from(models).where(eq(models.id, 'decision-1')).get();
+    expect(model?.input_price_micros_per_million_tokens).toBe(500_000);
+  });
+
+  test('a usage export has one row per request, newest first, with the columns of the spec', async () => {
+    const account = addAccount(service);
+    const first = await ask(service, account.key, { questions: ALL_TYPES });
+    const { usage } = await expectDecision(first);
+    // Rows are ordered by time, so that two requests must not share a millisecond.
+    service.clock.advance(5);
+    const rejected = { ...SMALL_REQUEST, questions: { q: { type: 'noul', criteria: 1 } } };
+    const second = await post(service, account.key, rejected, '/v1/systemone?mode=consistent');
+    await expectAnyError(second);
+
+    let text = '';
+    for await (const piece of exportUsage(service.db, account)) text += piece;
+    const [header, ...lines] = text.trimEnd().split('\r\n');
+    expect(header).toBe(
+      'time_utc,model,mode,endpoint,project,api_key,status,questions,input_tokens,cost_usd,latency_ms,request_id',
+    );
+    const rows = lines.map((line) => line.split(','));
+    const times = usageOf(service, account).map(({ time_ms }) => new Date(time_ms).toISOString());
+    const [, latency] = [rows[0]?.[10], rows[1]?.[10]];
+    expect(rows).toEqual([
+      [
+        times[1] ?? '',
+        'decision-1',
+        'consistent',
+        '/v1/systemone',
+        'Default',
+        'Test key',
+        '422',
+        '0',
+        '0',
+        '0.000000',
+        '0',
+        second.headers.get('x-request-id') ?? '',
+      ],
+      [
+        times[0] ?? '',
+        'decision-1',
+        'fast',
+        '/v1/decisions',
+        'Default',
+        'Test key',
+        '200',
+        '3',
+        String(usage.input_tokens),
+        usage.cost_usd.toFixed(6),
+        latency ?? '',
+        first.headers.get('x-request-id') ?? '',
+      ],
+    ]);
+    expect(Number(latency)).toBeGreaterThan(0);
+  });
+});
+
+describe('Versioning', () => {
+  test('the interface version is in the path prefix /v1/', async () => {
+    const { key } = addAccount(service);
+    await expectDecision(await post(service, key, SMALL_REQUEST, '/v1/decisions'));
+    expect((await post(service, key, SMALL_REQUEST, '/decisions')).status).toBe(404);
+    expect((await post(service, key, SMALL_REQUEST, '/v2/decisions')).status).toBe(404);
+  });
+});

@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+
+const MAIN = join(import.meta.dir, '../../src/main.ts');
+
+/** A real `tds serve` in a process of its own, with everything that it prints. */
+export interface ChildServer {
+  readonly address: string;
+  /** The key of the first start; null at later ones. */
+  readonly key: string | null;
+  readonly pid: number;
+  /** Everything printed so far, on standard output and standard error. */
+  output(): string;
+  /** Ends it as an operator does and returns its exit code. */
+  stop(): Promise<number>;
+}
+
+/** Starts a server on the data directory; its temporary files go to `temporary_directory`. */
+export async function startChildServer(
+  data_directory: string,
+  temporary_directory: string,
+  flags: readonly string[] = [],
+): Promise<ChildServer> {
+  const command = [
+    'serve',
+    '--data',
+    data_directory,
+    '--port',
+    '0',
+    '--gpu',
+    'none',
+    '--threads',
+    '1',
+    '--json',
+  ];
+  const child = Bun.spawn([process.execPath, MAIN, ...command, ...flags], {
+    env: { ...process.env, TMPDIR: temporary_directory, SQLITE_TMPDIR: temporary_directory },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  let printed = '';
+  const started = Promise.withResolvers<void>();
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      printed += decoder.decode(chunk, { stream: true });
+      if (/^\{[\s\S]*"address"[\s\S]*?\n\}/m.test(printed)) started.resolve();
+    }
+  };
+  const ended = Promise.all([read(child.stdout), read(child.stderr)]);
+  void child.exited.then(() => started.reject(new Error(`the server ended: ${printed}`)));
+  await started.promise;
+  const address = /"address": "([^"]+)"/.exec(printed)?.[1];
+  if (address === undefined) throw new Error(`no address in ${printed}`);
+  return {
+    address,
+    key: /"api_key": "([^"]+)"/.exec(printed)?.[1] ?? null,
+    pid: child.pid,
+    output: () => printed,
+    async stop() {
+      child.kill('SIGTERM');
+      const code = await child.exited;
+      await ended;
+      return code;
+    },
+  };
+}
