@@ -1,15 +1,7 @@
 import { type Command, Option } from 'commander';
-import { type ModelConfig, modelOptions } from '../config.ts';
-import { type DataOptions, dataOption } from './command.ts';
-
-/** The options of `tds decide`. */
-export interface DecideOptions extends DataOptions, ModelConfig {
-  readonly url: string;
-  readonly key?: string;
-  readonly local?: true;
-  readonly mode?: string;
-  readonly json?: true;
-}
+import { modelOptions } from '../config.ts';
+import { dataOption } from './command.ts';
+import type { DecideOptions } from './run-decide.ts';
 
 /** `tds decide` */
 export function registerDecide(program: Command): void {

@@ -4,7 +4,7 @@ import { PlanRejected } from '../../native/plan/profile.ts';
 import { WeightsError } from '../../native/weights.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { systemClock } from '../clock.ts';
-import { openOptions } from '../config.ts';
+import { type ModelConfig, openOptions } from '../config.ts';
 import { engineInput, evaluateRequest } from '../decisions/evaluate.ts';
 import {
   type DecisionRequest,
@@ -17,12 +17,21 @@ import { type Answer, DecisionResponseSchema, QUESTIONS_MAX } from '../decisions
 import { Refusal } from '../errors.ts';
 import { parseJson } from '../http/body.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
+import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
-import type { DecideOptions } from './decide.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 /** Clients should wait this long (spec, "Performance and cold start"). */
 const TIMEOUT_MS = 120_000;
+
+/** The options of `tds decide`. */
+export interface DecideOptions extends DataOptions, ModelConfig {
+  readonly url: string;
+  readonly key?: string;
+  readonly local?: true;
+  readonly mode?: string;
+  readonly json?: true;
+}
 
 /** What both ways of asking come to. */
 interface Outcome {
