@@ -12,12 +12,18 @@ export async function withoutTable<T>(
   table: string,
   work: () => Promise<T>,
 ): Promise<T> {
-  rename(directory, table, `${table}_away`);
+  const putBack = takeTableAway(directory, table);
   try {
     return await work();
   } finally {
-    rename(directory, `${table}_away`, table);
+    putBack();
   }
+}
+
+/** The same without an end: returns what puts the table back. */
+export function takeTableAway(directory: string, table: string): () => void {
+  rename(directory, table, `${table}_away`);
+  return () => rename(directory, `${table}_away`, table);
 }
 
 function rename(directory: string, from: string, to: string): void {

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { createTypeSafeAi } from '@ai-sdk/typesafe-ai';
+import {
+  APICallError,
+  type Experimental_DecisionModel,
+  experimental_decide,
+  experimental_evaluate,
+} from 'ai';
+import { MovableClock } from '../support/clock.ts';
+import { closeAudited } from '../support/money.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import { rateLimited, rejection, watchedFetch, withoutCatalog } from './support.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ clock: MovableClock.stopped() });
+});
+afterAll(() => closeAudited(service));
+
+/** The two packages declare this type each in its own way, and they disagree on optional properties only. */
+function isDecisionModel(value: unknown): value is Experimental_DecisionModel {
+  return typeof value === 'object' && value !== null && 'doEvaluate' in value;
+}
+
+function modelFor(key: string, watched = watchedFetch()): Experimental_DecisionModel {
+  const fetching = Object.assign(watched.fetch, { preconnect: fetch.preconnect });
+  const provider = createTypeSafeAi({
+    apiKey: key,
+    baseURL: `${service.server.address}/v1`,
+    fetch: fetching,
+  });
+  const model: unknown = provider.evaluationModel('decision-1');
+  if (!isDecisionModel(model)) throw new TypeError('the provider made no decision model');
+  return model;
+}
+
+const QUESTIONS = {
+  department: {
+    type: 'choice',
+    instructions: 'Which team should handle this?',
+    criteria: { billing: { includes: ['Charges', 'Refunds'] }, technical: ['Bugs', 'Outages'], other: null },
+  },
+  severity: {
+    type: 'score',
+    instructions: 'How severe is the issue?',
+    criteria: ['Cosmetic', 'Workaround exists', 'Blocking; no workaround'],
+  },
+  requestsRefund: { type: 'boolean', instructions: 'Is the customer requesting money back?' },
+} as const;
+
+test('all question types pass its checks of keys, sums, argmax and weighted mean', async () => {
+  const result = await experimental_decide({
+    model: modelFor(addAccount(service).key),
+    state: { message: 'I was charged twice. Please refund the duplicate.' },
+    questions: QUESTIONS,
+  });
+  expect(['billing', 'technical', 'other']).toContain(result.answers.department.choice);
+  expect(result.answers.severity.score).toBeWithin(0, 2.000001);
+  expect(result.answers.requestsRefund.probability).toBeWithin(0, 1.000001);
+  expect(result.usage.inputTokens).toBeGreaterThan(0);
+  expect(result.usage.outputTokens).toBe(0);
+});
+
+test('under its older name, and with a state of parts', async () => {
+  const result = await experimental_evaluate({
+    model: modelFor(addAccount(service).key),
+    state: [
+      { type: 'text', text: 'I was charged twice.' },
+      { type: 'json', value: { order: 8812, items: ['lamp'] } },
+    ],
+    questions: QUESTIONS,
+  });
+  expect(Object.keys(result.answers)).toEqual(Object.keys(QUESTIONS));
+});
+
+test('many options, and answers of many requests, pass its checks', async () => {
+  const model = modelFor(addAccount(service).key);
+  const criteria = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`option ${index}`, null]));
+  const levels = Array.from({ length: 10 }, (_, index) => `level ${index}`);
+  for (const state of ['Refund me.', 'The app crashes.', 'Thank you!', '']) {
+    const { answers } = await experimental_decide({
+      model,
+      state,
+      questions: {
+        wide: { type: 'choice', instructions: 'Which?', criteria },
+        tall: { type: 'score', instructions: 'How much?', criteria: levels },
+      },
+    });
+    expect(Object.keys(criteria)).toContain(answers.wide.choice);
+  }
+});
+
+test('retries after a 429, as long as Retry-After says', async () => {
+  const { account, watched } = await rateLimited(service);
+  await experimental_decide({
+    model: modelFor(account.key, watched),
+    state: 'Refund me.',
+    questions: QUESTIONS,
+  });
+  expect(watched.statuses).toEqual([429, 200]);
+});
+
+test('retries after a 503', async () => {
+  const { key } = addAccount(service);
+  const watched = withoutCatalog(service);
+  await experimental_decide({ model: modelFor(key, watched), state: 'Refund me.', questions: QUESTIONS });
+  expect(watched.statuses).toEqual([503, 200]);
+});
+
+test('a bad key is not retried', async () => {
+  const watched = watchedFetch();
+  const model = modelFor(`sk_svc_${'0'.repeat(32)}`, watched);
+  const error = await rejection(experimental_decide({ model, state: 'Refund me.', questions: QUESTIONS }));
+  expect(APICallError.isInstance(error) && error.statusCode).toBe(401);
+  expect(watched.statuses).toEqual([401]);
+});
