@@ -13,14 +13,14 @@ beforeAll(async () => {
 });
 afterAll(() => closeAudited(service));
 
-const RETRIES = {
+const RETRIES: NonNullable<Parameters<OpenRouter['systemOne']['create']>[1]> = {
   retryCodes: ['429', '5XX'],
   retries: {
     strategy: 'backoff',
     backoff: { initialInterval: 50, maxInterval: 1_000, exponent: 1.5, maxElapsedTime: 30_000 },
     retryConnectionErrors: false,
   },
-} as const;
+};
 
 function clientFor(key: string, watched = watchedFetch()): OpenRouter {
   return new OpenRouter({
