@@ -9,11 +9,15 @@ namespace tds {
 namespace {
 
 constexpr uint32_t TILE = 64;
+/** Within a tile sums are made over groups of at most so many cells: which groups a branch has is nothing to them. */
+constexpr uint32_t GROUP = 16;
 /** Walls are built from blocks of 64 << 0 … 64 << 4 cells. */
 constexpr int WALL_SIZES = 5;
 /** Branches of one plan that are read at once, and the cells that they may take unless one alone needs more. */
 constexpr uint32_t WAVE_BRANCHES = 64;
 constexpr uint32_t WAVE_CELLS = 1024;
+
+uint32_t round_up(uint32_t count, uint32_t unit) { return (count + unit - 1) / unit * unit; }
 
 uint32_t wall_blocks(uint32_t cells) {
     uint32_t blocks = 0;
@@ -130,23 +134,31 @@ void Lane::clear() {
 
 uint32_t Lane::rounded(size_t tokens) const {
     const auto count = static_cast<uint32_t>(tokens);
-    return options_.aligned ? (count + TILE - 1) / TILE * TILE : count;
+    return options_.aligned ? round_up(count, TILE) : count;
+}
+
+/** The first cell for a branch, `used` cells from a tile's start: in the tile's rest if it has room for all of it. */
+uint32_t Lane::place(uint32_t used, const Branch & branch) const {
+    if (!options_.aligned) return used;
+    const uint32_t first_cell = round_up(used, GROUP);
+    return first_cell % TILE + branch.tokens.size() <= TILE ? first_cell : round_up(used, TILE);
 }
 
 Lane::Need Lane::need(const Plan & plan) const {
     uint32_t longest = 0, wave = 0, branches = 0;
     const uint32_t branches_limit = options_.separate ? 1 : WAVE_BRANCHES;
     for (const Branch & branch : plan.branches) {
-        const uint32_t cells = rounded(branch.tokens.size());
+        const auto cells = static_cast<uint32_t>(branch.tokens.size());
         longest = std::max(longest, cells);
-        if (branches < branches_limit && wave + cells <= WAVE_CELLS) {
-            wave += cells;
+        const uint32_t end = place(wave, branch) + cells;
+        if (branches < branches_limit && end <= WAVE_CELLS) {
+            wave = end;
             branches++;
         }
     }
     const uint32_t prefix = rounded(plan.prefix.size());
     const uint32_t room = prefix < usable_cells() ? usable_cells() - prefix : 0;
-    wave = std::max(longest, std::min(wave, room / TILE * TILE));
+    wave = std::max(rounded(longest), std::min(rounded(wave), room / TILE * TILE));
     uint32_t sequences = 1 + std::min<uint32_t>(branches_limit, static_cast<uint32_t>(plan.branches.size()));
     if (options_.aligned) sequences += wall_blocks(prefix) + wall_blocks(wave);
     return {prefix, wave, sequences};
@@ -257,10 +269,10 @@ void Lane::start_wave(Job & job) {
     const size_t limit = options_.separate ? 1 : WAVE_BRANCHES;
     while (job.next_branch < branches.size() && job.wave.size() < limit) {
         const Branch & branch = branches[job.next_branch];
-        const uint32_t cells = rounded(branch.tokens.size());
-        if (used + cells > job.wave_cells) break;
-        job.wave.push_back({&branch, take_sequence(), used, 0, 0});
-        used += cells;
+        const uint32_t first_cell = place(used, branch);
+        used = first_cell + static_cast<uint32_t>(branch.tokens.size());
+        if (used > job.wave_cells) break;
+        job.wave.push_back({&branch, take_sequence(), first_cell, 0, 0});
         job.next_branch++;
     }
 }

@@ -23,9 +23,10 @@ struct LaneOptions {
     /** A decode has at least so many tokens. */
     uint32_t minimum_tokens = 0;
     /**
-     * Every prefix and every branch starts at a multiple of 64 cells. ggml's CPU attention walks the cache in tiles
-     * of 64 cells, and what it adds up in one tile differs in the last bits when a plan's tokens are spread over the
-     * tiles in another way. Aligned, a plan's logits are the same bits wherever in the cache it lies.
+     * ggml's CPU attention walks the cache in tiles of 64 cells, and what it adds up differs in the last bits when a
+     * plan's tokens are spread over the tiles in another way. Aligned, every prefix starts with a tile, and every
+     * branch with another one or in the rest of one that has room for all of it: a plan's logits are the same bits
+     * wherever in the cache it lies and whatever lies beside it.
      */
     bool aligned = false;
     /** One plan at a time, and one branch a decode: no decode depends on anything but its own prefix and branch. */
@@ -126,6 +127,7 @@ class Lane {
     static bool on_abort(void * lane);
 
     uint32_t rounded(size_t tokens) const;
+    uint32_t place(uint32_t used, const Branch & branch) const;
     uint32_t usable_cells() const { return options_.cells - 64; }
     Need need(const Plan & plan) const;
     llama_seq_id take_sequence();

@@ -21,6 +21,15 @@ const PLAIN: Plan = filledPlan(1, { prefix: 90, branches: [20, 30] });
 const PLAIN_TOKENS = planTokens(PLAIN);
 /** Too long for the lane of small plans. */
 const LONG: Plan = filledPlan(2, { prefix: 4000, branches: [20] });
+/** 64 questions of 255 options, every token of which is read. */
+const WIDE: Plan = (() => {
+  const { prefix, branches } = filledPlan(3, {
+    prefix: 3900,
+    branches: Array.from({ length: 64 }, () => 255),
+  });
+  const reads = Array.from({ length: 255 }, (_, index) => ({ index, tokens: [7, 8] }));
+  return { prefix, branches: branches.map(({ tokens }) => ({ tokens, reads })) };
+})();
 
 describeAddon('the addon evaluates plans', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
@@ -144,13 +153,10 @@ describeAddon('the addon evaluates plans', () => {
   });
 
   test('64 questions of 255 options over a long record go through one cache in waves', async () => {
-    const options = Array.from({ length: 255 }, (_, option) => ({ index: option, tokens: [7, 8] }));
-    const wide = filledPlan(3, { prefix: 3900, branches: Array.from({ length: 64 }, () => 255) });
-    const branches = wide.branches.map(({ tokens }) => ({ tokens, reads: options }));
-    const logits = await evaluator.evaluate({ ...wide, branches }, fresh());
-    expect(logits.map((reads) => reads.length)).toEqual(branches.map(() => 255));
-    const chosen = branches.slice(40, 41);
-    expect(await evaluator.evaluate({ ...wide, branches: chosen }, fresh())).toEqual(logits.slice(40, 41));
+    const logits = await evaluator.evaluate(WIDE, fresh());
+    expect(logits.map((reads) => reads.length)).toEqual(WIDE.branches.map(() => 255));
+    const chosen = WIDE.branches.slice(40, 41);
+    expect(await evaluator.evaluate({ ...WIDE, branches: chosen }, fresh())).toEqual(logits.slice(40, 41));
   });
 
   test('a plan may use every position that there is, and none more', async () => {
@@ -249,22 +255,21 @@ describeAddon('the addon evaluates plans', () => {
 
   test('a full queue refuses, and what is aborted gives its place up', async () => {
     const small = await open({ queue_limit: 3 });
-    const running = small.evaluate(LONG, fresh());
-    const plans = Array.from({ length: 40 }, () => {
+    const start = (one: Plan) => {
       const aborted = new AbortController();
-      const result = small.evaluate(LONG, { ...fresh(), signal: aborted.signal });
+      const result = small.evaluate(one, { ...fresh(), signal: aborted.signal });
       result.catch(() => {});
-      return { aborted, result };
-    });
-    const refused = await Promise.allSettled(plans.slice(5).map(({ result }) => result));
-    for (const result of refused) {
-      expect(result).toMatchObject({ status: 'rejected', reason: expect.any(EngineOverloaded) });
-    }
-    for (const { aborted } of plans) aborted.abort(new Error('gone'));
-    const settled = await Promise.allSettled(plans.slice(0, 3).map(({ result }) => result));
-    for (const result of settled) expect(result).toMatchObject({ reason: { message: 'gone' } });
-    expect(await running).toHaveLength(1);
-    expect(await small.evaluate(PLAIN, fresh())).toHaveLength(2);
+      return { result, abort: () => aborted.abort(new Error('gone')) };
+    };
+    // It occupies the lane of large plans for longer than the others take to be refused.
+    const running = start(WIDE);
+    await small.evaluate(PLAIN, fresh());
+    const waiting = [LONG, LONG, LONG].map(start);
+    const refused = start(LONG);
+    await expect(refused.result).rejects.toBeInstanceOf(EngineOverloaded);
+    for (const one of [...waiting, running]) one.abort();
+    for (const { result } of [...waiting, running]) await expect(result).rejects.toThrow('gone');
+    expect(await small.evaluate(LONG, fresh())).toHaveLength(1);
     expect(small.stats().waiting_plans).toBe(0);
     await small.close();
   });

@@ -1,0 +1,63 @@
+/**
+ * Tokens a second of fast mode ÷ llama.cpp's own prompt speed: five questions about a record of 300 tokens, against
+ * the same number of tokens read as one sequence by the same libllama from the same file, in batches of the same size
+ * on as many threads. The aim is 0.9 at least.
+ *
+ *   bun bench/engine-prompt-speed.ts [rounds, default 9]
+ *
+ * With LLAMA_BENCH=<path of a llama-bench> its prompt speed is printed beside.
+ */
+import { getLlama } from 'node-llama-cpp';
+import { openEngine } from '../native/open.ts';
+import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import { answer, fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { report, rounded } from './support/statistics.ts';
+
+const rounds = Number(process.argv[2] ?? 9);
+const BATCH_TOKENS = 512;
+
+const engine = await openEngine({ evaluator: 'addon', gpu: false, threads: THREADS });
+const llama = await getLlama({ build: 'never', gpu: false, maxThreads: 0, progressLogs: false });
+const model = await llama.loadModel({ modelPath: EMBEDDED_WEIGHTS });
+const context = await model.createContext({
+  contextSize: 1024,
+  batchSize: BATCH_TOKENS,
+  threads: THREADS,
+  flashAttention: true,
+});
+const sequence = context.getSequence();
+const input = fiveQuestions();
+const { input_tokens } = engine.plan(input);
+const prompt = model.tokenize('A parcel is late. '.repeat(input_tokens)).slice(0, input_tokens);
+
+const times = await inTurns(rounds, {
+  fast: () => answer(engine, input),
+  prompt: async () => {
+    await sequence.clearHistory();
+    await sequence.evaluateWithoutGeneratingNewTokens(prompt);
+  },
+});
+report({
+  bench: 'engine-prompt-speed',
+  threads: THREADS,
+  rounds,
+  input_tokens,
+  fast_tokens_per_s: rounded((1000 * input_tokens) / times('fast').wall_ms),
+  prompt_tokens_per_s: rounded((1000 * input_tokens) / times('prompt').wall_ms),
+  speed_ratio: rounded(times('prompt').wall_ms / times('fast').wall_ms),
+  speed_ratio_by_cpu_time: rounded(times('prompt').cpu_ms / times('fast').cpu_ms),
+});
+
+const program = process.env.LLAMA_BENCH;
+if (program !== undefined) {
+  const options = ['-p', String(input_tokens), '-n', '0', '-t', String(THREADS), '-b', String(BATCH_TOKENS)];
+  const run = Bun.spawn([program, '-m', EMBEDDED_WEIGHTS, ...options, '-fa', '1', '-r', '9', '-o', 'json']);
+  const [result]: readonly { avg_ts: number }[] = JSON.parse(await new Response(run.stdout).text());
+  report({
+    bench: 'llama-bench',
+    threads: THREADS,
+    prompt_tokens_per_s: rounded(result?.avg_ts ?? Number.NaN),
+  });
+}
+await engine.close();
+process.exit(0);
