@@ -108,10 +108,30 @@ Submission Engine::submit(std::unique_ptr<Task> task) {
     return Submission::accepted;
 }
 
+std::unique_ptr<Task> Engine::take_waiting(uint64_t id) {
+    for (auto & queue : queues_) {
+        const auto at = std::find_if(queue.begin(), queue.end(), [&](const auto & task) { return task->id == id; });
+        if (at == queue.end()) continue;
+        std::unique_ptr<Task> task = std::move(*at);
+        queue.erase(at);
+        return task;
+    }
+    return nullptr;
+}
+
 void Engine::cancel(uint64_t id) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    cancelled_.push_back(id);
-    changed_.notify_one();
+    std::unique_ptr<Task> task;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        task = take_waiting(id);
+        if (!task) {
+            cancelled_.push_back(id);
+            changed_.notify_one();
+            return;
+        }
+    }
+    task->outcome = Outcome::cancelled;
+    on_done_(std::move(task));
 }
 
 void Engine::close() {
@@ -268,7 +288,7 @@ void Engine::serve() {
             });
             if (closing_) return;
         }
-        cancel_marked();
+        cancel_running();
         admit();
         for (size_t i = 0; i < lanes_.size(); i++) {
             Lane & lane = *lanes_[(next_lane_ + i) % lanes_.size()];
@@ -280,25 +300,19 @@ void Engine::serve() {
     }
 }
 
-void Engine::cancel_marked() {
+void Engine::cancel_running() {
     std::vector<std::unique_ptr<Task>> found;
     {
         std::lock_guard<std::mutex> lock(mutex_);
         for (const uint64_t id : cancelled_) {
-            for (auto & queue : queues_) {
-                const auto at = std::find_if(queue.begin(), queue.end(),
-                                             [&](const auto & task) { return task->id == id; });
-                if (at == queue.end()) continue;
-                found.push_back(std::move(*at));
-                queue.erase(at);
-            }
-            for (auto & lane : lanes_) {
-                if (auto task = lane->withdraw(id)) found.push_back(std::move(task));
-            }
+            // It may be back in its queue, to be tried again alone.
+            found.push_back(take_waiting(id));
+            for (auto & lane : lanes_) found.push_back(lane->withdraw(id));
         }
         cancelled_.clear();
     }
     for (auto & task : found) {
+        if (!task) continue;
         task->outcome = Outcome::cancelled;
         on_done_(std::move(task));
     }

@@ -61,7 +61,7 @@ class Engine {
     using OnDone = std::function<void(std::unique_ptr<Task>)>;
     using OnClosed = std::function<void()>;
 
-    /** Starts loading. The callbacks come from the inference thread: loaded once, done per task, closed at the end. */
+    /** Starts loading. `on_loaded` comes once and `on_closed` last, from the inference thread; `on_done` per task, from any. */
     Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed);
     /** Closes and waits for the thread. */
     ~Engine();
@@ -70,7 +70,7 @@ class Engine {
 
     /** Any thread. An accepted task comes back through `on_done` exactly once. */
     Submission submit(std::unique_ptr<Task> task);
-    /** Any thread. Gives a task up, wherever it is; it comes back as cancelled unless it was done before. */
+    /** Any thread. Gives a task up: at once when it waits, else after the decode that it is in, unless it is done. */
     void cancel(uint64_t id);
     /** Any thread. What is not done fails. */
     void close();
@@ -86,7 +86,9 @@ class Engine {
     bool load(EngineFacts & facts);
     void serve();
     void admit();
-    void cancel_marked();
+    /** With the mutex held. */
+    std::unique_ptr<Task> take_waiting(uint64_t id);
+    void cancel_running();
     void turn(Lane & lane);
     void fail(std::unique_ptr<Task> task, const char * message);
     void unload();
@@ -100,6 +102,7 @@ class Engine {
     std::condition_variable changed_;
     /** Waiting tasks by lane, first come first served; those that are retried are in front. */
     std::vector<std::deque<std::unique_ptr<Task>>> queues_;
+    /** Running tasks that are to be given up. */
     std::vector<uint64_t> cancelled_;
     std::atomic<bool> closing_{false};
 
