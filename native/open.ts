@@ -36,6 +36,8 @@ export interface OpenOptions {
   readonly evaluator?: Evaluator | undefined;
   /** Equal bits whatever else is asked at the same time, on any device, at a cost in speed. */
   readonly deterministic?: boolean | undefined;
+  /** Called when the C++ engine must be compiled first: once a machine, for up to a minute. */
+  readonly onBuild?: (() => void) | undefined;
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 
@@ -81,8 +83,8 @@ async function openEvaluator(
   };
   if (wanted !== 'llama') {
     try {
-      const { deterministic } = options;
-      return await createAddonEvaluator({ ...common, model_path: weights.first, deterministic });
+      const { deterministic, onBuild } = options;
+      return await createAddonEvaluator({ ...common, model_path: weights.first, deterministic, onBuild });
     } catch (error) {
       // Weights that llama.cpp refuses are refused again below, with llama.cpp's own reason.
       const is_expected = error instanceof AddonUnavailable || error instanceof EvaluationFailed;

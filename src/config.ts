@@ -44,6 +44,9 @@ export function openOptions(config: ModelConfig): OpenOptions {
     evaluator: config.evaluator,
     deterministic: config.deterministic,
     queue_limit: config.queueLimit,
+    // On standard error, because standard output may be JSON.
+    onBuild: () =>
+      process.stderr.write('Compiling the native engine, once on this machine; this can take a minute.\n'),
   };
 }
 

@@ -103,16 +103,17 @@ async function buildInto(directory: string, library: LlamaLibrary, file: string)
 const builds = new Map<string, Promise<void>>();
 
 /**
- * The addon for a device, built when it is not there yet. Throws `AddonUnavailable` with what is missing: a prebuilt
+ * The addon for a device, built when it is not there yet: `onBuild` is called first, because that takes a while. Throws `AddonUnavailable` with what is missing: a prebuilt
  * llama.cpp, a compiler, or what the compiler said.
  */
-export async function buildAddon(gpu: Gpu): Promise<BuiltAddon> {
+export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
   const library = requireLibrary(gpu);
   const target = join(BUILD_DIRECTORY, await buildHash(library));
   const file = 'tds-engine.node';
   const built: BuiltAddon = { path: join(target, file), library };
   if (existsSync(built.path)) return built;
 
+  onBuild();
   const running = builds.get(target);
   const build =
     running ??

@@ -32,6 +32,8 @@ export interface AddonOptions {
   readonly full_decodes?: boolean | undefined;
   /** One plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
   readonly deterministic?: boolean | undefined;
+  /** Called when the addon must be compiled first, which takes a while. */
+  readonly onBuild?: (() => void) | undefined;
   /** A token id that makes a decode fail: what else is in the decode must not. For tests. */
   readonly fault_token?: number | undefined;
 }
@@ -59,8 +61,11 @@ interface Pending {
   readonly reject: (reason: unknown) => void;
 }
 
-async function loadBinding(gpu: Gpu): Promise<{ binding: AddonBinding; built: BuiltAddon }> {
-  const built = await buildAddon(gpu);
+async function loadBinding(
+  gpu: Gpu,
+  onBuild?: () => void,
+): Promise<{ binding: AddonBinding; built: BuiltAddon }> {
+  const built = await buildAddon(gpu, onBuild);
   let binding: unknown;
   try {
     binding = createRequire(import.meta.url)(built.path);
@@ -170,7 +175,7 @@ export class AddonEvaluator implements PlanEvaluator {
  * cannot be, and `EvaluationFailed` when the weights cannot be loaded.
  */
 export async function createAddonEvaluator(options: AddonOptions): Promise<AddonEvaluator> {
-  const { binding, built } = await loadBinding(options.gpu ?? 'auto');
+  const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
   const threads = options.threads || Math.max(1, availableParallelism() - 1);
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;

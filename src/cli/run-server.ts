@@ -1,4 +1,5 @@
 import { DataDirectoryInUse, lockDataDirectory } from '../../db/lock.ts';
+import type { EngineFacts } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import { WeightsError } from '../../native/weights.ts';
 import { systemClock } from '../clock.ts';
@@ -33,6 +34,12 @@ const EXAMPLE_BODY = JSON.stringify({
   },
 });
 
+/** What evaluates plans, in words. */
+const ENGINE_NAMES = {
+  addon: 'the native engine',
+  llama: 'node-llama-cpp ("tds doctor" says why not by the native engine)',
+} as const satisfies Record<EngineFacts['evaluator'], string>;
+
 /** Serves until SIGINT or SIGTERM, as the only server on the data directory. Throws `CommandFailed`. */
 export async function runServer(options: JsonOptions & ServeConfig, context: CreditContext): Promise<void> {
   const unlock = claim(options.data);
@@ -60,7 +67,12 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     const server = listen(service, options);
     // Only now: a start that failed would have made a key that nobody was shown.
     const first = initialize(context);
-    announce(server.address, first?.key ?? null, options.json === true);
+    announce(
+      server.address,
+      first?.key ?? null,
+      service.services.model.engineIfLoaded()?.facts ?? null,
+      options.json === true,
+    );
     await stop;
     log.info('stopping: finishing the requests in flight');
     await server.stop();
@@ -109,12 +121,20 @@ function listen(service: Service, { host, port }: ServeConfig): RunningServer {
 }
 
 /** The address, the key while it can still be shown, and one line that asks a real question. */
-function announce(address: string, first_key: string | null, json: boolean): void {
+function announce(
+  address: string,
+  first_key: string | null,
+  engine: EngineFacts | null,
+  json: boolean,
+): void {
   if (json) {
-    printJson({ address, api_key: first_key });
+    printJson({ address, api_key: first_key, engine });
     return;
   }
   printLine(`Typed Decision Service on ${address} (API reference: ${address}/swagger)`);
+  if (engine !== null) {
+    printLine(`Model: ${engine.profile} on ${engine.device}, evaluated by ${ENGINE_NAMES[engine.evaluator]}`);
+  }
   if (first_key !== null) {
     printLine(`First API key, shown only this once: ${first_key}`);
   }
