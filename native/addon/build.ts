@@ -46,7 +46,10 @@ function requireLibrary(gpu: Gpu): LlamaLibrary {
 }
 
 async function sourceFiles(): Promise<string[]> {
-  return (await readdir(SOURCES)).filter((name) => /\.(cpp|hpp)$/.test(name)).sort();
+  const names = await readdir(SOURCES).catch((cause: unknown) => {
+    throw new AddonUnavailable(`The addon's sources are not in ${SOURCES}.`, { cause });
+  });
+  return names.filter((name) => /\.(cpp|hpp)$/.test(name)).sort();
 }
 
 /** Names what goes into a build: the same hash is the same addon. */
@@ -64,7 +67,7 @@ function linkFlags(library: LlamaLibrary): string[] {
   return [
     ...library.link.map((file) => join(library.directory, file)),
     // Beside the addon first, as in a packaged layout, then where it was built against.
-    '-Wl,-rpath,$ORIGIN',
+    `-Wl,-rpath,${process.platform === 'darwin' ? '@loader_path' : '$ORIGIN'}`,
     `-Wl,-rpath,${library.directory}`,
   ];
 }
@@ -118,9 +121,12 @@ export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Prom
   const build =
     running ??
     (async () => {
-      await mkdir(BUILD_DIRECTORY, { recursive: true });
       // Another process may build the same: whoever is done first puts its folder in place.
-      const directory = await mkdtemp(join(BUILD_DIRECTORY, 'build-'));
+      const directory = await mkdir(BUILD_DIRECTORY, { recursive: true })
+        .then(() => mkdtemp(join(BUILD_DIRECTORY, 'build-')))
+        .catch((cause: unknown) => {
+          throw new AddonUnavailable(`The addon cannot be built in ${BUILD_DIRECTORY}.`, { cause });
+        });
       try {
         await buildInto(directory, library, file);
         await rename(directory, target).catch((error: unknown) => {

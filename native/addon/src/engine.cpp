@@ -248,7 +248,8 @@ bool Engine::load(EngineFacts & facts) {
         lane.cells = std::min<uint32_t>(SMALL_CELLS, context + SPARE_CELLS);
         lanes_.push_back(std::make_unique<Lane>(shared, lane));
         if (context + SPARE_CELLS > SMALL_CELLS) {
-            lane.batch_tokens = 128;
+            // A small plan waits for one of its decodes. Deterministic, the lane must not show in a plan's bits.
+            if (!options_.deterministic) lane.batch_tokens = 128;
             lane.fill_tokens = std::min(lane.fill_tokens, lane.batch_tokens);
             lane.cells = context + SPARE_CELLS;
             lanes_.push_back(std::make_unique<Lane>(shared, lane));

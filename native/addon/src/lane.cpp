@@ -102,6 +102,8 @@ void Lane::warm_up() {
     stops_at_hidden_ = output_is_plain_ && Readout::can_read(output_matrix_);
     if (stops_at_hidden_) shared_.readout->set_output(output_matrix_);
 
+    // Cells of models with positions in several dimensions cannot be moved, which walls are made by.
+    options_.aligned = options_.aligned && llama_memory_can_shift(memory_);
     if (options_.aligned) {
         // Sequence 0 is doubled: a copy of its cells goes to sequence 1, is moved behind it, and joins it.
         for (int size = 0; size < WALL_SIZES; size++) {

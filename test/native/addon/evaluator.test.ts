@@ -6,7 +6,13 @@ import { EngineOverloaded, EvaluationFailed } from '../../../native/evaluator.ts
 import { type Plan, planTokens } from '../../../native/plan/plan.ts';
 import { writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
-import { arbitraryPlan, describeAddon, filledPlan, probabilityDistance } from './support.ts';
+import {
+  arbitraryPlan,
+  describeAddon,
+  filledPlan,
+  probabilityDistance,
+  scaledModelBytes,
+} from './support.ts';
 
 // The first test builds the addon.
 setDefaultTimeout(180_000);
@@ -121,6 +127,26 @@ describeAddon('the addon evaluates plans', () => {
     );
     expect(evaluator.tokenize('the <|yes|> is')).toEqual(llama.tokenize('the <|yes|> is'));
     await llama.close();
+  });
+
+  test('a model whose logits are more than a matrix product is read through all of its vocabulary', async () => {
+    const scaled_path = join(directory.path, 'scaled.gguf');
+    await Bun.write(scaled_path, scaledModelBytes());
+    const scaled = await open({ model_path: scaled_path, context_tokens: 1024 });
+    const { evaluator: llama } = await loadOnCpu(scaled_path);
+    await fc.assert(
+      fc.asyncProperty(plan, async (whole) => {
+        const logits = await scaled.evaluate(whole, fresh());
+        const expected = (await llama.evaluate(whole, fresh())).flat(2);
+        const distances = logits
+          .flat(2)
+          .map((logit, index) => Math.abs(logit - (expected[index] ?? Number.NaN)));
+        expect(Math.max(...distances)).toBeLessThanOrEqual(1e-2);
+      }),
+      { numRuns: 5 },
+    );
+    await llama.close();
+    await scaled.close();
   });
 
   test('results have the shape that was asked for, read by read', async () => {

@@ -2,6 +2,7 @@ import { describe } from 'bun:test';
 import fc from 'fast-check';
 import { compilerPath } from '../../../native/addon/build.ts';
 import type { Branch, Plan, PlanLogits } from '../../../native/plan/plan.ts';
+import { type GgufTensor, ggufBytes } from '../support/gguf.ts';
 
 /** Like `describe`; skips where the addon cannot be built because there is no C++ compiler, and nowhere else. */
 export function describeAddon(name: string, body: () => void): void {
@@ -69,4 +70,64 @@ export function probabilityDistance(left: PlanLogits, right: PlanLogits): number
     logits.flat().map(([yes = Number.NaN, no = Number.NaN]) => 1 / (1 + Math.exp(no - yes)));
   const others = probabilities(right);
   return Math.max(...probabilities(left).map((one, index) => Math.abs(one - (others[index] ?? Number.NaN))));
+}
+
+/**
+ * A model of Granite's kind, which scales its logits after the output matrix: no two rows of it are the logits. Its
+ * weights look random, and its vocabulary is bytes.
+ */
+export function scaledModelBytes(): Buffer {
+  const width = 64;
+  const hidden = 96;
+  const context_tokens = 2048;
+  let state = 1;
+  const matrix = (name: string, columns: number, rows: number): GgufTensor => ({
+    name,
+    shape: [columns, rows],
+    values: Float32Array.from({ length: columns * rows }, () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return (state / 2 ** 31 - 1) * Math.sqrt(3 / columns);
+    }),
+  });
+  const norm = (name: string): GgufTensor => ({
+    name,
+    shape: [width],
+    values: new Float32Array(width).fill(1),
+  });
+  const tokens = ['<|end|>', ...Array.from({ length: 259 }, (_, index) => String.fromCharCode(256 + index))];
+  return ggufBytes(
+    {
+      'general.architecture': { type: 'string', value: 'granite' },
+      'granite.context_length': { type: 'u32', value: context_tokens },
+      'granite.embedding_length': { type: 'u32', value: width },
+      'granite.block_count': { type: 'u32', value: 1 },
+      'granite.feed_forward_length': { type: 'u32', value: hidden },
+      'granite.attention.head_count': { type: 'u32', value: 2 },
+      'granite.attention.head_count_kv': { type: 'u32', value: 1 },
+      'granite.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
+      'granite.rope.dimension_count': { type: 'u32', value: width / 2 },
+      'granite.vocab_size': { type: 'u32', value: tokens.length },
+      'granite.logit_scale': { type: 'f32', value: 4 },
+      'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
+      'tokenizer.ggml.pre': { type: 'string', value: 'gpt-2' },
+      'tokenizer.ggml.tokens': { type: 'strings', value: tokens },
+      'tokenizer.ggml.token_type': { type: 'i32s', value: tokens.map((_, id) => (id === 0 ? 3 : 1)) },
+      'tokenizer.ggml.merges': { type: 'strings', value: [] },
+      'tokenizer.ggml.bos_token_id': { type: 'u32', value: 0 },
+      'tokenizer.ggml.eos_token_id': { type: 'u32', value: 0 },
+    },
+    [
+      matrix('token_embd.weight', width, tokens.length),
+      norm('output_norm.weight'),
+      norm('blk.0.attn_norm.weight'),
+      matrix('blk.0.attn_q.weight', width, width),
+      matrix('blk.0.attn_k.weight', width, width / 2),
+      matrix('blk.0.attn_v.weight', width, width / 2),
+      matrix('blk.0.attn_output.weight', width, width),
+      norm('blk.0.ffn_norm.weight'),
+      matrix('blk.0.ffn_gate.weight', width, hidden),
+      matrix('blk.0.ffn_up.weight', width, hidden),
+      matrix('blk.0.ffn_down.weight', hidden, width),
+    ],
+  );
 }
