@@ -7,6 +7,7 @@ export interface NativeOptions {
   readonly library_directory: string;
   readonly model_path: string;
   readonly use_gpu: boolean;
+  readonly require_gpu: boolean;
   readonly threads: number;
   readonly context_tokens: number;
   readonly queue_limit: number;

@@ -184,6 +184,7 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
       library_directory: built.library.directory,
       model_path: options.model_path,
       use_gpu: built.library.gpu,
+      require_gpu: built.library.gpu && options.gpu !== undefined && options.gpu !== 'auto',
       threads,
       context_tokens: options.context_tokens,
       queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,

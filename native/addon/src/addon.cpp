@@ -196,6 +196,7 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
     if (!get_string_property(env, values[0], "library_directory", options.library_directory) ||
         !get_string_property(env, values[0], "model_path", options.model_path) ||
         !get_boolean_property(env, values[0], "use_gpu", options.use_gpu) ||
+        !get_boolean_property(env, values[0], "require_gpu", options.require_gpu) ||
         !get_integer_property(env, values[0], "threads", options.threads) ||
         !get_integer_property(env, values[0], "context_tokens", options.context_tokens) ||
         !get_integer_property(env, values[0], "queue_limit", queue_limit) ||

@@ -193,7 +193,7 @@ void Engine::run() {
 bool Engine::load(EngineFacts & facts) {
     load_backends(options_.library_directory);
     ggml_backend_dev_t gpu = options_.use_gpu ? find_gpu() : nullptr;
-    if (options_.use_gpu && !gpu) {
+    if (options_.require_gpu && !gpu) {
         facts.error = "there is no GPU that this build of llama.cpp can use";
         return false;
     }

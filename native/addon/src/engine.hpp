@@ -25,6 +25,8 @@ struct EngineOptions {
     /** A GGUF file, or the first part of a split one. */
     std::string model_path;
     bool use_gpu = false;
+    /** Whether the CPU will not do where there is no GPU. */
+    bool require_gpu = false;
     int threads = 1;
     int32_t context_tokens = 0;
     /** Plans that may wait. */
