@@ -9,6 +9,9 @@ export const OPTIONS_MIN = 2;
 export const OPTIONS_MAX = 255;
 export const QUESTIONS_MAX = 64;
 
+/** Any text, also with line breaks, which the pattern that TypeBox takes by itself leaves out. */
+const AnyKey = Type.String({ pattern: '^[\\s\\S]*$' });
+
 const Probability = Type.Number({ minimum: 0, maximum: 1 });
 
 /** A description may be any JSON value; a string is what clients normally send. */
@@ -52,7 +55,7 @@ export const NoulQuestionSchema = Type.Object({
 export const ChoiceQuestionSchema = Type.Object({
   type: Type.Literal('choice'),
   instructions: Instructions,
-  criteria: Type.Record(Type.String(), Description, {
+  criteria: Type.Record(AnyKey, Description, {
     minProperties: OPTIONS_MIN,
     maxProperties: OPTIONS_MAX,
     description: 'Option id to short description.',
@@ -71,31 +74,35 @@ export const ScoreQuestionSchema = Type.Object({
 
 export const QuestionSchema = Type.Union([NoulQuestionSchema, ChoiceQuestionSchema, ScoreQuestionSchema]);
 
-const questions = Type.Record(Type.String(), QuestionSchema, {
+const questions = Type.Record(AnyKey, QuestionSchema, {
   minProperties: 1,
   maxProperties: QUESTIONS_MAX,
   description: 'Question id, chosen by the client, to question. Up to 32 on Tier 1, up to 64 from Tier 2.',
 });
 
-const state = Type.Union(
-  [Type.String(), Type.Record(Type.String(), Type.Unknown()), Type.Array(Type.Unknown())],
-  { description: 'The record. Objects and arrays are rendered compactly as text.' },
-);
+const state = Type.Union([Type.String(), Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())], {
+  description: 'The record. Objects and arrays are rendered compactly as text.',
+});
+
+const ModelId = Type.String({ minLength: 1, description: 'A decision model, such as decision-1.' });
+
+/** Null is the same as none, for clients that send every field. */
+const mode = Type.Optional(Type.Union([ModeSchema, Type.Null()]));
 
 /** Body of `POST /v1/decisions`. Unknown fields are ignored. */
 export const DecisionRequestSchema = Type.Object({
-  model: Type.String({ description: 'A decision model, such as decision-1.' }),
+  model: ModelId,
   state,
   questions,
-  mode: Type.Optional(ModeSchema),
+  mode,
 });
 
 /** Body of `POST /v1/systemone`: the same, but the model may be left out. */
 export const SystemOneRequestSchema = Type.Object({
-  model: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  model: Type.Optional(Type.Union([ModelId, Type.Null()])),
   state,
   questions,
-  mode: Type.Optional(ModeSchema),
+  mode,
 });
 
 export const NoulAnswerSchema = Type.Object({
@@ -112,15 +119,15 @@ export const NoulAnswerSchema = Type.Object({
 export const ChoiceAnswerSchema = Type.Object({
   type: Type.Literal('choice'),
   choice: Type.String({ description: 'The most likely option.' }),
-  probabilities: Type.Record(Type.String(), Probability),
+  probabilities: Type.Record(AnyKey, Probability),
   confidence: Type.Number({ minimum: 0, maximum: 1, description: '(max_p - 1/n) / (1 - 1/n)' }),
 });
 
 export const ScoreAnswerSchema = Type.Object({
   type: Type.Literal('score'),
   score: Type.Number({ minimum: 0, description: 'Expected level index: sum of index times probability.' }),
-  probabilities: Type.Record(Type.String(), Probability),
-  legend: Type.Record(Type.String(), Type.String()),
+  probabilities: Type.Record(AnyKey, Probability),
+  legend: Type.Record(AnyKey, Type.String()),
   confidence: Probability,
 });
 
@@ -132,7 +139,7 @@ export const DecisionResponseSchema = Type.Object({
   created: Type.Integer({ description: 'Unix seconds.' }),
   model: Type.String(),
   mode: ModeSchema,
-  answers: Type.Record(Type.String(), AnswerSchema),
+  answers: Type.Record(AnyKey, AnswerSchema),
   usage: Type.Object({
     input_tokens: Type.Integer({ minimum: 0 }),
     output_tokens: Type.Literal(0),
