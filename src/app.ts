@@ -3,7 +3,7 @@ import type { DecisionServices } from './decisions/services.ts';
 import { Refusal } from './errors.ts';
 import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
-import { CONTENT_SECURITY_POLICY, DOCUMENTED_SCHEMAS, docsPages, docsScript } from './http/docs.ts';
+import { CONTENT_SECURITY_POLICY, docsPages, docsScript } from './http/docs.ts';
 import { modelRoutes } from './http/model-routes.ts';
 import { errorResponse, REQUEST_ID_HEADER } from './http/responses.ts';
 import { allowOf, type KnownPath, knownPath } from './http/routes.ts';
@@ -81,7 +81,6 @@ export function createApp(services: AppServices) {
     .use(decisionRoutes(services, contexts))
     .use(modelRoutes(services, contexts))
     .use(webhookRoutes(services, contexts))
-    .model(DOCUMENTED_SCHEMAS)
     .use(docsScript())
     .use(docsPages());
 }

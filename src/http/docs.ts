@@ -22,8 +22,8 @@ const SCRIPT_PATH = join(
 export const CONTENT_SECURITY_POLICY =
   "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:";
 
-/** The schemas under their names, for `app.model`: the document's `components.schemas`. */
-export const DOCUMENTED_SCHEMAS = {
+/** The document's `components.schemas`. Elysia's own `model` would write an invalid `$id` into each of them. */
+const DOCUMENTED_SCHEMAS = {
   DecisionRequest: DecisionRequestSchema,
   SystemOneRequest: SystemOneRequestSchema,
   DecisionResponse: DecisionResponseSchema,
@@ -53,6 +53,8 @@ export function docsPages() {
       },
       tags: [{ name: 'Decisions' }, { name: 'Models' }],
       components: {
+        // As plain JSON: the document's types know nothing of TypeBox's.
+        schemas: JSON.parse(JSON.stringify(DOCUMENTED_SCHEMAS)),
         securitySchemes: {
           bearer: { type: 'http', scheme: 'bearer' },
           api_key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },

@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
+import { addAccount, startTestService } from '../support/service.ts';
+
+/**
+ * Runs Schemathesis, with all of its checks, against the OpenAPI document of a live service. It is a Python program:
+ * it gets an environment of its own in a temporary folder, and where that cannot be made the run is skipped.
+ * Arguments go to Schemathesis (`--seed`, `--max-examples`).
+ */
+
+const SCHEMATHESIS = 'schemathesis==4.32.5';
+const EXAMPLES = '50';
+
+function skip(reason: string): never {
+  console.log(`Schemathesis was skipped: ${reason}`);
+  process.exit(0);
+}
+
+async function succeeds(command: readonly string[]): Promise<boolean> {
+  const child = Bun.spawn([...command], { stdout: 'ignore', stderr: 'inherit' });
+  return (await child.exited) === 0;
+}
+
+async function installed(directory: string): Promise<string> {
+  const python = Bun.which('python3');
+  if (python === null) skip('there is no python3.');
+  const environment = join(directory, 'environment');
+  if (!(await succeeds([python, '-m', 'venv', environment])))
+    skip('python3 cannot make a virtual environment.');
+  const pip = join(environment, 'bin', 'python');
+  if (!(await succeeds([pip, '-m', 'pip', 'install', '--quiet', '--quiet', SCHEMATHESIS]))) {
+    skip(`${SCHEMATHESIS} cannot be installed from PyPI.`);
+  }
+  return join(environment, 'bin', 'schemathesis');
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'tds-schemathesis-'));
+let code = 1;
+try {
+  const schemathesis = await installed(directory);
+  const service = await startTestService();
+  const account = addAccount(service, { tier: 5 });
+  const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };
+  setTierSettings(service.accounts, OPERATOR, account.organization_id, limits);
+  const child = Bun.spawn(
+    [
+      schemathesis,
+      'run',
+      `${service.server.address}/swagger/json`,
+      '--checks=all',
+      `--header=Authorization: Bearer ${account.key}`,
+      `--max-examples=${EXAMPLES}`,
+      '--request-timeout=120',
+      '--suppress-health-check=all',
+      ...process.argv.slice(2),
+    ],
+    {
+      cwd: directory,
+      env: { ...process.env, SCHEMATHESIS_HOOKS: join(import.meta.dir, 'hooks.py') },
+      stdout: 'inherit',
+      stderr: 'inherit',
+    },
+  );
+  code = await child.exited;
+  await service.close();
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}
+process.exit(code);
