@@ -10,7 +10,10 @@ namespace tds {
 namespace {
 
 constexpr uint32_t TILE = 64;
+/** What a plan in the lane of small plans may need; on a CPU the lane has no more. */
 constexpr uint32_t SMALL_CELLS = 4096;
+/** A GPU reads many small plans at once. */
+constexpr uint32_t GPU_CELLS = 16384;
 /** Room of a lane beyond the longest plan: rounding, more than one branch at a time, and fillers. */
 constexpr uint32_t SPARE_CELLS = 2 * TILE + 1024 + TILE;
 
@@ -232,29 +235,30 @@ bool Engine::load(EngineFacts & facts) {
     shared.threads = options_.threads;
     shared.on_gpu = gpu != nullptr;
 
-    const auto context = static_cast<uint32_t>(options_.context_tokens);
-    LaneOptions lane;
-    lane.fault_token = options_.fault_token;
-    lane.separate = options_.deterministic;
+    const uint32_t large_cells = static_cast<uint32_t>(options_.context_tokens) + SPARE_CELLS;
+    LaneOptions small, large;
+    small.fault_token = large.fault_token = options_.fault_token;
+    small.separate = large.separate = options_.deterministic;
+    small.plan_cells = SMALL_CELLS;
+    large.cells = large_cells;
     if (gpu) {
-        lane.batch_tokens = lane.fill_tokens = 2048;
-        lane.cells = std::max<uint32_t>(context + SPARE_CELLS, 4 * context);
-        lanes_.push_back(std::make_unique<Lane>(shared, lane));
+        small.cells = std::min(GPU_CELLS, large_cells);
+        small.batch_tokens = 2048;
+        large.batch_tokens = 1024;
     } else {
-        lane.minimum_tokens = TILE;
-        lane.aligned = !options_.deterministic;
-        lane.batch_tokens = 512;
-        lane.fill_tokens = options_.full_decodes ? lane.batch_tokens : TILE;
-        lane.cells = std::min<uint32_t>(SMALL_CELLS, context + SPARE_CELLS);
-        lanes_.push_back(std::make_unique<Lane>(shared, lane));
-        if (context + SPARE_CELLS > SMALL_CELLS) {
-            // A small plan waits for one of its decodes. Deterministic, the lane must not show in a plan's bits.
-            if (!options_.deterministic) lane.batch_tokens = 128;
-            lane.fill_tokens = std::min(lane.fill_tokens, lane.batch_tokens);
-            lane.cells = context + SPARE_CELLS;
-            lanes_.push_back(std::make_unique<Lane>(shared, lane));
-        }
+        small.cells = std::min(SMALL_CELLS, large_cells);
+        small.batch_tokens = 512;
+        large.batch_tokens = 128;
+        small.minimum_tokens = large.minimum_tokens = TILE;
+        small.aligned = large.aligned = !options_.deterministic;
     }
+    // Deterministic, the lane must not show in a plan's bits.
+    if (options_.deterministic) large.batch_tokens = small.batch_tokens;
+    const bool full = gpu || options_.full_decodes;
+    small.fill_tokens = full ? small.batch_tokens : TILE;
+    large.fill_tokens = full ? large.batch_tokens : TILE;
+    lanes_.push_back(std::make_unique<Lane>(shared, small));
+    if (large_cells > SMALL_CELLS) lanes_.push_back(std::make_unique<Lane>(shared, large));
     {
         std::lock_guard<std::mutex> lock(mutex_);
         queues_.resize(lanes_.size());

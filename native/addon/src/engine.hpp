@@ -54,8 +54,7 @@ enum class Submission { accepted, overloaded, closed };
 
 /**
  * Evaluates plans on a thread of its own. Small plans and large ones have a lane each, and the lanes take turns: a
- * 300-token request waits for one chunk of a 16K-token one, and its attention does not walk the other's cells. On a
- * GPU there is one lane, whose batches are large enough for all.
+ * 300-token request waits for one chunk of a 16K-token one, and its attention does not walk the other's cells.
  */
 class Engine {
   public:

@@ -168,25 +168,27 @@ Lane::Need Lane::need(const Plan & plan) const {
 
 bool Lane::fits(const Plan & plan) const {
     const Need needed = need(plan);
-    return needed.prefix_cells + needed.wave_cells <= usable_cells() &&
+    return needed.prefix_cells + needed.wave_cells <= std::min(options_.plan_cells, usable_cells()) &&
            needed.sequences < static_cast<uint32_t>(filler_sequence_);
 }
 
 bool Lane::can_admit(const Task & task) const {
     if (jobs_.empty()) return true;
     if (options_.separate || task.alone || jobs_.front()->task->alone) return false;
-    size_t waiting = 0;
-    for (const auto & job : jobs_) {
-        waiting += job->task->plan.prefix.size() - job->prefix_done;
-        for (const Slot & slot : job->wave) waiting += slot.branch->tokens.size() - slot.tokens_done;
-        for (size_t i = job->next_branch; i < job->task->plan.branches.size(); i++) {
-            waiting += job->task->plan.branches[i].tokens.size();
-        }
-        if (waiting >= options_.fill_tokens) return false;
-    }
+    size_t tokens = 0;
+    // A plan is sure of half of a decode only, so that there is always room for others beside a long one.
+    for (const auto & job : jobs_) tokens += std::min<size_t>(waiting_tokens(*job), options_.batch_tokens / 2);
+    if (tokens >= options_.fill_tokens) return false;
     const Need needed = need(task.plan);
     return used_cells_ + needed.prefix_cells + needed.wave_cells <= usable_cells() &&
            needed.sequences <= free_sequences_.size();
+}
+
+/** Tokens of a plan that are not in a decode yet; of its branches, those of the wave that is being read. */
+size_t Lane::waiting_tokens(const Job & job) {
+    size_t tokens = job.task->plan.prefix.size() - job.prefix_done;
+    for (const Slot & slot : job.wave) tokens += slot.branch->tokens.size() - slot.tokens_done;
+    return tokens;
 }
 
 llama_seq_id Lane::take_sequence() {
@@ -342,10 +344,10 @@ void Lane::add_token(int32_t token, int32_t position, bool output) {
     has_fault_ |= token == options_.fault_token;
 }
 
-/** Adds what is left of the prefix. Returns whether all of it is in the batch or before it. */
-bool Lane::add_prefix(Job & job) {
+/** Adds up to `limit` tokens of the prefix. Returns whether all of it is in the batch or before it. */
+bool Lane::add_prefix(Job & job, size_t limit) {
     const auto & prefix = job.task->plan.prefix;
-    const size_t count = std::min(prefix.size() - job.prefix_done, options_.batch_tokens - tokens_.size());
+    const size_t count = std::min(prefix.size() - job.prefix_done, limit);
     const bool is_last = job.prefix_done + count == prefix.size();
     std::vector<llama_seq_id> & sequences = sequence_sets_.emplace_back(1, job.sequence);
     if (is_last && !job.branched && !options_.separate) {
@@ -469,10 +471,16 @@ void Lane::read_outputs() {
 
 void Lane::step(std::vector<std::unique_ptr<Task>> & finished, std::vector<std::unique_ptr<Task>> & interrupted) {
     std::vector<Job *> prefix_read;
+    size_t later_tokens = 0;
+    for (const auto & job : jobs_) later_tokens += waiting_tokens(*job);
     for (const auto & job : jobs_) {
-        const size_t prefix_length = job->task->plan.prefix.size();
-        if (job->prefix_done < prefix_length) {
-            if (!add_prefix(*job)) break;
+        later_tokens -= waiting_tokens(*job);
+        if (job->prefix_done < job->task->plan.prefix.size()) {
+            // First come first served, but half of the decode is for those that came later.
+            const size_t room = options_.batch_tokens - tokens_.size();
+            const size_t kept = std::min<size_t>(later_tokens, options_.batch_tokens / 2);
+            if (kept >= room) continue;
+            if (!add_prefix(*job, room - kept)) continue;
             prefix_read.push_back(job.get());
             if (options_.separate) break;
         }

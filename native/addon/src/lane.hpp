@@ -16,6 +16,8 @@ namespace tds {
 struct LaneOptions {
     /** Cells of the KV cache. */
     uint32_t cells = 0;
+    /** Cells that one plan may need. */
+    uint32_t plan_cells = UINT32_MAX;
     /** Tokens of one decode. */
     uint32_t batch_tokens = 0;
     /** Another plan is taken in while fewer tokens than these wait to be decoded. */
@@ -130,6 +132,7 @@ class Lane {
     uint32_t place(uint32_t used, const Branch & branch) const;
     uint32_t usable_cells() const { return options_.cells - 64; }
     Need need(const Plan & plan) const;
+    static size_t waiting_tokens(const Job & job);
     llama_seq_id take_sequence();
     std::vector<Wall> build_walls(uint32_t first_cell, uint32_t cells);
     void open_walls(const std::vector<Wall> & walls, uint32_t first_cell, uint32_t cells);
@@ -143,7 +146,7 @@ class Lane {
 
     void warm_up();
     void add_token(int32_t token, int32_t position, bool output);
-    bool add_prefix(Job & job);
+    bool add_prefix(Job & job, size_t limit);
     bool add_branches(Job & job);
     void add_fillers();
     bool decode();
