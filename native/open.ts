@@ -1,7 +1,7 @@
 import { AddonUnavailable, createAddonEvaluator } from './addon/index.ts';
 import { applyTemperature, type Calibration, readCalibration } from './calibration.ts';
 import type { DecisionEngine } from './engine.ts';
-import { EvaluationFailed, type PlanEvaluator } from './evaluator.ts';
+import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from './evaluator.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
 import type { Gpu } from './llama/backend.ts';
 import { loadLlama } from './llama/load.ts';
@@ -14,8 +14,10 @@ import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './w
 
 /** The most positions that a plan may use unless configured: the model's advertised 16K. */
 const DEFAULT_CONTEXT_TOKENS = 16_384;
-/** Plans that may wait unless configured. */
+/** Requests that may be at the model unless configured. */
 const DEFAULT_QUEUE_LIMIT = 512;
+/** Plans of one request at most: in consistent mode a question may have two. */
+const PLANS_PER_REQUEST_MAX = 128;
 
 /** Which implementation evaluates plans. */
 export type Evaluator = 'auto' | PlanEvaluator['kind'];
@@ -28,7 +30,7 @@ export interface OpenOptions {
   readonly threads?: number | undefined;
   /** Positions that a plan may use, at most what the model was made for. */
   readonly context_tokens?: number | undefined;
-  /** Plans that may wait before `EngineOverloaded`. */
+  /** Requests that may be at the model, waiting or running, before `EngineOverloaded`. */
   readonly queue_limit?: number | undefined;
   /** `none` gives the model's own scores, as evaluation and fitting need them; `beside` (default) applies `calibration.json`. */
   readonly calibration?: 'beside' | 'none' | undefined;
@@ -79,7 +81,8 @@ async function openEvaluator(
     gpu: options.gpu ?? 'auto',
     threads: options.threads,
     context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
-    queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+    // The engine admits whole requests; the evaluators' own bound is never met first.
+    queue_limit: (options.queue_limit ?? DEFAULT_QUEUE_LIMIT) * PLANS_PER_REQUEST_MAX,
   };
   if (wanted !== 'llama') {
     try {
@@ -102,12 +105,15 @@ async function openEvaluator(
 /** A loaded model with its profile and calibration, as the service sees it. */
 class ProfiledEngine implements DecisionEngine {
   readonly facts: DecisionEngine['facts'];
+  /** Requests at the model now. */
+  #requests = 0;
   #closed = false;
 
   constructor(
     private readonly evaluator: PlanEvaluator,
     private readonly profile: PromptProfile,
     private readonly calibration: Calibration | undefined,
+    private readonly requests_max: number,
     weights: Weights,
   ) {
     this.facts = {
@@ -130,10 +136,12 @@ class ProfiledEngine implements DecisionEngine {
     plan: DecisionPlan,
     options: { readonly scope: string; readonly signal?: AbortSignal },
   ): Promise<readonly (readonly number[])[]> {
+    if (this.#requests >= this.requests_max) throw new EngineOverloaded('The queue is full.');
     // A request that has lost one plan has no answer: its plans that still wait give up their places.
     const failure = new AbortController();
     const signal =
       options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
+    this.#requests += 1;
     const evaluations = plan.plans.map((one) =>
       this.evaluator.evaluate(one, { scope: options.scope, signal }),
     );
@@ -148,6 +156,8 @@ class ProfiledEngine implements DecisionEngine {
       failure.abort(error);
       await Promise.allSettled(evaluations);
       throw error;
+    } finally {
+      this.#requests -= 1;
     }
   }
 
@@ -174,7 +184,13 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
       options.calibration === 'none'
         ? undefined
         : await readCalibration(weights.first, profile.name, weights.sha256);
-    return new ProfiledEngine(evaluator, profile, calibration, weights);
+    return new ProfiledEngine(
+      evaluator,
+      profile,
+      calibration,
+      options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+      weights,
+    );
   } catch (error) {
     await evaluator.close();
     throw error;

@@ -37,7 +37,8 @@ export function createApp(services: AppServices) {
   /** A path that no route took: the wrong method of a known one, or nothing that the service has. */
   const unmatched = (request: Request): Response => {
     const path = knownPath(new URL(request.url).pathname);
-    if (path === null) return refuse(request, new Refusal('not_found'));
+    const is_absent = path === '/webhooks/paddle' && services.payments === null;
+    if (path === null || is_absent) return refuse(request, new Refusal('not_found'));
     return wrongMethod(request, path);
   };
 

@@ -15,7 +15,7 @@ export interface ModelConfig {
   readonly evaluator: Evaluator;
   /** Equal bits whatever else is asked at the same time, at a cost in speed. */
   readonly deterministic?: true;
-  /** Plans that may wait for the model before requests are refused. */
+  /** Requests that may be at the model, waiting or running, before more are refused. */
   readonly queueLimit: number;
 }
 
@@ -74,8 +74,11 @@ export function modelOptions(): Option[] {
     new Option(
       '--deterministic',
       'equal bits whatever else is asked at the same time, on any device; slower',
-    ).env('TDS_DETERMINISTIC'),
-    new Option('--queue-limit <n>', 'plans that may wait for the model before requests are refused')
+    ),
+    new Option(
+      '--queue-limit <n>',
+      'requests that may be at the model, waiting or running, before more are refused',
+    )
       .env('TDS_QUEUE_LIMIT')
       .default(512)
       .argParser(wholeNumber(1, QUEUE_MAX)),

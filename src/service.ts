@@ -81,9 +81,10 @@ export function openService(parts: ServiceParts): Service {
     handle: (request) => app.handle(request),
     async close() {
       stopMaintenance();
-      await settlement.close();
-      await keys.flushLastUsed(commits);
+      // First the model: what still waits for it is refused, and its holds are released before the settlement ends.
       await model.close();
+      await keys.flushLastUsed(commits).catch(() => log.warn('last-used times of keys could not be written'));
+      await settlement.close();
       log.flush();
     },
   };

@@ -9,6 +9,10 @@ export function registerServe(program: Command): void {
     description: 'answer requests until stopped; an empty data directory is initialised first',
     example: 'tds serve --port 8080 --data ./data',
   });
+  command.addHelpText(
+    'after',
+    '\nPayments by Paddle Billing are set by TDS_PADDLE_API_KEY, TDS_PADDLE_WEBHOOK_SECRET, TDS_PADDLE_PRODUCT_ID\nand TDS_PADDLE_ENVIRONMENT (production or sandbox).',
+  );
   for (const option of [...serveOptions(), ...modelOptions()]) command.addOption(option);
   command.action((options: JsonOptions & ServeConfig) =>
     withData(

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../native/plan/json.ts';
-import type { DecisionPlan } from '../../native/plan/profile.ts';
+import { type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
 import type { Mode } from '../../native/plan/question.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
@@ -56,8 +56,8 @@ interface CheckedRequest {
 
 /** A request within its limits: what it will read at most, and its place in the token window. */
 interface AdmittedRequest extends CheckedRequest {
-  /** The plan, when the model was loaded to make it and did not reject it. */
-  readonly plan: DecisionPlan | null;
+  /** The plan, or why the model will not make one; null when it is not loaded. */
+  readonly plan: DecisionPlan | PlanRejected | null;
   /** What it is billed for at most, in tokens: exact where there is a plan. */
   readonly worst_case_tokens: number;
   readonly reservation: TokenReservation;
@@ -90,10 +90,11 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
     return { result: held, caller, rate: admitted.request.rate, reached_model: false };
   }
 
+  const asked_ms = services.clock.monotonic_ms();
   const decided = await askModel(services, held);
   const result =
     decided instanceof Refusal
-      ? await releaseHold(services, held, decided)
+      ? await releaseHold(services, held, decided, services.clock.monotonic_ms() - asked_ms)
       : await charge(services, held, decided);
   return { result, caller, rate: held.rate, reached_model: true };
 }
@@ -168,7 +169,9 @@ function admit(
   );
   const plan = exhausted ? null : planIfLoaded(services, checked.request);
   const worst_case_tokens =
-    plan?.input_tokens ?? worstCaseTokens(checked.request, checked.model.context_tokens);
+    plan === null || plan instanceof PlanRejected
+      ? worstCaseTokens(checked.request, checked.model.context_tokens)
+      : plan.input_tokens;
   const admission = services.limiter.admit(
     organization_id,
     limits,
@@ -201,14 +204,17 @@ function admit(
   };
 }
 
-/** The plan, when there is an engine to make it; null also when the model will refuse the request in step 4. */
-function planIfLoaded(services: DecisionServices, request: DecisionRequest): DecisionPlan | null {
+/** The plan, when there is an engine to make it, or its reason not to; null also when the request is rejected anyway. */
+function planIfLoaded(
+  services: DecisionServices,
+  request: DecisionRequest,
+): DecisionPlan | PlanRejected | null {
   if (request.rejection !== null) return null;
   try {
     return services.model.engineIfLoaded()?.plan(engineInput(request)) ?? null;
-  } catch {
-    // Whatever is wrong comes up again in step 4, where it can be refused as the model's own reason.
-    return null;
+  } catch (error) {
+    // An engine that was just closed is opened again in step 4, which then makes the plan.
+    return error instanceof PlanRejected ? error : null;
   }
 }
 
@@ -244,11 +250,13 @@ async function placeHold(
 async function askModel(services: DecisionServices, held: HeldRequest): Promise<Decided | Refusal> {
   const { request, caller, call } = held;
   if (request.rejection !== null) return request.rejection;
+  const planned = held.plan;
+  if (planned instanceof PlanRejected) return modelRefusal(planned, request);
   try {
     return await services.model.use(
       request.mode,
       (engine) => {
-        const plan = held.plan ?? engine.plan(engineInput(request));
+        const plan = planned ?? engine.plan(engineInput(request));
         if (plan.input_tokens > held.worst_case_tokens) {
           throw new RangeError('the plan reads more than was held for it');
         }
@@ -266,18 +274,20 @@ async function askModel(services: DecisionServices, held: HeldRequest): Promise<
 }
 
 /**
- * Step 5 after a failure: nothing is charged. The row of usage goes with the release; there is none for a client that
- * went away before its turn, because the model never saw its request.
+ * Step 5 after a failure: nothing is charged. The row of usage goes with the release. A client that went away has none,
+ * because its request was taken off the model; its tokens stay in the window, or leaving early would be free work.
  */
 async function releaseHold(
   services: DecisionServices,
   held: HeldRequest,
   refusal: Refusal,
+  latency_ms: number,
 ): Promise<Refusal> {
-  services.limiter.settle(held.reservation, 0);
-  const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms: 0 });
+  const is_abandoned = held.call.signal.aborted;
+  if (!is_abandoned) services.limiter.settle(held.reservation, 0);
+  const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
   await services.settlement.release(held.hold, () => {
-    if (!held.call.signal.aborted) services.usage.record(row);
+    if (!is_abandoned) services.usage.record(row);
   });
   return refusal;
 }

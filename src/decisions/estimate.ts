@@ -7,8 +7,8 @@ const MARGIN_TOKENS = 16;
 
 /** Control tokens and template text that a profile may put around a record or a question. */
 const FORMAT_TOKENS = 512;
-/** A profile may read a question this often with one record: before it, and in several option orders after it. */
-const QUESTION_READS_MAX = 4;
+/** A profile may read a question this often: before the record, and in several wordings after it, with and without it. */
+const QUESTION_READS_MAX = 6;
 
 /** What the token window reserves for a request that will be billed `input_tokens`. */
 export function estimatedTokens(input_tokens: number): number {

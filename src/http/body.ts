@@ -1,5 +1,4 @@
 import type { JsonValue } from '../../native/plan/json.ts';
-import { isJsonObject } from '../decisions/request.ts';
 import { Refusal } from '../errors.ts';
 
 /** The largest body that is read: 1 MB (spec, "Limits"). */
@@ -9,7 +8,13 @@ export const BODY_BYTES_MAX = 1_048_576;
 const NESTING_MAX = 1_000;
 
 /** The shortest integer that a double can round: 2^53 has 16 digits. */
-const LONG_NUMBER = /\d{16}/;
+const LONG_INTEGER_LENGTH = 16;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** How long a body may take to arrive; a client that sends slower holds a place and, at a stop, everybody else. */
+const BODY_DEADLINE_MS = 60_000;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
@@ -32,16 +37,28 @@ export async function readBytes(request: Request): Promise<Uint8Array | Refusal>
   }
   if (request.body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
+  const reader = request.body.getReader();
+  let is_late = false;
+  const deadline = setTimeout(() => {
+    is_late = true;
+    reader.cancel().catch(() => {});
+  }, BODY_DEADLINE_MS);
   let size = 0;
   try {
-    for await (const chunk of request.body) {
-      size += chunk.byteLength;
-      if (size > BODY_BYTES_MAX) return new Refusal('request_too_large');
-      chunks.push(chunk);
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      size += read.value.byteLength;
+      if (size > BODY_BYTES_MAX) {
+        reader.cancel().catch(() => {});
+        return new Refusal('request_too_large');
+      }
+      chunks.push(read.value);
     }
   } catch {
     return new Refusal('invalid_json', { message: 'The request body ended early.' });
+  } finally {
+    clearTimeout(deadline);
   }
+  if (is_late) return new Refusal('invalid_json', { message: 'The request body did not arrive in time.' });
   const [first] = chunks;
   return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, size);
 }
@@ -54,53 +71,94 @@ export function parseJson(bytes: Uint8Array): JsonValue | Refusal {
   } catch {
     return new Refusal('invalid_json', { message: 'The request body is not valid UTF-8.' });
   }
-  if (isNestedTooDeeply(text)) {
+  const scan = scanJson(text);
+  if (scan === 'too_deep') {
     return new Refusal('invalid_json', {
       message: `The request body is nested deeper than ${NESTING_MAX} levels.`,
     });
   }
   try {
-    return LONG_NUMBER.test(text) ? parseExactly(text) : JSON.parse(text);
+    return JSON.parse(withQuoted(text, scan));
   } catch {
     return new Refusal('invalid_json');
   }
 }
 
+/** Where a text has an integer that a double would round. */
+interface LongInteger {
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
- * The value with every long integer as its text, but for those that are fields of the body themselves: a model or a
- * record that is a number must stay one, to be refused as such.
+ * The integers of JSON text that a double would round, but for those that are fields of the body themselves: a model
+ * or a record that is a number must stay one, to be refused as such. `too_deep` when it is nested deeper than is read.
+ * One pass over the text, because whoever has a key can send a megabyte of it for nothing.
  */
-function parseExactly(text: string): JsonValue {
-  const exact: JsonValue = JSON.parse(text, keepExactNumber);
-  const rounded: JsonValue = JSON.parse(text);
-  if (!isJsonObject(exact) || !isJsonObject(rounded)) return exact;
-  const fields = Object.entries(exact).map(([name, value]) => {
-    const original = rounded[name];
-    return [name, typeof original === 'number' ? original : value] as const;
-  });
-  return Object.fromEntries(fields);
-}
-
-/** A reviver that gives an integer beyond a double's precision as its source text: the model reads text anyway. */
-function keepExactNumber(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
-  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value;
-  const source = context?.source;
-  return source !== undefined && /^-?\d+$/.test(source) ? source : value;
-}
-
-function isNestedTooDeeply(text: string): boolean {
+function scanJson(text: string): readonly LongInteger[] | 'too_deep' {
+  const found: LongInteger[] = [];
   let depth = 0;
-  let in_string = false;
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
-    if (in_string) {
-      if (code === 0x5c) index += 1;
-      else if (code === 0x22) in_string = false;
-    } else if (code === 0x22) in_string = true;
+    if (code === QUOTE) index = endOfString(text, index);
     else if (code === 0x5b || code === 0x7b) {
       depth += 1;
-      if (depth > NESTING_MAX) return true;
+      if (depth > NESTING_MAX) return 'too_deep';
     } else if (code === 0x5d || code === 0x7d) depth -= 1;
+    else if (code === 0x2d || isDigit(code)) {
+      const end = endOfNumber(text, index);
+      if (depth > 1 && end - index >= LONG_INTEGER_LENGTH && isRounded(text, index, end)) {
+        found.push({ start: index, end });
+      }
+      index = end - 1;
+    }
   }
-  return false;
+  return found;
+}
+
+/** The text with those integers as strings: the model reads text anyway. */
+function withQuoted(text: string, integers: readonly LongInteger[]): string {
+  if (integers.length === 0) return text;
+  const parts: string[] = [];
+  let from = 0;
+  for (const { start, end } of integers) {
+    parts.push(text.slice(from, start), '"', text.slice(start, end), '"');
+    from = end;
+  }
+  return parts.join('') + text.slice(from);
+}
+
+/** The index of the quote that ends the string that begins at `start`, or the text's end. */
+function endOfString(text: string, start: number): number {
+  for (let index = start + 1; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code === QUOTE) return index;
+    if (code === BACKSLASH) index += 1;
+  }
+  return text.length;
+}
+
+/** The index after the digits, signs, points and exponents that begin at `start`. */
+function endOfNumber(text: string, start: number): number {
+  let end = start + 1;
+  for (; end < text.length; end += 1) {
+    const code = text.charCodeAt(end);
+    const is_part =
+      isDigit(code) || code === 0x2e || code === 0x2b || code === 0x2d || (code | 0x20) === 0x65;
+    if (!is_part) break;
+  }
+  return end;
+}
+
+/** An integer as JSON writes one, above 2^53, and not the (unquoted, so invalid) name of a field. */
+function isRounded(text: string, start: number, end: number): boolean {
+  const number = text.slice(start, end);
+  if (!/^-?[1-9]\d*$/.test(number) || Number.isSafeInteger(Number(number))) return false;
+  let next = end;
+  while (' \t\r\n'.includes(text.charAt(next)) && next < text.length) next += 1;
+  return text.charAt(next) !== ':';
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
 }

@@ -9,16 +9,20 @@ export class PortTaken extends Error {
 export interface RunningServer {
   /** Where it can be reached, without a slash at the end. */
   readonly address: string;
-  /** Takes no new connection, lets the requests in flight finish, then closes what is left. */
+  /** Takes no new connection, lets the requests in flight finish for two minutes, then closes what is left. */
   stop(): Promise<void>;
 }
 
-/** The longest that Bun lets a connection wait: a request that meets a cold model must not be cut off. */
+/** How long a connection may say nothing between requests. */
 const IDLE_TIMEOUT_S = 255;
+/** While a request is answered there is no limit: on a CPU a long one takes minutes, and it would be billed unseen. */
+const NO_TIMEOUT_S = 0;
 
 /** Our own body reader refuses anything above 1 MB with the right body; Bun's own limit must never come first. */
 const BODY_BYTES_NEVER_REACHED = Number.MAX_SAFE_INTEGER;
 
+/** How long a stop waits for the requests in flight: as long as clients are told to wait for an answer. */
+const DRAIN_MAX_MS = 120_000;
 /** How often the end of the requests in flight is looked for while stopping. */
 const DRAIN_POLL_MS = 20;
 
@@ -32,7 +36,8 @@ export function startServer(
     address: `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${server.port}`,
     async stop() {
       const stopped = server.stop(false);
-      while (server.pendingRequests > 0) await Bun.sleep(DRAIN_POLL_MS);
+      const deadline_ms = performance.now() + DRAIN_MAX_MS;
+      while (server.pendingRequests > 0 && performance.now() < deadline_ms) await Bun.sleep(DRAIN_POLL_MS);
       await server.stop(true);
       await stopped;
     },
@@ -51,7 +56,10 @@ function listen(
       reusePort: false,
       idleTimeout: IDLE_TIMEOUT_S,
       maxRequestBodySize: BODY_BYTES_NEVER_REACHED,
-      fetch: (request) => handle(withPlainUrl(request)),
+      fetch: (request, server) => {
+        server.timeout(request, NO_TIMEOUT_S);
+        return handle(withPlainUrl(request));
+      },
     });
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {

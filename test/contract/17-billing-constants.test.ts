@@ -39,7 +39,7 @@ describe('Billing constants', () => {
     );
     const rows = lines.map((line) => line.split(','));
     const times = usageOf(service, account).map(({ time_ms }) => new Date(time_ms).toISOString());
-    const [, latency] = [rows[0]?.[10], rows[1]?.[10]];
+    const [rejected_latency, latency] = [rows[0]?.[10], rows[1]?.[10]];
     expect(rows).toEqual([
       [
         times[1] ?? '',
@@ -52,7 +52,7 @@ describe('Billing constants', () => {
         '0',
         '0',
         '0.000000',
-        '0',
+        rejected_latency ?? '',
         second.headers.get('x-request-id') ?? '',
       ],
       [
@@ -71,6 +71,7 @@ describe('Billing constants', () => {
       ],
     ]);
     expect(Number(latency)).toBeGreaterThan(0);
+    expect(Number(rejected_latency)).toBeGreaterThanOrEqual(0);
   });
 });
 
