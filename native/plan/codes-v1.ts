@@ -6,8 +6,10 @@ import { type Branch, type Plan, type PlanLogits, planTokens } from './plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
 import { PlanRejected } from './profile.ts';
 import type { Question } from './question.ts';
-import { recordText, text } from './render.ts';
-import { cutMiddle, recordTokens } from './shorten.ts';
+import { QuestionTexts, type TextReader } from './question-texts.ts';
+import { readRecord } from './record.ts';
+import { text } from './render.ts';
+import { cutMiddle } from './shorten.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** The model that a chat profile is made for. */
@@ -44,14 +46,14 @@ function oneLine(value: string): string {
   return value.replace(/\s+/g, ' ');
 }
 
-function optionTexts(question: Question): readonly string[] {
+function optionTexts(question: Question, read: TextReader): readonly string[] {
   switch (question.type) {
     case 'noul':
-      return [question.yes, question.no].map(text);
+      return [question.yes, question.no].map((value) => read(value));
     case 'choice':
-      return question.options.map((option) => optionText(option.id, option.description));
+      return question.options.map((option) => optionText(option.id, option.description, read));
     case 'score':
-      return question.levels.map(text);
+      return question.levels.map((value) => read(value));
   }
 }
 
@@ -103,12 +105,13 @@ class CodesV1 implements PromptProfile {
 
   plan(input: DecisionInput, context_tokens: number): DecisionPlan {
     rejectDeepNesting(input);
-    const record = recordTokens(recordText(input.state), this.#client, context_tokens);
+    const record = readRecord(input.state, this.#client, context_tokens);
+    const texts = new QuestionTexts(this.#client, context_tokens);
     const plans =
       input.mode === 'fast'
-        ? [this.#fastPlan(record, input.questions, context_tokens)]
+        ? [this.#fastPlan(record, input.questions, texts, context_tokens)]
         : input.questions.flatMap((question, index) =>
-            this.#consistentPlans(record, question, index, context_tokens),
+            this.#consistentPlans(record, question, index, texts, context_tokens),
           );
     return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
   }
@@ -126,9 +129,14 @@ class CodesV1 implements PromptProfile {
     });
   }
 
-  #fastPlan(record: readonly number[], questions: readonly Question[], context_tokens: number): Plan {
-    const opening = this.#opening('');
-    const branches = questions.map((question, index) => this.#branch(question, index, 'forward'));
+  #fastPlan(
+    record: readonly number[],
+    questions: readonly Question[],
+    texts: QuestionTexts,
+    context_tokens: number,
+  ): Plan {
+    const opening = this.#opening('', (asked) => this.#client.tokenize(asked));
+    const branches = questions.map((question, index) => this.#branch(question, index, 'forward', texts));
     const room = branches.reduce(
       (smallest, branch, index) =>
         Math.min(smallest, this.#room(opening.length + branch.tokens.length, index, context_tokens)),
@@ -141,10 +149,15 @@ class CodesV1 implements PromptProfile {
     record: readonly number[],
     question: Question,
     index: number,
+    texts: QuestionTexts,
     context_tokens: number,
   ): readonly [with_record: Plan, without_record: Plan] {
-    const opening = this.#opening(`${this.#labelled(question, index, 'forward').text}\n\n`);
-    const branches = [this.#branch(question, index, 'forward'), this.#branch(question, index, 'reversed')];
+    const first = texts.wording(index);
+    const asked = this.#labelled(question, index, 'forward', first.text);
+    const opening = this.#opening(`${asked.text}\n\n`, first.tokenize);
+    const branches = (['forward', 'reversed'] as const).map((order) =>
+      this.#branch(question, index, order, texts),
+    );
     const longest = Math.max(...branches.map((branch) => branch.tokens.length));
     const room = this.#room(opening.length + longest, index, context_tokens);
     return [
@@ -154,23 +167,25 @@ class CodesV1 implements PromptProfile {
   }
 
   /** Everything before the record; `asked` is the question where it comes first. */
-  #opening(asked: string): readonly number[] {
+  #opening(asked: string, tokenize: Tokenizer['tokenize']): readonly number[] {
     const opening = `Answer a question about a record, from the record alone.\n\n${asked}Record:\n`;
-    return [...this.#frame.head, ...this.#client.tokenize(opening)];
+    return [...this.#frame.head, ...tokenize(opening)];
   }
 
-  #branch(question: Question, index: number, order: Order): Branch {
-    const labelled = this.#labelled(question, index, order);
-    const tokens = [...this.#client.tokenize(`\n\n${labelled.text}`), ...this.#frame.tail, ...this.#cue];
+  #branch(question: Question, index: number, order: Order, texts: QuestionTexts): Branch {
+    const wording = texts.wording(index);
+    const labelled = this.#labelled(question, index, order, wording.text);
+    const tokens = [...wording.tokenize(`\n\n${labelled.text}`), ...this.#frame.tail, ...this.#cue];
     return {
       tokens,
       reads: [{ index: tokens.length - 1, tokens: labelled.labels.map((label) => label.token) }],
     };
   }
 
-  #labelled(question: Question, index: number, order: Order): LabelledQuestion {
-    const asked = `Question: ${text(question.instructions) || 'Which option fits the record?'}`;
-    const options = optionTexts(question).map(oneLine);
+  /** `read` gives the question's values as text, within its own bounds. */
+  #labelled(question: Question, index: number, order: Order, read: TextReader = text): LabelledQuestion {
+    const asked = `Question: ${read(question.instructions) || 'Which option fits the record?'}`;
+    const options = optionTexts(question, read).map(oneLine);
     if (question.type === 'noul') {
       const labels = this.#yes_no;
       const meanings = labels.flatMap((label, at) => meaningLine(label, YES_NO[at] ?? '', options[at] ?? ''));

@@ -6,12 +6,28 @@ import type { Question } from './question.ts';
 /** Levels of objects and arrays that a value may have: rendering indents by level, so depth costs its square. */
 export const MAX_DEPTH = 64;
 
-/** How many levels of objects and arrays a value has; 0 for a scalar. Iterates, so that depth costs no stack. */
+type Container = Exclude<JsonValue, string | number | boolean | null>;
+
+function isContainer(value: JsonValue): value is Container {
+  return value !== null && typeof value === 'object';
+}
+
+/**
+ * How many levels of objects and arrays a value has; 0 for a scalar. Iterates, so that depth costs no stack, and keeps
+ * no scalars, of which a body may have hundreds of thousands.
+ */
 export function depth(value: JsonValue): number {
-  let level: readonly JsonValue[] = [value];
+  let level: readonly Container[] = isContainer(value) ? [value] : [];
   for (let levels = 0; ; levels += 1) {
-    level = level.flatMap((item) => (item === null || typeof item !== 'object' ? [] : Object.values(item)));
-    if (level.length === 0) return levels;
+    const deeper: Container[] = [];
+    let has_items = false;
+    for (const container of level) {
+      const items: readonly JsonValue[] = Array.isArray(container) ? container : Object.values(container);
+      has_items ||= items.length > 0;
+      for (const item of items) if (isContainer(item)) deeper.push(item);
+    }
+    if (!has_items) return levels;
+    level = deeper;
   }
 }
 

@@ -5,8 +5,9 @@ import { planTokens } from './plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
 import { PlanRejected } from './profile.ts';
 import type { Question } from './question.ts';
-import { recordText, text } from './render.ts';
-import { cutMiddle, recordTokens } from './shorten.ts';
+import { QuestionTexts, type TextReader, type WordingTexts } from './question-texts.ts';
+import { readRecord } from './record.ts';
+import { cutMiddle } from './shorten.ts';
 
 /** The control tokens that a vocabulary must have at these ids for this profile; text never produces them. */
 export const MARKERS_V1_TOKENS = {
@@ -25,7 +26,7 @@ const ANSWER = MARKERS_V1_TOKENS['<|answer|>'];
 const ANSWER_TOKENS = [MARKERS_V1_TOKENS['<|yes|>'], MARKERS_V1_TOKENS['<|no|>']] as const;
 
 /** The texts behind a question's option tokens: answered ones for choice and score, read-only ones for a noul. */
-function optionTexts(question: Question): readonly string[] {
+function optionTexts(question: Question, text: TextReader): readonly string[] {
   switch (question.type) {
     case 'noul': {
       const yes = text(question.yes);
@@ -33,9 +34,9 @@ function optionTexts(question: Question): readonly string[] {
       return [...(yes === '' ? [] : [`yes: ${yes}`]), ...(no === '' ? [] : [`no: ${no}`])];
     }
     case 'choice':
-      return question.options.map((option) => optionText(option.id, option.description));
+      return question.options.map((option) => optionText(option.id, option.description, text));
     case 'score':
-      return question.levels.map(text);
+      return question.levels.map((value) => text(value));
   }
 }
 
@@ -45,9 +46,9 @@ interface AskedQuestion {
   readonly branch: Branch;
 }
 
-function askQuestion(question: Question, tokenizer: Tokenizer): AskedQuestion {
-  const opening = [QUESTION, ...tokenizer.tokenize(text(question.instructions))];
-  const options = optionTexts(question).map((option) => [OPTION, ...tokenizer.tokenize(option)]);
+function askQuestion(question: Question, { text, tokenize }: WordingTexts): AskedQuestion {
+  const opening = [QUESTION, ...tokenize(text(question.instructions))];
+  const options = optionTexts(question, text).map((option) => [OPTION, ...tokenize(option)]);
   const head = [...opening, ...options.flat()];
   if (question.type === 'noul') {
     return {
@@ -122,8 +123,9 @@ export function markersV1(tokenizer: Tokenizer): PromptProfile {
 
     plan(input: DecisionInput, context_tokens: number): DecisionPlan {
       rejectDeepNesting(input);
-      const asked = input.questions.map((question) => askQuestion(question, tokenizer));
-      const record = recordTokens(recordText(input.state), tokenizer, context_tokens);
+      const texts = new QuestionTexts(tokenizer, context_tokens);
+      const asked = input.questions.map((question, index) => askQuestion(question, texts.wording(index)));
+      const record = readRecord(input.state, tokenizer, context_tokens);
       const plans = (input.mode === 'fast' ? fastPlans : consistentPlans)(record, asked, context_tokens);
       return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
     },

@@ -28,7 +28,8 @@ export interface PromptProfile {
   readonly name: string;
   /**
    * The plans for a request. A record that does not fit into `context_tokens` loses its middle, on token boundaries.
-   * Throws `PlanRejected` when the questions alone do not fit.
+   * Throws `PlanRejected` when the questions alone do not fit, or have more characters than are looked at: planning
+   * is synchronous, and what it costs is bounded.
    */
   plan(input: DecisionInput, context_tokens: number): DecisionPlan;
   /**

@@ -1,3 +1,4 @@
+import type { CharacterBudget } from './character-budget.ts';
 import type { JsonValue } from './json.ts';
 
 /** Characters that Python's `str.strip` removes; JavaScript's `trim` differs in five of them. */
@@ -53,49 +54,96 @@ function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 
-function listLines(items: readonly JsonValue[], indent: number): string {
-  const pad = ' '.repeat(indent);
-  const deeper = ' '.repeat(indent + 1);
-  return items
-    .map((item) => {
-      if (isScalar(item)) return `${pad}- ${scalarText(item)}`;
-      const rendered = render(item, indent + 1);
-      // The dash takes the place of the first indentation.
-      return rendered.startsWith(deeper) ? `${pad}-${rendered.slice(indent)}` : `${pad}- ${rendered}`;
-    })
-    .join('\n');
+/** Lines of text, within a budget of characters. */
+class Lines {
+  readonly #lines: string[] = [];
+
+  constructor(private readonly budget: CharacterBudget | undefined) {}
+
+  /** Takes a part of a line that is added later. */
+  spend(part: string): string {
+    this.budget?.spend(part.length);
+    return part;
+  }
+
+  add(line: string): void {
+    this.budget?.spend(line.length + 1);
+    this.#lines.push(line);
+  }
+
+  toString(): string {
+    return this.#lines.join('\n');
+  }
 }
 
-function objectLines(value: { readonly [key: string]: JsonValue }, indent: number): string {
+/** `lead` stands before the first line in place of its indentation: a dash, where the value is an item of a list. */
+function writeList(items: readonly JsonValue[], indent: number, lead: string, lines: Lines): void {
   const pad = ' '.repeat(indent);
-  return Object.entries(value)
-    .map(([key, item]) => {
-      if (isScalar(item)) return trimEnd(`${pad}${key}: ${scalarText(item)}`);
-      if (isList(item)) {
-        if (item.length === 0) return trimEnd(`${pad}${key}:`);
-        if (item.every(isScalar)) return `${pad}${key}: ${item.map(scalarText).join(', ')}`;
-      } else if (Object.keys(item).length === 0) return trimEnd(`${pad}${key}:`);
-      return `${pad}${key}:\n${render(item, indent + 1)}`;
-    })
-    .join('\n');
+  items.forEach((item, index) => {
+    const start = index === 0 ? lead : pad;
+    if (isScalar(item)) lines.add(`${start}- ${scalarText(item)}`);
+    else if (isEmpty(item)) lines.add(`${start}- `);
+    else write(item, indent + 1, `${start}- `, lines);
+  });
+}
+
+function writeObject(
+  value: { readonly [key: string]: JsonValue },
+  indent: number,
+  lead: string,
+  lines: Lines,
+): void {
+  const pad = ' '.repeat(indent);
+  Object.entries(value).forEach(([key, item], index) => {
+    const start = `${index === 0 ? lead : pad}${key}:`;
+    if (isScalar(item)) lines.add(trimEnd(`${start} ${scalarText(item)}`));
+    else if (isEmpty(item)) lines.add(start);
+    else if (isList(item) && item.every(isScalar)) {
+      // Each item is counted before the next is written: a line may be most of the text.
+      lines.add(`${start} ${item.map((one) => lines.spend(scalarText(one))).join(', ')}`);
+    } else {
+      lines.add(start);
+      write(item, indent + 1, `${pad} `, lines);
+    }
+  });
+}
+
+function isEmpty(value: Exclude<JsonValue, string | number | boolean | null>): boolean {
+  return isList(value) ? value.length === 0 : Object.keys(value).length === 0;
+}
+
+function write(
+  value: Exclude<JsonValue, string | number | boolean | null>,
+  indent: number,
+  lead: string,
+  lines: Lines,
+): void {
+  if (isList(value)) writeList(value, indent, lead, lines);
+  else writeObject(value, indent, lead, lines);
 }
 
 /**
  * A JSON value as compact text: `key: value` lines, one space of indentation a level, lists of scalars on one line.
- * The same value gives the same text.
+ * The same value gives the same text. Throws `TextTooLong` before much more than `budget` has been written: numbers
+ * and indentation can make the text many times longer than the JSON was.
  */
-export function render(value: JsonValue, indent = 0): string {
-  if (isScalar(value)) return scalarText(value);
-  return isList(value) ? listLines(value, indent) : objectLines(value, indent);
+export function render(value: JsonValue, budget?: CharacterBudget): string {
+  const lines = new Lines(budget);
+  if (isScalar(value)) return lines.spend(scalarText(value));
+  write(value, 0, '', lines);
+  return lines.toString();
 }
 
-/** Instructions or a description as the model reads it: nothing for null, a trimmed string, or the rendered value. */
-export function text(value: JsonValue | undefined): string {
+/**
+ * Instructions or a description as the model reads it: nothing for null, a trimmed string, or the rendered value.
+ * Throws `TextTooLong` where that is longer than `budget`.
+ */
+export function text(value: JsonValue | undefined, budget?: CharacterBudget): string {
   if (value === undefined || value === null) return '';
-  return typeof value === 'string' ? trim(value) : render(value);
+  return render(typeof value === 'string' ? trim(value) : value, budget);
 }
 
-/** A record as the model reads it: a string as it is, anything else rendered. */
-export function recordText(state: JsonValue): string {
-  return typeof state === 'string' ? state : render(state);
+/** A record as the model reads it: a string as it is, anything else rendered within `budget` (`TextTooLong`). */
+export function recordText(state: JsonValue, budget?: CharacterBudget): string {
+  return typeof state === 'string' ? state : render(state, budget);
 }

@@ -1,8 +1,8 @@
 import type { Tokenizer } from './profile.ts';
 
-/** Characters that a window starts with, for each token wanted: more than English text needs. */
+/** Characters of a window for each token wanted of it: more than any language needs; English has less than five. */
 const WINDOW_CHARACTERS_PER_TOKEN = 8;
-/** Tokens at a window's cut edge may differ from those of the whole text; this many are never used. */
+/** Tokens at a window's cut edge may differ from those of the whole text: this many more are wanted than are used. */
 const WINDOW_EDGE_TOKENS = 64;
 
 /** `tokens` cut to `room`: the first half of the room and the last half stay. */
@@ -12,19 +12,27 @@ export function cutMiddle(tokens: readonly number[], room: number): readonly num
   return [...tokens.slice(0, head), ...tokens.slice(tokens.length - (room - head))];
 }
 
+/** `at`, or one less where a character of two code units would be cut in two. */
+function characterStart(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
+}
+
 /**
- * The tokens of a record of any length, without its middle where it is longer than `most_tokens`: the caller cuts to
- * its own room, at most that. A text far longer than fits is tokenized at its ends only, so that one request of a
- * megabyte does not hold up the others for a second.
+ * The tokens of a record of any length, for the caller to cut by `cutMiddle` to its own room of at most `most_tokens`.
+ * The result of that is the same as for the tokens of the whole text, which is not tokenized where it is far longer
+ * than fits: only a window at each end is, so that one request of a megabyte does not hold up all others.
+ *
+ * The exception is a text that is longer than both windows and so uniform (white space, rules of dashes) that it has
+ * fewer than one token to eight characters: what stands between the windows is left out of it, though it might fit,
+ * because such text takes a tokenizer the longest.
  */
 export function recordTokens(text: string, tokenizer: Tokenizer, most_tokens: number): readonly number[] {
-  const wanted = most_tokens + WINDOW_EDGE_TOKENS;
-  for (let characters = wanted * WINDOW_CHARACTERS_PER_TOKEN; 2 * characters < text.length; characters *= 2) {
-    const head = tokenizer.tokenize(text.slice(0, characters));
-    const tail = tokenizer.tokenize(text.slice(-characters));
-    if (head.length >= wanted && tail.length >= wanted) {
-      return [...head.slice(0, most_tokens), ...tail.slice(tail.length - most_tokens)];
-    }
-  }
-  return tokenizer.tokenize(text);
+  // Each end keeps half of the room.
+  const window_tokens = Math.ceil(most_tokens / 2) + WINDOW_EDGE_TOKENS;
+  const window = window_tokens * WINDOW_CHARACTERS_PER_TOKEN;
+  if (text.length <= 2 * window) return tokenizer.tokenize(text);
+  const head = tokenizer.tokenize(text.slice(0, characterStart(text, window)));
+  const tail = tokenizer.tokenize(text.slice(characterStart(text, text.length - window)));
+  return [...head, ...tail];
 }

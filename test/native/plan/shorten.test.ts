@@ -2,11 +2,7 @@ import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Tokenizer } from '../../../native/plan/profile.ts';
 import { cutMiddle, recordTokens } from '../../../native/plan/shorten.ts';
-
-/** Words and the spaces between them, each a token: enough of a tokenizer for arithmetic on tokens. */
-const WORDS: Tokenizer = {
-  tokenize: (text) => Array.from(text.matchAll(/\s+|\S+/g), ([word]) => Number(Bun.hash.crc32(word))),
-};
+import { WORDS } from './words.ts';
 
 test('what fits is left alone, and what does not keeps the first half and the last half', () => {
   fc.assert(
@@ -41,14 +37,43 @@ test('a long record tokenized at its ends is cut to the same tokens as the whole
   );
 });
 
-test('a megabyte is not tokenized as a whole', () => {
-  let characters = 0;
+test.each([
+  ['words', 'word '.repeat(200_000)],
+  ['white space', ' '.repeat(1_000_000)],
+  ['one letter', 'a'.repeat(1_000_000)],
+])('of a megabyte of %s only a window at each end is tokenized, once', (_, text) => {
+  const lengths: number[] = [];
   const counting: Tokenizer = {
-    tokenize(text) {
-      characters += text.length;
-      return WORDS.tokenize(text);
+    tokenize(part) {
+      lengths.push(part.length);
+      return WORDS.tokenize(part);
     },
   };
-  recordTokens('word '.repeat(200_000), counting, 1000);
-  expect(characters).toBeLessThan(100_000);
+  recordTokens(text, counting, 1000);
+  expect(lengths.length).toBe(2);
+  expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThan(10_000);
+});
+
+test('a text of far fewer tokens than fit loses what stands between the windows, and nothing else', () => {
+  const spaces = ' '.repeat(1000);
+  const fits = `first ${spaces} middle ${spaces} last`;
+  expect(recordTokens(fits, WORDS, 200)).toEqual(WORDS.tokenize(fits));
+  const long = `first ${spaces.repeat(50)} middle ${spaces.repeat(50)} last`;
+  const tokens = recordTokens(long, WORDS, 200);
+  expect(tokens.slice(0, 1)).toEqual([...WORDS.tokenize('first')]);
+  expect(tokens.slice(-1)).toEqual([...WORDS.tokenize('last')]);
+  expect(tokens).not.toContain(WORDS.tokenize('middle')[0] ?? -1);
+});
+
+test('a window never cuts a character of two code units', () => {
+  const parts: string[] = [];
+  const hearing: Tokenizer = {
+    tokenize(part) {
+      parts.push(part);
+      return [];
+    },
+  };
+  for (const shift of ['', 'a']) recordTokens(shift + '\u{1f600}'.repeat(10_000), hearing, 100);
+  expect(parts.length).toBe(4);
+  for (const part of parts) expect(part.isWellFormed()).toBe(true);
 });
