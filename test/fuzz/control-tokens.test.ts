@@ -22,7 +22,7 @@ import {
   startTestService,
   type TestService,
 } from '../support/service.ts';
-import { CONTROL_SPELLINGS, valuesOf } from './schema-values.ts';
+import { CONTROL_SPELLINGS, text, valuesOf } from './schema-values.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -165,12 +165,32 @@ describe('over the port', () => {
 });
 
 describe('what is held for a request', () => {
-  /** The value with its texts repeated, but for the names that mean something. */
-  function lengthened(value: unknown, times: number): unknown {
-    return JSON.parse(JSON.stringify(value), (key, each: unknown) =>
-      typeof each === 'string' && !['type', 'mode', 'model'].includes(key) ? each.repeat(times) : each,
-    );
-  }
+  // Texts only: what is no text is held for at the length of the whole context.
+  const long = fc.tuple(text, fc.constantFrom(0, 1, 10, 300)).map(([each, times]) => each.repeat(times));
+  const options = fc.uniqueArray(fc.tuple(text, long), {
+    minLength: 2,
+    maxLength: 5,
+    selector: ([id]) => id,
+  });
+  const question = fc.oneof(
+    fc.record({ type: fc.constant('noul'), instructions: long }),
+    fc.record({
+      type: fc.constant('noul'),
+      instructions: long,
+      criteria: fc.record({ true: long, false: long }),
+    }),
+    fc.record({ type: fc.constant('choice'), instructions: long, criteria: options.map(Object.fromEntries) }),
+    fc.record({
+      type: fc.constant('score'),
+      instructions: long,
+      criteria: fc.array(long, { minLength: 2, maxLength: 5 }),
+    }),
+  );
+  const textRequest = fc.record({
+    state: long,
+    questions: fc.dictionary(text, question, { minKeys: 1, maxKeys: 3 }),
+    mode: fc.constantFrom('fast', 'consistent'),
+  });
 
   /** Null when the model rejects the request. */
   function billedTokens(request: DecisionRequest): number | null {
@@ -184,8 +204,8 @@ describe('what is held for a request', () => {
 
   test('is never less than what it can be billed, also when nothing could be tokenized yet', () => {
     fc.assert(
-      fc.property(valuesOf(DecisionRequestSchema), fc.constantFrom(1, 1, 30, 150), (value, times) => {
-        const request = requestOf(lengthened(value, times));
+      fc.property(fc.oneof(textRequest, valuesOf(DecisionRequestSchema)), (value) => {
+        const request = requestOf(value);
         if (request === null) return;
         const input_tokens = billedTokens(request);
         if (input_tokens === null) return;
