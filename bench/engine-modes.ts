@@ -23,9 +23,10 @@ function manyQuestions(mode: Mode): DecisionInput {
   const five = fiveQuestions(mode);
   return {
     state: 'The parcel is late and nobody calls. '.repeat(RECORD_TOKENS / 8),
-    questions: Array.from({ length: QUESTIONS }, (_, index) => five.questions[index % 5]).filter(
-      (question) => question !== undefined,
-    ),
+    // No two are the same: a prefix that has been read is not read again.
+    questions: Array.from({ length: QUESTIONS }, (_, index) => five.questions[index % 5])
+      .filter((question) => question !== undefined)
+      .map((question, index) => ({ ...question, instructions: `${question.instructions} (${index})` })),
     mode,
   };
 }
