@@ -92,7 +92,7 @@ export async function withTinyModel<T>(use: (path: string) => Promise<T>): Promi
     const path = join(directory, 'tiny.gguf');
     const letters = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ', (letter) => ` ${letter}`);
     // The request's own words, so that it has about as many tokens as with a real vocabulary.
-    const known = new Set(JSON.stringify(FIVE_QUESTIONS).match(/ ?[A-Za-z]{2,}/g));
+    const known = new Set(JSON.stringify(FIVE_QUESTIONS).match(/ [A-Za-z]{2,}/g));
     const others = Array.from({ length: 140_000 }, (_, index) => ` ${index.toString(36)}`);
     await writeTinyModel(path, {
       control: ['<|endoftext|>', '<|im_start|>', '<|im_end|>'],
