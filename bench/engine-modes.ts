@@ -1,72 +1,83 @@
 /**
- * What a mode costs beyond its tokens: 32 questions about a record of 2,000 tokens, fast ÷ consistent, against the
- * ratio of their tokens (aim: 1.3 times that at most); and the price of `deterministic`, on five questions about a
- * record of 300 tokens and on those 32.
+ * What a way of asking costs beyond its tokens: 32 questions about a record of 2,000 tokens, with the record read once
+ * (fast) ÷ read anew for each question (markers-v1's own consistent mode), against the ratio of their tokens (aim: 1.3
+ * times that at most). And the price of `deterministic`, on five questions about 300 tokens and on those 32.
  *
  *   bun bench/engine-modes.ts [rounds, default 3]
  */
-import { openEngine } from '../native/open.ts';
+import { type AddonEvaluator, createAddonEvaluator } from '../native/addon/index.ts';
+import { markersV1 } from '../native/plan/markers-v1.ts';
+import { type Plan, planTokens } from '../native/plan/plan.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
 import type { Mode } from '../native/plan/question.ts';
-import { answer, fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 3);
 const QUESTIONS = 32;
 const RECORD_TOKENS = 2000;
 
-const options = { evaluator: 'addon', gpu: false, threads: THREADS } as const;
-const engine = await openEngine(options);
-const deterministic = await openEngine({ ...options, deterministic: true });
+const options = {
+  model_path: EMBEDDED_WEIGHTS,
+  context_tokens: 16_384,
+  gpu: false,
+  threads: THREADS,
+  prefix_cache_tokens: 0,
+} as const;
+const evaluator = await createAddonEvaluator(options);
+const deterministic = await createAddonEvaluator({ ...options, deterministic: true });
 
 function manyQuestions(mode: Mode): DecisionInput {
   const five = fiveQuestions(mode);
   return {
     state: 'The parcel is late and nobody calls. '.repeat(RECORD_TOKENS / 8),
-    // No two are the same: a prefix that has been read is not read again.
-    questions: Array.from({ length: QUESTIONS }, (_, index) => five.questions[index % 5])
-      .filter((question) => question !== undefined)
-      .map((question, index) => ({ ...question, instructions: `${question.instructions} (${index})` })),
+    questions: Array.from({ length: QUESTIONS }, (_, index) => five.questions[index % 5]).filter(
+      (question) => question !== undefined,
+    ),
     mode,
   };
 }
 
-const fast = manyQuestions('fast');
-const consistent = manyQuestions('consistent');
+const plansOf = (input: DecisionInput) => markersV1(evaluator).plan(input, options.context_tokens).plans;
+const tokensOf = (plans: readonly Plan[]) => plans.reduce((sum, plan) => sum + planTokens(plan), 0);
+const evaluate = (by: AddonEvaluator, plans: readonly Plan[]) =>
+  Promise.all(plans.map((plan) => by.evaluate(plan, { scope: 'bench' })));
+
+const once = plansOf(manyQuestions('fast'));
+const anew = plansOf(manyQuestions('consistent'));
 const many = await inTurns(rounds, {
-  fast: () => answer(engine, fast),
-  deterministic: () => answer(deterministic, fast),
-  consistent: () => answer(engine, consistent),
+  once: () => evaluate(evaluator, once),
+  deterministic: () => evaluate(deterministic, once),
+  anew: () => evaluate(evaluator, anew),
 });
-const fast_tokens = engine.plan(fast).input_tokens;
-const consistent_tokens = engine.plan(consistent).input_tokens;
-const token_ratio = fast_tokens / consistent_tokens;
+const token_ratio = tokensOf(once) / tokensOf(anew);
 report({
   bench: 'engine-modes',
   threads: THREADS,
   rounds,
   questions: QUESTIONS,
-  fast_tokens,
-  consistent_tokens,
-  fast_ms: rounded(many('fast').wall_ms),
-  consistent_ms: rounded(many('consistent').wall_ms),
-  time_ratio_to_token_ratio: rounded(many('fast').wall_ms / many('consistent').wall_ms / token_ratio),
-  by_cpu_time: rounded(many('fast').cpu_ms / many('consistent').cpu_ms / token_ratio),
+  once_tokens: tokensOf(once),
+  anew_tokens: tokensOf(anew),
+  once_ms: rounded(many('once').wall_ms),
+  anew_ms: rounded(many('anew').wall_ms),
+  time_ratio_to_token_ratio: rounded(many('once').wall_ms / many('anew').wall_ms / token_ratio),
+  by_cpu_time: rounded(many('once').cpu_ms / many('anew').cpu_ms / token_ratio),
 });
 
-const input = fiveQuestions();
+const five = plansOf(fiveQuestions());
 const few = await inTurns(3 * rounds, {
-  fast: () => answer(engine, input),
-  deterministic: () => answer(deterministic, input),
+  once: () => evaluate(evaluator, five),
+  deterministic: () => evaluate(deterministic, five),
 });
 report({
   bench: 'engine-deterministic',
   threads: THREADS,
   rounds,
-  five_questions: rounded(few('deterministic').wall_ms / few('fast').wall_ms),
-  five_questions_by_cpu_time: rounded(few('deterministic').cpu_ms / few('fast').cpu_ms),
-  many_questions: rounded(many('deterministic').wall_ms / many('fast').wall_ms),
-  many_questions_by_cpu_time: rounded(many('deterministic').cpu_ms / many('fast').cpu_ms),
+  five_questions: rounded(few('deterministic').wall_ms / few('once').wall_ms),
+  five_questions_by_cpu_time: rounded(few('deterministic').cpu_ms / few('once').cpu_ms),
+  many_questions: rounded(many('deterministic').wall_ms / many('once').wall_ms),
+  many_questions_by_cpu_time: rounded(many('deterministic').cpu_ms / many('once').cpu_ms),
 });
-await engine.close();
+await evaluator.close();
 await deterministic.close();
