@@ -19,16 +19,16 @@ import { printJson, printLine } from './output.ts';
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
   model: 'decision-1',
-  state: 'Hi, I was charged twice for order 8812. Please give the second payment back.',
+  state: 'Hi, I forgot my password and cannot log in to my account any more. Please help me reset it.',
   questions: {
-    refund: { type: 'noul', instructions: 'Does the customer ask for money back?' },
-    team: {
+    login: { type: 'noul', instructions: 'Does the customer have a problem logging in?' },
+    topic: {
       type: 'choice',
-      instructions: 'Which team should handle this message?',
+      instructions: 'What is the message about?',
       criteria: {
-        billing: 'payments, refunds, invoices',
-        technical: 'bugs and outages',
-        sales: 'new purchases',
+        password: 'resetting a password',
+        delivery: 'where an order is',
+        invoice: 'getting an invoice',
       },
     },
   },
