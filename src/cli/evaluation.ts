@@ -1,14 +1,15 @@
 import type { Command } from 'commander';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { type OpenOptions, openEngine } from '../../native/open.ts';
+import { openEngine } from '../../native/open.ts';
 import type { Mode } from '../../native/plan/question.ts';
 import { WeightsError } from '../../native/weights.ts';
 import { systemClock } from '../clock.ts';
-import { modelOptions, wholeNumber } from '../config.ts';
+import { type ModelConfig, modelOptions, openOptions, wholeNumber } from '../config.ts';
 import { CasesError, type EvaluationCase } from '../evaluation/cases.ts';
 import { ProgressBar } from '../evaluation/progress.ts';
 import { runCases } from '../evaluation/run.ts';
 import { type ScoreFile, ScoreFileError } from '../evaluation/score-file.ts';
+import { type DataOptions, dataOption } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /** The exit code of a program that an interrupt ended, by the convention of shells. */
@@ -17,11 +18,7 @@ const LIMIT_MAX = 1_000_000_000;
 const DEFAULT_SEED = 1;
 
 /** The options that evaluation and calibration have in common. */
-export interface EvaluationOptions {
-  readonly model?: string;
-  readonly gpu: NonNullable<OpenOptions['gpu']>;
-  readonly threads?: number;
-  readonly queueLimit: number;
+export interface EvaluationOptions extends DataOptions, ModelConfig {
   readonly limit?: number;
   readonly seed: number;
 }
@@ -30,6 +27,7 @@ export interface EvaluationOptions {
 export function addEvaluationOptions(command: Command): Command {
   for (const option of modelOptions()) command.addOption(option);
   return command
+    .addOption(dataOption())
     .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumber(1, LIMIT_MAX))
     .option(
       '--seed <n>',
@@ -41,13 +39,7 @@ export function addEvaluationOptions(command: Command): Command {
 
 /** The model with its own scores: calibration is applied to them afterwards, so that both can be shown. */
 export function openUncalibrated(options: EvaluationOptions): Promise<DecisionEngine> {
-  return openEngine({
-    model_path: options.model,
-    gpu: options.gpu,
-    threads: options.threads,
-    queue_limit: options.queueLimit,
-    calibration: 'none',
-  });
+  return openEngine({ ...openOptions(options), calibration: 'none' });
 }
 
 /**

@@ -2,9 +2,6 @@ import { describe, expect, test } from 'bun:test';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.ts';
 
-/** Commands that ask a service or the model alone: they open no data. */
-const MODEL_COMMANDS = new Set(['eval', 'calibrate']);
-
 /** Every command that does something, with its words. */
 function leaves(
   command: Command,
@@ -54,7 +51,7 @@ describe('help', () => {
       const help = helpOf(command);
       expect(command.description()).not.toBe('');
       expect(help).toContain(`$ tds ${words.join(' ')}`);
-      if (!MODEL_COMMANDS.has(words.join(' '))) expect(help).toContain('--data <directory>');
+      expect(help).toContain('--data <directory>');
     });
   }
 });
