@@ -95,9 +95,11 @@ export function roundToSumOne(probabilities: readonly number[]): number[] {
   const byRemainder = probabilities
     .map((probability, index) => ({
       index,
+      probability,
       remainder: probability * PARTS - Math.floor(probability * PARTS),
     }))
-    .sort((a, b) => b.remainder - a.remainder || a.index - b.index);
+    // Two that differ in their last bit only can have the same remainder.
+    .sort((a, b) => b.remainder - a.remainder || b.probability - a.probability || a.index - b.index);
   for (const { index } of byRemainder.slice(0, Math.max(0, missing))) parts[index] = (parts[index] ?? 0) + 1;
   // Products that round up to whole parts can add up to one part too many.
   if (missing < 0) parts[largest(parts).index] = largest(parts).value + missing;

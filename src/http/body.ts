@@ -150,10 +150,13 @@ function endOfNumber(text: string, start: number): number {
   return end;
 }
 
-/** An integer as JSON writes one, above 2^53, and not the (unquoted, so invalid) name of a field. */
+/** An integer as JSON writes one, that a double would change, and not the (unquoted, so invalid) name of a field. */
 function isRounded(text: string, start: number, end: number): boolean {
   const number = text.slice(start, end);
-  if (!/^-?[1-9]\d*$/.test(number) || Number.isSafeInteger(Number(number))) return false;
+  if (!/^-?[1-9]\d*$/.test(number)) return false;
+  const double = Number(number);
+  // Of hundreds of digits a double may make infinity, which has no digits to compare.
+  if (Number.isFinite(double) && BigInt(double).toString() === number) return false;
   let next = end;
   while (' \t\r\n'.includes(text.charAt(next)) && next < text.length) next += 1;
   return text.charAt(next) !== ':';

@@ -34,6 +34,13 @@ describe('probabilities', () => {
     );
   });
 
+  test('a larger one is never rounded below a smaller one, not even by a last bit', () => {
+    const exact = softmax([0, 0.012067636424754833, -6.852157730108389e-17, 0, 0, 0, 0]);
+    const rounded = roundToSumOne(exact);
+    expect(millionths(rounded)).toBe(1_000_000);
+    expect(rounded[0]).toBeGreaterThanOrEqual(rounded[2] ?? 1);
+  });
+
   test('a score that is not a number is no answer', () => {
     expect(() => roundToSumOne(softmax([1, Number.NaN]))).toThrow(RangeError);
     expect(() => noulAnswer(sigmoid(Number.NaN), null)).toThrow(RangeError);

@@ -26,7 +26,7 @@ beforeAll(async () => {
   ] as const) {
     const model_path = join(directory.path, `${name}.gguf`);
     await writeTinyModel(model_path, { ...model, context_tokens: 8192 });
-    engines.set(name, await openEngine({ model_path, gpu: false, threads: 1, queue_limit: 200 }));
+    engines.set(name, await openEngine({ model_path, gpu: false, threads: 1, queue_limit: 3 }));
   }
 });
 afterAll(async () => {
@@ -133,7 +133,7 @@ test.each(MODES)('255 options and 255 levels have a score each, %s', async (mode
   expect(scores.every((question_scores) => new Set(question_scores).size > 200)).toBe(true);
 });
 
-test('a request that finds the queue full is refused as a whole, and leaves no plans behind', async () => {
+test('as many requests as the limit are taken, however many plans they have; the next is refused as a whole', async () => {
   const engine = engineOf('markers-v1');
   const noul: Question = { type: 'noul', instructions: 'Is it?', yes: undefined, no: undefined };
   const input: DecisionInput = {
@@ -150,7 +150,7 @@ test('a request that finds the queue full is refused as a whole, and leaves no p
     'rejected',
   ]);
   expect(outcomes[3]).toMatchObject({ reason: expect.any(EngineOverloaded) });
-  // The refused requests' plans have given up their places.
+  // Those that were answered have given up their places.
   const again = await Promise.allSettled([1, 2, 3].map(() => scoresOf(engine, input)));
   expect(again.every((outcome) => outcome.status === 'fulfilled')).toBe(true);
 });
