@@ -244,6 +244,16 @@ describe('Credit hold for one request', () => {
     await leave(account, begun.promise);
     expect(usageOf(service, account)).toEqual([]);
     expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'release']);
+
+    // Its place in the windows is taken all the same, or leaving early would be free work.
+    around = (run) => run();
+    const fresh = await ask(service, addAccount(service).key);
+    const next = await ask(service, account.key);
+    await expectDecision(fresh);
+    await expectDecision(next);
+    const estimate = 300_000 - Number(fresh.headers.get('x-ratelimit-remaining-tokens'));
+    expect(next.headers.get('x-ratelimit-remaining-tokens')).toBe(String(300_000 - 2 * estimate));
+    expect(next.headers.get('x-ratelimit-remaining-requests')).toBe('298');
   });
 
   test('a client that leaves once the model has begun: billed, if the request completes', async () => {
