@@ -337,7 +337,11 @@ void Engine::admit() {
                 fail(std::move(task), "The plan needs more of the cache than there is.");
                 continue;
             }
-            lanes_[i]->admit(std::move(task));
+            try {
+                lanes_[i]->admit(std::move(task));
+            } catch (const std::exception & error) {
+                for (auto & lost : lanes_[i]->withdraw_all()) fail(std::move(lost), error.what());
+            }
         }
     }
 }

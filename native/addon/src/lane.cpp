@@ -1,7 +1,6 @@
 #include "lane.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -12,17 +11,22 @@ namespace {
 constexpr uint32_t TILE = 64;
 /** Within a tile sums are made over groups of at most so many cells: which groups a branch has is nothing to them. */
 constexpr uint32_t GROUP = 16;
-/** Walls are built from blocks of 1 << 0 … 1 << 10 cells. */
-constexpr int WALL_SIZES = 11;
-constexpr uint32_t LARGEST_WALL = 1u << (WALL_SIZES - 1);
+/** Walls are built from blocks of 64 << 0 … 64 << 4 cells. */
+constexpr int WALL_SIZES = 5;
 /** Branches of one plan that are read at once, and the cells that they may take unless one alone needs more. */
 constexpr uint32_t WAVE_BRANCHES = 64;
 constexpr uint32_t WAVE_CELLS = 1024;
 
 uint32_t round_up(uint32_t count, uint32_t unit) { return (count + unit - 1) / unit * unit; }
 
-/** The most blocks that so many cells or fewer are built from. */
-uint32_t most_blocks(uint32_t cells) { return cells / LARGEST_WALL + WALL_SIZES - 1; }
+uint32_t wall_blocks(uint32_t cells) {
+    uint32_t blocks = 0;
+    for (int size = WALL_SIZES - 1; size >= 0; size--) {
+        blocks += cells / (TILE << size);
+        cells %= TILE << size;
+    }
+    return blocks;
+}
 
 }  // namespace
 
@@ -100,43 +104,30 @@ void Lane::warm_up() {
 
     // Cells of models with positions in several dimensions cannot be moved, which walls are made by.
     options_.aligned = options_.aligned && llama_memory_can_shift(memory_);
-    if (options_.aligned) build_wall_states();
-    clear();
-}
-
-/** Sequence 0 is doubled until it has the cells of the largest block, then halved; its state is kept at each size. */
-void Lane::build_wall_states() {
-    wall_states_.resize(WALL_SIZES);
-    const auto keep = [&](uint32_t cells) {
-        auto & state = wall_states_[static_cast<size_t>(std::log2(cells))];
-        state.resize(llama_state_seq_get_size(context_, 0));
-        if (llama_state_seq_get_data(context_, state.data(), state.size(), 0) == state.size()) return state.data();
-        throw std::runtime_error("the cache's state could not be read");
-    };
-    for (uint32_t cells = TILE; cells < LARGEST_WALL; cells *= 2) {
-        // A copy goes to sequence 1, is moved behind the original, and joins it.
-        const uint8_t * state = keep(cells);
-        const size_t size = llama_state_seq_get_size(context_, 0);
-        if (llama_state_seq_set_data(context_, state, size, 1) == 0) {
-            throw std::runtime_error("the cache's state could not be written");
+    if (options_.aligned) {
+        // Sequence 0 is doubled: a copy of its cells goes to sequence 1, is moved behind it, and joins it.
+        for (int size = 0; size < WALL_SIZES; size++) {
+            std::vector<uint8_t> state(llama_state_seq_get_size(context_, 0));
+            if (llama_state_seq_get_data(context_, state.data(), state.size(), 0) != state.size()) {
+                throw std::runtime_error("the cache's state could not be read");
+            }
+            if (size + 1 < WALL_SIZES) {
+                if (llama_state_seq_set_data(context_, state.data(), state.size(), 1) == 0) {
+                    throw std::runtime_error("the cache's state could not be written");
+                }
+                llama_memory_seq_add(memory_, 1, -1, -1, static_cast<llama_pos>(TILE << size));
+                llama_memory_seq_cp(memory_, 1, 0, -1, -1);
+                llama_memory_seq_rm(memory_, 1, -1, -1);
+            }
+            wall_states_.push_back(std::move(state));
         }
-        llama_memory_seq_add(memory_, 1, -1, -1, static_cast<llama_pos>(cells));
-        llama_memory_seq_cp(memory_, 1, 0, -1, -1);
-        llama_memory_seq_rm(memory_, 1, -1, -1);
     }
-    keep(LARGEST_WALL);
-    for (uint32_t cells = TILE / 2; cells > 0; cells /= 2) {
-        llama_memory_seq_rm(memory_, 0, static_cast<llama_pos>(cells), -1);
-        keep(cells);
-    }
+    clear();
 }
 
 void Lane::clear() {
     llama_memory_clear(memory_, false);
     used_cells_ = 0;
-    used_sequences_ = 0;
-    frontier_ = 0;
-    openings_.clear();
     free_sequences_.clear();
     for (llama_seq_id sequence = filler_sequence_ - 1; sequence > transfer_sequence_; sequence--) {
         free_sequences_.push_back(sequence);
@@ -149,7 +140,7 @@ uint32_t Lane::rounded(size_t tokens) const {
 }
 
 /** The first cell for a branch, `used` cells from a tile's start: in the tile's rest if it has room for all of it. */
-uint32_t Lane::branch_cell(uint32_t used, const Branch & branch) const {
+uint32_t Lane::place(uint32_t used, const Branch & branch) const {
     if (!options_.aligned) return used;
     const uint32_t first_cell = round_up(used, GROUP);
     return first_cell % TILE + branch.tokens.size() <= TILE ? first_cell : round_up(used, TILE);
@@ -161,7 +152,7 @@ Lane::Need Lane::need(const Plan & plan) const {
     for (const Branch & branch : plan.branches) {
         const auto cells = static_cast<uint32_t>(branch.tokens.size());
         longest = std::max(longest, cells);
-        const uint32_t end = branch_cell(wave, branch) + cells;
+        const uint32_t end = place(wave, branch) + cells;
         if (branches < branches_limit && end <= WAVE_CELLS) {
             wave = end;
             branches++;
@@ -171,14 +162,14 @@ Lane::Need Lane::need(const Plan & plan) const {
     const uint32_t room = prefix < usable_cells() ? usable_cells() - prefix : 0;
     wave = std::max(rounded(longest), std::min(rounded(wave), room / TILE * TILE));
     uint32_t sequences = 1 + std::min<uint32_t>(branches_limit, static_cast<uint32_t>(plan.branches.size()));
-    if (options_.aligned) sequences += most_blocks(prefix) + most_blocks(wave);
+    if (options_.aligned) sequences += wall_blocks(prefix) + wall_blocks(wave);
     return {prefix, wave, sequences};
 }
 
 bool Lane::fits(const Plan & plan) const {
     const Need needed = need(plan);
     return needed.prefix_cells + needed.wave_cells <= std::min(options_.plan_cells, usable_cells()) &&
-           needed.sequences <= sequences_limit();
+           needed.sequences < static_cast<uint32_t>(filler_sequence_);
 }
 
 bool Lane::can_admit(const Task & task) const {
@@ -190,15 +181,13 @@ bool Lane::can_admit(const Task & task) const {
     if (tokens >= options_.fill_tokens) return false;
     const Need needed = need(task.plan);
     return used_cells_ + needed.prefix_cells + needed.wave_cells <= usable_cells() &&
-           used_sequences_ + needed.sequences <= sequences_limit();
+           needed.sequences <= free_sequences_.size();
 }
 
-/** Tokens of a plan that are not in a decode yet. */
+/** Tokens of a plan that are not in a decode yet; of its branches, those of the wave that is being read. */
 size_t Lane::waiting_tokens(const Job & job) {
-    const Plan & plan = job.task->plan;
-    size_t tokens = plan.prefix.size() - job.prefix_done;
+    size_t tokens = job.task->plan.prefix.size() - job.prefix_done;
     for (const Slot & slot : job.wave) tokens += slot.branch->tokens.size() - slot.tokens_done;
-    for (size_t i = job.next_branch; i < plan.branches.size(); i++) tokens += plan.branches[i].tokens.size();
     return tokens;
 }
 
@@ -216,7 +205,7 @@ llama_seq_id Lane::take_sequence() {
 std::vector<Lane::Wall> Lane::build_walls(uint32_t first_cell, uint32_t cells) {
     std::vector<Wall> walls;
     for (int size = WALL_SIZES - 1; size >= 0; size--) {
-        for (const uint32_t block = 1u << size; cells >= block; cells -= block, first_cell += block) {
+        for (const uint32_t block = TILE << size; cells >= block; cells -= block, first_cell += block) {
             const auto & state = wall_states_[static_cast<size_t>(size)];
             const Wall wall = {take_sequence(), first_cell, block};
             if (llama_state_seq_set_data(context_, state.data(), state.size(), wall.sequence) == 0) {
@@ -228,68 +217,43 @@ std::vector<Lane::Wall> Lane::build_walls(uint32_t first_cell, uint32_t cells) {
     return walls;
 }
 
-/** Adds what frees cells that are held, for tokens to go there. */
-void Lane::add_openings(const std::vector<Wall> & walls, uint32_t first_cell, uint32_t cells,
-                        std::vector<Opening> & openings) {
+void Lane::open_walls(const std::vector<Wall> & walls, uint32_t first_cell, uint32_t cells) {
     const uint32_t last_cell = first_cell + cells;
     for (const Wall & wall : walls) {
         const uint32_t from = std::max(first_cell, wall.first_cell);
         const uint32_t to = std::min(last_cell, wall.first_cell + wall.cells);
         if (from >= to) continue;
-        openings.push_back({wall.sequence, static_cast<llama_pos>(from - wall.first_cell),
-                            static_cast<llama_pos>(to - wall.first_cell)});
-    }
-}
-
-/** Frees cells. Nothing may be built before they are taken: it would take them. */
-void Lane::open(const std::vector<Opening> & openings) {
-    for (const Opening & opening : openings) {
-        llama_memory_seq_rm(memory_, opening.sequence, opening.from, opening.to);
+        llama_memory_seq_rm(memory_, wall.sequence, static_cast<llama_pos>(from - wall.first_cell),
+                            static_cast<llama_pos>(to - wall.first_cell));
     }
 }
 
 void Lane::admit(std::unique_ptr<Task> task) {
     if (jobs_.empty()) clear();
-    Job & job = *jobs_.emplace_back(std::make_unique<Job>());
-    job.task = std::move(task);
-    job.task->logits.assign(job.task->plan.logit_count, 0.0f);
-    job.need = need(job.task->plan);
-    used_cells_ += job.need.prefix_cells + job.need.wave_cells;
-    used_sequences_ += job.need.sequences;
+    Job * job = jobs_.emplace_back(std::make_unique<Job>()).get();
+    job->task = std::move(task);
+    job->task->logits.assign(job->task->plan.logit_count, 0.0f);
+    const Need needed = need(job->task->plan);
+    job->sequence = take_sequence();
+    job->prefix_cell = used_cells_;
+    job->wave_cell = used_cells_ + needed.prefix_cells;
+    job->wave_cells = needed.wave_cells;
+    used_cells_ += needed.prefix_cells + needed.wave_cells;
+    if (options_.aligned) job->prefix_walls = build_walls(job->prefix_cell, needed.prefix_cells);
+    restore_prefix(*job);
+    start_wave(*job);
 }
 
-/**
- * Gives a plan its place in the cache. Aligned, that is behind all plans before it, of which every cell is held by then:
- * the prefix's cells are the lowest free ones as they come.
- */
-void Lane::place(Job & job) {
-    job.is_placed = true;
-    job.sequence = take_sequence();
-    job.prefix_cell = frontier_;
+void Lane::restore_prefix(Job & job) {
     const auto & prefix = job.task->plan.prefix;
     const PrefixState state = shared_.prefixes->find(job.task->scope, prefix);
-    if (state || prefix.empty() || !options_.aligned) build(job);
     if (!state) return;
-    std::vector<Opening> openings;
-    add_openings(job.prefix_walls, job.prefix_cell, static_cast<uint32_t>(prefix.size()), openings);
-    open(openings);
+    open_walls(job.prefix_walls, job.prefix_cell, static_cast<uint32_t>(prefix.size()));
     if (llama_state_seq_set_data(context_, state->data(), state->size(), job.sequence) == 0) {
         throw std::runtime_error("a prefix could not be restored");
     }
     job.prefix_done = prefix.size();
     shared_.counters->reused_tokens += prefix.size();
-}
-
-/** Holds the rest of a plan's cells, so that its branches get theirs, and makes its first branches ready. */
-void Lane::build(Job & job) {
-    job.is_built = true;
-    if (options_.aligned) {
-        job.wave_cell = job.prefix_cell + job.need.prefix_cells;
-        const uint32_t read = job.prefix_cell + static_cast<uint32_t>(job.prefix_done);
-        job.prefix_walls = build_walls(read, job.wave_cell - read);
-        frontier_ = job.wave_cell + job.need.wave_cells;
-    }
-    start_wave(job);
 }
 
 void Lane::keep_prefix(Job & job) {
@@ -303,15 +267,15 @@ void Lane::keep_prefix(Job & job) {
 
 void Lane::start_wave(Job & job) {
     const auto & branches = job.task->plan.branches;
-    if (options_.aligned) job.wave_walls = build_walls(job.wave_cell, job.need.wave_cells);
+    if (options_.aligned) job.wave_walls = build_walls(job.wave_cell, job.wave_cells);
     job.branched = false;
     uint32_t used = 0;
     const size_t limit = options_.separate ? 1 : WAVE_BRANCHES;
     while (job.next_branch < branches.size() && job.wave.size() < limit) {
         const Branch & branch = branches[job.next_branch];
-        const uint32_t first_cell = branch_cell(used, branch);
+        const uint32_t first_cell = place(used, branch);
         used = first_cell + static_cast<uint32_t>(branch.tokens.size());
-        if (used > job.need.wave_cells) break;
+        if (used > job.wave_cells) break;
         job.wave.push_back({&branch, take_sequence(), first_cell, 0, 0});
         job.next_branch++;
     }
@@ -343,21 +307,12 @@ void Lane::share_prefix(Job & job) {
  * filled before that plan's own cells.
  */
 void Lane::end_job(Job & job) {
-    job.is_finished = true;
-    if (options_.aligned && job.is_placed) {
-        if (job.is_built) return;
-        // Given up within its prefix: the next plan starts with a tile.
-        const uint32_t next_tile = round_up(frontier_, TILE);
-        build_walls(frontier_, next_tile - frontier_);
-        frontier_ = next_tile;
-        return;
-    }
-    used_cells_ -= job.need.prefix_cells + job.need.wave_cells;
-    used_sequences_ -= job.need.sequences;
-    if (!job.is_placed) return;
+    job.finished = true;
+    if (options_.aligned) return;
     end_wave(job);
     llama_memory_seq_rm(memory_, job.sequence, -1, -1);
     free_sequences_.push_back(job.sequence);
+    used_cells_ -= rounded(job.task->plan.prefix.size()) + job.wave_cells;
 }
 
 std::unique_ptr<Task> Lane::withdraw(uint64_t id) {
@@ -395,14 +350,11 @@ bool Lane::add_prefix(Job & job, size_t limit) {
     const size_t count = std::min(prefix.size() - job.prefix_done, limit);
     const bool is_last = job.prefix_done + count == prefix.size();
     std::vector<llama_seq_id> & sequences = sequence_sets_.emplace_back(1, job.sequence);
-    if (is_last && !job.is_built) build(job);
-    if (!job.is_built) frontier_ += static_cast<uint32_t>(count);
     if (is_last && !job.branched && !options_.separate) {
         share_prefix(job);
         for (const Slot & slot : job.wave) sequences.push_back(slot.sequence);
     }
-    add_openings(job.prefix_walls, job.prefix_cell + static_cast<uint32_t>(job.prefix_done),
-                 static_cast<uint32_t>(count), openings_);
+    open_walls(job.prefix_walls, job.prefix_cell + static_cast<uint32_t>(job.prefix_done), static_cast<uint32_t>(count));
     for (size_t i = 0; i < count; i++, job.prefix_done++) {
         add_token(prefix[job.prefix_done], static_cast<int32_t>(job.prefix_done), false);
     }
@@ -433,7 +385,7 @@ bool Lane::add_branches(Job & job) {
             slot.tokens_done++;
         }
         const auto count = static_cast<uint32_t>(slot.tokens_done - first);
-        add_openings(job.wave_walls, job.wave_cell + slot.first_cell + static_cast<uint32_t>(first), count, openings_);
+        open_walls(job.wave_walls, job.wave_cell + slot.first_cell + static_cast<uint32_t>(first), count);
         shared_.counters->decoded_tokens += count;
         if (is_full) return false;
     }
@@ -464,8 +416,6 @@ bool Lane::decode() {
     batch.seq_id = sequences_.data();
     batch.logits = output_flags_.data();
 
-    open(openings_);
-    openings_.clear();
     shared_.counters->decodes++;
     bool ok = !has_fault_ && llama_decode(context_, batch) == 0;
     if (ok) {
@@ -525,18 +475,12 @@ void Lane::step(std::vector<std::unique_ptr<Task>> & finished, std::vector<std::
     for (const auto & job : jobs_) later_tokens += waiting_tokens(*job);
     for (const auto & job : jobs_) {
         later_tokens -= waiting_tokens(*job);
-        if (tokens_.size() == options_.batch_tokens) break;
-        if (!job->is_placed) place(*job);
         if (job->prefix_done < job->task->plan.prefix.size()) {
-            // First come first served, but where plans lie anywhere half of the decode is for those that came later.
+            // First come first served, but half of the decode is for those that came later.
             const size_t room = options_.batch_tokens - tokens_.size();
-            const size_t kept = options_.aligned ? 0 : std::min<size_t>(later_tokens, options_.batch_tokens / 2);
+            const size_t kept = std::min<size_t>(later_tokens, options_.batch_tokens / 2);
             if (kept >= room) continue;
-            if (!add_prefix(*job, room - kept)) {
-                // The next plan's place is behind this one.
-                if (options_.aligned) break;
-                continue;
-            }
+            if (!add_prefix(*job, room - kept)) continue;
             prefix_read.push_back(job.get());
             if (options_.separate) break;
         }
@@ -557,7 +501,7 @@ void Lane::step(std::vector<std::unique_ptr<Task>> & finished, std::vector<std::
         const bool wave_done = std::all_of(job->wave.begin(), job->wave.end(), [](const Slot & slot) {
             return slot.tokens_done == slot.branch->tokens.size();
         });
-        if (!job->is_built || !wave_done || job->prefix_done < job->task->plan.prefix.size()) continue;
+        if (!wave_done || job->prefix_done < job->task->plan.prefix.size()) continue;
         if (job->next_branch < job->task->plan.branches.size()) {
             end_wave(*job);
             start_wave(*job);
@@ -567,7 +511,7 @@ void Lane::step(std::vector<std::unique_ptr<Task>> & finished, std::vector<std::
             finished.push_back(std::move(job->task));
         }
     }
-    jobs_.erase(std::remove_if(jobs_.begin(), jobs_.end(), [](const auto & job) { return job->is_finished; }),
+    jobs_.erase(std::remove_if(jobs_.begin(), jobs_.end(), [](const auto & job) { return job->finished; }),
                 jobs_.end());
 }
 

@@ -67,6 +67,7 @@ class Lane {
     bool fits(const Plan & plan) const;
     /** Whether another plan is wanted and there is room for this one now. */
     bool can_admit(const Task & task) const;
+    /** Throws std::runtime_error when the cache fails; the plan is here all the same, to be withdrawn. */
     void admit(std::unique_ptr<Task> task);
     /** Gives the plan up, if it is here. */
     std::unique_ptr<Task> withdraw(uint64_t id);
@@ -86,12 +87,6 @@ class Lane {
         uint32_t first_cell;
         uint32_t cells;
     };
-    /** Cells of a wall that tokens of the next decode go to. */
-    struct Opening {
-        llama_seq_id sequence;
-        llama_pos from;
-        llama_pos to;
-    };
     /** A branch that is being read. */
     struct Slot {
         const Branch * branch;
@@ -101,21 +96,12 @@ class Lane {
         size_t tokens_done;
         size_t reads_done;
     };
-    /** What a plan may take of the cache at once. */
-    struct Need {
-        uint32_t prefix_cells;
-        uint32_t wave_cells;
-        uint32_t sequences;
-    };
     struct Job {
         std::unique_ptr<Task> task;
-        Need need = {};
-        /** Whether it has its place in the cache, and whether all of its cells are held. */
-        bool is_placed = false;
-        bool is_built = false;
         llama_seq_id sequence = -1;
         uint32_t prefix_cell = 0;
         uint32_t wave_cell = 0;
+        uint32_t wave_cells = 0;
         std::vector<Wall> prefix_walls;
         std::vector<Wall> wave_walls;
         size_t prefix_done = 0;
@@ -124,7 +110,12 @@ class Lane {
         /** Branches that are read at once: as many as there are cells and sequences for. */
         std::vector<Slot> wave;
         size_t next_branch = 0;
-        bool is_finished = false;
+        bool finished = false;
+    };
+    struct Need {
+        uint32_t prefix_cells;
+        uint32_t wave_cells;
+        uint32_t sequences;
     };
     /** A read of the batch that is being put together: whose, and where its hidden state will be. */
     struct Output {
@@ -138,28 +129,22 @@ class Lane {
     static bool on_abort(void * lane);
 
     uint32_t rounded(size_t tokens) const;
-    uint32_t branch_cell(uint32_t used, const Branch & branch) const;
-    /** All but the one for fillers and the one for transfers. */
-    uint32_t sequences_limit() const { return static_cast<uint32_t>(filler_sequence_) - 1; }
+    uint32_t place(uint32_t used, const Branch & branch) const;
     uint32_t usable_cells() const { return options_.cells - 64; }
     Need need(const Plan & plan) const;
     static size_t waiting_tokens(const Job & job);
     llama_seq_id take_sequence();
     std::vector<Wall> build_walls(uint32_t first_cell, uint32_t cells);
-    static void add_openings(const std::vector<Wall> & walls, uint32_t first_cell, uint32_t cells,
-                             std::vector<Opening> & openings);
-    void open(const std::vector<Opening> & openings);
+    void open_walls(const std::vector<Wall> & walls, uint32_t first_cell, uint32_t cells);
     void start_wave(Job & job);
     void end_wave(Job & job);
     void share_prefix(Job & job);
-    void place(Job & job);
-    void build(Job & job);
+    void restore_prefix(Job & job);
     void keep_prefix(Job & job);
     void end_job(Job & job);
     void clear();
 
     void warm_up();
-    void build_wall_states();
     void add_token(int32_t token, int32_t position, bool output);
     bool add_prefix(Job & job, size_t limit);
     bool add_branches(Job & job);
@@ -180,16 +165,11 @@ class Lane {
     /** llama.cpp writes out the state of sequences below its `n_seq_max` only: a prefix is copied here for that. */
     static constexpr llama_seq_id transfer_sequence_ = 0;
     llama_seq_id filler_sequence_ = 0;
-    /** What the plans that are here may take of the cache. */
+    /** Cells in use from the start of the cache (aligned), or in all. */
     uint32_t used_cells_ = 0;
-    uint32_t used_sequences_ = 0;
-    /** Aligned: every cell below is held. */
-    uint32_t frontier_ = 0;
-    /** Sequence states of 1, 2, 4, … cells that walls are built from. */
+    /** Sequence states of 64, 128, … cells that walls are built from. */
     std::vector<std::vector<uint8_t>> wall_states_;
 
-    /** For the decode that is being put together. */
-    std::vector<Opening> openings_;
     std::vector<int32_t> tokens_;
     std::vector<int32_t> positions_;
     std::vector<int8_t> output_flags_;
