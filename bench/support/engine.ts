@@ -91,8 +91,14 @@ export async function withTinyModel<T>(use: (path: string) => Promise<T>): Promi
   try {
     const path = join(directory, 'tiny.gguf');
     const letters = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ', (letter) => ` ${letter}`);
-    // The request's own words, so that it has about as many tokens as with a real vocabulary.
-    const known = new Set(JSON.stringify(FIVE_QUESTIONS).match(/ [A-Za-z]{2,}/g));
+    // The words of the request and of the prompt, so that it has about as many tokens as with a real vocabulary.
+    const prompt =
+      'Answer the question about the record, from the record alone: Question code option assistant user';
+    const spoken = `${JSON.stringify(FIVE_QUESTIONS)} ${prompt}`.match(/[A-Za-z]{2,}/g) ?? [];
+    const known = new Set([
+      ...spoken.map((word) => ` ${word}`),
+      ...spoken.filter((word) => /^[A-Z]|ss|us/.test(word)),
+    ]);
     const others = Array.from({ length: 140_000 }, (_, index) => ` ${index.toString(36)}`);
     await writeTinyModel(path, {
       control: ['<|endoftext|>', '<|im_start|>', '<|im_end|>'],
