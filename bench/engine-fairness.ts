@@ -32,16 +32,18 @@ const alone = await times();
 let is_measuring = true;
 let large_requests = 0;
 const large_tokens = engine.plan(large).input_tokens;
-const load = [0, 1].map(async () => {
-  while (is_measuring) {
-    await answer(engine, large);
-    large_requests += 1;
-  }
-});
+const load = Promise.allSettled(
+  [0, 1].map(async () => {
+    while (is_measuring) {
+      await answer(engine, large);
+      large_requests += 1;
+    }
+  }),
+);
 const beside = await times();
 is_measuring = false;
-await engine.close().catch(() => {});
-await Promise.allSettled(load);
+await engine.close();
+await load;
 report({
   bench: 'engine-fairness',
   threads: THREADS,
