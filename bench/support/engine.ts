@@ -85,7 +85,7 @@ export async function inTurns<Name extends string>(
   };
 }
 
-/** Runs `use` with a generated chat model whose layers cost nearly nothing and whose vocabulary is a large model's. */
+/** Runs `use` with a generated chat model whose one layer costs nearly nothing and whose vocabulary is a large model's. */
 export async function withTinyModel<T>(use: (path: string) => Promise<T>): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), 'tds-bench-'));
   try {
@@ -105,6 +105,7 @@ export async function withTinyModel<T>(use: (path: string) => Promise<T>): Promi
       words: [...letters, ' AA', ' AB', ' Yes', ' No', ...known, ...others],
       chat_template: CHATML,
       context_tokens: 8192,
+      layers: 1,
     });
     return await use(path);
   } finally {

@@ -133,6 +133,8 @@ export interface TinyModel {
   readonly words: readonly string[];
   readonly chat_template?: string;
   readonly context_tokens?: number;
+  /** 2 unless given. */
+  readonly layers?: number;
   readonly seed?: number;
 }
 
@@ -163,7 +165,7 @@ const HEADS = 2;
 const HIDDEN = 128;
 const LAYERS = 2;
 
-function tensorsOf(vocabulary_size: number, seed: number): readonly GgufTensor[] {
+function tensorsOf(vocabulary_size: number, layers: number, seed: number): readonly GgufTensor[] {
   const random = randomNumbers(seed);
   const matrix = (name: string, columns: number, rows: number): GgufTensor => ({
     name,
@@ -178,7 +180,7 @@ function tensorsOf(vocabulary_size: number, seed: number): readonly GgufTensor[]
   return [
     matrix('token_embd.weight', WIDTH, vocabulary_size),
     norm('output_norm.weight'),
-    ...Array.from({ length: LAYERS }, (_, layer) => [
+    ...Array.from({ length: layers }, (_, layer) => [
       norm(`blk.${layer}.attn_norm.weight`),
       matrix(`blk.${layer}.attn_q.weight`, WIDTH, WIDTH),
       matrix(`blk.${layer}.attn_k.weight`, WIDTH, WIDTH),
@@ -192,7 +194,7 @@ function tensorsOf(vocabulary_size: number, seed: number): readonly GgufTensor[]
   ];
 }
 
-/** A Llama of two small layers with random weights and a byte-level vocabulary, as GGUF bytes. */
+/** A Llama of a few small layers with random weights and a byte-level vocabulary, as GGUF bytes. */
 export function tinyModelBytes(model: TinyModel): Buffer {
   const bytes = byteTexts();
   const encoded = model.words.map((word) =>
@@ -215,13 +217,14 @@ export function tinyModelBytes(model: TinyModel): Buffer {
     return id < model.control.length + maker_defined.length ? TOKEN_TYPES.maker_defined : TOKEN_TYPES.normal;
   };
   const context_tokens = model.context_tokens ?? 2048;
+  const layers = model.layers ?? LAYERS;
   return ggufBytes(
     {
       'general.architecture': { type: 'string', value: 'llama' },
       'general.name': { type: 'string', value: 'tiny' },
       'llama.context_length': { type: 'u32', value: context_tokens },
       'llama.embedding_length': { type: 'u32', value: WIDTH },
-      'llama.block_count': { type: 'u32', value: LAYERS },
+      'llama.block_count': { type: 'u32', value: layers },
       'llama.feed_forward_length': { type: 'u32', value: HIDDEN },
       'llama.rope.dimension_count': { type: 'u32', value: WIDTH / HEADS },
       'llama.attention.head_count': { type: 'u32', value: HEADS },
@@ -242,7 +245,7 @@ export function tinyModelBytes(model: TinyModel): Buffer {
         ? {}
         : { 'tokenizer.chat_template': { type: 'string', value: model.chat_template } as const }),
     },
-    tensorsOf(tokens.length, model.seed ?? 1),
+    tensorsOf(tokens.length, layers, model.seed ?? 1),
   );
 }
 
