@@ -31,7 +31,7 @@ await answer(engine, small);
 const alone = await times();
 let is_measuring = true;
 let large_requests = 0;
-const large_tokens = engine.plan(large).input_tokens;
+const { input_tokens: large_tokens } = await engine.plan(large);
 const load = Promise.allSettled(
   [0, 1].map(async () => {
     while (is_measuring) {

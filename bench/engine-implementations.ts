@@ -47,7 +47,7 @@ async function compare(name: string, model_path: string): Promise<void> {
     model: name,
     threads: THREADS,
     rounds,
-    input_tokens: addon.plan(input).input_tokens,
+    input_tokens: (await addon.plan(input)).input_tokens,
     addon_ms: rounded(times('addon').wall_ms),
     llama_ms: rounded(times('llama').wall_ms),
     decision_context_ms: rounded(times('decision_context').wall_ms),

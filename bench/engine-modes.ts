@@ -39,13 +39,14 @@ function manyQuestions(mode: Mode): DecisionInput {
   };
 }
 
-const plansOf = (input: DecisionInput) => markersV1(evaluator).plan(input, options.context_tokens).plans;
+const plansOf = async (input: DecisionInput) =>
+  (await markersV1(evaluator).plan(input, options.context_tokens)).plans;
 const tokensOf = (plans: readonly Plan[]) => plans.reduce((sum, plan) => sum + planTokens(plan), 0);
 const evaluate = (by: AddonEvaluator, plans: readonly Plan[]) =>
   Promise.all(plans.map((plan) => by.evaluate(plan, { scope: 'bench' })));
 
-const once = plansOf(manyQuestions('fast'));
-const anew = plansOf(manyQuestions('consistent'));
+const once = await plansOf(manyQuestions('fast'));
+const anew = await plansOf(manyQuestions('consistent'));
 const many = await inTurns(rounds, {
   once: () => evaluate(evaluator, once),
   deterministic: () => evaluate(deterministic, once),
@@ -65,7 +66,7 @@ report({
   by_cpu_time: rounded(many('once').cpu_ms / many('anew').cpu_ms / token_ratio),
 });
 
-const five = plansOf(fiveQuestions());
+const five = await plansOf(fiveQuestions());
 const few = await inTurns(3 * rounds, {
   once: () => evaluate(evaluator, five),
   deterministic: () => evaluate(deterministic, five),

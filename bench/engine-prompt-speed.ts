@@ -29,8 +29,8 @@ const context = await model.createContext({
 const sequence = context.getSequence();
 const input = fiveQuestions();
 const consistent_input = fiveQuestions('consistent');
-const { input_tokens } = engine.plan(input);
-const consistent_tokens = engine.plan(consistent_input).input_tokens;
+const { input_tokens } = await engine.plan(input);
+const { input_tokens: consistent_tokens } = await engine.plan(consistent_input);
 const prompt = model.tokenize('A parcel is late. '.repeat(input_tokens)).slice(0, input_tokens);
 
 const times = await inTurns(rounds, {

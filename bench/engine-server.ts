@@ -51,18 +51,19 @@ try {
   await serverIsReady();
   const five = fiveQuestions();
   let request = 0;
-  const next = () => {
+  const next = async () => {
     // Neither has seen the record before.
     const input = { ...five, state: `${request++} ${five.state}` };
-    return { input, plan: engine.plan(input) };
+    return { input, plan: await engine.plan(input) };
   };
   const times = await inTurns(rounds, {
     engine: async () => {
-      const { input, plan } = next();
+      const { input, plan } = await next();
       await engine.evaluate(input, plan, { scope: 'bench' });
     },
     server: async () => {
-      const [plan] = next().plan.plans;
+      const { plan: whole } = await next();
+      const [plan] = whole.plans;
       await Promise.all(
         (plan?.branches ?? []).map(({ tokens }) => complete([...(plan?.prefix ?? []), ...tokens])),
       );

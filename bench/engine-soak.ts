@@ -32,7 +32,7 @@ const clients = Array.from({ length: CLIENTS }, async () => {
     const input = request(number);
     const leaves = number % 10 === 9 ? { signal: AbortSignal.timeout(number % 100) } : {};
     try {
-      await engine.evaluate(input, engine.plan(input), {
+      await engine.evaluate(input, await engine.plan(input), {
         scope: `organization ${number % 3}`,
         ...leaves,
       });

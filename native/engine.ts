@@ -17,10 +17,10 @@ export interface EngineFacts {
 export interface DecisionEngine {
   readonly facts: EngineFacts;
   /**
-   * The plans and the exact billed tokens of a request. Throws `PlanRejected`, and `EvaluationFailed` when the model is
-   * closed. Synchronous, no model work.
+   * The plans and the exact billed tokens of a request. Rejects with `PlanRejected`, and with `EvaluationFailed` when
+   * the model is closed, also meanwhile. No model work; the event loop goes on turning.
    */
-  plan(input: DecisionInput): DecisionPlan;
+  plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
    * Calibrated scores, a list a question: the log-odds of yes for a noul, a score an option or level otherwise (to be
    * compared by softmax). Rejects as `PlanEvaluator.evaluate` does.

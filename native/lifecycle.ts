@@ -61,7 +61,7 @@ function warmUpInput(mode: Mode): DecisionInput {
 
 async function warmUp(engine: DecisionEngine, mode: Mode): Promise<void> {
   const input = warmUpInput(mode);
-  await engine.evaluate(input, engine.plan(input), { scope: 'warm-up' });
+  await engine.evaluate(input, await engine.plan(input), { scope: 'warm-up' });
 }
 
 function reasonOf(error: unknown): string {

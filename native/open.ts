@@ -126,9 +126,9 @@ class ProfiledEngine implements DecisionEngine {
     };
   }
 
-  plan(input: DecisionInput): DecisionPlan {
+  async plan(input: DecisionInput): Promise<DecisionPlan> {
     if (this.#closed) throw new EvaluationFailed('The model has been closed.');
-    return this.profile.plan(input, this.evaluator.context_tokens);
+    return await this.profile.plan(input, this.evaluator.context_tokens);
   }
 
   async evaluate(

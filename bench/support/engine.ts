@@ -42,7 +42,7 @@ export function fiveQuestions(mode: Mode = 'fast'): DecisionInput {
 let scopes = 0;
 /** Answers a request as if its record had never been read; returns how many tokens it reads. */
 export async function answer(engine: DecisionEngine, input: DecisionInput): Promise<number> {
-  const plan = engine.plan(input);
+  const plan = await engine.plan(input);
   await engine.evaluate(input, plan, { scope: `bench ${scopes++}` });
   return plan.input_tokens;
 }

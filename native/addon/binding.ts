@@ -18,7 +18,7 @@ export interface NativeOptions {
   readonly fault_token: number;
 }
 
-/** What the inference thread tells: `loaded` once, one event for each accepted plan, `closed` last. */
+/** What the engine tells: `loaded` once, one event for each accepted plan or batch of texts, `closed` last. */
 export type AddonEvent =
   | {
       readonly kind: 'loaded';
@@ -30,6 +30,16 @@ export type AddonEvent =
   | { readonly kind: 'answered'; readonly id: number; readonly logits: Float32Array }
   | { readonly kind: 'failed'; readonly id: number; readonly error: string }
   | { readonly kind: 'cancelled'; readonly id: number }
+  | {
+      readonly kind: 'tokenized';
+      readonly id: number;
+      readonly error?: undefined;
+      /** Of all texts, one after the other. */
+      readonly tokens: Int32Array;
+      /** How many tokens each text has. */
+      readonly lengths: Int32Array;
+    }
+  | { readonly kind: 'tokenized'; readonly id: number; readonly error: string }
   | { readonly kind: 'closed' };
 
 /** What the addon exports (`src/addon.cpp`). */
@@ -44,11 +54,13 @@ export interface AddonBinding {
   ): 'accepted' | 'overloaded' | 'closed';
   cancel(engine: NativeEngine, id: number): void;
   tokenize(engine: NativeEngine, text: string): Int32Array;
+  /** Throws when the model has been closed. */
+  tokenizeAll(engine: NativeEngine, id: number, texts: readonly string[]): void;
   stats(engine: NativeEngine): AddonStats;
   close(engine: NativeEngine): void;
 }
 
-const FUNCTIONS = ['open', 'submit', 'cancel', 'tokenize', 'stats', 'close'];
+const FUNCTIONS = ['open', 'submit', 'cancel', 'tokenize', 'tokenizeAll', 'stats', 'close'];
 
 export function isAddonBinding(value: unknown): value is AddonBinding {
   if (typeof value !== 'object' || value === null) return false;

@@ -5,7 +5,7 @@ import type { Plan, PlanLogits } from '../plan/plan.ts';
 import { type AddonBinding, type AddonEvent, isAddonBinding, type NativeEngine } from './binding.ts';
 import { AddonUnavailable, type BuiltAddon, buildAddon } from './build.ts';
 import type { Gpu } from './library.ts';
-import { packPlan, unpackLogits } from './pack.ts';
+import { packPlan, unpackLogits, unpackTokens } from './pack.ts';
 
 export { AddonUnavailable } from './build.ts';
 
@@ -55,7 +55,7 @@ export type AddonStatus =
   | { readonly available: true; readonly addon_path: string; readonly library_directory: string }
   | { readonly available: false; readonly reason: string };
 
-interface Pending {
+interface PendingPlan {
   readonly plan: Plan;
   readonly resolve: (logits: PlanLogits) => void;
   readonly reject: (reason: unknown) => void;
@@ -96,7 +96,8 @@ function deviceName(backend: string): string {
 /** Plans evaluated by the C++ engine on a thread of its own. Made by `createAddonEvaluator`. */
 export class AddonEvaluator implements PlanEvaluator {
   readonly kind = 'addon';
-  readonly #pending = new Map<number, Pending>();
+  readonly #plans = new Map<number, PendingPlan>();
+  readonly #batches = new Map<number, PromiseWithResolvers<readonly (readonly number[])[]>>();
   readonly #closed = Promise.withResolvers<void>();
   #next_id = 1;
   #is_closed = false;
@@ -110,6 +111,15 @@ export class AddonEvaluator implements PlanEvaluator {
 
   tokenize(text: string): readonly number[] {
     return Array.from(this.binding.tokenize(this.native, text));
+  }
+
+  async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
+    if (this.#is_closed) throw new EvaluationFailed('The model has been closed.');
+    const id = this.#next_id++;
+    const batch = Promise.withResolvers<readonly (readonly number[])[]>();
+    this.binding.tokenizeAll(this.native, id, texts);
+    this.#batches.set(id, batch);
+    return await batch.promise;
   }
 
   evaluate(
@@ -131,10 +141,10 @@ export class AddonEvaluator implements PlanEvaluator {
     }
     const abort = () => {
       this.binding.cancel(this.native, id);
-      this.#pending.delete(id);
+      this.#plans.delete(id);
       reject(signal?.reason);
     };
-    this.#pending.set(id, { plan, resolve, reject });
+    this.#plans.set(id, { plan, resolve, reject });
     if (signal === undefined) return promise;
     signal.addEventListener('abort', abort, { once: true });
     return promise.finally(() => signal.removeEventListener('abort', abort));
@@ -152,7 +162,7 @@ export class AddonEvaluator implements PlanEvaluator {
     return this.#closed.promise;
   }
 
-  /** What the inference thread has sent. */
+  /** What the engine's threads have sent. */
   receive(event: AddonEvent): void {
     switch (event.kind) {
       case 'loaded':
@@ -160,9 +170,16 @@ export class AddonEvaluator implements PlanEvaluator {
       case 'closed':
         this.#closed.resolve();
         return;
+      case 'tokenized': {
+        const batch = this.#batches.get(event.id);
+        this.#batches.delete(event.id);
+        if (event.error === undefined) batch?.resolve(unpackTokens(event.tokens, event.lengths));
+        else batch?.reject(new EvaluationFailed(event.error));
+        return;
+      }
       default: {
-        const pending = this.#pending.get(event.id);
-        this.#pending.delete(event.id);
+        const pending = this.#plans.get(event.id);
+        this.#plans.delete(event.id);
         if (event.kind === 'answered') pending?.resolve(unpackLogits(pending.plan, event.logits));
         if (event.kind === 'failed') pending?.reject(new EvaluationFailed(event.error));
       }

@@ -36,6 +36,17 @@ export function packPlan(plan: Plan): Int32Array {
   return packed;
 }
 
+/** The flat tokens of texts, in their order, as a list a text. */
+export function unpackTokens(tokens: Int32Array, lengths: Int32Array): readonly (readonly number[])[] {
+  let at = 0;
+  return Array.from(lengths, (length) => {
+    // A loop, because `Array.from` takes several times as long, and there may be hundreds of thousands.
+    const list: number[] = [];
+    for (const end = at + length; at < end; at++) list.push(tokens[at] ?? 0);
+    return list;
+  });
+}
+
 /** The flat logits of a plan's reads, in their order, as nested lists. */
 export function unpackLogits(plan: Plan, logits: Float32Array): PlanLogits {
   let at = 0;

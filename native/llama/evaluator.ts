@@ -33,6 +33,9 @@ function equalTokens(left: readonly number[], right: readonly number[]): boolean
   return left.length === right.length && left.every((token, index) => token === right[index]);
 }
 
+/** Tokenizing stops for other turns of the event loop after this long, at the end of a text. */
+const TOKENIZE_SLICE_MS = 4;
+
 /** What an evaluator has done since it was opened. */
 export interface LlamaStats {
   /** Tokens that went through the model. */
@@ -77,6 +80,21 @@ export class LlamaEvaluator implements PlanEvaluator {
 
   tokenize(text: string): readonly number[] {
     return this.context.model.tokenize(text, false);
+  }
+
+  /** In slices on the event loop: node-llama-cpp tokenizes on no other thread. */
+  async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
+    const tokens: (readonly number[])[] = [];
+    let slice_end_ms = performance.now() + TOKENIZE_SLICE_MS;
+    for (const text of texts) {
+      if (performance.now() >= slice_end_ms) {
+        await new Promise(setImmediate);
+        slice_end_ms = performance.now() + TOKENIZE_SLICE_MS;
+      }
+      if (this.#queue.closed) throw new EvaluationFailed('The model has been closed.');
+      tokens.push(this.tokenize(text));
+    }
+    return tokens;
   }
 
   evaluate(

@@ -1,5 +1,5 @@
 import { Template } from '@huggingface/jinja';
-import type { Tokenizer } from './profile.ts';
+import type { BatchTokenizer, Tokenizer } from './profile.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** What stands around a user's message: tokens before it, and tokens after it up to where the model answers. */
@@ -93,7 +93,11 @@ export function chatFrame(
  * files list the tokens of their template as ordinary ones of the maker's, which llama.cpp matches in any text: their
  * spellings are taken apart.
  */
-export function clientTokenizer(frame: ChatFrame, vocabulary: Vocabulary, tokenizer: Tokenizer): Tokenizer {
+export function clientTokenizer(
+  frame: ChatFrame,
+  vocabulary: Vocabulary,
+  tokenizer: Tokenizer,
+): BatchTokenizer {
   const spellings = [...new Set([...frame.head, ...frame.tail])]
     .filter((id) => vocabulary.special.has(id))
     .flatMap((id) => {
@@ -101,7 +105,18 @@ export function clientTokenizer(frame: ChatFrame, vocabulary: Vocabulary, tokeni
       return spelling !== undefined && tokenizer.tokenize(spelling).includes(id) ? [spelling] : [];
     });
   if (spellings.length === 0) return tokenizer;
-  return { tokenize: (text) => splitAt(text, spellings).flatMap((piece) => [...tokenizer.tokenize(piece)]) };
+  return {
+    async tokenizeAll(texts) {
+      const pieces = texts.map((text) => splitAt(text, spellings));
+      const tokens = await tokenizer.tokenizeAll(pieces.flat());
+      let at = 0;
+      return pieces.map(({ length }) => {
+        const start = at;
+        at += length;
+        return tokens.slice(start, at).flat();
+      });
+    },
+  };
 }
 
 /** `text` cut inside every occurrence of a spelling, after its first character, so that no piece contains one. */

@@ -3,10 +3,10 @@ import { rejectDeepNesting } from './depth.ts';
 import { findLabels, type Label } from './labels.ts';
 import { optionText } from './option-text.ts';
 import { type Branch, type Plan, type PlanLogits, planTokens } from './plan.ts';
-import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
+import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
 import { PlanRejected } from './profile.ts';
 import type { Question } from './question.ts';
-import { QuestionTexts, type TextReader } from './question-texts.ts';
+import { QuestionTexts, type TextReader, type TokensOf } from './question-texts.ts';
 import { readRecord } from './record.ts';
 import { text } from './render.ts';
 import { cutMiddle } from './shorten.ts';
@@ -28,6 +28,7 @@ interface LabelledQuestion {
 
 /** Where a question's options are listed in the client's order, or the other way round. */
 type Order = 'forward' | 'reversed';
+const ORDERS = ['forward', 'reversed'] as const;
 
 function inOrder<Item>(items: readonly Item[], order: Order): readonly Item[] {
   return order === 'forward' ? items : items.toReversed();
@@ -39,6 +40,11 @@ const YES_NO = ['Yes', 'No'] as const;
 function meaningLine(label: Label, word: string, meaning: string): readonly string[] {
   if (label.text === word) return meaning === '' ? [] : [`${word}: ${meaning}`];
   return [`${label.text}. ${meaning === '' ? word : `${word}: ${meaning}`}`];
+}
+
+/** The text before the record; `asked` is the question where it comes first. */
+function openingText(asked: string): string {
+  return `Answer a question about a record, from the record alone.\n\n${asked}Record:\n`;
 }
 
 /** An option on one line, so that no description looks like another option. */
@@ -83,7 +89,7 @@ function labelScores(logits: PlanLogits | undefined): readonly (readonly number[
 class CodesV1 implements PromptProfile {
   readonly name = 'codes-v1';
   readonly #frame: ChatFrame;
-  readonly #client: Tokenizer;
+  readonly #client: BatchTokenizer;
   readonly #cue: readonly number[];
   readonly #codes: readonly Label[];
   readonly #yes_no: readonly [Label, Label];
@@ -103,16 +109,13 @@ class CodesV1 implements PromptProfile {
     this.#yes_no = yes_no ?? [first, second];
   }
 
-  plan(input: DecisionInput, context_tokens: number): DecisionPlan {
+  async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
     rejectDeepNesting(input);
-    const record = readRecord(input.state, this.#client, context_tokens);
-    const texts = new QuestionTexts(this.#client, context_tokens);
+    const windows = readRecord(input.state, context_tokens);
     const plans =
       input.mode === 'fast'
-        ? [this.#fastPlan(record, input.questions, texts, context_tokens)]
-        : input.questions.flatMap((question, index) =>
-            this.#consistentPlans(record, question, index, texts, context_tokens),
-          );
+        ? [await this.#fastPlan(windows, input.questions, context_tokens)]
+        : await this.#consistentPlans(windows, input.questions, context_tokens);
     return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
   }
 
@@ -129,56 +132,66 @@ class CodesV1 implements PromptProfile {
     });
   }
 
-  #fastPlan(
-    record: readonly number[],
+  async #fastPlan(
+    windows: readonly string[],
     questions: readonly Question[],
-    texts: QuestionTexts,
     context_tokens: number,
-  ): Plan {
-    const opening = this.#opening('', (asked) => this.#client.tokenize(asked));
-    const branches = questions.map((question, index) => this.#branch(question, index, 'forward', texts));
+  ): Promise<Plan> {
+    const texts = new QuestionTexts(this.#client, context_tokens);
+    const opening_text = openingText('');
+    const listed = questions.map((question, index) => this.#listed(question, index, 'forward', texts));
+    const tokensOf = await texts.tokenize([opening_text, ...windows]);
+    const opening = [...this.#frame.head, ...tokensOf(opening_text)];
+    const branches = listed.map((question) => this.#branch(question, tokensOf));
     const room = branches.reduce(
       (smallest, branch, index) =>
         Math.min(smallest, this.#room(opening.length + branch.tokens.length, index, context_tokens)),
       context_tokens,
     );
-    return { prefix: [...opening, ...cutMiddle(record, room)], branches };
+    return { prefix: [...opening, ...cutMiddle(windows.flatMap(tokensOf), room)], branches };
   }
 
-  #consistentPlans(
-    record: readonly number[],
-    question: Question,
-    index: number,
-    texts: QuestionTexts,
+  /** A plan with the record and one without it, for each question. */
+  async #consistentPlans(
+    windows: readonly string[],
+    questions: readonly Question[],
     context_tokens: number,
-  ): readonly [with_record: Plan, without_record: Plan] {
-    const first = texts.wording(index);
-    const asked = this.#labelled(question, index, 'forward', first.text);
-    const opening = this.#opening(`${asked.text}\n\n`, first.tokenize);
-    const branches = (['forward', 'reversed'] as const).map((order) =>
-      this.#branch(question, index, order, texts),
-    );
-    const longest = Math.max(...branches.map((branch) => branch.tokens.length));
-    const room = this.#room(opening.length + longest, index, context_tokens);
-    return [
-      { prefix: [...opening, ...cutMiddle(record, room)], branches },
-      { prefix: opening, branches },
-    ];
+  ): Promise<readonly Plan[]> {
+    const texts = new QuestionTexts(this.#client, context_tokens);
+    const rendered = questions.map((question, index) => {
+      const first = texts.wording(index);
+      const asked = this.#labelled(question, index, 'forward', first.text);
+      return {
+        opening: first.take(openingText(`${asked.text}\n\n`)),
+        listed: ORDERS.map((order) => this.#listed(question, index, order, texts)),
+      };
+    });
+    const tokensOf = await texts.tokenize(windows);
+    const record = windows.flatMap(tokensOf);
+    return rendered.flatMap((question, index) => {
+      const opening = [...this.#frame.head, ...tokensOf(question.opening)];
+      const branches = question.listed.map((listed) => this.#branch(listed, tokensOf));
+      const longest = Math.max(...branches.map((branch) => branch.tokens.length));
+      const room = this.#room(opening.length + longest, index, context_tokens);
+      return [
+        { prefix: [...opening, ...cutMiddle(record, room)], branches },
+        { prefix: opening, branches },
+      ];
+    });
   }
 
-  /** Everything before the record; `asked` is the question where it comes first. */
-  #opening(asked: string, tokenize: Tokenizer['tokenize']): readonly number[] {
-    const opening = `Answer a question about a record, from the record alone.\n\n${asked}Record:\n`;
-    return [...this.#frame.head, ...tokenize(opening)];
-  }
-
-  #branch(question: Question, index: number, order: Order, texts: QuestionTexts): Branch {
+  /** A question as it stands after the record, with its text taken to be tokenized. */
+  #listed(question: Question, index: number, order: Order, texts: QuestionTexts): LabelledQuestion {
     const wording = texts.wording(index);
-    const labelled = this.#labelled(question, index, order, wording.text);
-    const tokens = [...wording.tokenize(`\n\n${labelled.text}`), ...this.#frame.tail, ...this.#cue];
+    const { text, labels } = this.#labelled(question, index, order, wording.text);
+    return { text: wording.take(`\n\n${text}`), labels };
+  }
+
+  #branch(listed: LabelledQuestion, tokensOf: TokensOf): Branch {
+    const tokens = [...tokensOf(listed.text), ...this.#frame.tail, ...this.#cue];
     return {
       tokens,
-      reads: [{ index: tokens.length - 1, tokens: labelled.labels.map((label) => label.token) }],
+      reads: [{ index: tokens.length - 1, tokens: listed.labels.map((label) => label.token) }],
     };
   }
 
@@ -228,7 +241,7 @@ class CodesV1 implements PromptProfile {
     with_record: PlanLogits | undefined,
     without_record: PlanLogits | undefined,
   ): readonly number[] {
-    const orders = (['forward', 'reversed'] as const).map((order) =>
+    const orders = ORDERS.map((order) =>
       this.#labelled(question, index, order).labels.map((label) => label.token),
     );
     const pulls = new Map<number, number[]>();

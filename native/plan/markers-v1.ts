@@ -2,10 +2,10 @@ import { rejectDeepNesting } from './depth.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, Plan, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
-import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
+import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile } from './profile.ts';
 import { PlanRejected } from './profile.ts';
 import type { Question } from './question.ts';
-import { QuestionTexts, type TextReader, type WordingTexts } from './question-texts.ts';
+import { QuestionTexts, type TextReader, type TokensOf, type WordingTexts } from './question-texts.ts';
 import { readRecord } from './record.ts';
 import { cutMiddle } from './shorten.ts';
 
@@ -40,15 +40,27 @@ function optionTexts(question: Question, text: TextReader): readonly string[] {
   }
 }
 
+/** What is tokenized of a question. */
+interface RenderedQuestion {
+  readonly type: Question['type'];
+  readonly instructions: string;
+  readonly options: readonly string[];
+}
+
+function renderQuestion(question: Question, { text, take }: WordingTexts): RenderedQuestion {
+  const instructions = take(text(question.instructions));
+  return { type: question.type, instructions, options: optionTexts(question, text).map(take) };
+}
+
 /** A question as the tokens before the record (consistent mode) and as the branch after it. */
 interface AskedQuestion {
   readonly head: readonly number[];
   readonly branch: Branch;
 }
 
-function askQuestion(question: Question, { text, tokenize }: WordingTexts): AskedQuestion {
-  const opening = [QUESTION, ...tokenize(text(question.instructions))];
-  const options = optionTexts(question, text).map((option) => [OPTION, ...tokenize(option)]);
+function askQuestion(question: RenderedQuestion, tokensOf: TokensOf): AskedQuestion {
+  const opening = [QUESTION, ...tokensOf(question.instructions)];
+  const options = question.options.map((option) => [OPTION, ...tokensOf(option)]);
   const head = [...opening, ...options.flat()];
   if (question.type === 'noul') {
     return {
@@ -117,15 +129,20 @@ function readScore(logits: readonly number[]): number {
  * logit of no there. In fast mode the record is the prefix of one plan and each question is a branch; in consistent
  * mode each question has its own plan and stands before the record too. `tokenizer` is the model's.
  */
-export function markersV1(tokenizer: Tokenizer): PromptProfile {
+export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
   return {
     name: 'markers-v1',
 
-    plan(input: DecisionInput, context_tokens: number): DecisionPlan {
+    async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
       rejectDeepNesting(input);
       const texts = new QuestionTexts(tokenizer, context_tokens);
-      const asked = input.questions.map((question, index) => askQuestion(question, texts.wording(index)));
-      const record = readRecord(input.state, tokenizer, context_tokens);
+      const rendered = input.questions.map((question, index) =>
+        renderQuestion(question, texts.wording(index)),
+      );
+      const windows = readRecord(input.state, context_tokens);
+      const tokensOf = await texts.tokenize(windows);
+      const asked = rendered.map((question) => askQuestion(question, tokensOf));
+      const record = windows.flatMap(tokensOf);
       const plans = (input.mode === 'fast' ? fastPlans : consistentPlans)(record, asked, context_tokens);
       return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
     },

@@ -3,7 +3,17 @@ import type { Plan, PlanLogits } from './plan.ts';
 import type { Mode, Question } from './question.ts';
 
 /** Text to token ids with special tokens disabled: nothing that a client writes becomes a control token. */
-export interface Tokenizer {
+export interface BatchTokenizer {
+  /**
+   * The tokens of every text, in the order of the texts. The event loop goes on turning meanwhile. Rejects with
+   * `EvaluationFailed` when the model is closed.
+   */
+  tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]>;
+}
+
+/** A model's own tokenizer. */
+export interface Tokenizer extends BatchTokenizer {
+  /** The same at once, holding the event loop up: for the short texts that a profile itself is made of. */
   tokenize(text: string): readonly number[];
 }
 
@@ -28,10 +38,10 @@ export interface PromptProfile {
   readonly name: string;
   /**
    * The plans for a request. A record that does not fit into `context_tokens` loses its middle, on token boundaries.
-   * Throws `PlanRejected` when the questions alone do not fit, or have more characters than are looked at: planning
-   * is synchronous, and what it costs is bounded.
+   * Rejects with `PlanRejected` when the questions alone do not fit, or have more characters than are looked at: what
+   * planning costs is bounded. Texts are rendered at once, and tokenized in one batch.
    */
-  plan(input: DecisionInput, context_tokens: number): DecisionPlan;
+  plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan>;
   /**
    * One list of scores a question, from the logits of every plan: the log-odds of yes for a noul, a score an option
    * or level otherwise, to be compared by softmax. Not calibrated.

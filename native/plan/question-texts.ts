@@ -1,6 +1,6 @@
 import { CharacterBudget, TextTooLong } from './character-budget.ts';
 import type { JsonValue } from './json.ts';
-import { PlanRejected, type Tokenizer } from './profile.ts';
+import { type BatchTokenizer, PlanRejected } from './profile.ts';
 import { text } from './render.ts';
 
 /**
@@ -14,26 +14,30 @@ const REQUEST_CHARACTERS_MAX = 2 ** 20;
 /** Instructions, a description or a level as text; see `text`. */
 export type TextReader = (value: JsonValue | undefined) => string;
 
+/** The tokens of a text of the request. */
+export type TokensOf = (text: string) => readonly number[];
+
 /**
  * The texts of one wording of a question. Both functions throw `PlanRejected` with the question's index as soon as
- * the wording cannot fit.
+ * the wording has too many characters to fit.
  */
 export interface WordingTexts {
   readonly text: TextReader;
-  readonly tokenize: (text: string) => readonly number[];
+  /** Takes a text of the wording that is to be tokenized, and gives it back. */
+  readonly take: (text: string) => string;
 }
 
 /**
- * Renders and tokenizes the questions of one request, within bounds: planning is synchronous, so one request that is
- * long to plan would hold up all others. What several wordings share is rendered and tokenized once.
+ * Renders the questions of one request, within bounds, because one request that is long to render would hold up all
+ * others; then tokenizes them in one batch. What several wordings share is rendered and tokenized once.
  */
 export class QuestionTexts {
   readonly #rendered = new Map<JsonValue, string>();
-  readonly #tokenized = new Map<string, readonly number[]>();
+  readonly #wordings: { readonly index: number; readonly texts: string[] }[] = [];
   #request_characters = REQUEST_CHARACTERS_MAX;
 
   constructor(
-    private readonly tokenizer: Tokenizer,
+    private readonly tokenizer: BatchTokenizer,
     private readonly context_tokens: number,
   ) {}
 
@@ -47,27 +51,45 @@ export class QuestionTexts {
       );
     let renderable = most_characters;
     let tokenizable = most_characters;
-    let tokens = 0;
+    const texts: string[] = [];
+    this.#wordings.push({ index, texts });
     return {
       text: (value) => {
         const written = this.#render(value ?? null, renderable, index, tooLong);
         renderable -= written.length;
         return written;
       },
-      tokenize: (written) => {
+      take: (written) => {
         tokenizable -= written.length;
         if (tokenizable < 0) throw tooLong();
-        const ids = this.#tokenize(written);
-        tokens += ids.length;
-        if (tokens > this.context_tokens) {
-          throw new PlanRejected(
-            `The question needs more than the ${this.context_tokens} tokens that the model can read at once.`,
-            index,
-          );
-        }
-        return ids;
+        texts.push(written);
+        return written;
       },
     };
+  }
+
+  /**
+   * Tokenizes what the wordings have taken, and `others`, in one batch. Rejects with `PlanRejected` when a wording has
+   * too many tokens to fit, and as `BatchTokenizer.tokenizeAll` does.
+   */
+  async tokenize(others: readonly string[]): Promise<TokensOf> {
+    const texts = [...new Set([...others, ...this.#wordings.flatMap((wording) => wording.texts)])];
+    const tokens = await this.tokenizer.tokenizeAll(texts);
+    const tokenized = new Map(texts.map((written, index) => [written, tokens[index]]));
+    const tokensOf: TokensOf = (written) => {
+      const ids = tokenized.get(written);
+      if (ids === undefined) throw new Error('A text was not tokenized.');
+      return ids;
+    };
+    for (const wording of this.#wordings) {
+      const needed = wording.texts.reduce((sum, written) => sum + tokensOf(written).length, 0);
+      if (needed <= this.context_tokens) continue;
+      throw new PlanRejected(
+        `The question needs more than the ${this.context_tokens} tokens that the model can read at once.`,
+        wording.index,
+      );
+    }
+    return tokensOf;
   }
 
   /** `value` as text of at most `most_characters`; a value that was rendered before costs nothing of the request's. */
@@ -90,14 +112,5 @@ export class QuestionTexts {
     }
     if (written.length > most_characters) throw tooLong();
     return written;
-  }
-
-  #tokenize(written: string): readonly number[] {
-    let ids = this.#tokenized.get(written);
-    if (ids === undefined) {
-      ids = this.tokenizer.tokenize(written);
-      this.#tokenized.set(written, ids);
-    }
-    return ids;
   }
 }

@@ -1,23 +1,20 @@
 import { CharacterBudget, TextTooLong } from './character-budget.ts';
 import type { JsonValue } from './json.ts';
-import { PlanRejected, type Tokenizer } from './profile.ts';
+import { PlanRejected } from './profile.ts';
 import { recordText } from './render.ts';
-import { recordTokens } from './shorten.ts';
+import { recordWindows } from './shorten.ts';
 
 /** Characters that a record may be rendered to: four times the largest body, which indentation alone does not reach in ordinary records. */
 export const RECORD_CHARACTERS_MAX = 2 ** 22;
 
 /**
- * The tokens of a record, for the caller to cut to its own room of at most `most_tokens`; see `recordTokens`. Throws
- * `PlanRejected` for a value that is rendered to many times the characters that it came in.
+ * The texts whose tokens, one after the other, are those of a record, for the caller to cut to its own room of at most
+ * `most_tokens`; see `recordWindows`. Throws `PlanRejected` for a value that is rendered to many times the characters
+ * that it came in.
  */
-export function readRecord(state: JsonValue, tokenizer: Tokenizer, most_tokens: number): readonly number[] {
+export function readRecord(state: JsonValue, most_tokens: number): readonly string[] {
   try {
-    return recordTokens(
-      recordText(state, new CharacterBudget(RECORD_CHARACTERS_MAX)),
-      tokenizer,
-      most_tokens,
-    );
+    return recordWindows(recordText(state, new CharacterBudget(RECORD_CHARACTERS_MAX)), most_tokens);
   } catch (error) {
     if (!(error instanceof TextTooLong)) throw error;
     throw new PlanRejected(

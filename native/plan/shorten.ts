@@ -1,5 +1,3 @@
-import type { Tokenizer } from './profile.ts';
-
 /** Characters of a window for each token wanted of it: more than any language needs; English has less than five. */
 const WINDOW_CHARACTERS_PER_TOKEN = 8;
 /** Tokens at a window's cut edge may differ from those of the whole text: this many more are wanted than are used. */
@@ -19,20 +17,22 @@ function characterStart(text: string, at: number): number {
 }
 
 /**
- * The tokens of a record of any length, for the caller to cut by `cutMiddle` to its own room of at most `most_tokens`.
- * The result of that is the same as for the tokens of the whole text, which is not tokenized where it is far longer
- * than fits: only a window at each end is, so that one request of a megabyte does not hold up all others.
+ * What is tokenized of a record of any length: texts whose tokens, one after the other, the caller cuts by `cutMiddle`
+ * to its own room of at most `most_tokens`. The result of that is the same as for the tokens of the whole text, which
+ * is not tokenized where it is far longer than fits: only a window at each end is, so that one request of a megabyte
+ * does not hold up all others.
  *
  * The exception is a text that is longer than both windows and so uniform (white space, rules of dashes) that it has
  * fewer than one token to eight characters: what stands between the windows is left out of it, though it might fit,
  * because such text takes a tokenizer the longest.
  */
-export function recordTokens(text: string, tokenizer: Tokenizer, most_tokens: number): readonly number[] {
+export function recordWindows(text: string, most_tokens: number): readonly string[] {
   // Each end keeps half of the room.
   const window_tokens = Math.ceil(most_tokens / 2) + WINDOW_EDGE_TOKENS;
   const window = window_tokens * WINDOW_CHARACTERS_PER_TOKEN;
-  if (text.length <= 2 * window) return tokenizer.tokenize(text);
-  const head = tokenizer.tokenize(text.slice(0, characterStart(text, window)));
-  const tail = tokenizer.tokenize(text.slice(characterStart(text, text.length - window)));
-  return [...head, ...tail];
+  if (text.length <= 2 * window) return [text];
+  return [
+    text.slice(0, characterStart(text, window)),
+    text.slice(characterStart(text, text.length - window)),
+  ];
 }

@@ -96,9 +96,12 @@ function byQuestion<Item>({ asked, owners }: WordedRequest, items: readonly Item
 }
 
 /** `plan`'s result; a rejected wording is a rejection of the question that it is of. */
-function rejectingOwners(owners: readonly number[], plan: () => DecisionPlan): DecisionPlan {
+async function rejectingOwners(
+  owners: readonly number[],
+  plan: () => Promise<DecisionPlan>,
+): Promise<DecisionPlan> {
   try {
-    return plan();
+    return await plan();
   } catch (error) {
     if (!(error instanceof PlanRejected) || error.question === null) throw error;
     throw new PlanRejected(error.message, owners[error.question] ?? null);
@@ -118,12 +121,13 @@ export function withSteadyReading(profile: PromptProfile): PromptProfile {
   return {
     name: `${profile.name}+steady-v1`,
 
-    plan(input: DecisionInput, context_tokens: number): DecisionPlan {
-      if (input.mode === 'fast') return profile.plan(input, context_tokens);
+    async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
+      if (input.mode === 'fast') return await profile.plan(input, context_tokens);
       const request = worded(input);
-      const [together] = rejectingOwners(request.owners, () =>
+      const { plans: wordings } = await rejectingOwners(request.owners, () =>
         profile.plan(request.input, context_tokens),
-      ).plans;
+      );
+      const [together] = wordings;
       if (together === undefined) throw new Error('A profile made no plan.');
       const { prefix } = together;
       const plans = byQuestion(request, together.branches).map((branches): Plan => ({ prefix, branches }));

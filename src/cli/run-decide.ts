@@ -75,7 +75,7 @@ async function decideLocally(body: JsonObject, options: DecideOptions): Promise<
   const request = checkedRequest(body, options.mode ?? null);
   const engine = await openOrFail(options);
   try {
-    const plan = engine.plan(engineInput(request));
+    const plan = await engine.plan(engineInput(request));
     const { answers, input_tokens, latency_ms } = await evaluateRequest(engine, request, plan, {
       scope: 'local',
       signal: AbortSignal.timeout(TIMEOUT_MS),

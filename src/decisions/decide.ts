@@ -80,7 +80,7 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   const checked = await checkRequest(services, call, caller);
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
-  const admitted = admit(services, checked);
+  const admitted = await admit(services, checked);
   if (admitted.refusal !== null) {
     return { result: admitted.refusal, caller, rate: admitted.rate, reached_model: false };
   }
@@ -154,12 +154,13 @@ function findModel(services: DecisionServices, id: string): DecisionModelEntry |
 }
 
 /** Step 2, second half: requests and tokens per minute. */
-function admit(
+async function admit(
   services: DecisionServices,
   checked: CheckedRequest,
-):
+): Promise<
   | { readonly refusal: null; readonly request: AdmittedRequest }
-  | { readonly refusal: Refusal; readonly rate: RateStatus } {
+  | { readonly refusal: Refusal; readonly rate: RateStatus }
+> {
   const { organization_id, limits } = checked.caller;
   // Tokenizing is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
   const exhausted = services.limiter.requestsExhausted(
@@ -167,7 +168,7 @@ function admit(
     limits,
     services.clock.monotonic_ms(),
   );
-  const plan = exhausted ? null : planIfLoaded(services, checked.request);
+  const plan = exhausted ? null : await planIfLoaded(services, checked.request);
   const worst_case_tokens =
     plan === null || plan instanceof PlanRejected
       ? worstCaseTokens(checked.request, checked.model.context_tokens)
@@ -205,15 +206,15 @@ function admit(
 }
 
 /** The plan, when there is an engine to make it, or its reason not to; null also when the request is rejected anyway. */
-function planIfLoaded(
+async function planIfLoaded(
   services: DecisionServices,
   request: DecisionRequest,
-): DecisionPlan | PlanRejected | null {
+): Promise<DecisionPlan | PlanRejected | null> {
   if (request.rejection !== null) return null;
   try {
-    return services.model.engineIfLoaded()?.plan(engineInput(request)) ?? null;
+    return (await services.model.engineIfLoaded()?.plan(engineInput(request))) ?? null;
   } catch (error) {
-    // An engine that was just closed is opened again in step 4, which then makes the plan.
+    // An engine that was just closed, or is while it plans, is opened again in step 4, which then makes the plan.
     return error instanceof PlanRejected ? error : null;
   }
 }
@@ -255,12 +256,12 @@ async function askModel(services: DecisionServices, held: HeldRequest): Promise<
   try {
     return await services.model.use(
       request.mode,
-      (engine) => {
-        const plan = planned ?? engine.plan(engineInput(request));
+      async (engine) => {
+        const plan = planned ?? (await engine.plan(engineInput(request)));
         if (plan.input_tokens > held.worst_case_tokens) {
           throw new RangeError('the plan reads more than was held for it');
         }
-        return evaluateRequest(engine, request, plan, {
+        return await evaluateRequest(engine, request, plan, {
           scope: caller.organization_id,
           signal: call.signal,
           clock: services.clock,

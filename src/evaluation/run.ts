@@ -91,7 +91,7 @@ async function ask(task: Task, { engine, mode, file, clock }: RunOptions): Promi
   const started_ms = clock.monotonic_ms();
   try {
     const input = { state, questions, mode };
-    const plan = engine.plan(input);
+    const plan = await engine.plan(input);
     const scores = await engine.evaluate(input, plan, { scope: 'evaluation' });
     file.add({
       digest,

@@ -105,7 +105,7 @@ describe('Models', () => {
   test('decision-1 reads 16K tokens: of a longer record the middle is left out, and not billed', async () => {
     const engine = await embeddedEngine();
     const question = { type: 'noul', instructions: 'Is it long?', yes: undefined, no: undefined } as const;
-    const plan = engine.plan({ state: 'word '.repeat(100_000), questions: [question], mode: 'fast' });
+    const plan = await engine.plan({ state: 'word '.repeat(100_000), questions: [question], mode: 'fast' });
     expect(plan.input_tokens).toBe(16_384);
   });
 

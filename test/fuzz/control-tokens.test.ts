@@ -106,16 +106,16 @@ describe('texts that spell control tokens', () => {
     mode: fc.constantFrom('fast', 'consistent'),
   });
 
-  test('never change how many records, questions, options or answers the model sees', () => {
-    fc.assert(
-      fc.property(body, (value) => {
+  test('never change how many records, questions, options or answers the model sees', async () => {
+    await fc.assert(
+      fc.asyncProperty(body, async (value) => {
         const [request, plain] = [
           requestOf(value),
           requestOf({ ...value, state: 'word', questions: neutralized(value.questions) }),
         ];
         if (request === null || plain === null) throw new Error('refused');
-        expect(structureOf(engine.plan(engineInput(request)))).toEqual(
-          structureOf(engine.plan(engineInput(plain))),
+        expect(structureOf(await engine.plan(engineInput(request)))).toEqual(
+          structureOf(await engine.plan(engineInput(plain))),
         );
       }),
       { numRuns: 1_000, seed: propertySeed('control tokens') },
@@ -193,21 +193,21 @@ describe('what is held for a request', () => {
   });
 
   /** Null when the model rejects the request. */
-  function billedTokens(request: DecisionRequest): number | null {
+  async function billedTokens(request: DecisionRequest): Promise<number | null> {
     try {
-      return engine.plan(engineInput(request)).input_tokens;
+      return (await engine.plan(engineInput(request))).input_tokens;
     } catch (error) {
       if (error instanceof PlanRejected) return null;
       throw error;
     }
   }
 
-  test('is never less than what it can be billed, also when nothing could be tokenized yet', () => {
-    fc.assert(
-      fc.property(fc.oneof(textRequest, valuesOf(DecisionRequestSchema)), (value) => {
+  test('is never less than what it can be billed, also when nothing could be tokenized yet', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(textRequest, valuesOf(DecisionRequestSchema)), async (value) => {
         const request = requestOf(value);
         if (request === null) return;
-        const input_tokens = billedTokens(request);
+        const input_tokens = await billedTokens(request);
         if (input_tokens === null) return;
         expect(worstCaseTokens(request, engine.facts.context_tokens)).toBeGreaterThanOrEqual(input_tokens);
         expect(estimatedTokens(input_tokens)).toBeGreaterThan(input_tokens);

@@ -113,7 +113,7 @@ describe('beside the weights', () => {
     const input: DecisionInput = { state: 'x', questions: [NOUL, choice(4), score(3)], mode };
     const scoresOf = async (model_path: string) => {
       const engine = await openEngine({ model_path, gpu: false, threads: 1 });
-      const scores = await engine.evaluate(input, engine.plan(input), { scope: 'test' });
+      const scores = await engine.evaluate(input, await engine.plan(input), { scope: 'test' });
       await engine.close();
       return { calibrated: engine.facts.calibrated, scores };
     };

@@ -101,7 +101,7 @@ function input(mode: Mode): DecisionInput {
 }
 
 async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number> {
-  const [scores] = await engine.evaluate(input(mode), engine.plan(input(mode)), { scope: 'test' });
+  const [scores] = await engine.evaluate(input(mode), await engine.plan(input(mode)), { scope: 'test' });
   return scores?.[0] ?? Number.NaN;
 }
 

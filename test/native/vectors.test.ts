@@ -38,8 +38,8 @@ describe.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector]
   (_, vector) => {
     const input = vectorInput(vector);
 
-    test('becomes the pinned plans, token by token', () => {
-      const plan = profile.plan(input, CONTEXT_TOKENS);
+    test('becomes the pinned plans, token by token', async () => {
+      const plan = await profile.plan(input, CONTEXT_TOKENS);
       const tokens = plan.plans.map(({ prefix, branches }) => ({
         prefix,
         branches: branches.map((branch) => ({
@@ -61,7 +61,7 @@ describe.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector]
     });
 
     test('gets the pinned scores', async () => {
-      const { plans } = profile.plan(input, CONTEXT_TOKENS);
+      const { plans } = await profile.plan(input, CONTEXT_TOKENS);
       const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
       const scores = profile.scores(input, logits);
       const expected = vector.plans.flatMap(({ branches }) => branches.map((branch) => branch.scores));

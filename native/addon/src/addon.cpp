@@ -11,6 +11,7 @@
 
 namespace {
 
+using tds::Batch;
 using tds::Engine;
 using tds::EngineFacts;
 using tds::EngineOptions;
@@ -18,12 +19,13 @@ using tds::Outcome;
 using tds::Submission;
 using tds::Task;
 
-enum class EventKind { loaded, done, closed };
+enum class EventKind { loaded, done, tokenized, closed };
 
 struct Event {
     EventKind kind;
     EngineFacts facts;
     std::unique_ptr<Task> task;
+    std::unique_ptr<Batch> batch;
 };
 
 /** An open engine, as JavaScript holds it. All but the events are touched by the JavaScript thread only. */
@@ -34,6 +36,7 @@ struct Instance {
     bool is_loaded = false;
     int32_t vocabulary = 0;
     int32_t context_tokens = 0;
+    /** Plans and batches that have not come back. */
     size_t pending = 0;
 };
 
@@ -98,6 +101,13 @@ bool create_array(napi_env env, napi_typedarray_type type, const std::vector<Num
     return check(env, napi_create_typedarray(env, type, data.size(), buffer, 0, &array));
 }
 
+template <typename Number>
+bool set_array(napi_env env, napi_value object, const char * name, napi_typedarray_type type,
+               const std::vector<Number> & data) {
+    napi_value array;
+    return create_array(env, type, data, array) && check(env, napi_set_named_property(env, object, name, array));
+}
+
 /** The arguments of a call, the first of which is an engine. */
 template <size_t Count>
 Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)[Count]) {
@@ -147,9 +157,15 @@ bool describe(napi_env env, Instance * instance, const Event & event, napi_value
             if (!set_number(env, object, "id", static_cast<double>(task.id))) return false;
             if (task.outcome == Outcome::failed) return set_string(env, object, "error", task.message);
             if (task.outcome == Outcome::cancelled) return true;
-            napi_value logits;
-            return create_array(env, napi_float32_array, task.logits, logits) &&
-                   check(env, napi_set_named_property(env, object, "logits", logits));
+            return set_array(env, object, "logits", napi_float32_array, task.logits);
+        }
+        case EventKind::tokenized: {
+            const Batch & batch = *event.batch;
+            if (!set_string(env, object, "kind", "tokenized")) return false;
+            if (!set_number(env, object, "id", static_cast<double>(batch.id))) return false;
+            if (!batch.error.empty()) return set_string(env, object, "error", batch.error);
+            return set_array(env, object, "tokens", napi_int32_array, batch.tokens) &&
+                   set_array(env, object, "lengths", napi_int32_array, batch.lengths);
         }
         case EventKind::closed:
             return set_string(env, object, "kind", "closed");
@@ -157,13 +173,14 @@ bool describe(napi_env env, Instance * instance, const Event & event, napi_value
     return false;
 }
 
-/** Runs on the JavaScript thread for each event that the inference thread has sent. */
+/** Runs on the JavaScript thread for each event that the engine's threads have sent. */
 void on_event(napi_env env, napi_value callback, void * context, void * data) {
     std::unique_ptr<Event> event(static_cast<Event *>(data));
     auto * instance = static_cast<Instance *>(context);
     if (!env) return;
-    if (event->kind == EventKind::done) instance->pending--;
-    if (event->kind == EventKind::loaded || (event->kind == EventKind::done && instance->pending == 0)) {
+    const bool is_return = event->kind == EventKind::done || event->kind == EventKind::tokenized;
+    if (is_return) instance->pending--;
+    if (event->kind == EventKind::loaded || (is_return && instance->pending == 0)) {
         // A loaded engine with nothing to do does not keep the process alive.
         napi_unref_threadsafe_function(env, instance->events);
     }
@@ -234,12 +251,15 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
     shared->engine = std::make_unique<Engine>(
         std::move(options),
         [shared](const EngineFacts & facts) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, nullptr}));
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, nullptr, nullptr}));
         },
         [shared](std::unique_ptr<Task> task) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, std::move(task)}));
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, std::move(task), nullptr}));
         },
-        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, nullptr})); });
+        [shared](std::unique_ptr<Batch> batch) {
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::tokenized, {}, nullptr, std::move(batch)}));
+        },
+        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, nullptr, nullptr})); });
     return external;
 }
 
@@ -312,6 +332,38 @@ napi_value tokenize(napi_env env, napi_callback_info info) {
     return create_array(env, napi_int32_array, *tokens, array) ? array : nullptr;
 }
 
+/** tokenizeAll(engine, id, texts): `tokenized` follows. Throws when the model has been closed. */
+napi_value tokenize_all(napi_env env, napi_callback_info info) {
+    napi_value values[3];
+    Instance * instance = arguments(env, info, values);
+    if (!instance) return nullptr;
+    auto batch = std::make_unique<Batch>();
+    double id = 0;
+    uint32_t count = 0;
+    if (!check(env, napi_get_value_double(env, values[1], &id)) ||
+        !check(env, napi_get_array_length(env, values[2], &count))) {
+        return nullptr;
+    }
+    if (id < 0) {
+        throw_error(env, "An argument has the wrong type.");
+        return nullptr;
+    }
+    batch->id = static_cast<uint64_t>(id);
+    batch->texts.resize(count);
+    for (uint32_t i = 0; i < count; i++) {
+        napi_value text;
+        if (!check(env, napi_get_element(env, values[2], i, &text)) || !get_string(env, text, batch->texts[i])) {
+            return nullptr;
+        }
+    }
+    if (!instance->engine || !instance->is_loaded || !instance->engine->tokenize_all(std::move(batch))) {
+        throw_error(env, "The model has been closed.");
+        return nullptr;
+    }
+    if (instance->pending++ == 0) napi_ref_threadsafe_function(env, instance->events);
+    return nullptr;
+}
+
 /** stats(engine): what the engine has done, as an object of numbers. */
 napi_value stats(napi_env env, napi_callback_info info) {
     napi_value values[1];
@@ -352,6 +404,7 @@ napi_value initialize(napi_env env, napi_value exports) {
         {"submit", nullptr, submit, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"cancel", nullptr, cancel, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"tokenize", nullptr, tokenize, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"tokenizeAll", nullptr, tokenize_all, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"stats", nullptr, stats, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"close", nullptr, close_engine, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
     };

@@ -84,13 +84,14 @@ Function cpu_function(const char * name) {
 
 }  // namespace
 
-Engine::Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed)
+Engine::Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnTokenized on_tokenized, OnClosed on_closed)
     : options_(std::move(options)),
       on_loaded_(std::move(on_loaded)),
       on_done_(std::move(on_done)),
       on_closed_(std::move(on_closed)),
       queues_(1),
       prefixes_(options_.prefix_cache_tokens),
+      tokenizer_(std::move(on_tokenized)),
       thread_([this] { run(); }) {}
 
 Engine::~Engine() {
@@ -151,19 +152,7 @@ size_t Engine::waiting() const {
 }
 
 std::optional<std::vector<int32_t>> Engine::tokenize(const std::string & text) const {
-    const llama_vocab * vocabulary = llama_model_get_vocab(model_);
-    const auto length = static_cast<int32_t>(text.size());
-    std::vector<int32_t> tokens(text.size() + 8);
-    int32_t count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
-                                   false, false);
-    if (count == INT32_MIN) return std::nullopt;
-    if (count < 0) {
-        tokens.resize(static_cast<size_t>(-count));
-        count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), -count, false, false);
-        if (count < 0) return std::nullopt;
-    }
-    tokens.resize(static_cast<size_t>(count));
-    return tokens;
+    return tds::tokenize(model_, text);
 }
 
 void Engine::run() {
@@ -189,6 +178,7 @@ void Engine::run() {
         for (auto & task : lane->withdraw_all()) left.push_back(std::move(task));
     }
     for (auto & task : left) fail(std::move(task), "The model has been closed.");
+    tokenizer_.stop();
     unload();
     on_closed_();
 }
@@ -263,6 +253,7 @@ bool Engine::load(EngineFacts & facts) {
         std::lock_guard<std::mutex> lock(mutex_);
         queues_.resize(lanes_.size());
     }
+    tokenizer_.start(model_);
     facts.device = gpu ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(gpu)) : "CPU";
     facts.context_tokens = options_.context_tokens;
     facts.vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_));

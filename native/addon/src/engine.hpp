@@ -16,6 +16,7 @@
 #include "prefix_cache.hpp"
 #include "readout.hpp"
 #include "task.hpp"
+#include "tokenizer.hpp"
 
 namespace tds {
 
@@ -60,10 +61,14 @@ class Engine {
   public:
     using OnLoaded = std::function<void(const EngineFacts &)>;
     using OnDone = std::function<void(std::unique_ptr<Task>)>;
+    using OnTokenized = TokenizerPool::OnDone;
     using OnClosed = std::function<void()>;
 
-    /** Starts loading. `on_loaded` comes once and `on_closed` last, from the inference thread; `on_done` per task, from any. */
-    Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed);
+    /**
+     * Starts loading. `on_loaded` comes once and `on_closed` last, from the inference thread; `on_done` per task and
+     * `on_tokenized` per batch, from any.
+     */
+    Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnTokenized on_tokenized, OnClosed on_closed);
     /** Closes and waits for the thread. */
     ~Engine();
     Engine(const Engine &) = delete;
@@ -76,8 +81,10 @@ class Engine {
     /** Any thread. What is not done fails. */
     void close();
 
-    /** Any thread, after loading. Text to token ids, special tokens off; nullopt when llama.cpp cannot. */
+    /** Any thread, after loading and before `close`. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
+    /** Any thread. An accepted batch comes back through `on_tokenized` exactly once; false when there is no model. */
+    bool tokenize_all(std::unique_ptr<Batch> batch) { return tokenizer_.submit(std::move(batch)); }
     /** Any thread. */
     size_t waiting() const;
     const Counters & counters() const { return counters_; }
@@ -111,6 +118,7 @@ class Engine {
     PrefixCache prefixes_;
     std::unique_ptr<Readout> readout_;
     llama_model * model_ = nullptr;
+    TokenizerPool tokenizer_;
     std::vector<std::unique_ptr<Lane>> lanes_;
     ggml_threadpool_t threadpool_ = nullptr;
     size_t next_lane_ = 0;

@@ -75,8 +75,22 @@ struct Session {
     std::condition_variable changed;
     std::map<uint64_t, uint64_t> kind_of;
     std::map<uint64_t, std::vector<float>> answers;
+    uint64_t batches = 0;
     uint64_t returned = 0, answered = 0, failed = 0, cancelled = 0;
 };
+
+/** A batch of a few texts, of which some are longer than what is read in one slice. */
+void tokenize_some(Engine & engine, Session & session) {
+    auto batch = std::make_unique<tds::Batch>();
+    for (int32_t i = below(5); i > 0; i--) batch->texts.emplace_back(static_cast<size_t>(below(50000)), 'a');
+    {
+        std::lock_guard<std::mutex> lock(session.mutex);
+        session.batches++;
+    }
+    if (engine.tokenize_all(std::move(batch))) return;
+    std::lock_guard<std::mutex> lock(session.mutex);
+    session.batches--;
+}
 
 void run_session(const EngineOptions & options, Session & session, double seconds) {
     std::promise<EngineFacts> loaded;
@@ -96,9 +110,14 @@ void run_session(const EngineOptions & options, Session & session, double second
         session.returned++;
         session.changed.notify_all();
     };
+    const auto on_tokenized = [&](std::unique_ptr<tds::Batch> batch) {
+        std::lock_guard<std::mutex> lock(session.mutex);
+        require(!batch->error.empty() || batch->lengths.size() == batch->texts.size(), "every text has its tokens");
+        session.batches--;
+    };
     uint64_t accepted = 0, refused = 0, next_id = 1;
     {
-        Engine engine(options, [&](const EngineFacts & facts) { loaded.set_value(facts); }, on_done,
+        Engine engine(options, [&](const EngineFacts & facts) { loaded.set_value(facts); }, on_done, on_tokenized,
                       [&] { closed.set_value(); });
         const EngineFacts facts = loaded.get_future().get();
         require(facts.error.empty(), facts.error.c_str());
@@ -127,13 +146,18 @@ void run_session(const EngineOptions & options, Session & session, double second
                 session.changed.wait_for(lock, std::chrono::milliseconds(20));
             }
             if (below(20) == 0) require(engine.tokenize("text, <|yes|> \xff\xfe").has_value(), "text is tokenized");
+            if (below(4) == 0) tokenize_some(engine, session);
         }
+        // Closing finds batches in all states.
+        for (int i = 0; i < 20; i++) tokenize_some(engine, session);
         engine.close();
+        tokenize_some(engine, session);
         closed.get_future().get();
     }
     std::lock_guard<std::mutex> lock(session.mutex);
     require(session.returned == accepted, "every accepted plan comes back");
     require(session.kind_of.empty(), "no plan is left");
+    require(session.batches == 0, "no batch is left");
     std::printf("%llu answered, %llu failed, %llu cancelled, %llu refused\n",
                 static_cast<unsigned long long>(session.answered), static_cast<unsigned long long>(session.failed),
                 static_cast<unsigned long long>(session.cancelled), static_cast<unsigned long long>(refused));

@@ -41,7 +41,7 @@ describeAddon('the addon reads decision-1', () => {
       const expected = vector.plans.flatMap(({ branches }) => branches.flatMap((branch) => branch.scores));
       const profile = markersV1(evaluator);
       const input = vectorInput(vector);
-      const { plans } = profile.plan(input, 1024);
+      const { plans } = await profile.plan(input, 1024);
       for (const one of [evaluator, separate]) {
         const logits = await Promise.all(plans.map((plan) => one.evaluate(plan, fresh())));
         const scores = profile.scores(input, logits).flat();

@@ -4,13 +4,18 @@ import { chatFrame, clientTokenizer } from '../../../native/plan/chat-frame.ts';
 import type { Tokenizer } from '../../../native/plan/profile.ts';
 import type { Vocabulary } from '../../../native/plan/vocabulary.ts';
 import { CHATML } from '../support/models.ts';
+import { batchOf } from './words.ts';
 
 const SPECIAL = ['<s>', '</s>', '<|im_start|>', '<|im_end|>', '<think>', '</think>', '<|im_start|>x'];
 const FIRST_TEXT_TOKEN = 100;
 /** Every character is a token of its own, after the special ones. */
-const CHARACTERS: Tokenizer = {
-  tokenize: (text) => Array.from(text, (character) => FIRST_TEXT_TOKEN + (character.codePointAt(0) ?? 0)),
-};
+const CHARACTERS: Tokenizer = tokenizerOf((text) =>
+  Array.from(text, (character) => FIRST_TEXT_TOKEN + (character.codePointAt(0) ?? 0)),
+);
+
+function tokenizerOf(tokenize: Tokenizer['tokenize']): Tokenizer {
+  return { tokenize, ...batchOf(tokenize) };
+}
 
 function vocabulary(begins_with_bos: boolean): Vocabulary {
   return {
@@ -73,28 +78,25 @@ describe('what stands around a message', () => {
   });
 });
 
-test('a tokenizer that matches the special tokens of the frame is kept from doing so, and loses no text', () => {
+test('a tokenizer that matches the special tokens of the frame is kept from doing so, and loses no text', async () => {
   // As llama.cpp does with tokens that are listed as the maker's own.
   const matched = ['<|im_start|>', '<|im_end|>'];
-  const matching: Tokenizer = {
-    tokenize: (text) =>
-      text
-        .split(/(<\|im_start\|>|<\|im_end\|>)/)
-        .flatMap((part) =>
-          matched.includes(part) ? [SPECIAL.indexOf(part)] : [...CHARACTERS.tokenize(part)],
-        ),
-  };
+  const matching = tokenizerOf((text) =>
+    text
+      .split(/(<\|im_start\|>|<\|im_end\|>)/)
+      .flatMap((part) => (matched.includes(part) ? [SPECIAL.indexOf(part)] : [...CHARACTERS.tokenize(part)])),
+  );
   const frame = chatFrame(CHATML, vocabulary(false), CHARACTERS);
   const client = clientTokenizer(frame, vocabulary(false), matching);
   const spelling = fc.constantFrom(...SPECIAL, '<', '|im_start|>', '😀');
   const text = fc
     .array(fc.oneof(spelling, fc.string({ unit: 'grapheme', maxLength: 5 })))
     .map((parts) => parts.join(''));
-  fc.assert(
-    fc.property(text, (written) => {
-      const tokens = client.tokenize(written);
-      expect(tokens.every((id) => id >= FIRST_TEXT_TOKEN)).toBe(true);
-      expect(shown(tokens)).toBe(written);
+  await fc.assert(
+    fc.asyncProperty(fc.array(text), async (written) => {
+      const tokens = await client.tokenizeAll(written);
+      expect(tokens.flat().every((id) => id >= FIRST_TEXT_TOKEN)).toBe(true);
+      expect(tokens.map(shown)).toEqual(written);
     }),
     { numRuns: 500 },
   );

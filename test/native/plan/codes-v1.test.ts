@@ -12,6 +12,7 @@ import type { Mode, Question } from '../../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { type TinyModel, writeTinyModel } from '../support/gguf.ts';
 import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../support/models.ts';
+import { batchOf } from './words.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);
@@ -94,7 +95,7 @@ test.each([
     const loaded = model(name);
     const profile = profileOf(loaded, template);
     const input: DecisionInput = { state: 'The light is on.', questions: [NOUL, choice(4), SCORE], mode };
-    const { plans, input_tokens } = profile.plan(input, 2048);
+    const { plans, input_tokens } = await profile.plan(input, 2048);
     const scores = profile.scores(input, await logitsOf(loaded.evaluator, plans));
     expect(scores.map((question) => question.length)).toEqual([1, 4, 3]);
     expect(scores.flat().every(Number.isFinite)).toBe(true);
@@ -111,7 +112,8 @@ test.each(MODES)('a question has the same scores whatever other questions there 
   const profile = profileOf(loaded);
   const ask = async (questions: readonly Question[]) => {
     const input: DecisionInput = { state: { light: 'on' }, questions, mode };
-    return profile.scores(input, await logitsOf(loaded.evaluator, profile.plan(input, 2048).plans));
+    const { plans } = await profile.plan(input, 2048);
+    return profile.scores(input, await logitsOf(loaded.evaluator, plans));
   };
   const [alone] = await ask([SCORE]);
   const [, among] = await ask([NOUL, SCORE, choice(5)]);
@@ -138,30 +140,26 @@ test('255 options are read in one look', async () => {
   const { evaluator, facts } = model('a wide chat model');
   const profile = profileOf({ evaluator, facts });
   const input: DecisionInput = { state: 'Seven.', questions: [choice(255)], mode: 'fast' };
-  const { plans } = profile.plan(input, 4096);
+  const { plans } = await profile.plan(input, 4096);
   expect(plans[0]?.branches[0]?.reads.length).toBe(1);
   const [scores] = profile.scores(input, await logitsOf(evaluator, plans));
   expect(scores?.length).toBe(255);
   expect(new Set(scores).size).toBe(255);
 });
 
-test('more options than a vocabulary has codes are rejected, and as many are not', () => {
+test('more options than a vocabulary has codes are rejected, and as many are not', async () => {
   const profile = profileOf(model('a generated chat model'));
   const plan = (count: number) =>
     profile.plan({ state: '', questions: [NOUL, choice(count)], mode: 'fast' }, 2048);
-  expect(plan(28).plans.length).toBe(1);
-  let rejected: unknown;
-  try {
-    plan(29);
-  } catch (error) {
-    rejected = error;
-  }
+  expect((await plan(28)).plans.length).toBe(1);
+  const rejected: unknown = await plan(29).catch((error: unknown) => error);
   expect(rejected).toBeInstanceOf(PlanRejected);
   expect(rejected).toMatchObject({ question: 1, message: expect.stringContaining('28') });
 });
 
 test('a vocabulary without letters cannot be used at all', () => {
-  const tokenizer = { tokenize: (text: string) => Array.from(text, () => 1) };
+  const tokenize = (text: string) => Array.from(text, () => 1);
+  const tokenizer = { tokenize, ...batchOf(tokenize) };
   const vocabulary = {
     texts: [],
     special: new Set<number>(),
@@ -173,7 +171,7 @@ test('a vocabulary without letters cannot be used at all', () => {
 });
 
 describe.each(['the embedded vocabulary', 'a generated chat model', 'a leaky chat model'])('%s', (name) => {
-  test('text never becomes a token of the template, whatever spellings it has', () => {
+  test('text never becomes a token of the template, whatever spellings it has', async () => {
     const loaded = model(name);
     const profile = profileOf(loaded);
     const { special, texts } = loaded.facts.vocabulary;
@@ -181,18 +179,18 @@ describe.each(['the embedded vocabulary', 'a generated chat model', 'a leaky cha
     const forged = fc
       .array(fc.oneof(spelling, fc.string({ unit: 'binary', maxLength: 6 })), { maxLength: 6 })
       .map((parts) => parts.join(''));
-    fc.assert(
-      fc.property(
+    await fc.assert(
+      fc.asyncProperty(
         forged,
         forged,
         forged,
         fc.constantFrom(...MODES),
-        (state, instructions, description, mode) => {
+        async (state, instructions, description, mode) => {
           const questions: readonly Question[] = [
             { type: 'noul', instructions, yes: description, no: null },
             { type: 'score', instructions, levels: [description, 'other'] },
           ];
-          const { plans } = profile.plan({ state, questions, mode }, 100_000);
+          const { plans } = await profile.plan({ state, questions, mode }, 100_000);
           for (const plan of plans) {
             const count = (tokens: readonly number[]) => tokens.filter((id) => special.has(id)).length;
             expect(count(plan.prefix)).toBe(1);
@@ -206,12 +204,12 @@ describe.each(['the embedded vocabulary', 'a generated chat model', 'a leaky cha
 });
 
 describe.each(MODES)('%s', (mode) => {
-  test('a record longer than fits loses its middle, and the template stays whole', () => {
+  test('a record longer than fits loses its middle, and the template stays whole', async () => {
     const { evaluator } = model('the embedded vocabulary');
     const profile = profileOf(model('the embedded vocabulary'));
     const words = Array.from({ length: 2000 }, (_, index) => `word${index}`).join(' ');
-    const short = profile.plan({ state: '', questions: [NOUL], mode }, 400);
-    const { plans } = profile.plan({ state: words, questions: [NOUL], mode }, 400);
+    const short = await profile.plan({ state: '', questions: [NOUL], mode }, 400);
+    const { plans } = await profile.plan({ state: words, questions: [NOUL], mode }, 400);
     const whole = evaluator.tokenize(words);
     const opening = short.plans[0]?.prefix.length ?? 0;
     const [plan] = plans;
@@ -222,15 +220,16 @@ describe.each(MODES)('%s', (mode) => {
     const head = Math.floor(record.length / 2);
     expect(record.slice(0, head)).toEqual(whole.slice(0, head));
     expect(record.slice(head)).toEqual(whole.slice(whole.length - (record.length - head)));
-    expect(() => profile.plan({ state: '', questions: [NOUL], mode }, 20)).toThrow(PlanRejected);
+    const cramped = profile.plan({ state: '', questions: [NOUL], mode }, 20);
+    await expect(cramped).rejects.toBeInstanceOf(PlanRejected);
   });
 });
 
-test('in consistent mode the pull of the labels and of the order is divided out', () => {
+test('in consistent mode the pull of the labels and of the order is divided out', async () => {
   const profile = profileOf(model('the embedded vocabulary'));
   const questions = [NOUL, choice(3)];
   const input: DecisionInput = { state: 'The light is on.', questions, mode: 'consistent' };
-  const { plans } = profile.plan(input, 2048);
+  const { plans } = await profile.plan(input, 2048);
   expect(plans.map((plan) => plan.branches.length)).toEqual([2, 2, 2, 2]);
   // A model that only likes labels, and cannot read, knows nothing: its answer is even.
   const pull = (token: number) => (token % 17) / 3;

@@ -7,18 +7,16 @@ import {
   type DecisionPlan,
   PlanRejected,
   type PromptProfile,
-  type Tokenizer,
 } from '../../../native/plan/profile.ts';
 import type { ChoiceQuestion, Mode, Question } from '../../../native/plan/question.ts';
 import { withSteadyReading } from '../../../native/plan/steady.ts';
 import { VECTORS, vectorInput } from '../support/vectors.ts';
+import { batchOf } from './words.ts';
 
 const CONTEXT_TOKENS = 4096;
 
 /** A token a character, above the control tokens. */
-const characters: Tokenizer = {
-  tokenize: (text) => Array.from(text, (one) => (one.codePointAt(0) ?? 0) + 100),
-};
+const characters = batchOf((text) => Array.from(text, (one) => (one.codePointAt(0) ?? 0) + 100));
 const inner = markersV1(characters);
 const steady = withSteadyReading(inner);
 
@@ -32,11 +30,12 @@ function logitsOf({ prefix, branches }: Plan): PlanLogits {
   );
 }
 
-function scoresOf(profile: PromptProfile, input: DecisionInput, plan: DecisionPlan = planOf(profile, input)) {
-  return profile.scores(input, plan.plans.map(logitsOf));
+async function scoresOf(profile: PromptProfile, input: DecisionInput) {
+  const { plans } = await planOf(profile, input);
+  return profile.scores(input, plans.map(logitsOf));
 }
 
-function planOf(profile: PromptProfile, input: DecisionInput): DecisionPlan {
+function planOf(profile: PromptProfile, input: DecisionInput): Promise<DecisionPlan> {
   return profile.plan(input, CONTEXT_TOKENS);
 }
 
@@ -61,14 +60,14 @@ const shuffledIds = optionIds.chain((ids) =>
 );
 
 describe('consistent', () => {
-  test('the order of options changes neither what is read nor any score', () => {
-    fc.assert(
-      fc.property(shuffledIds, ([ids, other]) => {
+  test('the order of options changes neither what is read nor any score', async () => {
+    await fc.assert(
+      fc.asyncProperty(shuffledIds, async ([ids, other]) => {
         const one = input('consistent', choice(ids), NOUL);
         const two = input('consistent', choice(other), NOUL);
-        expect(planOf(steady, two)).toEqual(planOf(steady, one));
-        const [scores = []] = scoresOf(steady, one);
-        const [others = []] = scoresOf(steady, two);
+        expect(await planOf(steady, two)).toEqual(await planOf(steady, one));
+        const [scores = []] = await scoresOf(steady, one);
+        const [others = []] = await scoresOf(steady, two);
         expect(other.map((id) => others[other.indexOf(id)])).toEqual(
           other.map((id) => scores[ids.indexOf(id)]),
         );
@@ -77,13 +76,13 @@ describe('consistent', () => {
     );
   });
 
-  test('an option has the mean of its scores with the options sorted and backwards', () => {
-    fc.assert(
-      fc.property(optionIds, (ids) => {
+  test('an option has the mean of its scores with the options sorted and backwards', async () => {
+    await fc.assert(
+      fc.asyncProperty(optionIds, async (ids) => {
         const sorted = ids.toSorted((left, right) => (left < right ? -1 : 1));
-        const [scores = []] = scoresOf(steady, input('consistent', choice(ids)));
-        const [forward = []] = scoresOf(inner, input('fast', choice(sorted)));
-        const [backward = []] = scoresOf(inner, input('fast', choice(sorted.toReversed())));
+        const [scores = []] = await scoresOf(steady, input('consistent', choice(ids)));
+        const [forward = []] = await scoresOf(inner, input('fast', choice(sorted)));
+        const [backward = []] = await scoresOf(inner, input('fast', choice(sorted.toReversed())));
         ids.forEach((id, index) => {
           const place = sorted.indexOf(id);
           const mean = ((forward[place] ?? 0) + (backward[sorted.length - 1 - place] ?? 0)) / 2;
@@ -94,7 +93,7 @@ describe('consistent', () => {
     );
   });
 
-  test('a noul is asked as a choice too, in both directions, and counts for two thirds itself', () => {
+  test('a noul is asked as a choice too, in both directions, and counts for two thirds itself', async () => {
     const noul: Question = { type: 'noul', instructions: 'Is it late?', yes: 'after noon', no: undefined };
     const yes_no: ChoiceQuestion = {
       type: 'choice',
@@ -105,51 +104,48 @@ describe('consistent', () => {
       ],
     };
     const backwards = { ...yes_no, options: yes_no.options.toReversed() };
-    const [[own = 0] = []] = scoresOf(inner, input('fast', noul));
-    const [[yes = 0, no = 0] = []] = scoresOf(inner, input('fast', yes_no));
-    const [[other_no = 0, other_yes = 0] = []] = scoresOf(inner, input('fast', backwards));
-    const [[score = 0] = []] = scoresOf(steady, input('consistent', noul));
+    const [[own = 0] = []] = await scoresOf(inner, input('fast', noul));
+    const [[yes = 0, no = 0] = []] = await scoresOf(inner, input('fast', yes_no));
+    const [[other_no = 0, other_yes = 0] = []] = await scoresOf(inner, input('fast', backwards));
+    const [[score = 0] = []] = await scoresOf(steady, input('consistent', noul));
     expect(score).toBeCloseTo((2 / 3) * own + (1 / 6) * (yes + other_yes - no - other_no), 10);
   });
 
-  test('a question that is too long in one of its wordings is the one that is named', () => {
+  test('a question that is too long in one of its wordings is the one that is named', async () => {
     // As a choice it has two options of its own beside the text.
     const long: Question = { ...NOUL, instructions: 'x'.repeat(CONTEXT_TOKENS - 6) };
     const asked = input('consistent', SCORE, NOUL, long);
-    expect(() => planOf(steady, asked)).toThrow(PlanRejected);
-    try {
-      planOf(steady, asked);
-    } catch (error) {
-      expect(error).toMatchObject({ question: 2 });
-    }
+    const rejected: unknown = await planOf(steady, asked).catch((error: unknown) => error);
+    expect(rejected).toBeInstanceOf(PlanRejected);
+    expect(rejected).toMatchObject({ question: 2 });
   });
 
-  test('every question has a plan that reads the record, and all that is read is billed', () => {
+  test('every question has a plan that reads the record, and all that is read is billed', async () => {
     const questions = [choice(['b', 'a']), NOUL, SCORE];
-    const { plans, input_tokens } = planOf(steady, input('consistent', ...questions));
+    const { plans, input_tokens } = await planOf(steady, input('consistent', ...questions));
     expect(plans.map(({ branches }) => branches.length)).toEqual([2, 3, 1]);
-    const record = planOf(inner, input('fast', NOUL)).plans[0]?.prefix ?? [];
+    const [alone] = (await planOf(inner, input('fast', NOUL))).plans;
+    const record = alone?.prefix ?? [];
     expect(plans.map(({ prefix }) => prefix)).toEqual([record, record, record]);
     expect(input_tokens).toBe(plans.reduce((sum, plan) => sum + planTokens(plan), 0));
   });
 
-  test('what is read for a question is the same with other questions and without', () => {
+  test('what is read for a question is the same with other questions and without', async () => {
     const questions = [NOUL, choice(['x', 'y', 'z']), SCORE, choice(['q', 'p'])];
     const together = input('consistent', ...questions);
-    expect(planOf(steady, together).plans).toEqual(
-      questions.flatMap((question) => planOf(steady, input('consistent', question)).plans),
-    );
-    expect(scoresOf(steady, together)).toEqual(
-      questions.flatMap((question) => scoresOf(steady, input('consistent', question))),
-    );
+    const apart = questions.map((question) => input('consistent', question));
+    const plans = await Promise.all(apart.map((one) => planOf(steady, one)));
+    expect((await planOf(steady, together)).plans).toEqual(plans.flatMap((plan) => plan.plans));
+    const scores = await Promise.all(apart.map((one) => scoresOf(steady, one)));
+    expect(await scoresOf(steady, together)).toEqual(scores.flat());
   });
 });
 
-test('fast is what the profile makes of it', () => {
+test('fast is what the profile makes of it', async () => {
   for (const vector of VECTORS.filter(({ mode }) => mode === 'fast')) {
     const asked = vectorInput(vector);
-    expect(planOf(steady, asked)).toEqual(planOf(inner, asked));
-    expect(scoresOf(steady, asked)).toEqual(scoresOf(inner, asked));
+    expect(await planOf(steady, asked)).toEqual(await planOf(inner, asked));
+    expect(await scoresOf(steady, asked)).toEqual(await scoresOf(inner, asked));
   }
 });
 

@@ -1,0 +1,107 @@
+#include "tokenizer.hpp"
+
+#include <algorithm>
+#include <exception>
+
+namespace tds {
+
+namespace {
+
+/** Bytes of a slice at least: an ordinary request in one, and about 30 ms of a long one. */
+constexpr size_t SLICE_BYTES = 32768;
+constexpr unsigned MOST_THREADS = 4;
+
+}  // namespace
+
+std::optional<std::vector<int32_t>> tokenize(const llama_model * model, const std::string & text) {
+    const llama_vocab * vocabulary = llama_model_get_vocab(model);
+    const auto length = static_cast<int32_t>(text.size());
+    std::vector<int32_t> tokens(text.size() + 8);
+    int32_t count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
+                                   false, false);
+    if (count == INT32_MIN) return std::nullopt;
+    if (count < 0) {
+        tokens.resize(static_cast<size_t>(-count));
+        count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), -count, false, false);
+        if (count < 0) return std::nullopt;
+    }
+    tokens.resize(static_cast<size_t>(count));
+    return tokens;
+}
+
+TokenizerPool::TokenizerPool(OnDone on_done) : on_done_(std::move(on_done)) {}
+
+TokenizerPool::~TokenizerPool() { stop(); }
+
+void TokenizerPool::start(const llama_model * model) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    model_ = model;
+    is_open_ = true;
+    const unsigned threads = std::clamp(std::thread::hardware_concurrency() / 2, 1u, MOST_THREADS);
+    for (unsigned i = 0; i < threads; i++) threads_.emplace_back([this] { work(); });
+}
+
+bool TokenizerPool::submit(std::unique_ptr<Batch> batch) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!is_open_) return false;
+    queue_.push_back(std::move(batch));
+    changed_.notify_one();
+    return true;
+}
+
+void TokenizerPool::stop() {
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        is_open_ = false;
+        stopping_ = true;
+        changed_.notify_all();
+    }
+    for (auto & thread : threads_) thread.join();
+    threads_.clear();
+    for (auto & batch : queue_) {
+        batch->error = "The model has been closed.";
+        on_done_(std::move(batch));
+    }
+    queue_.clear();
+}
+
+void TokenizerPool::work() {
+    while (true) {
+        std::unique_ptr<Batch> batch;
+        {
+            std::unique_lock<std::mutex> lock(mutex_);
+            changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+            if (stopping_) return;
+            batch = std::move(queue_.front());
+            queue_.pop_front();
+        }
+        try {
+            read_slice(*batch);
+        } catch (const std::exception & error) {
+            batch->error = error.what();
+        }
+        if (!batch->error.empty() || batch->lengths.size() == batch->texts.size()) {
+            on_done_(std::move(batch));
+            continue;
+        }
+        std::lock_guard<std::mutex> lock(mutex_);
+        queue_.push_back(std::move(batch));
+    }
+}
+
+void TokenizerPool::read_slice(Batch & batch) const {
+    size_t bytes = 0;
+    while (batch.lengths.size() < batch.texts.size() && bytes < SLICE_BYTES && !stopping_) {
+        const std::string & text = batch.texts[batch.lengths.size()];
+        const auto tokens = tokenize(model_, text);
+        if (!tokens) {
+            batch.error = "The text could not be tokenized.";
+            return;
+        }
+        batch.tokens.insert(batch.tokens.end(), tokens->begin(), tokens->end());
+        batch.lengths.push_back(static_cast<int32_t>(tokens->size()));
+        bytes += text.size();
+    }
+}
+
+}  // namespace tds

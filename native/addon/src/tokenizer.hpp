@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "llama.h"
+
+namespace tds {
+
+/** Text to token ids, special tokens off; nullopt when llama.cpp cannot. */
+std::optional<std::vector<int32_t>> tokenize(const llama_model * model, const std::string & text);
+
+/** The texts of a request, and what came of them. */
+struct Batch {
+    uint64_t id = 0;
+    std::vector<std::string> texts;
+    /** Why there are no tokens; empty otherwise. */
+    std::string error;
+    /** Of all texts, one after the other. */
+    std::vector<int32_t> tokens;
+    /** How many tokens each text has; fewer than there are texts while the batch is not done. */
+    std::vector<int32_t> lengths;
+};
+
+/**
+ * Tokenizes batches on threads of its own, first come first served; a long batch goes to the back of the queue after
+ * each slice of it, so that an ordinary one never waits for all of it.
+ */
+class TokenizerPool {
+  public:
+    using OnDone = std::function<void(std::unique_ptr<Batch>)>;
+
+    /** `on_done` comes once per accepted batch, from any thread. */
+    explicit TokenizerPool(OnDone on_done);
+    /** Stops. */
+    ~TokenizerPool();
+    TokenizerPool(const TokenizerPool &) = delete;
+    TokenizerPool & operator=(const TokenizerPool &) = delete;
+
+    /** Once. `model` must outlive `stop`. */
+    void start(const llama_model * model);
+    /** Any thread. False before `start` and after `stop`. */
+    bool submit(std::unique_ptr<Batch> batch);
+    /** What is not done fails. The model is not used any more when this returns. */
+    void stop();
+
+  private:
+    void work();
+    void read_slice(Batch & batch) const;
+
+    const OnDone on_done_;
+    const llama_model * model_ = nullptr;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::unique_ptr<Batch>> queue_;
+    bool is_open_ = false;
+    /** Set when the pool stops: a running slice ends with its text. */
+    std::atomic<bool> stopping_{false};
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace tds
