@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import fc from 'fast-check';
+import { compilerPath } from '../../native/addon/build.ts';
+import { createAddonEvaluator } from '../../native/addon/index.ts';
+import type { PlanEvaluator } from '../../native/evaluator.ts';
+import { EvaluationFailed } from '../../native/evaluator.ts';
+import { openEngine } from '../../native/open.ts';
+import type { DecisionInput } from '../../native/plan/profile.ts';
+import type { Question } from '../../native/plan/question.ts';
+import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { loadOnCpu, MARKER_CONTROL } from './support/models.ts';
+
+// The addon is built first where it is not yet.
+setDefaultTimeout(180_000);
+
+const CONTEXT_TOKENS = 1024;
+const IMPLEMENTATIONS = compilerPath() === undefined ? (['llama'] as const) : (['addon', 'llama'] as const);
+
+async function openEvaluator(kind: PlanEvaluator['kind']): Promise<PlanEvaluator> {
+  if (kind === 'llama') {
+    return (await loadOnCpu(EMBEDDED_WEIGHTS, { context_tokens: CONTEXT_TOKENS })).evaluator;
+  }
+  return await createAddonEvaluator({
+    model_path: EMBEDDED_WEIGHTS,
+    context_tokens: CONTEXT_TOKENS,
+    gpu: false,
+    threads: 1,
+  });
+}
+
+/** A text of so many characters that is like no other. */
+function longText(seed: number, characters: number): string {
+  const words = Array.from({ length: characters / 4 }, (_, index) => ((seed + 1) * (index + 7)).toString(36));
+  return words.join(' ').slice(0, characters);
+}
+
+/** A request of nearly a megabyte, whose questions have no text in common. */
+function largeRequest(): DecisionInput {
+  const questions = Array.from(
+    { length: 64 },
+    (_, index): Question => ({
+      type: 'noul',
+      instructions: longText(index, 15_000),
+      yes: undefined,
+      no: undefined,
+    }),
+  );
+  return { state: longText(64, 15_000), questions, mode: 'consistent' };
+}
+
+let reference: PlanEvaluator;
+beforeAll(async () => {
+  reference = await openEvaluator('llama');
+});
+afterAll(() => reference.close());
+
+describe.each(IMPLEMENTATIONS)('%s', (kind) => {
+  test('a batch has the tokens of its texts one by one', async () => {
+    const evaluator = await openEvaluator(kind);
+    const part = fc.oneof(
+      fc.constantFrom(...MARKER_CONTROL, '<', '|yes|>', '\ud83d', '\ude00', '\0', ' ', '\r\n', 'e\u0301'),
+      fc.string({ unit: 'binary', maxLength: 8 }),
+      fc.string({ unit: 'grapheme', maxLength: 8 }),
+      fc.lorem(),
+    );
+    const text = fc.array(part, { maxLength: 6 }).map((parts) => parts.join(''));
+    await fc.assert(
+      fc.asyncProperty(fc.array(text, { maxLength: 12 }), async (texts) => {
+        const expected = texts.map((one) => [...reference.tokenize(one)]);
+        const [batch, others] = await Promise.all([
+          evaluator.tokenizeAll(texts),
+          evaluator.tokenizeAll(texts.toReversed()),
+        ]);
+        expect(batch).toEqual(expected);
+        expect(others).toEqual(expected.toReversed());
+        expect(texts.map((one) => [...evaluator.tokenize(one)])).toEqual(expected);
+      }),
+      { numRuns: 300 },
+    );
+    expect(await evaluator.tokenizeAll([])).toEqual([]);
+    expect(await evaluator.tokenizeAll([''])).toEqual([[]]);
+    await evaluator.close();
+  });
+
+  test('a long batch has the tokens of its texts, and ordinary ones do not wait for it', async () => {
+    const evaluator = await openEvaluator(kind);
+    const texts = Array.from({ length: 16 }, (_, index) => longText(index, 15_000));
+    const done: string[] = [];
+    const large = evaluator.tokenizeAll(texts).finally(() => done.push('large'));
+    const small = Array.from({ length: 4 }, () =>
+      evaluator.tokenizeAll(['Is it late?']).finally(() => done.push('small')),
+    );
+    await Promise.all(small);
+    expect(await large).toEqual(texts.map((text) => [...reference.tokenize(text)]));
+    expect(done).toEqual(['small', 'small', 'small', 'small', 'large']);
+    await evaluator.close();
+  });
+
+  test('closing while texts are tokenized rejects what is not done, and frees the model', async () => {
+    const texts = Array.from({ length: 16 }, (_, index) => longText(index, 15_000));
+    const closing = await openEvaluator(kind);
+    const settled = Promise.allSettled([1, 2, 3].map(() => closing.tokenizeAll(texts)));
+    // Some of the work has begun.
+    await closing.tokenizeAll(['Is it late?']);
+    await Promise.all([closing.close(), closing.close()]);
+    for (const outcome of await settled) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(EvaluationFailed) });
+    }
+    await expect(closing.tokenizeAll(texts)).rejects.toThrow(
+      new EvaluationFailed('The model has been closed.'),
+    );
+  });
+
+  test('the event loop turns while a request of a megabyte is planned, and closing ends the planning', async () => {
+    const input = largeRequest();
+    const engine = await openEngine({ evaluator: kind, gpu: false, threads: 1 });
+    let is_planned = false;
+    const planning = engine.plan(input).finally(() => {
+      is_planned = true;
+    });
+    let turns = 0;
+    while (!is_planned) {
+      await new Promise(setImmediate);
+      turns += 1;
+    }
+    // One turn passes also when all of the work is done at once.
+    expect(turns).toBeGreaterThan(10);
+    expect((await planning).plans).toHaveLength(64);
+
+    const [ended] = await Promise.allSettled([engine.plan(input), engine.close()]);
+    expect(ended).toMatchObject({ status: 'rejected', reason: expect.any(EvaluationFailed) });
+    await expect(engine.plan(input)).rejects.toBeInstanceOf(EvaluationFailed);
+  });
+});
