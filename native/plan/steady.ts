@@ -1,10 +1,10 @@
 import type { Plan, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
 import { type DecisionInput, type DecisionPlan, PlanRejected, type PromptProfile } from './profile.ts';
-import type { ChoiceQuestion, NoulQuestion, Question } from './question.ts';
+import type { ChoiceQuestion, NoulQuestion, Question, ScoreQuestion } from './question.ts';
 
 /** The share of a noul's own score; the rest is its score as a choice between yes and no. */
-const NOUL_SHARE = 2 / 3;
+const NOUL_SHARE = 1 / 2;
 
 /** The ways in which one question is asked, and how their scores become its own. */
 interface Wordings {
@@ -63,6 +63,22 @@ function noulWordings(question: NoulQuestion): Wordings {
   };
 }
 
+/** Its levels in both directions, as a scale and as numbered options of a choice: the mean of the four. */
+function scoreWordings(question: ScoreQuestion): Wordings {
+  const choice: ChoiceQuestion = {
+    type: 'choice',
+    instructions: question.instructions,
+    options: question.levels.map((level, index) => ({ id: String(index + 1), description: level })),
+  };
+  return {
+    questions: [question, { ...question, levels: question.levels.toReversed() }, choice, backwards(choice)],
+    combine([up, down, first, last]) {
+      const [scale, options] = [meanOfDirections(up, down), meanOfDirections(first, last)];
+      return scale.map((score, index) => (score + (options[index] ?? Number.NaN)) / 2);
+    },
+  };
+}
+
 function wordingsOf(question: Question): Wordings {
   switch (question.type) {
     case 'noul':
@@ -70,7 +86,7 @@ function wordingsOf(question: Question): Wordings {
     case 'choice':
       return choiceWordings(question);
     case 'score':
-      return { questions: [question], combine: ([scores = []]) => scores };
+      return scoreWordings(question);
   }
 }
 
@@ -112,14 +128,14 @@ async function rejectingOwners(
  * A profile whose consistent mode asks every question in several ways after the record and combines the scores, so
  * that what should not matter moves them less. The options of a choice are read in both directions, because an option
  * sees only those before it, and are sorted first, so that the order in which a client sends them changes nothing at
- * all; a noul is also asked as a choice. Every question has a plan of its own that reads the record.
+ * all; a noul is also asked as a choice, and a score in both directions and as a choice too. Every question has a plan of its own that reads the record.
  *
  * Each way of asking is `profile`'s fast one. Its own consistent mode puts the question before the record too; the
  * model card has the measurements by which that is left out. Fast mode is `profile`'s own.
  */
 export function withSteadyReading(profile: PromptProfile): PromptProfile {
   return {
-    name: `${profile.name}+steady-v1`,
+    name: `${profile.name}+steady-v2`,
 
     async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
       if (input.mode === 'fast') return await profile.plan(input, context_tokens);

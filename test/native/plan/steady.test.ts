@@ -8,7 +8,7 @@ import {
   PlanRejected,
   type PromptProfile,
 } from '../../../native/plan/profile.ts';
-import type { ChoiceQuestion, Mode, Question } from '../../../native/plan/question.ts';
+import type { ChoiceQuestion, Mode, Question, ScoreQuestion } from '../../../native/plan/question.ts';
 import { withSteadyReading } from '../../../native/plan/steady.ts';
 import { VECTORS, vectorInput } from '../support/vectors.ts';
 import { batchOf } from './words.ts';
@@ -44,7 +44,7 @@ function input(mode: Mode, ...questions: readonly Question[]): DecisionInput {
 }
 
 const NOUL: Question = { type: 'noul', instructions: 'Is it late?', yes: undefined, no: undefined };
-const SCORE: Question = { type: 'score', instructions: 'How late?', levels: ['not', 'a bit', 'very'] };
+const SCORE: ScoreQuestion = { type: 'score', instructions: 'How late?', levels: ['not', 'a bit', 'very'] };
 
 function choice(ids: readonly string[]): ChoiceQuestion {
   return {
@@ -93,7 +93,7 @@ describe('consistent', () => {
     );
   });
 
-  test('a noul is asked as a choice too, in both directions, and counts for two thirds itself', async () => {
+  test('a noul is asked as a choice too, in both directions, and counts for half itself', async () => {
     const noul: Question = { type: 'noul', instructions: 'Is it late?', yes: 'after noon', no: undefined };
     const yes_no: ChoiceQuestion = {
       type: 'choice',
@@ -108,7 +108,33 @@ describe('consistent', () => {
     const [[yes = 0, no = 0] = []] = await scoresOf(inner, input('fast', yes_no));
     const [[other_no = 0, other_yes = 0] = []] = await scoresOf(inner, input('fast', backwards));
     const [[score = 0] = []] = await scoresOf(steady, input('consistent', noul));
-    expect(score).toBeCloseTo((2 / 3) * own + (1 / 6) * (yes + other_yes - no - other_no), 10);
+    expect(score).toBeCloseTo((1 / 2) * own + (1 / 4) * (yes + other_yes - no - other_no), 10);
+  });
+
+  test('a score has the mean of its levels in both directions, as a scale and as options', async () => {
+    const options: ChoiceQuestion = {
+      type: 'choice',
+      instructions: 'How late?',
+      options: [
+        { id: '1', description: 'not' },
+        { id: '2', description: 'a bit' },
+        { id: '3', description: 'very' },
+      ],
+    };
+    const backwards = { ...options, options: options.options.toReversed() };
+    const [up = []] = await scoresOf(inner, input('fast', SCORE));
+    const [down = []] = await scoresOf(inner, input('fast', { ...SCORE, levels: SCORE.levels.toReversed() }));
+    const [first = []] = await scoresOf(inner, input('fast', options));
+    const [last = []] = await scoresOf(inner, input('fast', backwards));
+    const [scores = []] = await scoresOf(steady, input('consistent', SCORE));
+    expect(scores.length).toBe(3);
+    scores.forEach((score, level) => {
+      const mean = [up[level], down[2 - level], first[level], last[2 - level]].reduce<number>(
+        (sum, one) => sum + (one ?? Number.NaN) / 4,
+        0,
+      );
+      expect(score).toBeCloseTo(mean, 10);
+    });
   });
 
   test('a question that is too long in one of its wordings is the one that is named', async () => {
@@ -123,7 +149,7 @@ describe('consistent', () => {
   test('every question has a plan that reads the record, and all that is read is billed', async () => {
     const questions = [choice(['b', 'a']), NOUL, SCORE];
     const { plans, input_tokens } = await planOf(steady, input('consistent', ...questions));
-    expect(plans.map(({ branches }) => branches.length)).toEqual([2, 3, 1]);
+    expect(plans.map(({ branches }) => branches.length)).toEqual([2, 3, 4]);
     const [alone] = (await planOf(inner, input('fast', NOUL))).plans;
     const record = alone?.prefix ?? [];
     expect(plans.map(({ prefix }) => prefix)).toEqual([record, record, record]);
@@ -150,5 +176,5 @@ test('fast is what the profile makes of it', async () => {
 });
 
 test('the name says that scores are not those of the profile, so that no calibration is taken for the other', () => {
-  expect(steady.name).toBe('markers-v1+steady-v1');
+  expect(steady.name).toBe('markers-v1+steady-v2');
 });
