@@ -3,8 +3,8 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 
-/** Where llama.cpp keeps what a program that links against it includes. */
-const HEADER_FOLDERS = ['include', 'ggml/include'];
+/** Where llama.cpp keeps what a program that links against it, or that adds a backend to ggml, includes. */
+const HEADER_FOLDERS = ['include', 'ggml/include', 'ggml/src'];
 
 type ObjectType = 'commit' | 'tree' | 'blob' | 'tag';
 

@@ -215,6 +215,8 @@ bool Engine::load(EngineFacts & facts) {
     }
     readout_ = std::make_unique<Readout>();
 
+    if (!gpu) matmul_ = MatmulBackend::create(options_.threads, threadpool_);
+
     LaneShared shared;
     shared.model = model_;
     shared.readout = readout_.get();
@@ -247,8 +249,11 @@ bool Engine::load(EngineFacts & facts) {
     const bool full = gpu || options_.full_decodes;
     small.fill_tokens = full ? small.batch_tokens : TILE;
     large.fill_tokens = full ? large.batch_tokens : TILE;
+    std::optional<MatmulBackend::Offer> offer;
+    if (matmul_) offer.emplace(*matmul_);
     lanes_.push_back(std::make_unique<Lane>(shared, small));
     if (large_cells > SMALL_CELLS) lanes_.push_back(std::make_unique<Lane>(shared, large));
+    offer.reset();
     {
         std::lock_guard<std::mutex> lock(mutex_);
         queues_.resize(lanes_.size());
@@ -262,6 +267,7 @@ bool Engine::load(EngineFacts & facts) {
 
 void Engine::unload() {
     lanes_.clear();
+    matmul_.reset();
     readout_.reset();
     if (threadpool_) {
         if (auto * release = cpu_function<void (*)(ggml_threadpool_t)>("ggml_threadpool_free")) release(threadpool_);
