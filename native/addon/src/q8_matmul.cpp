@@ -9,7 +9,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define TDS_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#define TDS_VNNI __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #endif
 
 namespace tds {
@@ -101,8 +101,9 @@ TDS_VNNI void Activations::quantize(const float * values, size_t stride, size_t 
             const __m512 low = _mm512_loadu_ps(from);
             const __m512 high = _mm512_loadu_ps(from + 16);
             const float largest = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
-            const float scale = largest / 127.0f;
-            const __m512 inverse = _mm512_set1_ps(scale > 0.0f ? 1.0f / scale : 0.0f);
+            // Rounded as ggml rounds it, so that this kernel and ggml's start from the same numbers.
+            const float scale = _cvtsh_ss(_cvtss_sh(largest / 127.0f, _MM_FROUND_TO_NEAREST_INT));
+            const __m512 inverse = _mm512_set1_ps(largest > 0.0f ? 127.0f / largest : 0.0f);
             const __m512i low_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
             const __m512i high_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
             const int32_t sum = -128 * _mm512_reduce_add_epi32(_mm512_add_epi32(low_rounded, high_rounded));
