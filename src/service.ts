@@ -10,11 +10,15 @@ import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
+import { Turns } from './limits/turns.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { creditContext } from './payments/credit.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 import { UsageLog } from './usage/usage.ts';
+
+/** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
+const ADMISSIONS_AT_ONCE = 4;
 
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
 export interface ServiceParts {
@@ -68,6 +72,7 @@ export function openService(parts: ServiceParts): Service {
     keys,
     catalog,
     limiter,
+    admissions: new Turns(ADMISSIONS_AT_ONCE),
     commits,
     ledger,
     settlement,

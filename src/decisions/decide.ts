@@ -80,7 +80,8 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   const checked = await checkRequest(services, call, caller);
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
-  const admitted = await admit(services, checked);
+  // A request counts as soon as it is planned; without turns, a burst would all be planned before any of it counts.
+  const admitted = await services.admissions.run(caller.organization_id, () => admit(services, checked));
   if (admitted.refusal !== null) {
     return { result: admitted.refusal, caller, rate: admitted.rate, reached_model: false };
   }

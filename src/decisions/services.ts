@@ -8,6 +8,7 @@ import type { Identifiers } from '../identifiers.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Settlement } from '../ledger/settlement.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { Turns } from '../limits/turns.ts';
 import type { UsageLog } from '../usage/usage.ts';
 
 /** The model behind the catalog's entry, loaded or not. */
@@ -29,6 +30,8 @@ export interface DecisionServices {
   readonly keys: KeyDirectory;
   readonly catalog: Catalog;
   readonly limiter: RateLimiter;
+  /** In which requests are planned and admitted. */
+  readonly admissions: Turns;
   readonly commits: GroupCommit;
   readonly ledger: Ledger;
   readonly settlement: Settlement;

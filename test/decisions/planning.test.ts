@@ -1,0 +1,103 @@
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import type { DecisionEngine } from '../../native/engine.ts';
+import { EvaluationFailed } from '../../native/evaluator.ts';
+import { openEngine } from '../../native/open.ts';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
+import { expectDecision, expectError } from '../contract/expectations.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { Gate } from '../support/faults.ts';
+import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
+import { ask, SMALL_REQUEST } from '../support/requests.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+/** What every request waits for before the real engine plans it. */
+let beforePlanning = (): Promise<void> => Promise.resolve();
+
+function held(engine: DecisionEngine): DecisionEngine {
+  return {
+    facts: engine.facts,
+    async plan(input) {
+      await beforePlanning();
+      return await engine.plan(input);
+    },
+    evaluate: (input, plan, options) => engine.evaluate(input, plan, options),
+    close: () => engine.close(),
+  };
+}
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let service: TestService;
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  const model_path = join(directory.path, 'tiny.gguf');
+  await writeTinyModel(model_path, TINY_MARKERS);
+  service = await startTestService({
+    openEngine: async () => held(await openEngine({ model_path, gpu: false, threads: 1 })),
+  });
+});
+afterAll(async () => {
+  await closeAudited(service);
+  await directory[Symbol.asyncDispose]();
+});
+afterEach(() => {
+  beforePlanning = () => Promise.resolve();
+});
+
+test('a request whose engine is closed while it is planned is planned and answered by the next one', async () => {
+  const { key } = addAccount(service);
+  const { model } = service.service.services;
+  const closed = model.engineIfLoaded();
+  const gate = new Gate();
+  beforePlanning = () => gate.pass();
+  const response = ask(service, key);
+  await gate.reached;
+  beforePlanning = () => Promise.resolve();
+  // As an idle unload does: nobody uses the engine, and it is closed at once.
+  model.reportFailure(new EvaluationFailed('to be closed'));
+  gate.open();
+  await expectDecision(await response);
+  expect(model.engineIfLoaded()).not.toBe(closed);
+});
+
+test('a client that leaves while its request is planned: its hold is released, nothing is recorded', async () => {
+  const account = addAccount(service);
+  const before = booksOf(service, account);
+  const gate = new Gate();
+  beforePlanning = () => gate.pass();
+  const client = new AbortController();
+  const response = service.fetch('/v1/decisions', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${account.key}` },
+    body: JSON.stringify(SMALL_REQUEST),
+    signal: client.signal,
+  });
+  await gate.reached;
+  expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+  client.abort();
+  await expect(response).rejects.toThrow();
+  gate.open();
+  while (ledgerOf(service, account).at(-1)?.kind !== 'release') await new Promise(setImmediate);
+  expect(booksOf(service, account)).toEqual(before);
+  expect(usageOf(service, account)).toEqual([]);
+});
+
+test('of many requests at once hardly more are planned than may be admitted', async () => {
+  const account = addAccount(service);
+  setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 2 });
+  let planned = 0;
+  beforePlanning = () => {
+    planned += 1;
+    return Promise.resolve();
+  };
+  const responses = await Promise.all(Array.from({ length: 30 }, () => ask(service, account.key)));
+  const [refused] = responses.filter(({ status }) => status === 429);
+  expect(responses.filter(({ status }) => status === 200)).toHaveLength(2);
+  if (refused !== undefined) await expectError(refused, 'rate_limit_exceeded');
+  // Those of the organization's turns that begin before the second is counted.
+  expect(planned).toBeLessThanOrEqual(2 + 3);
+});

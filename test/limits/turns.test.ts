@@ -1,0 +1,56 @@
+import { expect, test } from 'bun:test';
+import { Turns } from '../../src/limits/turns.ts';
+
+/** Pieces of work that end when the test says so, and those that have begun, in order. */
+function works(turns: Turns) {
+  const begun: string[] = [];
+  const ends = new Map<string, PromiseWithResolvers<string>>();
+  return {
+    begun,
+    start(organization_id: string, name: string): Promise<string> {
+      const end = Promise.withResolvers<string>();
+      ends.set(name, end);
+      return turns.run(organization_id, () => {
+        begun.push(name);
+        return end.promise;
+      });
+    },
+    end: (name: string) => ends.get(name)?.resolve(name),
+    fail: (name: string) => ends.get(name)?.reject(new Error(name)),
+  };
+}
+
+test('so many of an organization go on at once, and the others follow in their order', async () => {
+  const { begun, start, end, fail } = works(new Turns(2));
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => start('one', name));
+  expect(begun).toEqual(['a', 'b']);
+  end('b');
+  expect(await b).toBe('b');
+  // It comes after those that wait, though one has just ended.
+  const e = start('one', 'e');
+  expect(begun).toEqual(['a', 'b', 'c']);
+  fail('a');
+  await expect(a).rejects.toThrow('a');
+  expect(begun).toEqual(['a', 'b', 'c', 'd']);
+  for (const name of ['c', 'd', 'e']) end(name);
+  expect(await Promise.all([c, d, e])).toEqual(['c', 'd', 'e']);
+  expect(begun).toEqual(['a', 'b', 'c', 'd', 'e']);
+});
+
+test('organizations do not wait for each other', async () => {
+  const { begun, start, end } = works(new Turns(1));
+  const all = [start('one', 'a'), start('one', 'b'), start('two', 'c')];
+  expect(begun).toEqual(['a', 'c']);
+  for (const name of ['a', 'b', 'c']) end(name);
+  await Promise.all(all);
+});
+
+test('when all work has ended, so many go on at once again', async () => {
+  const { begun, start, end } = works(new Turns(1));
+  for (const name of ['a', 'b', 'c']) {
+    const running = start('one', name);
+    expect(begun.at(-1)).toBe(name);
+    end(name);
+    await running;
+  }
+});
