@@ -18,12 +18,12 @@ describeAddon('the addon reads decision-1', () => {
   let separate: AddonEvaluator;
   let scopes = 0;
   const fresh = () => ({ scope: `scope ${scopes++}` });
-  const open = (deterministic: boolean) =>
+  const open = (deterministic: boolean, threads = 1) =>
     createAddonEvaluator({
       model_path: EMBEDDED_WEIGHTS,
       context_tokens: 4200,
       gpu: false,
-      threads: 1,
+      threads,
       deterministic,
     });
   beforeAll(async () => {
@@ -76,6 +76,16 @@ describeAddon('the addon reads decision-1', () => {
       ),
       { numRuns: 4 },
     );
+  });
+
+  test('a question gets the same bits whatever number of threads computes', async () => {
+    const plan = filledPlan(3, { prefix: 150, branches: [30, 70, 12] }, VOCABULARY);
+    const on_three = await open(false, 3);
+    try {
+      expect(await on_three.evaluate(plan, fresh())).toEqual(await evaluator.evaluate(plan, fresh()));
+    } finally {
+      await on_three.close();
+    }
   });
 
   test('a question gets the same bits in the lane of large plans as in that of small ones', async () => {
