@@ -1,0 +1,102 @@
+/**
+ * Tokens a second of the whole service over HTTP at saturation ÷ llama.cpp's own prompt speed: requests of five
+ * questions, each about a record of 300 tokens that it has not seen, on 16 connections, against the same number of
+ * tokens read as one sequence by the same libllama from the same file on as many threads. The aim is 0.9 at least.
+ *
+ *   bun bench/engine-http.ts [rounds, default 5]
+ */
+import autocannon from 'autocannon';
+import { getLlama } from 'node-llama-cpp';
+import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import { THREADS } from './support/engine.ts';
+import { FIVE_QUESTIONS } from './support/five-questions.ts';
+import { startServiceProcess } from './support/service-process.ts';
+import { median, report, rounded } from './support/statistics.ts';
+
+const CONNECTIONS = 16;
+const REQUESTS = 48;
+const rounds = Number(process.argv[2] ?? 5);
+
+const service = await startServiceProcess('real', THREADS);
+const llama = await getLlama({ build: 'never', gpu: false, maxThreads: 0, progressLogs: false });
+const model = await llama.loadModel({ modelPath: EMBEDDED_WEIGHTS });
+const context = await model.createContext({
+  contextSize: 1024,
+  batchSize: 512,
+  threads: THREADS,
+  flashAttention: true,
+});
+const sequence = context.getSequence();
+let records = 0;
+let request_tokens = 0;
+
+/** Billed tokens a second of so many requests, all of them answered. */
+async function serve(requests: number): Promise<number> {
+  let tokens = 0;
+  let answered = 0;
+  const before = performance.now();
+  await autocannon({
+    url: service.address,
+    connections: CONNECTIONS,
+    amount: requests,
+    timeout: 120,
+    requests: [
+      {
+        method: 'POST',
+        path: '/v1/decisions',
+        headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
+        setupRequest: (request) => ({
+          ...request,
+          body: JSON.stringify({ ...FIVE_QUESTIONS, state: `${records++} ${FIVE_QUESTIONS.state}` }),
+        }),
+        onResponse: (status, body) => {
+          if (status !== 200) return;
+          const { usage }: { usage: { input_tokens: number } } = JSON.parse(body);
+          tokens += usage.input_tokens;
+          answered += 1;
+        },
+      },
+    ],
+  });
+  const seconds = (performance.now() - before) / 1000;
+  if (answered < requests) throw new Error(`${answered} of ${requests} requests were answered.`);
+  request_tokens = tokens / requests;
+  return tokens / seconds;
+}
+
+/** Tokens a second of llama.cpp, reading as many tokens as a request has, one after the other. */
+async function read(times: number): Promise<number> {
+  const count = Math.round(request_tokens);
+  const prompt = model.tokenize('A parcel is late. '.repeat(count)).slice(0, count);
+  const before = performance.now();
+  for (let time = 0; time < times; time++) {
+    await sequence.clearHistory();
+    await sequence.evaluateWithoutGeneratingNewTokens(prompt);
+  }
+  return (1000 * times * count) / (performance.now() - before);
+}
+
+try {
+  await serve(CONNECTIONS);
+  await read(1);
+  const served: number[] = [];
+  const prompted: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    served.push(await serve(REQUESTS));
+    prompted.push(await read(REQUESTS / 3));
+  }
+  report({
+    bench: 'engine-http',
+    threads: THREADS,
+    connections: CONNECTIONS,
+    rounds,
+    request_tokens,
+    service_tokens_per_s: rounded(median(served)),
+    service_requests_per_s: rounded(median(served) / request_tokens),
+    prompt_tokens_per_s: rounded(median(prompted)),
+    speed_ratio: rounded(median(served.map((speed, round) => speed / (prompted[round] ?? Number.NaN)))),
+  });
+} finally {
+  await service.stop();
+}
+process.exit(0);
