@@ -215,7 +215,7 @@ bool Engine::load(EngineFacts & facts) {
     }
     readout_ = std::make_unique<Readout>();
 
-    if (!gpu) matmul_ = MatmulBackend::create(options_.threads, threadpool_);
+    if (!gpu) kernels_ = KernelBackend::create(options_.threads, threadpool_);
 
     LaneShared shared;
     shared.model = model_;
@@ -249,8 +249,8 @@ bool Engine::load(EngineFacts & facts) {
     const bool full = gpu || options_.full_decodes;
     small.fill_tokens = full ? small.batch_tokens : TILE;
     large.fill_tokens = full ? large.batch_tokens : TILE;
-    std::optional<MatmulBackend::Offer> offer;
-    if (matmul_) offer.emplace(*matmul_);
+    std::optional<KernelBackend::Offer> offer;
+    if (kernels_) offer.emplace(*kernels_);
     lanes_.push_back(std::make_unique<Lane>(shared, small));
     if (large_cells > SMALL_CELLS) lanes_.push_back(std::make_unique<Lane>(shared, large));
     offer.reset();
@@ -267,7 +267,7 @@ bool Engine::load(EngineFacts & facts) {
 
 void Engine::unload() {
     lanes_.clear();
-    matmul_.reset();
+    kernels_.reset();
     readout_.reset();
     if (threadpool_) {
         if (auto * release = cpu_function<void (*)(ggml_threadpool_t)>("ggml_threadpool_free")) release(threadpool_);

@@ -13,7 +13,7 @@
 
 #include "lane.hpp"
 #include "llama.h"
-#include "matmul_backend.hpp"
+#include "kernel_backend.hpp"
 #include "prefix_cache.hpp"
 #include "readout.hpp"
 #include "task.hpp"
@@ -123,7 +123,7 @@ class Engine {
     std::vector<std::unique_ptr<Lane>> lanes_;
     ggml_threadpool_t threadpool_ = nullptr;
     /** Null on a GPU, and where the CPU lacks the instructions. */
-    std::unique_ptr<MatmulBackend> matmul_;
+    std::unique_ptr<KernelBackend> kernels_;
     size_t next_lane_ = 0;
     std::thread thread_;
 };

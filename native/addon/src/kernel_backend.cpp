@@ -1,0 +1,307 @@
+#include "kernel_backend.hpp"
+
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+#include "attention.hpp"
+#include "ggml-backend-impl.h"
+#include "ggml-backend.h"
+#include "ggml.h"
+#include "q8_matmul.hpp"
+
+namespace tds {
+
+namespace {
+
+/** One column takes another kernel elsewhere too; the lanes never ask for one alone. */
+constexpr int64_t COLUMNS_MIN = 2;
+
+/** A part of a graph's work: done by so many threads at once, each of which knows which one it is. */
+using Step = std::function<void(int thread, int threads)>;
+
+size_t share(size_t count, int thread, int threads) {
+    return count * static_cast<size_t>(thread) / static_cast<size_t>(threads);
+}
+
+void run_step(ggml_tensor *, int thread, int threads, void * step) { (*static_cast<Step *>(step))(thread, threads); }
+
+float parameter(const ggml_tensor * node, size_t index) {
+    float value = 0;
+    std::memcpy(&value, node->op_params + index, sizeof(value));
+    return value;
+}
+
+attention::Operands attention_operands(const ggml_tensor * node) {
+    const ggml_tensor * queries = node->src[0];
+    const ggml_tensor * keys = node->src[1];
+    const ggml_tensor * values = node->src[2];
+    const ggml_tensor * mask = node->src[3];
+    attention::Operands operands;
+    operands.head_size = static_cast<size_t>(queries->ne[0]);
+    operands.rows = static_cast<size_t>(queries->ne[1]);
+    operands.cells = static_cast<size_t>(keys->ne[1]);
+    operands.heads = static_cast<size_t>(queries->ne[2]);
+    operands.cache_heads = static_cast<size_t>(keys->ne[2]);
+    operands.scale = parameter(node, 0);
+    operands.queries = static_cast<const char *>(queries->data);
+    operands.query_row_stride = queries->nb[1];
+    operands.query_head_stride = queries->nb[2];
+    operands.keys = static_cast<const char *>(keys->data);
+    operands.key_cell_stride = keys->nb[1];
+    operands.key_head_stride = keys->nb[2];
+    operands.values = static_cast<const char *>(values->data);
+    operands.value_cell_stride = values->nb[1];
+    operands.value_head_stride = values->nb[2];
+    operands.mask = static_cast<const char *>(mask->data);
+    operands.mask_row_stride = mask->nb[1];
+    operands.result = static_cast<char *>(node->data);
+    operands.result_row_stride = node->nb[2];
+    operands.result_head_stride = node->nb[1];
+    return operands;
+}
+
+}  // namespace
+
+struct KernelBackend::State {
+    /** Runs work on the engine's threads; null for one thread. */
+    ggml_backend_t cpu = nullptr;
+    std::unordered_map<const void *, q8::Weights> weights;
+    /** Of the graph that is being computed. */
+    std::vector<std::unique_ptr<q8::Activations>> activations;
+    /** One a thread. */
+    std::vector<attention::Scratch> scratches;
+    ggml_backend_reg registry = {};
+    ggml_backend_device device = {};
+
+    ~State() {
+        if (cpu) ggml_backend_free(cpu);
+    }
+
+    const q8::Weights & packed(const ggml_tensor * tensor) {
+        const auto found = weights.find(tensor->data);
+        if (found != weights.end()) return found->second;
+        q8::Weights made(tensor->data, static_cast<size_t>(tensor->ne[1]), static_cast<size_t>(tensor->ne[0]));
+        return weights.emplace(tensor->data, std::move(made)).first->second;
+    }
+
+    void add_product(const ggml_tensor * node, const ggml_tensor ** quantized, std::vector<Step> & steps) {
+        const ggml_tensor * values = node->src[1];
+        // Products in a row often have the same activations, which are then quantized once.
+        if (*quantized != values) {
+            *quantized = values;
+            activations.push_back(std::make_unique<q8::Activations>());
+            q8::Activations & made = *activations.back();
+            made.resize(static_cast<size_t>(values->ne[1]), static_cast<size_t>(values->ne[0]));
+            steps.push_back([&made, values](int thread, int threads) {
+                for (size_t tile = share(made.tiles(), thread, threads); tile < share(made.tiles(), thread + 1, threads);
+                     tile++) {
+                    made.quantize(static_cast<const float *>(values->data), values->nb[1], tile);
+                }
+            });
+        }
+        steps.push_back([&weights = packed(node->src[0]), &made = *activations.back(), node](int thread, int threads) {
+            const size_t tiles = weights.rows() / q8::ROWS;
+            q8::multiply(weights, share(tiles, thread, threads), share(tiles, thread + 1, threads), made,
+                         static_cast<float *>(node->data), node->nb[1]);
+        });
+    }
+
+    void add_attention(const ggml_tensor * node, std::vector<Step> & steps) {
+        steps.push_back([this, operands = attention_operands(node)](int thread, int threads) {
+            // Later rows see more cells: every thread takes pieces from all of them.
+            for (size_t piece = static_cast<size_t>(thread); piece < attention::pieces(operands);
+                 piece += static_cast<size_t>(threads)) {
+                attention::compute(operands, piece, scratches[static_cast<size_t>(thread)]);
+            }
+        });
+    }
+
+    ggml_status compute(ggml_cgraph * graph) {
+        try {
+            std::vector<Step> steps;
+            const ggml_tensor * quantized = nullptr;
+            activations.clear();
+            for (int i = 0; i < ggml_graph_n_nodes(graph); i++) {
+                const ggml_tensor * node = ggml_graph_node(graph, i);
+                if ((node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0) continue;
+                if (node->op == GGML_OP_MUL_MAT) add_product(node, &quantized, steps);
+                if (node->op == GGML_OP_FLASH_ATTN_EXT) add_attention(node, steps);
+            }
+            if (steps.empty()) return GGML_STATUS_SUCCESS;
+            if (cpu) return run_on_threads(steps);
+            for (const Step & step : steps) step(0, 1);
+            return GGML_STATUS_SUCCESS;
+        } catch (const std::bad_alloc &) {
+            return GGML_STATUS_ALLOC_FAILED;
+        }
+    }
+
+    /** ggml waits for all threads between two nodes of a graph, as one step must wait for the one before. */
+    ggml_status run_on_threads(std::vector<Step> & steps) {
+        ggml_init_params params = {
+            steps.size() * ggml_tensor_overhead() + ggml_graph_overhead_custom(steps.size(), false), nullptr, true};
+        std::unique_ptr<ggml_context, void (*)(ggml_context *)> context(ggml_init(params), ggml_free);
+        if (!context) return GGML_STATUS_ALLOC_FAILED;
+        ggml_cgraph * graph = ggml_new_graph_custom(context.get(), steps.size(), false);
+        float nothing = 0;
+        for (Step & step : steps) {
+            ggml_tensor * node = ggml_custom_4d(context.get(), GGML_TYPE_F32, 1, 1, 1, 1, nullptr, 0, run_step,
+                                                GGML_N_TASKS_MAX, &step);
+            node->data = &nothing;
+            ggml_build_forward_expand(graph, node);
+        }
+        return ggml_backend_graph_compute(cpu, graph);
+    }
+};
+
+namespace {
+
+const char * name(ggml_backend_t) { return "tds"; }
+const char * device_name(ggml_backend_dev_t) { return "tds"; }
+const char * device_description(ggml_backend_dev_t) { return "kernels of the Typed Decision Service"; }
+const char * registry_name(ggml_backend_reg_t) { return "tds"; }
+
+void no_memory(ggml_backend_dev_t, size_t * free, size_t * total) { *free = *total = 0; }
+enum ggml_backend_dev_type device_type(ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_ACCEL; }
+
+void device_props(ggml_backend_dev_t device, ggml_backend_dev_props * props) {
+    *props = {};
+    props->name = device_name(device);
+    props->description = device_description(device);
+    props->type = device_type(device);
+}
+
+ggml_backend_buffer_type_t buffer_type(ggml_backend_dev_t) { return ggml_backend_cpu_buffer_type(); }
+bool supports_buffer(ggml_backend_dev_t, ggml_backend_buffer_type_t type) { return ggml_backend_buft_is_host(type); }
+
+bool is_matrix_of_weights(const ggml_tensor * tensor) {
+    return tensor->type == GGML_TYPE_Q8_0 && ggml_is_contiguous(tensor) && ggml_is_matrix(tensor) &&
+           tensor->ne[1] % static_cast<int64_t>(q8::ROWS) == 0 && tensor->buffer &&
+           ggml_backend_buffer_get_usage(tensor->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS;
+}
+
+/** Heads that bias by distance, cap scores or have sinks are left to ggml: no model that we serve has them. */
+bool is_plain_attention(const ggml_tensor * node) {
+    const ggml_tensor * queries = node->src[0];
+    const ggml_tensor * keys = node->src[1];
+    const ggml_tensor * values = node->src[2];
+    const ggml_tensor * mask = node->src[3];
+    constexpr auto largest = static_cast<int64_t>(attention::SIZE_MAX_OF_HEAD);
+    constexpr auto most_sharing = static_cast<int64_t>(attention::SHARING_MAX);
+    const int64_t size = queries->ne[0];
+    const bool has_types = queries->type == GGML_TYPE_F32 && keys->type == GGML_TYPE_F16 &&
+                           values->type == GGML_TYPE_F16 && mask && mask->type == GGML_TYPE_F16;
+    return has_types && !node->src[4] && queries->ne[3] == 1 && keys->ne[3] == 1 && mask->ne[2] == 1 &&
+           mask->ne[3] == 1 && size % 16 == 0 && size <= largest && keys->ne[0] == size && values->ne[0] == size &&
+           queries->ne[2] % keys->ne[2] == 0 && queries->ne[2] / keys->ne[2] <= most_sharing &&
+           values->ne[2] == keys->ne[2] && queries->nb[0] == sizeof(float) && keys->nb[0] == sizeof(ggml_fp16_t) &&
+           values->nb[0] == sizeof(ggml_fp16_t) && parameter(node, 1) == 0.0f &&
+           parameter(node, 2) == 0.0f;
+}
+
+bool supports_operation(ggml_backend_dev_t, const ggml_tensor * operation) {
+    switch (operation->op) {
+        case GGML_OP_NONE:
+        case GGML_OP_RESHAPE:
+        case GGML_OP_VIEW:
+        case GGML_OP_PERMUTE:
+        case GGML_OP_TRANSPOSE:
+            return true;
+        case GGML_OP_MUL_MAT: {
+            const ggml_tensor * values = operation->src[1];
+            return is_matrix_of_weights(operation->src[0]) && values->type == GGML_TYPE_F32 &&
+                   ggml_is_matrix(values) && values->nb[0] == sizeof(float) && operation->ne[1] >= COLUMNS_MIN;
+        }
+        case GGML_OP_FLASH_ATTN_EXT:
+            return is_plain_attention(operation);
+        default:
+            return false;
+    }
+}
+
+ggml_guid_t guid() {
+    static ggml_guid id = {0x74, 0x64, 0x73, 0x2d, 0x71, 0x38, 0x2d, 0x6d, 0x61, 0x74, 0x6d, 0x75, 0x6c, 0x2d, 0x30, 0x31};
+    return &id;
+}
+
+}  // namespace
+
+KernelBackend::KernelBackend(std::unique_ptr<State> state) : state_(std::move(state)) {}
+KernelBackend::~KernelBackend() = default;
+
+std::unique_ptr<KernelBackend> KernelBackend::create(int threads, ggml_threadpool_t pool) {
+    if (!q8::is_supported()) return nullptr;
+    auto state = std::make_unique<State>();
+    state->scratches.resize(static_cast<size_t>(threads));
+    if (threads > 1) {
+        state->cpu = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
+        if (!state->cpu) return nullptr;
+        ggml_backend_reg_t registry = ggml_backend_dev_backend_reg(ggml_backend_get_device(state->cpu));
+        const auto function = [&](const char * wanted) { return ggml_backend_reg_get_proc_address(registry, wanted); };
+        using SetPool = void (*)(ggml_backend_t, ggml_threadpool_t);
+        void * set_threads = function("ggml_backend_set_n_threads");
+        void * set_pool = function("ggml_backend_cpu_set_threadpool");
+        if (!set_threads || !set_pool) return nullptr;
+        reinterpret_cast<ggml_backend_set_n_threads_t>(set_threads)(state->cpu, threads);
+        if (pool) reinterpret_cast<SetPool>(set_pool)(state->cpu, pool);
+    }
+
+    state->device.iface.get_name = device_name;
+    state->device.iface.get_description = device_description;
+    state->device.iface.get_memory = no_memory;
+    state->device.iface.get_type = device_type;
+    state->device.iface.get_props = device_props;
+    state->device.iface.get_buffer_type = buffer_type;
+    state->device.iface.supports_op = supports_operation;
+    state->device.iface.supports_buft = supports_buffer;
+    state->device.iface.init_backend = [](ggml_backend_dev_t device, const char *) -> ggml_backend_t {
+        auto * backend = new ggml_backend();
+        backend->guid = guid();
+        backend->device = device;
+        backend->context = device->context;
+        backend->iface.get_name = name;
+        backend->iface.free = [](ggml_backend_t freed) { delete freed; };
+        backend->iface.graph_compute = [](ggml_backend_t self, ggml_cgraph * graph) {
+            return static_cast<State *>(self->context)->compute(graph);
+        };
+        return backend;
+    };
+    state->device.context = state.get();
+    state->device.reg = &state->registry;
+
+    state->registry.api_version = GGML_BACKEND_API_VERSION;
+    state->registry.context = state.get();
+    state->registry.iface.get_name = registry_name;
+    state->registry.iface.get_device_count = [](ggml_backend_reg_t) -> size_t { return 1; };
+    state->registry.iface.get_device = [](ggml_backend_reg_t self, size_t) -> ggml_backend_dev_t {
+        return &static_cast<State *>(self->context)->device;
+    };
+    state->registry.iface.get_proc_address = [](ggml_backend_reg_t, const char *) -> void * { return nullptr; };
+    return std::unique_ptr<KernelBackend>(new KernelBackend(std::move(state)));
+}
+
+namespace {
+
+/** Two engines that open at once must not get each other's device. */
+std::mutex & offers() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+}  // namespace
+
+KernelBackend::Offer::Offer(KernelBackend & backend) : backend_(backend) {
+    offers().lock();
+    ggml_backend_register(&backend_.state_->registry);
+}
+
+KernelBackend::Offer::~Offer() {
+    ggml_backend_unload(&backend_.state_->registry);
+    offers().unlock();
+}
+
+}  // namespace tds
