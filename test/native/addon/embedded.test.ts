@@ -18,10 +18,10 @@ describeAddon('the addon reads decision-1', () => {
   let separate: AddonEvaluator;
   let scopes = 0;
   const fresh = () => ({ scope: `scope ${scopes++}` });
-  const open = (deterministic: boolean, threads = 1) =>
+  const open = (deterministic: boolean, threads = 1, context_tokens = 4200) =>
     createAddonEvaluator({
       model_path: EMBEDDED_WEIGHTS,
-      context_tokens: 4200,
+      context_tokens,
       gpu: false,
       threads,
       deterministic,
@@ -85,6 +85,20 @@ describeAddon('the addon reads decision-1', () => {
       expect(await on_three.evaluate(plan, fresh())).toEqual(await evaluator.evaluate(plan, fresh()));
     } finally {
       await on_three.close();
+    }
+  });
+
+  test('a record of 16,000 tokens is read, and once more from memory with other questions: the same bits', async () => {
+    const whole = await open(false, 1, 16_384);
+    try {
+      const plan = filledPlan(4, { prefix: 16_000, branches: [30] }, VOCABULARY);
+      const others = filledPlan(5, { prefix: 0, branches: [384, 7] }, VOCABULARY);
+      const [alone] = await whole.evaluate(plan, { scope: 'one' });
+      const again = { ...plan, branches: [...others.branches, ...plan.branches] };
+      expect((await whole.evaluate(again, { scope: 'one' })).at(-1)).toEqual(alone ?? []);
+      expect(whole.stats().reused_tokens).toBe(16_000);
+    } finally {
+      await whole.close();
     }
   });
 
