@@ -46,9 +46,9 @@ static void transpose(uint64_t (&bits)[64]) {
     }
 }
 
-/** e to the power of numbers that are not above 0; exactly 1 for 0. */
+/** e to the power of numbers that are not above 0; exactly 1 for 0, and NaN for NaN. */
 TDS_AVX512 static inline __m512 exponential(__m512 x) {
-    x = _mm512_max_ps(x, _mm512_set1_ps(-87.0f));
+    x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);
     const __m512 whole = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 0);
     __m512 rest = _mm512_fnmadd_ps(whole, _mm512_set1_ps(0.693359375f), x);
     rest = _mm512_fnmadd_ps(whole, _mm512_set1_ps(-2.12194440e-4f), rest);
@@ -129,9 +129,10 @@ class Worker {
         for (size_t tile = 0; tile < tiles; tile++) {
             if (!look(tile * CELLS, sees)) continue;
             transpose(sees);
-            convert(operands_.keys + cache_head_ * operands_.key_head_stride, operands_.key_cell_stride, tile, keys());
+            convert(operands_.keys + cache_head_ * operands_.key_head_stride, operands_.key_cell_stride, tile, sees,
+                    keys());
             convert(operands_.values + cache_head_ * operands_.value_head_stride, operands_.value_cell_stride, tile,
-                    values());
+                    sees, values());
             for (size_t shared = 0; shared < sharing_; shared++) attend(shared, sees);
         }
         for (size_t shared = 0; shared < sharing_; shared++) finish(shared);
@@ -187,16 +188,20 @@ class Worker {
         return any != 0;
     }
 
-    TDS_AVX512 void convert(const char * from, size_t stride, size_t tile, float * to) const {
-        const size_t cells = std::min(CELLS, operands_.cells - tile * CELLS);
-        for (size_t cell = 0; cell < cells; cell++) {
+    /** Cells that no row sees become zeros: an infinity that an earlier request left there times no weight is none. */
+    TDS_AVX512 void convert(const char * from, size_t stride, size_t tile, const uint64_t (&seen)[ROWS],
+                            float * to) const {
+        for (size_t cell = 0; cell < CELLS; cell++) {
+            if (seen[cell] == 0) {
+                std::fill_n(to + cell * size(), size(), 0.0f);
+                continue;
+            }
             const char * row = from + (tile * CELLS + cell) * stride;
             for (size_t i = 0; i < size(); i += LANES) {
                 const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(row + i * 2));
                 _mm512_storeu_ps(to + cell * size() + i, _mm512_cvtph_ps(halves));
             }
         }
-        std::fill_n(to + cells * size(), (CELLS - cells) * size(), 0.0f);
     }
 
     /** Adds a tile to a head's results; `seen[cell]` has a bit for each row that sees the cell. */
