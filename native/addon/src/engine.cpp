@@ -20,13 +20,10 @@ constexpr uint32_t SPARE_CELLS = 2 * TILE + 1024 + TILE;
 /** llama.cpp's log can name tokens of a record: nothing of it is ever written. */
 void log_nothing(ggml_log_level, const char *, void *) {}
 
-/**
- * llama.cpp says why it refuses a file only in its log: while this lives, its first complaint is kept. There is one at
- * a time, as there is one log.
- */
+/** llama.cpp says why it refuses a file only in its log: while this lives, its first complaint is kept. */
 class Complaint {
   public:
-    Complaint() : alone_(one_at_a_time()) {
+    Complaint() {
         llama_log_get(&callback_, &data_);
         llama_log_set(keep, this);
     }
@@ -40,27 +37,26 @@ class Complaint {
     }
 
   private:
-    static std::mutex & one_at_a_time() {
-        static std::mutex mutex;
-        return mutex;
-    }
     static void keep(ggml_log_level level, const char * text, void * data) {
         auto & complaint = *static_cast<Complaint *>(data);
         std::lock_guard<std::mutex> lock(complaint.mutex_);
         if (level == GGML_LOG_LEVEL_ERROR && complaint.text_.empty()) complaint.text_ = text;
     }
 
-    std::lock_guard<std::mutex> alone_;
     ggml_log_callback callback_ = nullptr;
     void * data_ = nullptr;
     std::mutex mutex_;
     std::string text_;
 };
 
+/** Engines of a process load one after the other: they share llama.cpp's log and what is registered with ggml. */
+std::mutex & loading() {
+    static std::mutex mutex;
+    return mutex;
+}
+
 /** Loads ggml's backends once per process; node-llama-cpp may have loaded them before. */
 void load_backends(const std::string & directory) {
-    static std::mutex mutex;
-    std::lock_guard<std::mutex> lock(mutex);
     if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) return;
     llama_log_set(log_nothing, nullptr);
     ggml_backend_load_all_from_path(directory.c_str());
@@ -184,6 +180,7 @@ void Engine::run() {
 }
 
 bool Engine::load(EngineFacts & facts) {
+    std::lock_guard<std::mutex> lock(loading());
     load_backends(options_.library_directory);
     ggml_backend_dev_t gpu = options_.use_gpu ? find_gpu() : nullptr;
     if (options_.require_gpu && !gpu) {
@@ -211,7 +208,8 @@ bool Engine::load(EngineFacts & facts) {
     if (options_.threads > 1) {
         auto * create = cpu_function<ggml_threadpool_t (*)(ggml_threadpool_params *)>("ggml_threadpool_new");
         ggml_threadpool_params pool = ggml_threadpool_params_default(options_.threads);
-        if (create) threadpool_ = create(&pool);
+        free_threadpool_ = cpu_function<void (*)(ggml_threadpool_t)>("ggml_threadpool_free");
+        if (create && free_threadpool_) threadpool_ = create(&pool);
     }
     readout_ = std::make_unique<Readout>();
 
@@ -255,7 +253,7 @@ bool Engine::load(EngineFacts & facts) {
     if (large_cells > SMALL_CELLS) lanes_.push_back(std::make_unique<Lane>(shared, large));
     offer.reset();
     {
-        std::lock_guard<std::mutex> lock(mutex_);
+        std::lock_guard<std::mutex> queues_lock(mutex_);
         queues_.resize(lanes_.size());
     }
     tokenizer_.start(model_);
@@ -269,10 +267,8 @@ void Engine::unload() {
     lanes_.clear();
     kernels_.reset();
     readout_.reset();
-    if (threadpool_) {
-        if (auto * release = cpu_function<void (*)(ggml_threadpool_t)>("ggml_threadpool_free")) release(threadpool_);
-        threadpool_ = nullptr;
-    }
+    if (threadpool_) free_threadpool_(threadpool_);
+    threadpool_ = nullptr;
     if (model_) llama_model_free(model_);
     model_ = nullptr;
 }

@@ -122,6 +122,8 @@ class Engine {
     TokenizerPool tokenizer_;
     std::vector<std::unique_ptr<Lane>> lanes_;
     ggml_threadpool_t threadpool_ = nullptr;
+    /** Looked up when loading: what is registered may change when the engine closes, because another one loads. */
+    void (*free_threadpool_)(ggml_threadpool_t) = nullptr;
     /** Null on a GPU, and where the CPU lacks the instructions. */
     std::unique_ptr<KernelBackend> kernels_;
     size_t next_lane_ = 0;

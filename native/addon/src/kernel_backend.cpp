@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <new>
 #include <unordered_map>
 #include <vector>
@@ -203,6 +202,12 @@ bool is_plain_attention(const ggml_tensor * node) {
            parameter(node, 2) == 0.0f;
 }
 
+/**
+ * Lanes stop a graph in front of the product with the output matrix, which ends only the part of it that is on the
+ * same device as the node before: on another, the whole vocabulary would be computed for nothing.
+ */
+bool is_output(const ggml_tensor * operation) { return std::strcmp(operation->name, "result_output") == 0; }
+
 bool supports_operation(ggml_backend_dev_t, const ggml_tensor * operation) {
     switch (operation->op) {
         case GGML_OP_NONE:
@@ -214,7 +219,8 @@ bool supports_operation(ggml_backend_dev_t, const ggml_tensor * operation) {
         case GGML_OP_MUL_MAT: {
             const ggml_tensor * values = operation->src[1];
             return is_matrix_of_weights(operation->src[0]) && values->type == GGML_TYPE_F32 &&
-                   ggml_is_matrix(values) && values->nb[0] == sizeof(float) && operation->ne[1] >= COLUMNS_MIN;
+                   ggml_is_matrix(values) && values->nb[0] == sizeof(float) && operation->ne[1] >= COLUMNS_MIN &&
+                   !is_output(operation);
         }
         case GGML_OP_FLASH_ATTN_EXT:
             return is_plain_attention(operation);
@@ -284,24 +290,10 @@ std::unique_ptr<KernelBackend> KernelBackend::create(int threads, ggml_threadpoo
     return std::unique_ptr<KernelBackend>(new KernelBackend(std::move(state)));
 }
 
-namespace {
-
-/** Two engines that open at once must not get each other's device. */
-std::mutex & offers() {
-    static std::mutex mutex;
-    return mutex;
-}
-
-}  // namespace
-
 KernelBackend::Offer::Offer(KernelBackend & backend) : backend_(backend) {
-    offers().lock();
     ggml_backend_register(&backend_.state_->registry);
 }
 
-KernelBackend::Offer::~Offer() {
-    ggml_backend_unload(&backend_.state_->registry);
-    offers().unlock();
-}
+KernelBackend::Offer::~Offer() { ggml_backend_unload(&backend_.state_->registry); }
 
 }  // namespace tds

@@ -24,7 +24,8 @@ class KernelBackend {
 
     /**
      * While this lives, llama.cpp gives the device to every context that is made: it takes what is registered, and
-     * nothing else can be named to it. Contexts of others in the process, made later, must not get it.
+     * nothing else can be named to it. Contexts of others in the process, made later, must not get it, and ggml's
+     * registry has no lock: meanwhile no other thread may look at it.
      */
     class Offer {
       public:
