@@ -9,14 +9,17 @@ export type GgufValue =
   | { readonly type: 'i32s'; readonly value: readonly number[] }
   | { readonly type: 'strings'; readonly value: readonly string[] };
 
-/** A tensor of 32-bit floats; `shape` lists the fastest-running dimension first, as GGUF does. */
+/** A tensor; `shape` lists the fastest-running dimension first, as GGUF does. */
 export interface GgufTensor {
   readonly name: string;
   readonly shape: readonly number[];
   readonly values: Float32Array;
+  /** Whether it is written in 8 bits (Q8_0) rather than as 32-bit floats. */
+  readonly quantized?: boolean;
 }
 
 const ALIGNMENT = 32;
+const TENSOR_TYPES = { f32: 0, q8_0: 8 } as const;
 const TOKEN_TYPES = { normal: 1, control: 3, maker_defined: 4 } as const;
 const VALUE_TYPES = { u32: 4, i32: 5, f32: 6, bool: 7, string: 8, array: 9 } as const;
 
@@ -93,6 +96,26 @@ class Writer {
   }
 }
 
+/** Blocks of 32 numbers: a scale of 16 bits, then as many multiples of it. */
+function quantizedBytes(values: Float32Array): Uint8Array {
+  const block = 32;
+  const blocks = Array.from({ length: values.length / block }, (_, index) => {
+    const numbers = values.subarray(index * block, (index + 1) * block);
+    const scale = Math.max(...numbers.map(Math.abs)) / 127;
+    const bytes = new DataView(new ArrayBuffer(2 + block));
+    bytes.setFloat16(0, scale, true);
+    numbers.forEach((number, at) => {
+      bytes.setInt8(2 + at, scale === 0 ? 0 : Math.round(number / scale));
+    });
+    return new Uint8Array(bytes.buffer);
+  });
+  return Buffer.concat(blocks);
+}
+
+function tensorBytes({ values, quantized }: GgufTensor): Uint8Array {
+  return quantized ? quantizedBytes(values) : new Uint8Array(values.buffer);
+}
+
 /** A GGUF file, version 3, as bytes. */
 export function ggufBytes(
   metadata: Readonly<Record<string, GgufValue>>,
@@ -108,19 +131,31 @@ export function ggufBytes(
     writer.value(entry);
   }
   let offset = 0;
-  for (const tensor of tensors) {
+  const written = tensors.map((tensor) => ({ ...tensor, bytes: tensorBytes(tensor) }));
+  for (const tensor of written) {
     writer.string(tensor.name);
     writer.u32(tensor.shape.length);
     for (const dimension of tensor.shape) writer.u64(dimension);
-    writer.u32(0);
+    writer.u32(tensor.quantized ? TENSOR_TYPES.q8_0 : TENSOR_TYPES.f32);
     writer.u64(offset);
-    offset += Math.ceil(tensor.values.byteLength / ALIGNMENT) * ALIGNMENT;
+    offset += Math.ceil(tensor.bytes.byteLength / ALIGNMENT) * ALIGNMENT;
   }
-  for (const tensor of tensors) {
+  for (const { bytes } of written) {
     writer.align();
-    writer.bytes(new Uint8Array(tensor.values.buffer));
+    writer.bytes(bytes);
   }
   return writer.concat();
+}
+
+/** Sizes of a generated model. */
+export interface TinyShape {
+  readonly width: number;
+  readonly heads: number;
+  /** Heads of keys and values, a divisor of `heads`. */
+  readonly cache_heads: number;
+  readonly hidden: number;
+  /** Whether its matrices have 8 bits; all sizes are multiples of 32 then. */
+  readonly quantized: boolean;
 }
 
 /** What a generated model is to be. */
@@ -136,6 +171,7 @@ export interface TinyModel {
   /** 2 unless given. */
   readonly layers?: number;
   readonly seed?: number;
+  readonly shape?: TinyShape;
 }
 
 /** GPT-2's way of writing bytes as printable characters. */
@@ -160,36 +196,41 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
-const WIDTH = 64;
-const HEADS = 2;
-const HIDDEN = 128;
+const SHAPE: TinyShape = { width: 64, heads: 2, cache_heads: 2, hidden: 128, quantized: false };
 const LAYERS = 2;
 
-function tensorsOf(vocabulary_size: number, layers: number, seed: number): readonly GgufTensor[] {
+function tensorsOf(
+  vocabulary_size: number,
+  layers: number,
+  seed: number,
+  { width, heads, cache_heads, hidden, quantized }: TinyShape,
+): readonly GgufTensor[] {
   const random = randomNumbers(seed);
+  const cache_width = (width / heads) * cache_heads;
   const matrix = (name: string, columns: number, rows: number): GgufTensor => ({
     name,
     shape: [columns, rows],
     values: Float32Array.from({ length: columns * rows }, () => random() * Math.sqrt(3 / columns)),
+    quantized,
   });
   const norm = (name: string): GgufTensor => ({
     name,
-    shape: [WIDTH],
-    values: new Float32Array(WIDTH).fill(1),
+    shape: [width],
+    values: new Float32Array(width).fill(1),
   });
   return [
-    matrix('token_embd.weight', WIDTH, vocabulary_size),
+    matrix('token_embd.weight', width, vocabulary_size),
     norm('output_norm.weight'),
     ...Array.from({ length: layers }, (_, layer) => [
       norm(`blk.${layer}.attn_norm.weight`),
-      matrix(`blk.${layer}.attn_q.weight`, WIDTH, WIDTH),
-      matrix(`blk.${layer}.attn_k.weight`, WIDTH, WIDTH),
-      matrix(`blk.${layer}.attn_v.weight`, WIDTH, WIDTH),
-      matrix(`blk.${layer}.attn_output.weight`, WIDTH, WIDTH),
+      matrix(`blk.${layer}.attn_q.weight`, width, width),
+      matrix(`blk.${layer}.attn_k.weight`, width, cache_width),
+      matrix(`blk.${layer}.attn_v.weight`, width, cache_width),
+      matrix(`blk.${layer}.attn_output.weight`, width, width),
       norm(`blk.${layer}.ffn_norm.weight`),
-      matrix(`blk.${layer}.ffn_gate.weight`, WIDTH, HIDDEN),
-      matrix(`blk.${layer}.ffn_up.weight`, WIDTH, HIDDEN),
-      matrix(`blk.${layer}.ffn_down.weight`, HIDDEN, WIDTH),
+      matrix(`blk.${layer}.ffn_gate.weight`, width, hidden),
+      matrix(`blk.${layer}.ffn_up.weight`, width, hidden),
+      matrix(`blk.${layer}.ffn_down.weight`, hidden, width),
     ]).flat(),
   ];
 }
@@ -218,17 +259,18 @@ export function tinyModelBytes(model: TinyModel): Buffer {
   };
   const context_tokens = model.context_tokens ?? 2048;
   const layers = model.layers ?? LAYERS;
+  const shape = model.shape ?? SHAPE;
   return ggufBytes(
     {
       'general.architecture': { type: 'string', value: 'llama' },
       'general.name': { type: 'string', value: 'tiny' },
       'llama.context_length': { type: 'u32', value: context_tokens },
-      'llama.embedding_length': { type: 'u32', value: WIDTH },
+      'llama.embedding_length': { type: 'u32', value: shape.width },
       'llama.block_count': { type: 'u32', value: layers },
-      'llama.feed_forward_length': { type: 'u32', value: HIDDEN },
-      'llama.rope.dimension_count': { type: 'u32', value: WIDTH / HEADS },
-      'llama.attention.head_count': { type: 'u32', value: HEADS },
-      'llama.attention.head_count_kv': { type: 'u32', value: HEADS },
+      'llama.feed_forward_length': { type: 'u32', value: shape.hidden },
+      'llama.rope.dimension_count': { type: 'u32', value: shape.width / shape.heads },
+      'llama.attention.head_count': { type: 'u32', value: shape.heads },
+      'llama.attention.head_count_kv': { type: 'u32', value: shape.cache_heads },
       'llama.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
       'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
       'tokenizer.ggml.pre': { type: 'string', value: 'gpt-2' },
@@ -245,7 +287,7 @@ export function tinyModelBytes(model: TinyModel): Buffer {
         ? {}
         : { 'tokenizer.chat_template': { type: 'string', value: model.chat_template } as const }),
     },
-    tensorsOf(tokens.length, layers, model.seed ?? 1),
+    tensorsOf(tokens.length, layers, model.seed ?? 1, shape),
   );
 }
 
