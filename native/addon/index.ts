@@ -180,7 +180,11 @@ export class AddonEvaluator implements PlanEvaluator {
       default: {
         const pending = this.#plans.get(event.id);
         this.#plans.delete(event.id);
-        if (event.kind === 'answered') pending?.resolve(unpackLogits(pending.plan, event.logits));
+        if (event.kind === 'answered' && pending !== undefined) {
+          // What is no number would become an answer's probability.
+          if (event.logits.every(Number.isFinite)) pending.resolve(unpackLogits(pending.plan, event.logits));
+          else pending.reject(new EvaluationFailed('The model gave a logit that is no number.'));
+        }
         if (event.kind === 'failed') pending?.reject(new EvaluationFailed(event.error));
       }
     }

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { type AddonEvaluator, type AddonOptions, createAddonEvaluator } from '../../../native/addon/index.ts';
 import { EngineOverloaded, EvaluationFailed } from '../../../native/evaluator.ts';
 import { type Plan, planTokens } from '../../../native/plan/plan.ts';
-import { writeTinyModel } from '../support/gguf.ts';
+import { tinyModelBytes, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 import {
   arbitraryPlan,
@@ -107,6 +108,18 @@ describeAddon('the addon evaluates plans', () => {
       { numRuns: 4 },
     );
     await loaded.close();
+  });
+
+  test('a logit that is no number fails its plan: it is nobody\'s probability', async () => {
+    const bytes = tinyModelBytes({ ...TINY_MARKERS, context_tokens: 8192 });
+    // The last weight of the last layer: every token goes through it.
+    bytes.writeFloatLE(Number.NaN, bytes.length - 4);
+    const model_path = join(directory.path, 'broken.gguf');
+    await writeFile(model_path, bytes);
+    const broken = await open({ model_path });
+    const rejected: unknown = await broken.evaluate(PLAIN, fresh()).catch((error: unknown) => error);
+    expect(rejected).toBeInstanceOf(EvaluationFailed);
+    await broken.close();
   });
 
   test('a plan answers as through node-llama-cpp', async () => {
