@@ -110,7 +110,7 @@ describeAddon('the addon evaluates plans', () => {
     await loaded.close();
   });
 
-  test('a logit that is no number fails its plan: it is nobody\'s probability', async () => {
+  test("a logit that is no number fails its plan: it is nobody's probability", async () => {
     const bytes = tinyModelBytes({ ...TINY_MARKERS, context_tokens: 8192 });
     // The last weight of the last layer: every token goes through it.
     bytes.writeFloatLE(Number.NaN, bytes.length - 4);
