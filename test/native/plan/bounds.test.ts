@@ -2,11 +2,12 @@ import { describe, expect, test } from 'bun:test';
 import { codesV1 } from '../../../native/plan/codes-v1.ts';
 import type { JsonValue } from '../../../native/plan/json.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
-import { PlanRejected, type PromptProfile, type Tokenizer } from '../../../native/plan/profile.ts';
+import type { PromptProfile, Tokenizer } from '../../../native/plan/profile.ts';
 import type { Mode, Question } from '../../../native/plan/question.ts';
 import { RECORD_CHARACTERS_MAX } from '../../../native/plan/record.ts';
 import { withSteadyReading } from '../../../native/plan/steady.ts';
-import { batchOf, WORDS } from './words.ts';
+import { rejection } from './rejection.ts';
+import { batchOf, NO_WORDS, WORDS } from './words.ts';
 
 const CONTEXT_TOKENS = 1024;
 /** The largest body, all of it in one value. */
@@ -31,14 +32,7 @@ function listening(): { readonly tokenizer: Tokenizer; readonly heard: string[] 
 }
 
 function codes(tokenizer: Tokenizer): PromptProfile {
-  const vocabulary = {
-    texts: [],
-    special: new Set<number>(),
-    bos: undefined,
-    eos: undefined,
-    begins_with_bos: false,
-  };
-  return codesV1({ tokenizer, vocabulary, chat_template: undefined });
+  return codesV1({ tokenizer, vocabulary: NO_WORDS, chat_template: undefined });
 }
 
 const PROFILES: readonly (readonly [string, Mode, (tokenizer: Tokenizer) => PromptProfile])[] = [
@@ -69,16 +63,6 @@ const LONG: readonly (readonly [string, JsonValue])[] = [
   ['white space', `a${' '.repeat(MEGABYTE)}b`],
   ['words', 'late '.repeat(MEGABYTE / 5)],
 ];
-
-async function rejection(planning: Promise<unknown>): Promise<PlanRejected> {
-  try {
-    await planning;
-  } catch (error) {
-    if (error instanceof PlanRejected) return error;
-    throw error;
-  }
-  throw new Error('It was not rejected.');
-}
 
 describe.each(PROFILES)('%s, %s', (_, mode, profileOf) => {
   test.each(LONG)(

@@ -12,7 +12,7 @@ import type { Mode, Question } from '../../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { type TinyModel, writeTinyModel } from '../support/gguf.ts';
 import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../support/models.ts';
-import { batchOf } from './words.ts';
+import { batchOf, NO_WORDS } from './words.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);
@@ -160,14 +160,9 @@ test('more options than a vocabulary has codes are rejected, and as many are not
 test('a vocabulary without letters cannot be used at all', () => {
   const tokenize = (text: string) => Array.from(text, () => 1);
   const tokenizer = { tokenize, ...batchOf(tokenize) };
-  const vocabulary = {
-    texts: [],
-    special: new Set<number>(),
-    bos: undefined,
-    eos: undefined,
-    begins_with_bos: false,
-  };
-  expect(() => codesV1({ tokenizer, vocabulary, chat_template: undefined })).toThrow(/single|one token/);
+  expect(() => codesV1({ tokenizer, vocabulary: NO_WORDS, chat_template: undefined })).toThrow(
+    /single|one token/,
+  );
 });
 
 describe.each(['the embedded vocabulary', 'a generated chat model', 'a leaky chat model'])('%s', (name) => {

@@ -6,10 +6,11 @@ import { MAX_DEPTH } from '../../../native/plan/depth.ts';
 import type { JsonValue } from '../../../native/plan/json.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { planPositions, planTokens } from '../../../native/plan/plan.ts';
-import { PlanRejected, type PromptProfile } from '../../../native/plan/profile.ts';
+import type { PromptProfile } from '../../../native/plan/profile.ts';
 import type { Mode, Question } from '../../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { loadOnCpu } from '../support/models.ts';
+import { rejection } from './rejection.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);
@@ -25,16 +26,6 @@ afterAll(() => evaluator.close());
 
 const NOUL: Question = { type: 'noul', instructions: 'Is it late?', yes: undefined, no: undefined };
 const MODES: readonly Mode[] = ['fast', 'consistent'];
-
-async function rejection(planning: Promise<unknown>): Promise<PlanRejected> {
-  try {
-    await planning;
-  } catch (error) {
-    if (error instanceof PlanRejected) return error;
-    throw error;
-  }
-  throw new Error('It was not rejected.');
-}
 
 describe.each(MODES)('%s', (mode) => {
   test('text never becomes a control token, whatever spellings it has', async () => {
