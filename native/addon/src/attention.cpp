@@ -17,18 +17,18 @@ namespace {
 /** Floats of a register, and registers of a tile's rows. */
 constexpr size_t LANES = 16;
 constexpr size_t REGISTERS = ROWS / LANES;
-/** Registers of a running maximum and a running sum. */
-constexpr size_t STATE = 2 * ROWS;
 /** Below every score, and finite, so that differences are numbers. */
 constexpr float LOWEST = -1e30f;
-constexpr size_t PER_HEAD = 2 * SIZE_MAX_OF_HEAD * ROWS + STATE;
+/** Numbers of a head: queries and results, then a running maximum and a running sum a row. */
+constexpr size_t PER_HEAD = 2 * SIZE_MAX_OF_HEAD * ROWS + 2 * ROWS;
+/** Numbers of a tile: keys and values, then a weight for each cell and row. */
 constexpr size_t PER_TILE = 2 * SIZE_MAX_OF_HEAD * CELLS + CELLS * ROWS;
 
 size_t row_tiles(const Operands & operands) { return (operands.rows + ROWS - 1) / ROWS; }
 
 }  // namespace
 
-Scratch::Scratch() : numbers_(SHARING_MAX * PER_HEAD + PER_TILE + LANES) {}
+Scratch::Scratch() : numbers_(SHARING_MAX * PER_HEAD + PER_TILE) {}
 
 size_t pieces(const Operands & operands) { return row_tiles(operands) * operands.cache_heads; }
 

@@ -16,7 +16,7 @@ namespace tds {
 
 namespace {
 
-/** One column takes another kernel elsewhere too; the lanes never ask for one alone. */
+/** A single column is left to ggml; the lanes always ask for more (`Lane::add_fillers`). */
 constexpr int64_t COLUMNS_MIN = 2;
 
 /** A part of a graph's work: done by so many threads at once, each of which knows which one it is. */
@@ -69,8 +69,11 @@ struct KernelBackend::State {
     /** Runs work on the engine's threads; null for one thread. */
     ggml_backend_t cpu = nullptr;
     std::unordered_map<const void *, q8::Weights> weights;
-    /** Of the graph that is being computed. */
+    /** Kept from graph to graph, for their memory; the first `activations_used` are of the one that is computed. */
     std::vector<std::unique_ptr<q8::Activations>> activations;
+    size_t activations_used = 0;
+    /** What the last of these were made of. */
+    const ggml_tensor * quantized = nullptr;
     /** One a thread. */
     std::vector<attention::Scratch> scratches;
     ggml_backend_reg registry = {};
@@ -87,13 +90,13 @@ struct KernelBackend::State {
         return weights.emplace(tensor->data, std::move(made)).first->second;
     }
 
-    void add_product(const ggml_tensor * node, const ggml_tensor ** quantized, std::vector<Step> & steps) {
+    void add_product(const ggml_tensor * node, std::vector<Step> & steps) {
         const ggml_tensor * values = node->src[1];
         // Products in a row often have the same activations, which are then quantized once.
-        if (*quantized != values) {
-            *quantized = values;
-            activations.push_back(std::make_unique<q8::Activations>());
-            q8::Activations & made = *activations.back();
+        if (quantized != values) {
+            quantized = values;
+            if (activations_used == activations.size()) activations.push_back(std::make_unique<q8::Activations>());
+            q8::Activations & made = *activations[activations_used++];
             made.resize(static_cast<size_t>(values->ne[1]), static_cast<size_t>(values->ne[0]));
             steps.push_back([&made, values](int thread, int threads) {
                 for (size_t tile = share(made.tiles(), thread, threads); tile < share(made.tiles(), thread + 1, threads);
@@ -102,7 +105,8 @@ struct KernelBackend::State {
                 }
             });
         }
-        steps.push_back([&weights = packed(node->src[0]), &made = *activations.back(), node](int thread, int threads) {
+        steps.push_back([&weights = packed(node->src[0]), &made = *activations[activations_used - 1],
+                         node](int thread, int threads) {
             const size_t tiles = weights.rows() / q8::ROWS;
             q8::multiply(weights, share(tiles, thread, threads), share(tiles, thread + 1, threads), made,
                          static_cast<float *>(node->data), node->nb[1]);
@@ -122,12 +126,12 @@ struct KernelBackend::State {
     ggml_status compute(ggml_cgraph * graph) {
         try {
             std::vector<Step> steps;
-            const ggml_tensor * quantized = nullptr;
-            activations.clear();
+            quantized = nullptr;
+            activations_used = 0;
             for (int i = 0; i < ggml_graph_n_nodes(graph); i++) {
                 const ggml_tensor * node = ggml_graph_node(graph, i);
                 if ((node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0) continue;
-                if (node->op == GGML_OP_MUL_MAT) add_product(node, &quantized, steps);
+                if (node->op == GGML_OP_MUL_MAT) add_product(node, steps);
                 if (node->op == GGML_OP_FLASH_ATTN_EXT) add_attention(node, steps);
             }
             if (steps.empty()) return GGML_STATUS_SUCCESS;
@@ -183,7 +187,7 @@ bool is_matrix_of_weights(const ggml_tensor * tensor) {
            ggml_backend_buffer_get_usage(tensor->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS;
 }
 
-/** Heads that bias by distance, cap scores or have sinks are left to ggml: no model that we serve has them. */
+/** Heads that bias by distance, cap scores or have sinks are left to ggml: decision-1 has none of these. */
 bool is_plain_attention(const ggml_tensor * node) {
     const ggml_tensor * queries = node->src[0];
     const ggml_tensor * keys = node->src[1];
@@ -198,8 +202,7 @@ bool is_plain_attention(const ggml_tensor * node) {
            mask->ne[3] == 1 && size % 16 == 0 && size <= largest && keys->ne[0] == size && values->ne[0] == size &&
            queries->ne[2] % keys->ne[2] == 0 && queries->ne[2] / keys->ne[2] <= most_sharing &&
            values->ne[2] == keys->ne[2] && queries->nb[0] == sizeof(float) && keys->nb[0] == sizeof(ggml_fp16_t) &&
-           values->nb[0] == sizeof(ggml_fp16_t) && parameter(node, 1) == 0.0f &&
-           parameter(node, 2) == 0.0f;
+           values->nb[0] == sizeof(ggml_fp16_t) && parameter(node, 1) == 0.0f && parameter(node, 2) == 0.0f;
 }
 
 /**
