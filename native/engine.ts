@@ -9,6 +9,8 @@ export interface EngineFacts {
   readonly evaluator: 'llama' | 'addon';
   /** `cpu`, `cuda`, `metal` or `vulkan`. */
   readonly device: string;
+  /** Why a GPU that this machine seems to have is not used. */
+  readonly missing_gpu?: string | undefined;
   /** Whether scores are divided by fitted temperatures. */
   readonly calibrated: boolean;
 }

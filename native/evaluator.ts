@@ -6,6 +6,8 @@ export interface PlanEvaluator extends Tokenizer {
   readonly kind: 'llama' | 'addon';
   /** `cpu`, `cuda`, `metal` or `vulkan`. */
   readonly device: string;
+  /** Why a GPU that this machine seems to have is not used. */
+  readonly missing_gpu?: string | undefined;
   /** Positions that one plan may use: prefix and longest branch together. */
   readonly context_tokens: number;
   /**

@@ -122,6 +122,7 @@ class ProfiledEngine implements DecisionEngine {
       context_tokens: evaluator.context_tokens,
       evaluator: evaluator.kind,
       device: evaluator.device,
+      missing_gpu: evaluator.missing_gpu,
       calibrated: calibration !== undefined,
     };
   }

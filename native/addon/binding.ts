@@ -3,10 +3,26 @@ import type { AddonStats } from './index.ts';
 /** An engine of the addon; opaque. */
 export type NativeEngine = { readonly __nativeEngine: never };
 
-export interface NativeOptions {
+/** Where llama.cpp and ggml's backends are, and which of them is wanted. */
+export interface NativeBackends {
   readonly library_directory: string;
+  /** Empty where there is none. */
+  readonly fallback_directory: string;
+  /** Empty for the CPU. */
+  readonly gpu: 'cuda' | 'metal' | 'vulkan' | '';
+}
+
+export interface NativeMachine {
+  /** ggml's name of the device, and the maker's. */
+  readonly device: string;
+  readonly description: string;
+  /** Why the GPU that was wanted is not used; empty when it is, or when none was wanted. */
+  readonly missing_gpu: string;
+  readonly has_own_kernels: boolean;
+}
+
+export interface NativeOptions extends NativeBackends {
   readonly model_path: string;
-  readonly use_gpu: boolean;
   readonly require_gpu: boolean;
   readonly threads: number;
   readonly context_tokens: number;
@@ -24,6 +40,8 @@ export type AddonEvent =
       readonly kind: 'loaded';
       readonly error?: undefined;
       readonly device: string;
+      /** As in `NativeMachine`. */
+      readonly missing_gpu: string;
       readonly context_tokens: number;
     }
   | { readonly kind: 'loaded'; readonly error: string }
@@ -44,6 +62,7 @@ export type AddonEvent =
 
 /** What the addon exports (`src/addon.cpp`). */
 export interface AddonBinding {
+  inspect(backends: NativeBackends): NativeMachine;
   open(options: NativeOptions, onEvent: (event: AddonEvent) => void): NativeEngine;
   /** Throws when the plan is malformed. */
   submit(
@@ -60,7 +79,7 @@ export interface AddonBinding {
   close(engine: NativeEngine): void;
 }
 
-const FUNCTIONS = ['open', 'submit', 'cancel', 'tokenize', 'tokenizeAll', 'stats', 'close'];
+const FUNCTIONS = ['inspect', 'open', 'submit', 'cancel', 'tokenize', 'tokenizeAll', 'stats', 'close'];
 
 export function isAddonBinding(value: unknown): value is AddonBinding {
   if (typeof value !== 'object' || value === null) return false;

@@ -2,9 +2,15 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
 import type { Plan, PlanLogits } from '../plan/plan.ts';
-import { type AddonBinding, type AddonEvent, isAddonBinding, type NativeEngine } from './binding.ts';
+import {
+  type AddonBinding,
+  type AddonEvent,
+  isAddonBinding,
+  type NativeBackends,
+  type NativeEngine,
+} from './binding.ts';
 import { AddonUnavailable, type BuiltAddon, buildAddon } from './build.ts';
-import type { Gpu } from './library.ts';
+import type { Gpu, LlamaLibrary } from './library.ts';
 import { packPlan, unpackLogits, unpackTokens } from './pack.ts';
 
 export { AddonUnavailable } from './build.ts';
@@ -50,10 +56,22 @@ export interface AddonStats {
   readonly waiting_plans: number;
 }
 
+/** The addon on this machine, and what it computes on. */
+export interface AvailableAddon {
+  readonly available: true;
+  readonly addon_path: string;
+  readonly library_directory: string;
+  /** `cpu`, `cuda`, `metal` or `vulkan`, and its maker's name. */
+  readonly device: string;
+  readonly device_name: string;
+  /** Why a GPU that was wanted is not used. */
+  readonly missing_gpu: string | undefined;
+  /** Whether it computes with the addon's own kernels. */
+  readonly has_own_kernels: boolean;
+}
+
 /** Whether the addon can be used on this machine, for `tds doctor`. */
-export type AddonStatus =
-  | { readonly available: true; readonly addon_path: string; readonly library_directory: string }
-  | { readonly available: false; readonly reason: string };
+export type AddonStatus = AvailableAddon | { readonly available: false; readonly reason: string };
 
 interface PendingPlan {
   readonly plan: Plan;
@@ -76,11 +94,28 @@ async function loadBinding(
   return { binding, built };
 }
 
+function nativeBackends({ directory, fallback_directory, gpu }: LlamaLibrary): NativeBackends {
+  return {
+    library_directory: directory,
+    fallback_directory: fallback_directory ?? '',
+    gpu: gpu === false ? '' : gpu,
+  };
+}
+
 /** Builds and loads the addon where that is possible, and says what is missing where it is not. */
 export async function addonStatus(gpu: Gpu = 'auto'): Promise<AddonStatus> {
   try {
-    const { built } = await loadBinding(gpu);
-    return { available: true, addon_path: built.path, library_directory: built.library.directory };
+    const { binding, built } = await loadBinding(gpu);
+    const machine = binding.inspect(nativeBackends(built.library));
+    return {
+      available: true,
+      addon_path: built.path,
+      library_directory: built.library.directory,
+      device: deviceName(machine.device),
+      device_name: machine.description,
+      missing_gpu: machine.missing_gpu || undefined,
+      has_own_kernels: machine.has_own_kernels,
+    };
   } catch (error) {
     if (!(error instanceof AddonUnavailable)) throw error;
     return { available: false, reason: error.message };
@@ -106,6 +141,7 @@ export class AddonEvaluator implements PlanEvaluator {
     private readonly binding: AddonBinding,
     private readonly native: NativeEngine,
     readonly device: string,
+    readonly missing_gpu: string | undefined,
     readonly context_tokens: number,
   ) {}
 
@@ -202,10 +238,9 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
   let evaluator: AddonEvaluator | undefined;
   const native = binding.open(
     {
-      library_directory: built.library.directory,
+      ...nativeBackends(built.library),
       model_path: options.model_path,
-      use_gpu: built.library.gpu,
-      require_gpu: built.library.gpu && options.gpu !== undefined && options.gpu !== 'auto',
+      require_gpu: built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto',
       threads,
       context_tokens: options.context_tokens,
       queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
@@ -221,7 +256,13 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
         reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
         return;
       }
-      evaluator = new AddonEvaluator(binding, native, deviceName(event.device), event.context_tokens);
+      evaluator = new AddonEvaluator(
+        binding,
+        native,
+        deviceName(event.device),
+        event.missing_gpu || undefined,
+        event.context_tokens,
+      );
       resolve(evaluator);
     },
   );

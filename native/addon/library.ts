@@ -10,13 +10,15 @@ export interface LlamaLibrary {
   readonly directory: string;
   /** File names in the folder to link against. */
   readonly link: readonly string[];
-  /** Whether a GPU is to be used. */
-  readonly gpu: boolean;
+  /** A folder with the GPU's backend for an older version of its runtime. */
+  readonly fallback_directory: string | undefined;
+  /** The GPU that is to be used, or false for the CPU. */
+  readonly gpu: Exclude<Gpu, 'auto'>;
 }
 
 interface Candidate {
   readonly package: string;
-  readonly gpu: Gpu;
+  readonly gpu: LlamaLibrary['gpu'];
   /** Whether the machine seems to have the device. */
   readonly present: boolean;
 }
@@ -39,20 +41,27 @@ function candidates(): readonly Candidate[] {
 /** `libllama.v0.5.0.so`, `libllama.cuda.v0.5.0.so`, `libggml-base.so`, …; not the backends, which are loaded by name. */
 const LINKED = /^lib(llama|ggml|ggml-base)(\.(?!so$|dylib$)[^-]+)?\.(so|dylib)$/;
 
-function packageLibrary(name: string, gpu: boolean): LlamaLibrary | undefined {
-  let entry: string;
+/** The folder of a platform package's binaries, or undefined where the package is not installed. */
+function binaries(name: string, ...folders: readonly string[]): string | undefined {
   try {
-    entry = Bun.resolveSync(
+    const entry = Bun.resolveSync(
       `@node-llama-cpp/${name}`,
       dirname(Bun.resolveSync('node-llama-cpp', import.meta.dir)),
     );
+    const directory = join(dirname(dirname(entry)), 'bins', ...folders);
+    return existsSync(directory) ? directory : undefined;
   } catch {
     return undefined;
   }
-  const directory = join(dirname(dirname(entry)), 'bins', name);
-  if (!existsSync(directory)) return undefined;
+}
+
+function packageLibrary(name: string, gpu: LlamaLibrary['gpu']): LlamaLibrary | undefined {
+  const directory = binaries(name, name);
+  if (directory === undefined) return undefined;
   const link = readdirSync(directory).filter((file) => LINKED.test(file));
-  return link.length === 3 ? { directory, link, gpu } : undefined;
+  if (link.length !== 3) return undefined;
+  // CUDA's backend comes for two versions of its runtime, the older one in a package of its own.
+  return { directory, fallback_directory: binaries(`${name}-ext`, name, 'fallback'), link, gpu };
 }
 
 /**
@@ -63,7 +72,7 @@ export function findLibrary(gpu: Gpu): LlamaLibrary | undefined {
   for (const candidate of candidates()) {
     const wanted = gpu === 'auto' ? candidate.present : gpu === candidate.gpu || gpu === false;
     if (!wanted || (gpu === false && candidate.gpu !== false && candidate.gpu !== 'metal')) continue;
-    const library = packageLibrary(candidate.package, gpu !== false && candidate.gpu !== false);
+    const library = packageLibrary(candidate.package, gpu !== false && candidate.gpu);
     if (library !== undefined) return library;
   }
   return undefined;

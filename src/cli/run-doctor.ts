@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatAudit, runAudit } from '../../db/audit.ts';
-import { addonStatus } from '../../native/addon/index.ts';
+import { type AvailableAddon, addonStatus } from '../../native/addon/index.ts';
 import { llamaBackend } from '../../native/llama/backend.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, WeightsError } from '../../native/weights.ts';
 import type { ModelConfig } from '../config.ts';
@@ -9,6 +9,8 @@ import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
 import { printJson, printTable } from './output.ts';
+
+type Gpu = ModelConfig['gpu'];
 
 /** How one thing was found: `slow` works, but less well than it could. */
 interface Finding {
@@ -21,8 +23,7 @@ interface Finding {
 export async function runDoctor(options: JsonOptions & ModelConfig): Promise<void> {
   const findings = [
     await weightsFinding(options.model ?? EMBEDDED_WEIGHTS),
-    await deviceFinding(options.gpu),
-    await addonFinding(options.gpu),
+    ...(await engineFindings(options)),
     await dataFinding(options),
   ];
   if (options.json) printJson(findings);
@@ -45,7 +46,33 @@ async function weightsFinding(path: string): Promise<Finding> {
   }
 }
 
-async function deviceFinding(gpu: ModelConfig['gpu']): Promise<Finding> {
+/** The device and what computes on it: node-llama-cpp is only asked where it is what serves. */
+async function engineFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
+  if (evaluator === 'llama') return [await llamaDeviceFinding(gpu)];
+  const status = await addonStatus(gpu);
+  if (!status.available) {
+    const detail = `${status.reason} Plans go through node-llama-cpp instead.`;
+    return [await llamaDeviceFinding(gpu), { subject: 'native engine', state: 'slow', detail }];
+  }
+  return [
+    addonDeviceFinding(status, gpu),
+    {
+      subject: 'native engine',
+      state: 'ok',
+      detail: `${status.addon_path}, computes with ${status.has_own_kernels ? 'its own kernels' : "llama.cpp's kernels"}`,
+    },
+  ];
+}
+
+function addonDeviceFinding({ device, device_name, missing_gpu }: AvailableAddon, gpu: Gpu): Finding {
+  const found = `${device} (${device_name})`;
+  if (missing_gpu === undefined) return { subject: 'device', state: 'ok', detail: found };
+  return gpu === 'auto'
+    ? { subject: 'device', state: 'slow', detail: `${found}; the GPU is not used: ${missing_gpu}` }
+    : { subject: 'device', state: 'broken', detail: `there is no GPU to be used: ${missing_gpu}` };
+}
+
+async function llamaDeviceFinding(gpu: Gpu): Promise<Finding> {
   try {
     const { device } = await llamaBackend(gpu);
     return { subject: 'device', state: 'ok', detail: device };
@@ -56,17 +83,6 @@ async function deviceFinding(gpu: ModelConfig['gpu']): Promise<Finding> {
       detail: error instanceof Error ? error.message : String(error),
     };
   }
-}
-
-async function addonFinding(gpu: ModelConfig['gpu']): Promise<Finding> {
-  const status = await addonStatus(gpu);
-  return status.available
-    ? { subject: 'native engine', state: 'ok', detail: status.addon_path }
-    : {
-        subject: 'native engine',
-        state: 'slow',
-        detail: `${status.reason} Plans go through node-llama-cpp instead.`,
-      };
 }
 
 async function dataFinding(options: JsonOptions): Promise<Finding> {

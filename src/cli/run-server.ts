@@ -134,6 +134,7 @@ function announce(
   printLine(`Typed Decision Service on ${address} (API reference: ${address}/swagger)`);
   if (engine !== null) {
     printLine(`Model: ${engine.profile} on ${engine.device}, evaluated by ${ENGINE_NAMES[engine.evaluator]}`);
+    if (engine.missing_gpu !== undefined) printLine(`The GPU is not used: ${engine.missing_gpu}`);
   }
   if (first_key !== null) {
     printLine(`First API key, shown only this once: ${first_key}`);

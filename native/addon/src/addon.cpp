@@ -11,6 +11,7 @@
 
 namespace {
 
+using tds::BackendOptions;
 using tds::Batch;
 using tds::Engine;
 using tds::EngineFacts;
@@ -85,6 +86,12 @@ bool set_number(napi_env env, napi_value object, const char * name, double numbe
            check(env, napi_set_named_property(env, object, name, value));
 }
 
+bool set_boolean(napi_env env, napi_value object, const char * name, bool flag) {
+    napi_value value;
+    return check(env, napi_get_boolean(env, flag, &value)) &&
+           check(env, napi_set_named_property(env, object, name, value));
+}
+
 bool set_string(napi_env env, napi_value object, const char * name, const std::string & text) {
     napi_value value;
     return check(env, napi_create_string_utf8(env, text.data(), text.size(), &value)) &&
@@ -150,6 +157,7 @@ bool describe(napi_env env, Instance * instance, const Event & event, napi_value
             instance->vocabulary = event.facts.vocabulary;
             instance->context_tokens = event.facts.context_tokens;
             return set_string(env, object, "device", event.facts.device) &&
+                   set_string(env, object, "missing_gpu", event.facts.missing_gpu) &&
                    set_number(env, object, "context_tokens", event.facts.context_tokens);
         case EventKind::done: {
             const Task & task = *event.task;
@@ -199,6 +207,32 @@ void on_event(napi_env env, napi_value callback, void * context, void * data) {
     }
 }
 
+bool get_backends(napi_env env, napi_value object, BackendOptions & options) {
+    return get_string_property(env, object, "library_directory", options.directory) &&
+           get_string_property(env, object, "fallback_directory", options.fallback_directory) &&
+           get_string_property(env, object, "gpu", options.gpu);
+}
+
+/** inspect(options): what the machine has. */
+napi_value inspect(napi_env env, napi_callback_info info) {
+    napi_value values[1];
+    size_t count = 1;
+    BackendOptions options;
+    if (!check(env, napi_get_cb_info(env, info, &count, values, nullptr, nullptr)) ||
+        !get_backends(env, values[0], options)) {
+        return nullptr;
+    }
+    const tds::MachineFacts facts = tds::inspect_machine(options);
+    napi_value object;
+    if (!check(env, napi_create_object(env, &object)) || !set_string(env, object, "device", facts.device) ||
+        !set_string(env, object, "description", facts.description) ||
+        !set_string(env, object, "missing_gpu", facts.missing_gpu) ||
+        !set_boolean(env, object, "has_own_kernels", facts.has_own_kernels)) {
+        return nullptr;
+    }
+    return object;
+}
+
 /** open(options, onEvent): the engine, which sends `loaded` next. */
 napi_value open_engine(napi_env env, napi_callback_info info) {
     napi_value values[2];
@@ -210,9 +244,8 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
     }
     EngineOptions options;
     int32_t queue_limit = 0, prefix_cache_tokens = 0;
-    if (!get_string_property(env, values[0], "library_directory", options.library_directory) ||
+    if (!get_backends(env, values[0], options.backends) ||
         !get_string_property(env, values[0], "model_path", options.model_path) ||
-        !get_boolean_property(env, values[0], "use_gpu", options.use_gpu) ||
         !get_boolean_property(env, values[0], "require_gpu", options.require_gpu) ||
         !get_integer_property(env, values[0], "threads", options.threads) ||
         !get_integer_property(env, values[0], "context_tokens", options.context_tokens) ||
@@ -400,6 +433,7 @@ napi_value close_engine(napi_env env, napi_callback_info info) {
 
 napi_value initialize(napi_env env, napi_value exports) {
     const napi_property_descriptor functions[] = {
+        {"inspect", nullptr, inspect, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"open", nullptr, open_engine, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"submit", nullptr, submit, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"cancel", nullptr, cancel, nullptr, nullptr, nullptr, napi_enumerable, nullptr},

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "ggml-backend.h"
+#include "q8_matmul.hpp"
 
 namespace tds {
 
@@ -16,9 +17,6 @@ constexpr uint32_t SMALL_CELLS = 4096;
 constexpr uint32_t GPU_CELLS = 16384;
 /** Room of a lane beyond the longest plan: rounding, more than one branch at a time, and fillers. */
 constexpr uint32_t SPARE_CELLS = 2 * TILE + 1024 + TILE;
-
-/** llama.cpp's log can name tokens of a record: nothing of it is ever written. */
-void log_nothing(ggml_log_level, const char *, void *) {}
 
 /** llama.cpp says why it refuses a file only in its log: while this lives, its first complaint is kept. */
 class Complaint {
@@ -49,28 +47,6 @@ class Complaint {
     std::string text_;
 };
 
-/** Engines of a process load one after the other: they share llama.cpp's log and what is registered with ggml. */
-std::mutex & loading() {
-    static std::mutex mutex;
-    return mutex;
-}
-
-/** Loads ggml's backends once per process; node-llama-cpp may have loaded them before. */
-void load_backends(const std::string & directory) {
-    if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) return;
-    llama_log_set(log_nothing, nullptr);
-    ggml_backend_load_all_from_path(directory.c_str());
-    llama_backend_init();
-}
-
-ggml_backend_dev_t find_gpu() {
-    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
-        ggml_backend_dev_t device = ggml_backend_dev_get(i);
-        if (ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_GPU) return device;
-    }
-    return nullptr;
-}
-
 template <typename Function>
 Function cpu_function(const char * name) {
     ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
@@ -78,7 +54,25 @@ Function cpu_function(const char * name) {
     return reinterpret_cast<Function>(ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name));
 }
 
+/** ggml's name of a device's backend; that of the CPU without one. */
+std::string backend_name(ggml_backend_dev_t gpu) {
+    return gpu ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(gpu)) : "CPU";
+}
+
 }  // namespace
+
+MachineFacts inspect_machine(const BackendOptions & options) {
+    std::lock_guard<std::mutex> lock(backends_mutex());
+    load_backends(options);
+    ggml_backend_dev_t gpu = options.gpu.empty() ? nullptr : find_gpu();
+    MachineFacts facts;
+    facts.device = backend_name(gpu);
+    ggml_backend_dev_t device = gpu ? gpu : ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (device) facts.description = ggml_backend_dev_description(device);
+    if (!gpu && !options.gpu.empty()) facts.missing_gpu = missing_gpu(options);
+    facts.has_own_kernels = !gpu && q8::is_supported();
+    return facts;
+}
 
 Engine::Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnTokenized on_tokenized, OnClosed on_closed)
     : options_(std::move(options)),
@@ -180,11 +174,13 @@ void Engine::run() {
 }
 
 bool Engine::load(EngineFacts & facts) {
-    std::lock_guard<std::mutex> lock(loading());
-    load_backends(options_.library_directory);
-    ggml_backend_dev_t gpu = options_.use_gpu ? find_gpu() : nullptr;
+    std::lock_guard<std::mutex> lock(backends_mutex());
+    load_backends(options_.backends);
+    const bool wants_gpu = !options_.backends.gpu.empty();
+    ggml_backend_dev_t gpu = wants_gpu ? find_gpu() : nullptr;
+    if (wants_gpu && !gpu) facts.missing_gpu = missing_gpu(options_.backends);
     if (options_.require_gpu && !gpu) {
-        facts.error = "there is no GPU that this build of llama.cpp can use";
+        facts.error = "there is no GPU to be used: " + facts.missing_gpu;
         return false;
     }
     llama_model_params params = llama_model_default_params();
@@ -257,7 +253,7 @@ bool Engine::load(EngineFacts & facts) {
         queues_.resize(lanes_.size());
     }
     tokenizer_.start(model_);
-    facts.device = gpu ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(gpu)) : "CPU";
+    facts.device = backend_name(gpu);
     facts.context_tokens = options_.context_tokens;
     facts.vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_));
     return true;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends.hpp"
 #include "lane.hpp"
 #include "llama.h"
 #include "kernel_backend.hpp"
@@ -22,11 +23,9 @@
 namespace tds {
 
 struct EngineOptions {
-    /** The folder of libllama and of ggml's backends. */
-    std::string library_directory;
+    BackendOptions backends;
     /** A GGUF file, or the first part of a split one. */
     std::string model_path;
-    bool use_gpu = false;
     /** Whether the CPU will not do where there is no GPU. */
     bool require_gpu = false;
     int threads = 1;
@@ -48,9 +47,25 @@ struct EngineFacts {
     std::string error;
     /** ggml's name of the device, "CPU" without one. */
     std::string device;
+    /** Why a GPU that was wanted is not used; empty when it is, or when none was wanted. */
+    std::string missing_gpu;
     int32_t context_tokens = 0;
     int32_t vocabulary = 0;
 };
+
+/** What a machine has for an engine, as far as is known without a model. */
+struct MachineFacts {
+    /** ggml's name of the device, "CPU" without one, and the maker's. */
+    std::string device;
+    std::string description;
+    /** As in `EngineFacts`. */
+    std::string missing_gpu;
+    /** Whether it computes with our own kernels. */
+    bool has_own_kernels = false;
+};
+
+/** Any thread; loads the backends. */
+MachineFacts inspect_machine(const BackendOptions & options);
 
 enum class Submission { accepted, overloaded, closed };
 

@@ -176,7 +176,7 @@ int main(int count, char ** arguments) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
     random_bits.seed(seed);
     EngineOptions options;
-    options.library_directory = arguments[1];
+    options.backends.directory = arguments[1];
     options.model_path = arguments[2];
     options.context_tokens = CONTEXT_TOKENS;
     options.queue_limit = 40;

@@ -130,6 +130,13 @@ export function ggufBytes(
     writer.string(key);
     writer.value(entry);
   }
+  return withTensors(writer.concat(), tensors);
+}
+
+/** A GGUF file of a header, which ends with the metadata, and of tensors. */
+export function withTensors(header: Uint8Array, tensors: readonly GgufTensor[]): Buffer {
+  const writer = new Writer();
+  writer.bytes(header);
   let offset = 0;
   const written = tensors.map((tensor) => ({ ...tensor, bytes: tensorBytes(tensor) }));
   for (const tensor of written) {

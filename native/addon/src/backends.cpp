@@ -1,0 +1,67 @@
+#include "backends.hpp"
+
+#include <dlfcn.h>
+
+#include <fstream>
+
+#include "llama.h"
+
+namespace tds {
+
+namespace {
+
+/** llama.cpp's log can name tokens of a record: nothing of it is ever written. */
+void log_nothing(ggml_log_level, const char *, void *) {}
+
+/** The GPU's backend in a folder; empty where it is not. */
+std::string gpu_library(const std::string & directory, const std::string & gpu) {
+    if (directory.empty()) return "";
+    const std::string path = directory + "/libggml-" + gpu + ".so";
+    return std::ifstream(path).good() ? path : "";
+}
+
+}  // namespace
+
+std::mutex & backends_mutex() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+void load_backends(const BackendOptions & options) {
+    if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
+        llama_log_set(log_nothing, nullptr);
+        ggml_backend_load_all_from_path(options.directory.c_str());
+        llama_backend_init();
+    }
+    // ggml keeps no account of what it has loaded: a second time would give every device twice.
+    static bool is_fallback_loaded = false;
+    if (options.gpu.empty() || options.fallback_directory.empty() || is_fallback_loaded || find_gpu()) return;
+    is_fallback_loaded = true;
+    ggml_backend_load_all_from_path(options.fallback_directory.c_str());
+}
+
+ggml_backend_dev_t find_gpu() {
+    ggml_backend_dev_t gpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_GPU);
+    return gpu ? gpu : ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_IGPU);
+}
+
+std::string missing_gpu(const BackendOptions & options) {
+    std::string reasons;
+    for (const std::string & directory : {options.directory, options.fallback_directory}) {
+        const std::string path = gpu_library(directory, options.gpu);
+        if (path.empty()) continue;
+        void * library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+        if (library) {
+            dlclose(library);
+            reasons.clear();
+            break;
+        }
+        const char * reason = dlerror();
+        reasons += (reasons.empty() ? "" : "; ") + std::string(reason ? reason : path + " cannot be loaded");
+    }
+    if (reasons.empty()) return "llama.cpp's " + options.gpu + " backend finds no device";
+    return options.gpu == "cuda" ? reasons + " (CUDA needs NVIDIA's driver, and libcudart and libcublas of version 12 or 13)"
+                                 : reasons;
+}
+
+}  // namespace tds

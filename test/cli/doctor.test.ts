@@ -1,0 +1,61 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import { compilerPath } from '../../native/addon/build.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { tds } from './support.ts';
+
+// The addon may have to be built for a GPU's libraries first.
+setDefaultTimeout(180_000);
+
+interface Doctor {
+  readonly code: number;
+  readonly findings: unknown;
+}
+
+async function doctor(...args: string[]): Promise<Doctor> {
+  const root = temporaryDirectory();
+  try {
+    const { code, stdout } = await tds(['doctor', '--json', '--data', join(root.path, 'data'), ...args]);
+    return { code, findings: JSON.parse(stdout) };
+  } finally {
+    root.remove();
+  }
+}
+
+const found = (subject: string, state: string, detail: RegExp) => ({
+  subject,
+  state,
+  detail: expect.stringMatching(detail),
+});
+
+test('a machine without a GPU serves on its CPU', async () => {
+  const engine =
+    compilerPath() === undefined
+      ? found('native engine', 'slow', /no C\+\+ compiler.*node-llama-cpp instead/)
+      : found('native engine', 'ok', /tds-engine\.node, computes with (its own|llama\.cpp's) kernels$/);
+  expect(await doctor('--gpu', 'none')).toEqual({
+    code: 0,
+    findings: [
+      found('weights', 'ok', /decision-1-00001-of-00002\.gguf, SHA-256 [0-9a-f]{64}$/),
+      found('device', 'ok', compilerPath() === undefined ? /^cpu$/ : /^cpu \(.+\)$/),
+      engine,
+      found('data', 'ok', /is empty: the first start fills it$/),
+    ],
+  });
+});
+
+test.skipIf(
+  process.platform !== 'linux' ||
+    process.arch !== 'x64' ||
+    (await Bun.file('/proc/driver/nvidia/version').exists()),
+)('a GPU that is asked for and cannot be used is broken, with what it lacks', async () => {
+  const { code, findings } = await doctor('--gpu', 'cuda');
+  expect(code).toBe(1);
+  expect(findings).toContainEqual(found('device', 'broken', /cuda|CUDA/));
+});
+
+test('weights that are not there are broken', async () => {
+  const { code, findings } = await doctor('--gpu', 'none', '--model', 'missing.gguf');
+  expect(code).toBe(1);
+  expect(findings).toContainEqual(found('weights', 'broken', /missing\.gguf/));
+});
