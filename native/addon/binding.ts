@@ -1,3 +1,4 @@
+import type { CharacterRanges } from './characters.ts';
 import type { AddonStats } from './index.ts';
 
 /** An engine of the addon; opaque. */
@@ -21,7 +22,7 @@ export interface NativeMachine {
   readonly has_own_kernels: boolean;
 }
 
-export interface NativeOptions extends NativeBackends {
+export interface NativeOptions extends NativeBackends, CharacterRanges {
   readonly model_path: string;
   readonly require_gpu: boolean;
   readonly threads: number;

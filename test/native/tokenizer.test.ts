@@ -8,6 +8,7 @@ import { openEngine } from '../../native/open.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import type { Question } from '../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { describeAddon } from './addon/support.ts';
 import { loadOnCpu, MARKER_CONTROL } from './support/models.ts';
 
 // The addon is built first where it is not yet.
@@ -53,6 +54,46 @@ beforeAll(async () => {
   reference = await openEvaluator('llama');
 });
 afterAll(() => reference.close());
+
+describeAddon("the addon's own byte-pair encoding", () => {
+  let addon: PlanEvaluator;
+  beforeAll(async () => {
+    addon = await openEvaluator('addon');
+  });
+  afterAll(() => addon.close());
+
+  test('knows of every character whether it is a letter, a number or a space, as llama.cpp does', () => {
+    const in_all_places = (character: string) =>
+      `a${character}b 1${character}${character} ${character} ${character}!${character}\n`;
+    const characters = Array.from({ length: 0x110000 }, (_, code_point) => code_point)
+      .filter((code_point) => code_point < 0xd800 || code_point > 0xdfff)
+      .map((code_point) => String.fromCodePoint(code_point));
+    const length = 4096;
+    const texts = Array.from({ length: Math.ceil(characters.length / length) }, (_, index) =>
+      characters
+        .slice(index * length, (index + 1) * length)
+        .map(in_all_places)
+        .join(''),
+    );
+    const differing = texts.flatMap((text, index) =>
+      Bun.deepEquals([...addon.tokenize(text)], [...reference.tokenize(text)]) ? [] : [index * length],
+    );
+    expect(differing).toEqual([]);
+  });
+
+  test.each([
+    ['one letter', 'a'],
+    ['syllables', 'la'],
+    ['spaces', ' '],
+    ['line breaks', '\r\n'],
+    ['punctuation', '?!'],
+    ['digits', '0123456789'],
+    ['letters beyond ASCII', 'é中'],
+  ])('a text that repeats %s 20,000 times', (_, part) => {
+    const text = part.repeat(20_000);
+    expect([...addon.tokenize(text)]).toEqual([...reference.tokenize(text)]);
+  });
+});
 
 describe.each(IMPLEMENTATIONS)('%s', (kind) => {
   test('a batch has the tokens of its texts one by one', async () => {

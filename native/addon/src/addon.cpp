@@ -80,6 +80,40 @@ bool get_boolean_property(napi_env env, napi_value object, const char * name, bo
     return get_property(env, object, name, value) && check(env, napi_get_value_bool(env, value, &flag));
 }
 
+/** An Int32Array. */
+bool get_numbers(napi_env env, napi_value array, const int32_t *& numbers, size_t & count) {
+    napi_typedarray_type type;
+    void * data = nullptr;
+    if (!check(env, napi_get_typedarray_info(env, array, &type, &count, &data, nullptr, nullptr))) return false;
+    if (type != napi_int32_array) {
+        throw_error(env, "An argument has the wrong type.");
+        return false;
+    }
+    numbers = static_cast<const int32_t *>(data);
+    return true;
+}
+
+bool get_ranges(napi_env env, napi_value object, const char * name, std::vector<int32_t> & ranges) {
+    napi_value value;
+    const int32_t * numbers = nullptr;
+    size_t count = 0;
+    if (!get_property(env, object, name, value) || !get_numbers(env, value, numbers, count)) return false;
+    ranges.assign(numbers, numbers + count);
+    return true;
+}
+
+/** What a plan or a batch is known by. */
+bool get_id(napi_env env, napi_value value, uint64_t & id) {
+    double number = 0;
+    if (!check(env, napi_get_value_double(env, value, &number))) return false;
+    if (number < 0) {
+        throw_error(env, "An argument has the wrong type.");
+        return false;
+    }
+    id = static_cast<uint64_t>(number);
+    return true;
+}
+
 bool set_number(napi_env env, napi_value object, const char * name, double number) {
     napi_value value;
     return check(env, napi_create_double(env, number, &value)) &&
@@ -253,6 +287,9 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
         !get_integer_property(env, values[0], "prefix_cache_tokens", prefix_cache_tokens) ||
         !get_boolean_property(env, values[0], "full_decodes", options.full_decodes) ||
         !get_boolean_property(env, values[0], "deterministic", options.deterministic) ||
+        !get_ranges(env, values[0], "letters", options.characters.letters) ||
+        !get_ranges(env, values[0], "numbers", options.characters.numbers) ||
+        !get_ranges(env, values[0], "spaces", options.characters.spaces) ||
         !get_integer_property(env, values[0], "fault_token", options.fault_token)) {
         return nullptr;
     }
@@ -302,23 +339,16 @@ napi_value submit(napi_env env, napi_callback_info info) {
     Instance * instance = arguments(env, info, values);
     if (!instance) return nullptr;
     auto task = std::make_unique<Task>();
-    double id = 0;
-    napi_typedarray_type type;
+    const int32_t * packed = nullptr;
     size_t length = 0;
-    void * data = nullptr;
-    if (!check(env, napi_get_value_double(env, values[1], &id)) || !get_string(env, values[2], task->scope) ||
-        !check(env, napi_get_typedarray_info(env, values[3], &type, &length, &data, nullptr, nullptr))) {
+    if (!get_id(env, values[1], task->id) || !get_string(env, values[2], task->scope) ||
+        !get_numbers(env, values[3], packed, length)) {
         return nullptr;
     }
-    if (type != napi_int32_array || id < 0) {
-        throw_error(env, "An argument has the wrong type.");
-        return nullptr;
-    }
-    task->id = static_cast<uint64_t>(id);
 
     Submission submission = Submission::closed;
     if (instance->engine && instance->is_loaded) {
-        const std::string fault = tds::unpack_plan(static_cast<const int32_t *>(data), length, instance->vocabulary,
+        const std::string fault = tds::unpack_plan(packed, length, instance->vocabulary,
                                                    instance->context_tokens, task->plan);
         if (!fault.empty()) {
             throw_error(env, fault.c_str());
@@ -340,9 +370,9 @@ napi_value submit(napi_env env, napi_callback_info info) {
 napi_value cancel(napi_env env, napi_callback_info info) {
     napi_value values[2];
     Instance * instance = arguments(env, info, values);
-    double id = 0;
-    if (!instance || !check(env, napi_get_value_double(env, values[1], &id))) return nullptr;
-    if (instance->engine && id >= 0) instance->engine->cancel(static_cast<uint64_t>(id));
+    uint64_t id = 0;
+    if (!instance || !get_id(env, values[1], id)) return nullptr;
+    if (instance->engine) instance->engine->cancel(id);
     return nullptr;
 }
 
@@ -371,17 +401,10 @@ napi_value tokenize_all(napi_env env, napi_callback_info info) {
     Instance * instance = arguments(env, info, values);
     if (!instance) return nullptr;
     auto batch = std::make_unique<Batch>();
-    double id = 0;
     uint32_t count = 0;
-    if (!check(env, napi_get_value_double(env, values[1], &id)) ||
-        !check(env, napi_get_array_length(env, values[2], &count))) {
+    if (!get_id(env, values[1], batch->id) || !check(env, napi_get_array_length(env, values[2], &count))) {
         return nullptr;
     }
-    if (id < 0) {
-        throw_error(env, "An argument has the wrong type.");
-        return nullptr;
-    }
-    batch->id = static_cast<uint64_t>(id);
     batch->texts.resize(count);
     for (uint32_t i = 0; i < count; i++) {
         napi_value text;

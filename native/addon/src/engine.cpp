@@ -81,7 +81,7 @@ Engine::Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnToke
       on_closed_(std::move(on_closed)),
       queues_(1),
       prefixes_(options_.prefix_cache_tokens),
-      tokenizer_(std::move(on_tokenized)),
+      tokenizer_pool_(std::move(on_tokenized)),
       thread_([this] { run(); }) {}
 
 Engine::~Engine() {
@@ -142,7 +142,7 @@ size_t Engine::waiting() const {
 }
 
 std::optional<std::vector<int32_t>> Engine::tokenize(const std::string & text) const {
-    return tds::tokenize(model_, text);
+    return tokenizer_->tokenize(text);
 }
 
 void Engine::run() {
@@ -168,7 +168,7 @@ void Engine::run() {
         for (auto & task : lane->withdraw_all()) left.push_back(std::move(task));
     }
     for (auto & task : left) fail(std::move(task), "The model has been closed.");
-    tokenizer_.stop();
+    tokenizer_pool_.stop();
     unload();
     on_closed_();
 }
@@ -252,7 +252,8 @@ bool Engine::load(EngineFacts & facts) {
         std::lock_guard<std::mutex> queues_lock(mutex_);
         queues_.resize(lanes_.size());
     }
-    tokenizer_.start(model_);
+    tokenizer_ = std::make_unique<Tokenizer>(model_, options_.model_path, options_.characters);
+    tokenizer_pool_.start(tokenizer_.get());
     facts.device = backend_name(gpu);
     facts.context_tokens = options_.context_tokens;
     facts.vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_));
@@ -263,6 +264,7 @@ void Engine::unload() {
     lanes_.clear();
     kernels_.reset();
     readout_.reset();
+    tokenizer_.reset();
     if (threadpool_) free_threadpool_(threadpool_);
     threadpool_ = nullptr;
     if (model_) llama_model_free(model_);

@@ -38,6 +38,8 @@ struct EngineOptions {
     bool full_decodes = false;
     /** One plan at a time, one branch a decode. */
     bool deterministic = false;
+    /** Classes of the characters beyond ASCII; where there are none, llama.cpp tokenizes texts with such characters. */
+    CharacterRanges characters;
     /** A token id that makes a decode fail, for tests; -1 for none. */
     int32_t fault_token = -1;
 };
@@ -100,7 +102,7 @@ class Engine {
     /** Any thread, after loading and before `close`. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
     /** Any thread. An accepted batch comes back through `on_tokenized` exactly once; false when there is no model. */
-    bool tokenize_all(std::unique_ptr<Batch> batch) { return tokenizer_.submit(std::move(batch)); }
+    bool tokenize_all(std::unique_ptr<Batch> batch) { return tokenizer_pool_.submit(std::move(batch)); }
     /** Any thread. */
     size_t waiting() const;
     const Counters & counters() const { return counters_; }
@@ -134,7 +136,8 @@ class Engine {
     PrefixCache prefixes_;
     std::unique_ptr<Readout> readout_;
     llama_model * model_ = nullptr;
-    TokenizerPool tokenizer_;
+    std::unique_ptr<Tokenizer> tokenizer_;
+    TokenizerPool tokenizer_pool_;
     std::vector<std::unique_ptr<Lane>> lanes_;
     ggml_threadpool_t threadpool_ = nullptr;
     /** Looked up when loading: what is registered may change when the engine closes, because another one loads. */

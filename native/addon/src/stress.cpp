@@ -1,5 +1,5 @@
 // Runs the engine without JavaScript, to be built under a sanitizer (`bun native/addon/build.ts --sanitize=address`):
-//   stress <folder of libllama> <model.gguf> <seconds> [<seed>]
+//   stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]]
 // Random plans, malformed ones, cancelling, failing decodes and closing while busy. Exits 0 when every accepted plan
 // came back exactly once and answers of equal plans were equal.
 
@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "engine.hpp"
@@ -79,10 +81,21 @@ struct Session {
     uint64_t returned = 0, answered = 0, failed = 0, cancelled = 0;
 };
 
+/** Characters of all lengths and classes, and bytes that are none. */
+std::string random_text(int32_t parts) {
+    static const char * const alphabet[] = {"a", "the", " ", "  ", "\n", "'s", "'ll", "7", "?!", "\u00e9", "\u4e2d",
+                                            "\u00a0", "\U0001F600", "\xff", "\xe4\xb8", "\xf0\x9f"};
+    std::string text;
+    for (int32_t i = 0; i < parts; i++) text += alphabet[below(static_cast<int32_t>(std::size(alphabet)))];
+    return text;
+}
+
 /** A batch of a few texts, of which some are longer than what is read in one slice. */
 void tokenize_some(Engine & engine, Session & session) {
     auto batch = std::make_unique<tds::Batch>();
-    for (int32_t i = below(5); i > 0; i--) batch->texts.emplace_back(static_cast<size_t>(below(50000)), 'a');
+    for (int32_t i = below(5); i > 0; i--) {
+        batch->texts.push_back(below(2) ? random_text(below(40)) : std::string(static_cast<size_t>(below(50000)), 'a'));
+    }
     {
         std::lock_guard<std::mutex> lock(session.mutex);
         session.batches++;
@@ -169,7 +182,7 @@ void run_session(const EngineOptions & options, Session & session, double second
 
 int main(int count, char ** arguments) {
     if (count < 4) {
-        std::fprintf(stderr, "usage: stress <folder of libllama> <model.gguf> <seconds> [<seed>]\n");
+        std::fprintf(stderr, "usage: stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]]\n");
         return 2;
     }
     const uint64_t seed = count > 4 ? std::strtoull(arguments[4], nullptr, 10) : std::random_device()();
@@ -182,6 +195,9 @@ int main(int count, char ** arguments) {
     options.queue_limit = 40;
     options.prefix_cache_tokens = 6000;
     options.fault_token = FAULT_TOKEN;
+    options.characters = {{0xC0, 0x24F, 0x4E00, 0x9FFF}, {0xBC, 0xBE}, {0xA0, 0xA0}};
+    // llama.cpp's own threads, of which a thread sanitizer does not see how they wait for each other.
+    options.threads = count > 5 ? std::atoi(arguments[5]) : 1;
     const double seconds = std::atof(arguments[3]);
     // Answers are compared across sessions too: they are the same bits in every mode but one's own kernels.
     Session aligned;

@@ -7,22 +7,26 @@ namespace tds {
 
 namespace {
 
-/** Bytes of a slice at least: an ordinary request in one, and about 30 ms of a long one. */
+/** Bytes of a slice at least: an ordinary request in one, and some 30 ms of a long one where llama.cpp tokenizes it. */
 constexpr size_t SLICE_BYTES = 32768;
 constexpr unsigned MOST_THREADS = 4;
 
 }  // namespace
 
-std::optional<std::vector<int32_t>> tokenize(const llama_model * model, const std::string & text) {
-    const llama_vocab * vocabulary = llama_model_get_vocab(model);
+Tokenizer::Tokenizer(const llama_model * model, const std::string & path, const CharacterRanges & ranges)
+    : vocabulary_(llama_model_get_vocab(model)), byte_pairs_(BytePairs::create(vocabulary_, path, ranges)) {}
+
+std::optional<std::vector<int32_t>> Tokenizer::tokenize(const std::string & text) const {
+    std::vector<int32_t> tokens;
+    if (byte_pairs_ && byte_pairs_->tokenize(text, tokens)) return tokens;
     const auto length = static_cast<int32_t>(text.size());
-    std::vector<int32_t> tokens(text.size() + 8);
-    int32_t count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
+    tokens.assign(text.size() + 8, 0);
+    int32_t count = llama_tokenize(vocabulary_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
                                    false, false);
     if (count == INT32_MIN) return std::nullopt;
     if (count < 0) {
         tokens.resize(static_cast<size_t>(-count));
-        count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), -count, false, false);
+        count = llama_tokenize(vocabulary_, text.data(), length, tokens.data(), -count, false, false);
         if (count < 0) return std::nullopt;
     }
     tokens.resize(static_cast<size_t>(count));
@@ -33,9 +37,9 @@ TokenizerPool::TokenizerPool(OnDone on_done) : on_done_(std::move(on_done)) {}
 
 TokenizerPool::~TokenizerPool() { stop(); }
 
-void TokenizerPool::start(const llama_model * model) {
+void TokenizerPool::start(const Tokenizer * tokenizer) {
     std::lock_guard<std::mutex> lock(mutex_);
-    model_ = model;
+    tokenizer_ = tokenizer;
     is_open_ = true;
     const unsigned threads = std::clamp(std::thread::hardware_concurrency() / 2, 1u, MOST_THREADS);
     for (unsigned i = 0; i < threads; i++) threads_.emplace_back([this] { work(); });
@@ -93,7 +97,7 @@ void TokenizerPool::read_slice(Batch & batch) const {
     size_t bytes = 0;
     while (batch.lengths.size() < batch.texts.size() && bytes < SLICE_BYTES && !stopping_) {
         const std::string & text = batch.texts[batch.lengths.size()];
-        const auto tokens = tokenize(model_, text);
+        const auto tokens = tokenizer_->tokenize(text);
         if (!tokens) {
             batch.error = "The text could not be tokenized.";
             return;

@@ -12,12 +12,23 @@
 #include <thread>
 #include <vector>
 
+#include "byte_pairs.hpp"
 #include "llama.h"
 
 namespace tds {
 
-/** Text to token ids, special tokens off; nullopt when llama.cpp cannot. */
-std::optional<std::vector<int32_t>> tokenize(const llama_model * model, const std::string & text);
+/** Text to token ids, special tokens off: by our own byte-pair encoding where it knows the vocabulary, else llama.cpp's. */
+class Tokenizer {
+  public:
+    /** `model` must outlive this; `path` is its file. */
+    Tokenizer(const llama_model * model, const std::string & path, const CharacterRanges & ranges);
+    /** Any thread. Null when llama.cpp cannot. */
+    std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
+
+  private:
+    const llama_vocab * vocabulary_;
+    std::unique_ptr<BytePairs> byte_pairs_;
+};
 
 /** The texts of a request, and what came of them. */
 struct Batch {
@@ -46,11 +57,11 @@ class TokenizerPool {
     TokenizerPool(const TokenizerPool &) = delete;
     TokenizerPool & operator=(const TokenizerPool &) = delete;
 
-    /** Once. `model` must outlive `stop`. */
-    void start(const llama_model * model);
+    /** Once. `tokenizer` must outlive `stop`. */
+    void start(const Tokenizer * tokenizer);
     /** Any thread. False before `start` and after `stop`. */
     bool submit(std::unique_ptr<Batch> batch);
-    /** What is not done fails. The model is not used any more when this returns. */
+    /** What is not done fails. The tokenizer is not used any more when this returns. */
     void stop();
 
   private:
@@ -58,7 +69,7 @@ class TokenizerPool {
     void read_slice(Batch & batch) const;
 
     const OnDone on_done_;
-    const llama_model * model_ = nullptr;
+    const Tokenizer * tokenizer_ = nullptr;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::unique_ptr<Batch>> queue_;
