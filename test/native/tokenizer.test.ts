@@ -103,6 +103,7 @@ describe.each(IMPLEMENTATIONS)('%s', (kind) => {
       fc.string({ unit: 'binary', maxLength: 8 }),
       fc.string({ unit: 'grapheme', maxLength: 8 }),
       fc.lorem(),
+      fc.constantFrom("I'm", "it's", "don't", "we're", "I've", "she'll", "he'd", "'", '\n\n  ', '10.5', '½'),
     );
     const text = fc.array(part, { maxLength: 6 }).map((parts) => parts.join(''));
     await fc.assert(
