@@ -1,0 +1,44 @@
+/**
+ * Time of planning a request, which is mostly tokenizing it: through the addon ÷ through llama.cpp's tokenizer, for the
+ * five questions and for the largest kind of request (64 questions, nearly a megabyte of text).
+ *
+ *   bun bench/tokenizer.ts [rounds, default 9]
+ */
+import { openEngine } from '../native/open.ts';
+import type { DecisionInput } from '../native/plan/profile.ts';
+import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { FIVE_QUESTIONS } from './support/five-questions.ts';
+import { report, rounded } from './support/statistics.ts';
+
+const rounds = Number(process.argv[2] ?? 9);
+
+/** Questions that share no text, as long together as a body may be. */
+function largest(): DecisionInput {
+  const text = FIVE_QUESTIONS.state.repeat(10);
+  const questions = Array.from({ length: 64 }, (_, index) => ({
+    type: 'noul' as const,
+    instructions: `${index} ${text}`,
+    yes: undefined,
+    no: undefined,
+  }));
+  return { state: text, questions, mode: 'fast' };
+}
+
+const options = { gpu: false, threads: THREADS } as const;
+const addon = await openEngine({ ...options, evaluator: 'addon' });
+const llama = await openEngine({ ...options, evaluator: 'llama' });
+for (const [name, input] of Object.entries({ five_questions: fiveQuestions(), largest: largest() })) {
+  // What is refused for its length has been tokenized all the same.
+  const plan = (engine: typeof addon) => engine.plan(input).catch(() => undefined);
+  const times = await inTurns(rounds, { addon: () => plan(addon), llama: () => plan(llama) });
+  report({
+    bench: 'tokenizer',
+    request: name,
+    rounds,
+    addon_ms: rounded(times('addon').wall_ms),
+    llama_ms: rounded(times('llama').wall_ms),
+    ratio: rounded(times('addon').wall_ms / times('llama').wall_ms),
+  });
+}
+await addon.close();
+await llama.close();
