@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { open, readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { SetupError } from './setup-error.ts';
 
 /** The first GGUF part of the weights that come with the service. */
 export const EMBEDDED_WEIGHTS = fileURLToPath(
@@ -15,8 +16,8 @@ const GGUF_VERSIONS: readonly number[] = [2, 3];
 const GGUF_HEADER_BYTES = 24;
 const SPLIT_NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
 
-/** The weights cannot be used. The message is one sentence for whoever runs the service, and says what to do. */
-export class WeightsError extends Error {
+/** The weights cannot be used. */
+export class WeightsError extends SetupError {
   override readonly name = 'WeightsError';
 }
 

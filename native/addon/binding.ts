@@ -45,7 +45,7 @@ export type AddonEvent =
       readonly missing_gpu: string;
       readonly context_tokens: number;
     }
-  | { readonly kind: 'loaded'; readonly error: string }
+  | { readonly kind: 'loaded'; readonly error: string; readonly missing_gpu: string }
   | { readonly kind: 'answered'; readonly id: number; readonly logits: Float32Array }
   | { readonly kind: 'failed'; readonly id: number; readonly error: string }
   | { readonly kind: 'cancelled'; readonly id: number }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { SetupError } from '../setup-error.ts';
 import { bundlePath, extractHeaders } from './headers.ts';
 import { findLibrary, type Gpu, type LlamaLibrary } from './library.ts';
 
@@ -10,7 +11,7 @@ const SOURCES = join(import.meta.dir, 'src');
 const BUILD_DIRECTORY = join(import.meta.dir, '..', '..', 'build', 'addon');
 
 /** Why the addon cannot be built or loaded here; the implementation through node-llama-cpp serves instead. */
-export class AddonUnavailable extends Error {
+export class AddonUnavailable extends SetupError {
   override readonly name = 'AddonUnavailable';
 }
 

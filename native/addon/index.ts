@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
 import type { Plan, PlanLogits } from '../plan/plan.ts';
+import { DeviceUnavailable } from '../setup-error.ts';
 import {
   type AddonBinding,
   type AddonEvent,
@@ -230,19 +231,21 @@ export class AddonEvaluator implements PlanEvaluator {
 
 /**
  * Loads a model into the C++ engine; the addon is built first where it is not yet. Throws `AddonUnavailable` where it
- * cannot be, and `EvaluationFailed` when the weights cannot be loaded.
+ * cannot be, `DeviceUnavailable` when the GPU that is asked for is not there, and `EvaluationFailed` when the weights
+ * cannot be loaded.
  */
 export async function createAddonEvaluator(options: AddonOptions): Promise<AddonEvaluator> {
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
   const threads = options.threads || Math.max(1, availableParallelism() - 1);
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;
+  const require_gpu = built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto';
   const native = binding.open(
     {
       ...nativeBackends(built.library),
       ...characterRanges(),
       model_path: options.model_path,
-      require_gpu: built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto',
+      require_gpu,
       threads,
       context_tokens: options.context_tokens,
       queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
@@ -254,6 +257,10 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
     (event) => {
       evaluator?.receive(event);
       if (event.kind !== 'loaded') return;
+      if (event.missing_gpu !== '' && require_gpu) {
+        reject(new DeviceUnavailable(`There is no GPU to be used: ${event.missing_gpu}.`));
+        return;
+      }
       if (event.error !== undefined) {
         reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
         return;

@@ -1,4 +1,5 @@
-import { getLlama, type Llama, LlamaLogLevel } from 'node-llama-cpp';
+import { getLlama, type Llama, LlamaLogLevel, type LlamaOptions } from 'node-llama-cpp';
+import { DeviceUnavailable } from '../setup-error.ts';
 
 /** Which device to compute on: the best that there is, the CPU only, or one by name. */
 export type Gpu = 'auto' | false | 'cuda' | 'metal' | 'vulkan';
@@ -14,9 +15,20 @@ export interface LlamaBackend {
 
 const backends = new Map<Gpu, Promise<LlamaBackend>>();
 
+async function loadBinary(options: LlamaOptions): Promise<Llama> {
+  try {
+    return await getLlama(options);
+  } catch (cause) {
+    const device = typeof options.gpu === 'string' && options.gpu !== 'auto' ? ` for ${options.gpu}` : '';
+    throw new DeviceUnavailable(`node-llama-cpp ships no binary${device} that this machine can run.`, {
+      cause,
+    });
+  }
+}
+
 async function startBackend(gpu: Gpu): Promise<LlamaBackend> {
   let complaint: string | undefined;
-  const llama = await getLlama({
+  const llama = await loadBinary({
     build: 'never',
     gpu,
     // The number of threads is then exactly what a context asks for.
@@ -41,7 +53,8 @@ async function startBackend(gpu: Gpu): Promise<LlamaBackend> {
 
 /**
  * The backend for a device. It is one per process and stays until the process ends: once freed, llama.cpp's cannot be
- * started again. Rejects when the device or the platform's prebuilt binary is missing; the next call tries again.
+ * started again. Rejects with `DeviceUnavailable` when the device or the platform's prebuilt binary is missing; the next
+ * call tries again.
  */
 export function llamaBackend(gpu: Gpu): Promise<LlamaBackend> {
   const started = backends.get(gpu);

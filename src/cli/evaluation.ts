@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import type { Mode } from '../../native/plan/question.ts';
-import { WeightsError } from '../../native/weights.ts';
+import { SetupError } from '../../native/setup-error.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, modelOptions, openOptions, wholeNumber } from '../config.ts';
 import { CasesError, type EvaluationCase } from '../evaluation/cases.ts';
@@ -82,7 +82,7 @@ export async function failingInOneSentence<Result>(work: () => Promise<Result>):
     return await work();
   } catch (error) {
     const expected =
-      error instanceof CasesError || error instanceof ScoreFileError || error instanceof WeightsError;
+      error instanceof CasesError || error instanceof ScoreFileError || error instanceof SetupError;
     if (!expected) throw error;
     throw new CommandFailed(error.message, { cause: error });
   }

@@ -1,7 +1,7 @@
 import { Value } from '@sinclair/typebox/value';
 import { openEngine } from '../../native/open.ts';
 import { PlanRejected } from '../../native/plan/profile.ts';
-import { WeightsError } from '../../native/weights.ts';
+import { SetupError } from '../../native/setup-error.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, openOptions } from '../config.ts';
@@ -115,7 +115,7 @@ async function openOrFail(options: DecideOptions) {
   try {
     return await openEngine(openOptions(options));
   } catch (error) {
-    if (error instanceof WeightsError) throw new CommandFailed(error.message, { cause: error });
+    if (error instanceof SetupError) throw new CommandFailed(error.message, { cause: error });
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { DataDirectoryInUse, lockDataDirectory } from '../../db/lock.ts';
 import type { EngineFacts } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
-import { WeightsError } from '../../native/weights.ts';
+import { SetupError } from '../../native/setup-error.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
@@ -106,7 +106,7 @@ async function load(service: Service): Promise<void> {
     await service.services.model.ready('fast');
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    if (cause instanceof WeightsError) throw new CommandFailed(cause.message, { cause });
+    if (cause instanceof SetupError) throw new CommandFailed(cause.message, { cause });
     throw error;
   }
 }

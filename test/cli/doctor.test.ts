@@ -48,10 +48,17 @@ test.skipIf(
   process.platform !== 'linux' ||
     process.arch !== 'x64' ||
     (await Bun.file('/proc/driver/nvidia/version').exists()),
-)('a GPU that is asked for and cannot be used is broken, with what it lacks', async () => {
+)('a GPU that is asked for and cannot be used is broken, with what it lacks, and not served on', async () => {
   const { code, findings } = await doctor('--gpu', 'cuda');
   expect(code).toBe(1);
   expect(findings).toContainEqual(found('device', 'broken', /cuda|CUDA/));
+  const root = temporaryDirectory();
+  const refused = await tds(['serve', '--gpu', 'cuda', '--port', '0', '--data', join(root.path, 'data')]);
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr.trimEnd().split('\n').at(-1)).toMatch(
+    /^tds: (There is no GPU to be used: |node-llama-cpp ships no binary for cuda ).+$/,
+  );
+  root.remove();
 });
 
 test('weights that are not there are broken', async () => {

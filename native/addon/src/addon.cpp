@@ -186,12 +186,12 @@ bool describe(napi_env env, Instance * instance, const Event & event, napi_value
     switch (event.kind) {
         case EventKind::loaded:
             if (!set_string(env, object, "kind", "loaded")) return false;
+            if (!set_string(env, object, "missing_gpu", event.facts.missing_gpu)) return false;
             if (!event.facts.error.empty()) return set_string(env, object, "error", event.facts.error);
             instance->is_loaded = true;
             instance->vocabulary = event.facts.vocabulary;
             instance->context_tokens = event.facts.context_tokens;
             return set_string(env, object, "device", event.facts.device) &&
-                   set_string(env, object, "missing_gpu", event.facts.missing_gpu) &&
                    set_number(env, object, "context_tokens", event.facts.context_tokens);
         case EventKind::done: {
             const Task & task = *event.task;

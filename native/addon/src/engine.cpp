@@ -180,7 +180,7 @@ bool Engine::load(EngineFacts & facts) {
     ggml_backend_dev_t gpu = wants_gpu ? find_gpu() : nullptr;
     if (wants_gpu && !gpu) facts.missing_gpu = missing_gpu(options_.backends);
     if (options_.require_gpu && !gpu) {
-        facts.error = "there is no GPU to be used: " + facts.missing_gpu;
+        facts.error = facts.missing_gpu;
         return false;
     }
     llama_model_params params = llama_model_default_params();
