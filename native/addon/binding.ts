@@ -1,4 +1,3 @@
-import type { CharacterRanges } from './characters.ts';
 import type { AddonStats } from './index.ts';
 
 /** An engine of the addon; opaque. */
@@ -22,7 +21,7 @@ export interface NativeMachine {
   readonly has_own_kernels: boolean;
 }
 
-export interface NativeOptions extends NativeBackends, CharacterRanges {
+export interface NativeOptions extends NativeBackends {
   readonly model_path: string;
   readonly require_gpu: boolean;
   readonly threads: number;

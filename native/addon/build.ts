@@ -79,11 +79,12 @@ async function compile(compiler: string, flags: readonly string[]): Promise<void
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
-async function includeFlags(directory: string): Promise<string[]> {
+/** llama.cpp's files as the addon needs them: where to include them from, and what to compile. */
+async function llamaFlags(directory: string): Promise<string[]> {
   const headers = join(directory, 'include');
   await extractHeaders(bundlePath(), headers);
   const nodeApi = join(dirname(Bun.resolveSync('node-api-headers', import.meta.dir)), 'include');
-  return ['-I', headers, '-I', nodeApi];
+  return ['-I', headers, '-I', nodeApi, join(headers, 'unicode-data.cpp')];
 }
 
 async function buildInto(directory: string, library: LlamaLibrary, file: string): Promise<void> {
@@ -96,7 +97,7 @@ async function buildInto(directory: string, library: LlamaLibrary, file: string)
     '-fPIC',
     '-fvisibility=hidden',
     ...(process.platform === 'darwin' ? ['-undefined', 'dynamic_lookup'] : []),
-    ...(await includeFlags(directory)),
+    ...(await llamaFlags(directory)),
     ...sources.map((name) => join(SOURCES, name)),
     ...linkFlags(library),
     '-o',
@@ -162,7 +163,7 @@ export async function buildStress(sanitizer: string): Promise<string> {
     '-g',
     '-fno-omit-frame-pointer',
     `-fsanitize=${sanitizer}`,
-    ...(await includeFlags(directory)),
+    ...(await llamaFlags(directory)),
     ...sources.map((name) => join(SOURCES, name)),
     ...linkFlags(library),
     '-o',

@@ -3,8 +3,14 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 
-/** Where llama.cpp keeps what a program that links against it, or that adds a backend to ggml, includes. */
-const HEADER_FOLDERS = ['include', 'ggml/include', 'ggml/src'];
+/** What the addon is compiled with of llama.cpp: what a program that links against it, or adds a backend to ggml, includes. */
+const SOURCES: readonly (readonly [folder: string, names: RegExp])[] = [
+  ['include', /\.h$/],
+  ['ggml/include', /\.h$/],
+  ['ggml/src', /\.h$/],
+  // Which characters are letters and numbers to its tokenizer.
+  ['src', /^unicode(-data)?\.h$|^unicode-data\.cpp$/],
+];
 
 type ObjectType = 'commit' | 'tree' | 'blob' | 'tag';
 
@@ -156,8 +162,8 @@ function readTree(tree: Buffer): Map<string, string> {
 }
 
 /**
- * Writes llama.cpp's public headers from the git bundle that node-llama-cpp ships into `destination`, flat. They are
- * of the same release as its prebuilt libraries. Reads the bundle itself: a machine with a compiler need not have git.
+ * Writes llama.cpp's headers and its table of characters from the git bundle that node-llama-cpp ships into
+ * `destination`, flat. They are of the same release as its prebuilt libraries. Reads the bundle itself: a machine with a compiler need not have git.
  */
 export async function extractHeaders(bundle_path: string, destination: string): Promise<void> {
   const bundle = Buffer.from(await Bun.file(bundle_path).arrayBuffer());
@@ -175,11 +181,11 @@ export async function extractHeaders(bundle_path: string, destination: string): 
   };
   const root = /^tree ([0-9a-f]{40})\n/.exec(get(commitHash, 'commit').toString('latin1'))?.[1];
   await mkdir(destination, { recursive: true });
-  for (const folder of HEADER_FOLDERS) {
+  for (const [folder, names] of SOURCES) {
     let tree = readTree(get(root, 'tree'));
     for (const name of folder.split('/')) tree = readTree(get(tree.get(name), 'tree'));
     for (const [name, hash] of tree) {
-      if (name.endsWith('.h')) await Bun.write(join(destination, name), get(hash, 'blob'));
+      if (names.test(name)) await Bun.write(join(destination, name), get(hash, 'blob'));
     }
   }
 }

@@ -11,7 +11,6 @@ import {
   type NativeEngine,
 } from './binding.ts';
 import { AddonUnavailable, type BuiltAddon, buildAddon } from './build.ts';
-import { characterRanges } from './characters.ts';
 import type { Gpu, LlamaLibrary } from './library.ts';
 import { packPlan, unpackLogits, unpackTokens } from './pack.ts';
 
@@ -243,7 +242,6 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
   const native = binding.open(
     {
       ...nativeBackends(built.library),
-      ...characterRanges(),
       model_path: options.model_path,
       require_gpu,
       threads,

@@ -50,6 +50,9 @@ async function weightsFinding(path: string): Promise<Finding> {
 async function engineFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
   if (evaluator === 'llama') return [await llamaDeviceFinding(gpu)];
   const status = await addonStatus(gpu);
+  if (!status.available && evaluator === 'addon') {
+    return [{ subject: 'native engine', state: 'broken', detail: status.reason }];
+  }
   if (!status.available) {
     const detail = `${status.reason} Plans go through node-llama-cpp instead.`;
     return [await llamaDeviceFinding(gpu), { subject: 'native engine', state: 'slow', detail }];

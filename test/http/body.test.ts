@@ -18,6 +18,8 @@ describe('parseJson', () => {
     fc.assert(
       fc.property(jsonValue, (value) => {
         const json = JSON.stringify(value);
+        // Integers that a double would change are the next test's.
+        fc.pre(!/\d{16}/.test(json));
         expect(parse(json)).toEqual(JSON.parse(json));
       }),
       { numRuns: 1_000, seed: propertySeed('parseJson') },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { compilerPath } from '../../native/addon/build.ts';
 import { createAddonEvaluator } from '../../native/addon/index.ts';
@@ -9,7 +10,8 @@ import type { DecisionInput } from '../../native/plan/profile.ts';
 import type { Question } from '../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
-import { loadOnCpu, MARKER_CONTROL } from './support/models.ts';
+import { writeTinyModel } from './support/gguf.ts';
+import { loadOnCpu, MARKER_CONTROL, temporaryDirectory } from './support/models.ts';
 
 // The addon is built first where it is not yet.
 setDefaultTimeout(180_000);
@@ -17,12 +19,15 @@ setDefaultTimeout(180_000);
 const CONTEXT_TOKENS = 1024;
 const IMPLEMENTATIONS = compilerPath() === undefined ? (['llama'] as const) : (['addon', 'llama'] as const);
 
-async function openEvaluator(kind: PlanEvaluator['kind']): Promise<PlanEvaluator> {
+async function openEvaluator(
+  kind: PlanEvaluator['kind'],
+  model_path = EMBEDDED_WEIGHTS,
+): Promise<PlanEvaluator> {
   if (kind === 'llama') {
-    return (await loadOnCpu(EMBEDDED_WEIGHTS, { context_tokens: CONTEXT_TOKENS })).evaluator;
+    return (await loadOnCpu(model_path, { context_tokens: CONTEXT_TOKENS })).evaluator;
   }
   return await createAddonEvaluator({
-    model_path: EMBEDDED_WEIGHTS,
+    model_path,
     context_tokens: CONTEXT_TOKENS,
     gpu: false,
     threads: 1,
@@ -64,7 +69,7 @@ describeAddon("the addon's own byte-pair encoding", () => {
 
   test('knows of every character whether it is a letter, a number or a space, as llama.cpp does', () => {
     const in_all_places = (character: string) =>
-      `a${character}b 1${character}${character} ${character} ${character}!${character}\n`;
+      `a${character}b 1${character}${character} ${character} ${character}!${character}'s  ${character}'ll\n\n${character}\n`;
     const characters = Array.from({ length: 0x110000 }, (_, code_point) => code_point)
       .filter((code_point) => code_point < 0xd800 || code_point > 0xdfff)
       .map((code_point) => String.fromCodePoint(code_point));
@@ -79,6 +84,41 @@ describeAddon("the addon's own byte-pair encoding", () => {
       Bun.deepEquals([...addon.tokenize(text)], [...reference.tokenize(text)]) ? [] : [index * length],
     );
     expect(differing).toEqual([]);
+  });
+
+  test.each([
+    ['no tokens of its maker', []],
+    ['tokens of its maker, which are found in any text', ['bab', '<tool>']],
+  ])("a vocabulary of GPT-2's kind with %s", async (_, maker_defined) => {
+    await using directory = await temporaryDirectory();
+    const model_path = join(directory.path, 'tiny.gguf');
+    const words = ['  ', ' 12', "'s", ' \n', 'aba', 'ab', '中中', ' the', '?!'];
+    await writeTinyModel(model_path, { control: MARKER_CONTROL, words, maker_defined });
+    const ours = await openEvaluator('addon', model_path);
+    const theirs = await openEvaluator('llama', model_path);
+    const part = fc.constantFrom(
+      ...words,
+      ...MARKER_CONTROL,
+      'a',
+      'b',
+      '1',
+      '2',
+      ' ',
+      '\n',
+      "'",
+      '中',
+      '\u0004',
+      '<tool>',
+    );
+    const text = fc.array(part, { maxLength: 20 }).map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(text, (one) => {
+        expect([...ours.tokenize(one)]).toEqual([...theirs.tokenize(one)]);
+      }),
+      { numRuns: 1000 },
+    );
+    await ours.close();
+    await theirs.close();
   });
 
   test.each([

@@ -93,20 +93,11 @@ bool get_numbers(napi_env env, napi_value array, const int32_t *& numbers, size_
     return true;
 }
 
-bool get_ranges(napi_env env, napi_value object, const char * name, std::vector<int32_t> & ranges) {
-    napi_value value;
-    const int32_t * numbers = nullptr;
-    size_t count = 0;
-    if (!get_property(env, object, name, value) || !get_numbers(env, value, numbers, count)) return false;
-    ranges.assign(numbers, numbers + count);
-    return true;
-}
-
 /** What a plan or a batch is known by. */
 bool get_id(napi_env env, napi_value value, uint64_t & id) {
     double number = 0;
     if (!check(env, napi_get_value_double(env, value, &number))) return false;
-    if (number < 0) {
+    if (!(number >= 0)) {
         throw_error(env, "An argument has the wrong type.");
         return false;
     }
@@ -287,9 +278,6 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
         !get_integer_property(env, values[0], "prefix_cache_tokens", prefix_cache_tokens) ||
         !get_boolean_property(env, values[0], "full_decodes", options.full_decodes) ||
         !get_boolean_property(env, values[0], "deterministic", options.deterministic) ||
-        !get_ranges(env, values[0], "letters", options.characters.letters) ||
-        !get_ranges(env, values[0], "numbers", options.characters.numbers) ||
-        !get_ranges(env, values[0], "spaces", options.characters.spaces) ||
         !get_integer_property(env, values[0], "fault_token", options.fault_token)) {
         return nullptr;
     }

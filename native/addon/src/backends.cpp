@@ -50,16 +50,13 @@ std::string missing_gpu(const BackendOptions & options) {
     for (const std::string & directory : {options.directory, options.fallback_directory}) {
         const std::string path = gpu_library(directory, options.gpu);
         if (path.empty()) continue;
-        void * library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-        if (library) {
-            dlclose(library);
-            reasons.clear();
-            break;
-        }
-        const char * reason = dlerror();
-        reasons += (reasons.empty() ? "" : "; ") + std::string(reason ? reason : path + " cannot be loaded");
+        // As ggml loads it.
+        void * library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        const char * reason = library ? nullptr : dlerror();
+        if (library) dlclose(library);
+        reasons += (reasons.empty() ? "" : "; ") + std::string(reason ? reason : path + " finds no device");
     }
-    if (reasons.empty()) return "llama.cpp's " + options.gpu + " backend finds no device";
+    if (reasons.empty()) reasons = "llama.cpp has no " + options.gpu + " backend here";
     return options.gpu == "cuda" ? reasons + " (CUDA needs NVIDIA's driver, and libcudart and libcublas of version 12 or 13)"
                                  : reasons;
 }

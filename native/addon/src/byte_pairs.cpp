@@ -4,12 +4,14 @@
 #include <unordered_map>
 
 #include "gguf.h"
+#include "unicode-data.h"
+#include "unicode.h"
 
 namespace tds {
 
 namespace {
 
-constexpr uint32_t CODE_POINTS = 0x110000;
+constexpr uint32_t CODE_POINTS = MAX_CODEPOINTS;
 constexpr uint32_t ASCII = 0x80;
 
 /** GPT-2 writes a byte as a printable character: itself, or one from 256 on. */
@@ -26,11 +28,21 @@ std::string printable(uint8_t byte) {
     return {static_cast<char>(0xC0 | code_point >> 6), static_cast<char>(0x80 | (code_point & 0x3F))};
 }
 
-CharacterClass ascii_class(uint32_t character) {
-    if ((character >= 'A' && character <= 'Z') || (character >= 'a' && character <= 'z')) return CharacterClass::letter;
-    if (character >= '0' && character <= '9') return CharacterClass::number;
-    if (character == ' ' || (character >= '\t' && character <= '\r')) return CharacterClass::space;
-    return CharacterClass::other;
+CharacterClass class_of(uint16_t flags) {
+    if (flags & unicode_cpt_flags::LETTER) return CharacterClass::letter;
+    return flags & unicode_cpt_flags::NUMBER ? CharacterClass::number : CharacterClass::other;
+}
+
+/** The classes of all code points by llama.cpp's own table: another edition of Unicode would give other tokens. */
+std::vector<CharacterClass> character_classes() {
+    std::vector<CharacterClass> classes(CODE_POINTS, CharacterClass::other);
+    const auto * range = unicode_ranges_flags.begin();
+    // Each range ends where the next one starts; the last one only says where.
+    for (; range + 1 < unicode_ranges_flags.end(); range++) {
+        std::fill(classes.begin() + range[0].first, classes.begin() + range[1].first, class_of(range[0].second));
+    }
+    for (const uint32_t space : unicode_set_whitespace) classes[space] = CharacterClass::space;
+    return classes;
 }
 
 struct GgufFile {
@@ -79,8 +91,7 @@ struct BytePairs::Reading {
     std::vector<Pair> pairs;
 };
 
-std::unique_ptr<BytePairs> BytePairs::create(const llama_vocab * vocabulary, const std::string & path,
-                                             const CharacterRanges & ranges) {
+std::unique_ptr<BytePairs> BytePairs::create(const llama_vocab * vocabulary, const std::string & path) {
     const GgufFile file(path);
     if (!file.context || file.text("tokenizer.ggml.model") != "gpt2") return nullptr;
     const std::string pattern = file.text("tokenizer.ggml.pre");
@@ -122,25 +133,12 @@ std::unique_ptr<BytePairs> BytePairs::create(const llama_vocab * vocabulary, con
         pairs->add_merge(pair_of(id_of(left), id_of(right)), static_cast<int32_t>(rank), merged);
     }
 
-    const bool knows_all = !ranges.letters.empty();
-    pairs->classes_.assign(CODE_POINTS, knows_all ? CharacterClass::other : CharacterClass::none);
-    for (uint32_t character = 0; character < ASCII; character++) pairs->classes_[character] = ascii_class(character);
-    pairs->add_ranges(ranges.letters, CharacterClass::letter);
-    pairs->add_ranges(ranges.numbers, CharacterClass::number);
-    pairs->add_ranges(ranges.spaces, CharacterClass::space);
+    pairs->classes_ = character_classes();
     return pairs;
 }
 
-void BytePairs::add_ranges(const std::vector<int32_t> & ranges, CharacterClass character_class) {
-    for (size_t i = 0; i + 1 < ranges.size(); i += 2) {
-        const auto first = std::max(static_cast<uint32_t>(ranges[i]), ASCII);
-        const auto last = std::min(static_cast<uint32_t>(ranges[i + 1]), CODE_POINTS - 1);
-        for (uint32_t character = first; character <= last; character++) classes_[character] = character_class;
-    }
-}
-
 void BytePairs::add_merge(uint64_t pair, int32_t rank, int32_t merged) {
-    size_t place = pair * 0x9E3779B97F4A7C15u >> 20 & (merges_.size() - 1);
+    size_t place = place_of(pair);
     while (merges_[place].pair != UINT64_MAX) {
         if (merges_[place].pair == pair) return;
         place = (place + 1) & (merges_.size() - 1);
@@ -150,7 +148,7 @@ void BytePairs::add_merge(uint64_t pair, int32_t rank, int32_t merged) {
 
 const BytePairs::Merge * BytePairs::find_merge(int32_t left, int32_t right) const {
     const uint64_t pair = pair_of(left, right);
-    size_t place = pair * 0x9E3779B97F4A7C15u >> 20 & (merges_.size() - 1);
+    size_t place = place_of(pair);
     while (merges_[place].pair != UINT64_MAX) {
         if (merges_[place].pair == pair) return &merges_[place];
         place = (place + 1) & (merges_.size() - 1);
@@ -198,7 +196,7 @@ bool BytePairs::read_characters(std::string_view text, Reading & reading) const 
         } else if (character >= ASCII) {
             return false;
         }
-        if (character < least || character >= CODE_POINTS || classes_[character] == CharacterClass::none) return false;
+        if (character < least || character >= CODE_POINTS) return false;
         reading.characters.push_back(character);
         reading.classes.push_back(classes_[character]);
         reading.offsets.push_back(static_cast<uint32_t>(at));
@@ -237,7 +235,8 @@ void BytePairs::split(Reading & reading, size_t first, size_t last) const {
 }
 
 void BytePairs::encode_word(Reading & reading, size_t first, size_t last) const {
-    auto & [text, tokens, characters, classes, offsets, symbols, pairs] = reading;
+    auto & symbols = reading.symbols;
+    auto & pairs = reading.pairs;
     const auto push_pair = [&](int32_t left, int32_t right) {
         if (left < 0 || right < 0) return;
         const int32_t left_token = symbols[static_cast<size_t>(left)].token;
@@ -249,7 +248,7 @@ void BytePairs::encode_word(Reading & reading, size_t first, size_t last) const 
     };
     symbols.clear();
     pairs.clear();
-    const std::string_view word = text.substr(offsets[first], offsets[last] - offsets[first]);
+    const std::string_view word = reading.text.substr(reading.offsets[first], reading.offsets[last] - reading.offsets[first]);
     const auto length = static_cast<int32_t>(word.size());
     for (int32_t i = 0; i < length; i++) {
         const auto byte = static_cast<uint8_t>(word[static_cast<size_t>(i)]);
@@ -273,7 +272,7 @@ void BytePairs::encode_word(Reading & reading, size_t first, size_t last) const 
         push_pair(pair.left, left.next);
     }
     for (const Reading::Symbol & symbol : symbols) {
-        if (symbol.token != LLAMA_TOKEN_NULL) tokens.push_back(symbol.token);
+        if (symbol.token != LLAMA_TOKEN_NULL) reading.tokens.push_back(symbol.token);
     }
 }
 

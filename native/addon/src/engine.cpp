@@ -55,8 +55,8 @@ Function cpu_function(const char * name) {
 }
 
 /** ggml's name of a device's backend; that of the CPU without one. */
-std::string backend_name(ggml_backend_dev_t gpu) {
-    return gpu ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(gpu)) : "CPU";
+std::string backend_name(ggml_backend_dev_t device) {
+    return device ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(device)) : "CPU";
 }
 
 }  // namespace
@@ -252,9 +252,11 @@ bool Engine::load(EngineFacts & facts) {
         std::lock_guard<std::mutex> queues_lock(mutex_);
         queues_.resize(lanes_.size());
     }
-    tokenizer_ = std::make_unique<Tokenizer>(model_, options_.model_path, options_.characters);
+    tokenizer_ = std::make_unique<Tokenizer>(model_, options_.model_path);
     tokenizer_pool_.start(tokenizer_.get());
-    facts.device = backend_name(gpu);
+    // Where the weights are, not where they should be.
+    ggml_backend_dev_t device = lanes_.front()->device();
+    facts.device = backend_name(device ? device : gpu);
     facts.context_tokens = options_.context_tokens;
     facts.vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_));
     return true;

@@ -38,8 +38,6 @@ struct EngineOptions {
     bool full_decodes = false;
     /** One plan at a time, one branch a decode. */
     bool deterministic = false;
-    /** Classes of the characters beyond ASCII; where there are none, llama.cpp tokenizes texts with such characters. */
-    CharacterRanges characters;
     /** A token id that makes a decode fail, for tests; -1 for none. */
     int32_t fault_token = -1;
 };

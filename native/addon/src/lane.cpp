@@ -4,6 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "ggml-backend.h"
+
 namespace tds {
 
 namespace {
@@ -123,6 +125,11 @@ void Lane::warm_up() {
         }
     }
     clear();
+}
+
+ggml_backend_dev_t Lane::device() const {
+    if (!output_matrix_ || !output_matrix_->buffer) return nullptr;
+    return ggml_backend_buft_get_device(ggml_backend_buffer_get_type(output_matrix_->buffer));
 }
 
 void Lane::clear() {

@@ -63,6 +63,8 @@ class Lane {
     Lane & operator=(const Lane &) = delete;
 
     bool idle() const { return jobs_.empty(); }
+    /** The device that the model's last matrix is on; null where a model has none that is seen. */
+    ggml_backend_dev_t device() const;
     /** Whether the plan can ever be evaluated here. */
     bool fits(const Plan & plan) const;
     /** Whether another plan is wanted and there is room for this one now. */

@@ -195,7 +195,6 @@ int main(int count, char ** arguments) {
     options.queue_limit = 40;
     options.prefix_cache_tokens = 6000;
     options.fault_token = FAULT_TOKEN;
-    options.characters = {{0xC0, 0x24F, 0x4E00, 0x9FFF}, {0xBC, 0xBE}, {0xA0, 0xA0}};
     // llama.cpp's own threads, of which a thread sanitizer does not see how they wait for each other.
     options.threads = count > 5 ? std::atoi(arguments[5]) : 1;
     const double seconds = std::atof(arguments[3]);

@@ -13,8 +13,8 @@ constexpr unsigned MOST_THREADS = 4;
 
 }  // namespace
 
-Tokenizer::Tokenizer(const llama_model * model, const std::string & path, const CharacterRanges & ranges)
-    : vocabulary_(llama_model_get_vocab(model)), byte_pairs_(BytePairs::create(vocabulary_, path, ranges)) {}
+Tokenizer::Tokenizer(const llama_model * model, const std::string & path)
+    : vocabulary_(llama_model_get_vocab(model)), byte_pairs_(BytePairs::create(vocabulary_, path)) {}
 
 std::optional<std::vector<int32_t>> Tokenizer::tokenize(const std::string & text) const {
     std::vector<int32_t> tokens;

@@ -21,7 +21,7 @@ namespace tds {
 class Tokenizer {
   public:
     /** `model` must outlive this; `path` is its file. */
-    Tokenizer(const llama_model * model, const std::string & path, const CharacterRanges & ranges);
+    Tokenizer(const llama_model * model, const std::string & path);
     /** Any thread. Null when llama.cpp cannot. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
 
