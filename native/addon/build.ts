@@ -79,7 +79,10 @@ async function compile(compiler: string, flags: readonly string[]): Promise<void
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
-/** llama.cpp's files as the addon needs them: where to include them from, and what to compile. */
+/**
+ * llama.cpp's files as the addon needs them: where to include them from, and what to compile. libllama has the same
+ * table of characters: what is compiled here must stay hidden, or the two would be one, and made twice.
+ */
 async function llamaFlags(directory: string): Promise<string[]> {
   const headers = join(directory, 'include');
   await extractHeaders(bundlePath(), headers);
@@ -162,6 +165,7 @@ export async function buildStress(sanitizer: string): Promise<string> {
     '-O1',
     '-g',
     '-fno-omit-frame-pointer',
+    '-fvisibility=hidden',
     `-fsanitize=${sanitizer}`,
     ...(await llamaFlags(directory)),
     ...sources.map((name) => join(SOURCES, name)),

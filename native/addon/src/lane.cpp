@@ -128,7 +128,8 @@ void Lane::warm_up() {
 }
 
 ggml_backend_dev_t Lane::device() const {
-    if (!output_matrix_ || !output_matrix_->buffer) return nullptr;
+    // Elsewhere the logits' first operand is no weight, and gone when the graph is.
+    if (!output_is_plain_ || !output_matrix_->buffer) return nullptr;
     return ggml_backend_buft_get_device(ggml_backend_buffer_get_type(output_matrix_->buffer));
 }
 

@@ -63,7 +63,7 @@ class Lane {
     Lane & operator=(const Lane &) = delete;
 
     bool idle() const { return jobs_.empty(); }
-    /** The device that the model's last matrix is on; null where a model has none that is seen. */
+    /** The device that the model's last matrix is on; null where its logits are more than a product with that. */
     ggml_backend_dev_t device() const;
     /** Whether the plan can ever be evaluated here. */
     bool fits(const Plan & plan) const;
