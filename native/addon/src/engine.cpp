@@ -254,7 +254,7 @@ bool Engine::load(EngineFacts & facts) {
     }
     tokenizer_ = std::make_unique<Tokenizer>(model_, options_.model_path);
     tokenizer_pool_.start(tokenizer_.get());
-    // Where the weights are, not where they should be.
+    // Where the model is computed, not where it should be.
     ggml_backend_dev_t device = lanes_.front()->device();
     facts.device = backend_name(device ? device : gpu);
     facts.context_tokens = options_.context_tokens;

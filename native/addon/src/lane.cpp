@@ -130,7 +130,11 @@ void Lane::warm_up() {
 ggml_backend_dev_t Lane::device() const {
     // Elsewhere the logits' first operand is no weight, and gone when the graph is.
     if (!output_is_plain_ || !output_matrix_->buffer) return nullptr;
-    return ggml_backend_buft_get_device(ggml_backend_buffer_get_type(output_matrix_->buffer));
+    ggml_backend_buffer_type_t type = ggml_backend_buffer_get_type(output_matrix_->buffer);
+    ggml_backend_dev_t device = ggml_backend_buft_get_device(type);
+    // The CPU's memory says nothing of its device, or names the GPU that reads it fast.
+    const bool is_cpu = !device || type == ggml_backend_dev_host_buffer_type(device);
+    return is_cpu ? ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) : device;
 }
 
 void Lane::clear() {

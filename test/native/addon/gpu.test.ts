@@ -50,7 +50,7 @@ const FAULT_TOKEN = 8;
 
   const plan = arbitraryPlan(fc.integer({ min: 9, max: 259 }), { prefix: 80, branch: 30, branches: 4 });
 
-  test('it is the one that was asked for, and has the weights', () => {
+  test('the last product is computed on the one that was asked for', () => {
     expect(evaluator.device).toBe(gpu ?? '');
   });
 
