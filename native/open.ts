@@ -63,8 +63,8 @@ function chatProfile(weights: Weights, facts: ModelFacts, tokenizer: Tokenizer):
 
 /**
  * The evaluator for a model: the C++ addon where it can be built, else node-llama-cpp's objects; `options.evaluator`
- * names one of them. Throws `SetupError`: `WeightsError`, `DeviceUnavailable` when a GPU is asked for that is not there, and
- * `AddonUnavailable` when the addon is asked for and cannot be built.
+ * names one of them. Throws `SetupError`: `WeightsError`, `DeviceUnavailable` when a GPU is asked for that is not there,
+ * and `AddonUnavailable` when the addon is asked for and cannot be built.
  */
 async function openEvaluator(
   weights: Weights,

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { SetupError } from '../setup-error.ts';
-import { bundlePath, extractHeaders } from './headers.ts';
 import { findLibrary, type Gpu, type LlamaLibrary } from './library.ts';
+import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 
 const SOURCES = join(import.meta.dir, 'src');
 /** Built files; not under version control. */
@@ -85,7 +85,7 @@ async function compile(compiler: string, flags: readonly string[]): Promise<void
  */
 async function llamaFlags(directory: string): Promise<string[]> {
   const headers = join(directory, 'include');
-  await extractHeaders(bundlePath(), headers);
+  await extractLlamaSources(bundlePath(), headers);
   const nodeApi = join(dirname(Bun.resolveSync('node-api-headers', import.meta.dir)), 'include');
   return ['-I', headers, '-I', nodeApi, join(headers, 'unicode-data.cpp')];
 }

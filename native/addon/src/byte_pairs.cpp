@@ -158,7 +158,7 @@ const BytePairs::Merge * BytePairs::find_merge(int32_t left, int32_t right) cons
 
 bool BytePairs::tokenize(std::string_view text, std::vector<int32_t> & tokens) const {
     Reading reading{text, tokens, {}, {}, {}, {}, {}};
-    if (!read_characters(text, reading)) return false;
+    if (!read_characters(reading)) return false;
     size_t first = 0;
     const size_t count = reading.characters.size();
     for (size_t i = 0; single_digits_ && i < count; i++) {
@@ -171,7 +171,8 @@ bool BytePairs::tokenize(std::string_view text, std::vector<int32_t> & tokens) c
     return true;
 }
 
-bool BytePairs::read_characters(std::string_view text, Reading & reading) const {
+bool BytePairs::read_characters(Reading & reading) const {
+    const std::string_view text = reading.text;
     reading.characters.reserve(text.size());
     reading.classes.reserve(text.size());
     reading.offsets.reserve(text.size() + 1);

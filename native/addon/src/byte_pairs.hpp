@@ -43,7 +43,7 @@ class BytePairs {
     size_t place_of(uint64_t pair) const { return pair * 0x9E3779B97F4A7C15u >> 32 & (merges_.size() - 1); }
     void add_merge(uint64_t pair, int32_t rank, int32_t merged);
     const Merge * find_merge(int32_t left, int32_t right) const;
-    bool read_characters(std::string_view text, Reading & reading) const;
+    bool read_characters(Reading & reading) const;
     void split(Reading & reading, size_t first, size_t last) const;
     void encode_word(Reading & reading, size_t first, size_t last) const;
 

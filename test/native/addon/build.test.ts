@@ -1,8 +1,8 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundlePath, extractHeaders } from '../../../native/addon/headers.ts';
 import { addonStatus } from '../../../native/addon/index.ts';
+import { bundlePath, extractLlamaSources } from '../../../native/addon/llama-sources.ts';
 import { temporaryDirectory } from '../support/models.ts';
 import { describeAddon } from './support.ts';
 
@@ -22,7 +22,7 @@ test('without a compiler the build says so', async () => {
 
 test("llama.cpp's headers come out of node-llama-cpp's bundle whole", async () => {
   await using directory = await temporaryDirectory();
-  await extractHeaders(bundlePath(), directory.path);
+  await extractLlamaSources(bundlePath(), directory.path);
   for (const [name, declared] of [
     ['llama.h', 'llama_decode('],
     ['ggml.h', 'ggml_mul_mat('],
@@ -34,9 +34,9 @@ test("llama.cpp's headers come out of node-llama-cpp's bundle whole", async () =
   }
   const truncated = join(directory.path, 'truncated.bundle');
   await Bun.write(truncated, (await Bun.file(bundlePath()).bytes()).subarray(0, 1 << 20));
-  await expect(extractHeaders(truncated, directory.path)).rejects.toThrow();
+  await expect(extractLlamaSources(truncated, directory.path)).rejects.toThrow();
   await Bun.write(truncated, 'something else');
-  await expect(extractHeaders(truncated, directory.path)).rejects.toThrow('is not a git bundle');
+  await expect(extractLlamaSources(truncated, directory.path)).rejects.toThrow('is not a git bundle');
 });
 
 describeAddon('the addon is built once', () => {

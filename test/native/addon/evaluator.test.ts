@@ -13,6 +13,7 @@ import {
   filledPlan,
   probabilityDistance,
   scaledModelBytes,
+  withLastReads,
 } from './support.ts';
 
 // The first test builds the addon.
@@ -126,10 +127,7 @@ describeAddon('the addon evaluates plans', () => {
     const { evaluator: llama } = await loadOnCpu(path);
     await fc.assert(
       fc.asyncProperty(plan, async (whole) => {
-        const last = {
-          ...whole,
-          branches: whole.branches.map(({ tokens, reads }) => ({ tokens, reads: reads.slice(-1) })),
-        };
+        const last = withLastReads(whole);
         const distance = probabilityDistance(
           await evaluator.evaluate(last, fresh()),
           await llama.evaluate(last, fresh()),

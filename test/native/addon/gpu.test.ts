@@ -14,6 +14,7 @@ import {
   filledPlan,
   probabilityDistance,
   scaledModelBytes,
+  withLastReads,
 } from './support.ts';
 
 // A software device compiles its shaders when they are first used.
@@ -58,10 +59,7 @@ const FAULT_TOKEN = 8;
     const { evaluator: cpu } = await loadOnCpu(path);
     await fc.assert(
       fc.asyncProperty(plan, async (whole) => {
-        const last = {
-          ...whole,
-          branches: whole.branches.map(({ tokens, reads }) => ({ tokens, reads: reads.slice(-1) })),
-        };
+        const last = withLastReads(whole);
         const expected = await cpu.evaluate(last, fresh());
         const held = fresh();
         const { reused_tokens } = evaluator.stats();

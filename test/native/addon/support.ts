@@ -64,6 +64,14 @@ export function filledPlan(
   };
 }
 
+/** The same plan with only the last read of each branch: what `probabilityDistance` compares. */
+export function withLastReads(plan: Plan): Plan {
+  return {
+    ...plan,
+    branches: plan.branches.map(({ tokens, reads }) => ({ tokens, reads: reads.slice(-1) })),
+  };
+}
+
 /** The largest difference between two results in the probability of token 7 against token 8. */
 export function probabilityDistance(left: PlanLogits, right: PlanLogits): number {
   const probabilities = (logits: PlanLogits) =>

@@ -3,8 +3,8 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 
-/** What the addon is compiled with of llama.cpp: what a program that links against it, or adds a backend to ggml, includes. */
-const SOURCES: readonly (readonly [folder: string, names: RegExp])[] = [
+/** What of llama.cpp the addon is compiled with, by folder; nearly all of it is what declares the libraries' functions. */
+const FILES: readonly (readonly [folder: string, names: RegExp])[] = [
   ['include', /\.h$/],
   ['ggml/include', /\.h$/],
   ['ggml/src', /\.h$/],
@@ -163,9 +163,10 @@ function readTree(tree: Buffer): Map<string, string> {
 
 /**
  * Writes llama.cpp's headers and its table of characters from the git bundle that node-llama-cpp ships into
- * `destination`, flat. They are of the same release as its prebuilt libraries. Reads the bundle itself: a machine with a compiler need not have git.
+ * `destination`, flat. They are of the same release as its prebuilt libraries. Reads the bundle itself: a machine with
+ * a compiler need not have git.
  */
-export async function extractHeaders(bundle_path: string, destination: string): Promise<void> {
+export async function extractLlamaSources(bundle_path: string, destination: string): Promise<void> {
   const bundle = Buffer.from(await Bun.file(bundle_path).arrayBuffer());
   const end = bundle.indexOf('\n\n');
   const head = bundle.toString('latin1', 0, Math.max(end, 0)).split('\n');
@@ -181,7 +182,7 @@ export async function extractHeaders(bundle_path: string, destination: string): 
   };
   const root = /^tree ([0-9a-f]{40})\n/.exec(get(commitHash, 'commit').toString('latin1'))?.[1];
   await mkdir(destination, { recursive: true });
-  for (const [folder, names] of SOURCES) {
+  for (const [folder, names] of FILES) {
     let tree = readTree(get(root, 'tree'));
     for (const name of folder.split('/')) tree = readTree(get(tree.get(name), 'tree'));
     for (const [name, hash] of tree) {
