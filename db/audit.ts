@@ -169,6 +169,12 @@ const CHECKS: readonly Check[] = [
         OR abs(entry.credit_delta_micros) <> payments.amount_micros`,
   },
   {
+    name: 'paid_since_first_payment',
+    guarantee: 'an organization has a time of its first payment exactly while something is paid',
+    sql: `SELECT id AS organization_id, paid_micros, first_paid_at_ms FROM organizations
+      WHERE (paid_micros > 0) <> (first_paid_at_ms IS NOT NULL)`,
+  },
+  {
     name: 'references_exist',
     guarantee: 'every reference names a row that exists',
     sql: 'SELECT "table", rowid AS row_id, parent AS missing_in FROM pragma_foreign_key_check',

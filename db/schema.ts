@@ -50,6 +50,7 @@ export const organizations = sqliteTable(
     open_holds: integer().notNull().default(0),
     /** Lifetime purchases less refunds: what the tier is computed from. */
     paid_micros: integer().notNull().default(0),
+    /** The first payment since the organization last had nothing paid; null while it has nothing paid. */
     first_paid_at_ms: integer(),
     /** The tier that the operator lifted the organization to; `tier` is never below it. */
     minimum_tier: integer(),
@@ -303,6 +304,68 @@ export const models = sqliteTable(
     check(
       'models_live_has_price',
       sql`${table.status} <> 'live' OR ${table.input_price_micros_per_million_tokens} IS NOT NULL`,
+    ),
+  ],
+);
+
+export const PAYMENT_EVENT_KINDS = [
+  'completed',
+  'canceled',
+  'refunded',
+  'refund_reversed',
+  'irrelevant',
+  'unreadable',
+] as const;
+export const PAYMENT_EVENT_OUTCOMES = [
+  'applied',
+  'waiting',
+  'known',
+  'irrelevant',
+  'unresolved',
+  'assigned',
+  'dismissed',
+] as const;
+
+/**
+ * Every genuine event that a payment provider has reported, with what came of it: metadata only, nothing personal. An
+ * event that is `unresolved` has moved no money yet and waits for its payment, its organization or the operator.
+ */
+export const paymentEvents = sqliteTable(
+  'payment_events',
+  {
+    provider: text().notNull(),
+    /** The provider's own id of the event; its deliveries share it. */
+    event_id: text().notNull(),
+    /** The provider's own name of what happened. */
+    type: text().notNull(),
+    kind: text({ enum: PAYMENT_EVENT_KINDS }).notNull(),
+    occurred_at_ms: integer(),
+    /** The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a payment). */
+    external_id: text(),
+    payment_external_id: text(),
+    /** The order that the event names. No reference: after a restored backup neither needs to exist here. */
+    payment_id: text(),
+    organization_id: text(),
+    /** Null when the event has no whole number of cents in US dollars. */
+    amount_micros: integer(),
+    outcome: text({ enum: PAYMENT_EVENT_OUTCOMES }).notNull(),
+    /** Why an event is irrelevant or unresolved. */
+    reason: text(),
+    received_at_ms: integer().notNull(),
+    /** When the outcome was last decided. */
+    decided_at_ms: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.provider, table.event_id] }),
+    index('payment_events_payment').on(table.provider, table.payment_external_id),
+    index('payment_events_received').on(table.received_at_ms),
+    check(
+      'payment_events_kind',
+      sql`${table.kind} IN ('completed', 'canceled', 'refunded', 'refund_reversed', 'irrelevant', 'unreadable')`,
+    ),
+    check(
+      'payment_events_outcome',
+      sql`${table.outcome} IN ('applied', 'waiting', 'known', 'irrelevant', 'unresolved', 'assigned', 'dismissed')`,
     ),
   ],
 );

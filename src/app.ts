@@ -16,7 +16,7 @@ import type { PaymentProvider } from './payments/provider.ts';
 export interface AppServices extends DecisionServices {
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
-  readonly log: Pick<Log, 'request' | 'failure' | 'warn' | 'info'>;
+  readonly log: Pick<Log, 'request' | 'failure' | 'error' | 'warn' | 'info'>;
 }
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */

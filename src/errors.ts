@@ -15,12 +15,17 @@ export const ERRORS = {
       'The request has no questions: send an object from question id to question, with at least one entry.',
   },
   wrong_endpoint: { status: 400, message: 'This model does not answer decisions.' },
+  unreadable_webhook: { status: 400, message: 'The webhook is signed, but no event that can be read.' },
   missing_api_key: {
     status: 401,
     message: 'No API key found: send it as "Authorization: Bearer <API_KEY>" or "X-API-Key: <API_KEY>".',
   },
   invalid_api_key: { status: 401, message: 'This API key does not exist or was revoked.' },
   invalid_signature: { status: 401, message: 'The webhook is not signed by the payment provider.' },
+  signature_outside_tolerance: {
+    status: 401,
+    message: 'The webhook was signed more than 5 minutes ago or ahead: check the clock of the server.',
+  },
   insufficient_credit: {
     status: 402,
     message: 'The credit of the organization does not cover this request.',
@@ -50,6 +55,10 @@ export const ERRORS = {
   model_warming_up: { status: 503, message: 'Consistent mode is still starting.' },
   auth_unavailable: { status: 503, message: 'The key service is briefly unavailable.' },
   billing_unavailable: { status: 503, message: 'The billing service is briefly unavailable.' },
+  unresolved_payment: {
+    status: 503,
+    message: 'The event belongs to no payment that is known yet: send it again.',
+  },
   catalog_unavailable: { status: 503, message: 'The model catalog is briefly unavailable.' },
 } as const satisfies Record<string, { readonly status: number; readonly message: string }>;
 

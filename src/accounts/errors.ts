@@ -17,6 +17,8 @@ export const ACCOUNT_ERRORS = {
   top_up_out_of_range: 'The amount is outside of what the tier allows for one top-up.',
   refund_exceeds_paid: 'This is more than is left of the payments that can be refunded.',
   payment_settled: 'The payment is already completed or canceled.',
+  event_resolved: 'The payment event is not unresolved: there is nothing to decide about it.',
+  event_not_assignable: 'The payment event cannot be assigned: dismiss it once you have looked at it.',
   payment_provider_failed: 'The payment provider did not answer as expected: try again later.',
 } as const satisfies Record<string, string>;
 

@@ -5,7 +5,7 @@ import type { GroupCommit } from '../../db/group-commit.ts';
 import { apiKeys, organizations, projects } from '../../db/schema.ts';
 import type { Clock } from '../clock.ts';
 import { keyHash } from './key-format.ts';
-import { limitsFor, type TierLimits } from './tiers.ts';
+import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
 
 /** Who calls: an active key with its project, its organization and what that may use. */
 export interface Caller {
@@ -34,6 +34,9 @@ function prepareLookup(db: Db) {
       project_id: projects.id,
       organization_id: organizations.id,
       tier: organizations.tier,
+      minimum_tier: organizations.minimum_tier,
+      paid_micros: organizations.paid_micros,
+      first_paid_at_ms: organizations.first_paid_at_ms,
       requests_per_minute: organizations.requests_per_minute,
       tokens_per_minute: organizations.tokens_per_minute,
       questions_per_request: organizations.questions_per_request,
@@ -102,7 +105,9 @@ export class KeyDirectory {
     }
     const row = this.#lookup.get({ secret_sha256 });
     if (row === undefined || !sameHash(row.secret_sha256, secret_sha256)) return null;
-    const { key_id, project_id, organization_id, tier } = row;
+    const { key_id, project_id, organization_id } = row;
+    // Not the stored tier alone: the job that writes down what time has earned may lag by an hour.
+    const tier = tierInForce(row, this.#clock.now_ms());
     const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
     if (caller.limits !== null) this.#remember(secret_sha256, { caller, read_at_ms: now_ms });
     return caller;

@@ -1,19 +1,15 @@
 import { desc, eq } from 'drizzle-orm';
 import { type Db, transact } from '../../db/connection.ts';
 import { organizations, tierChanges } from '../../db/schema.ts';
-import { tierFor } from './tiers.ts';
+import { tierInForce, tierReached } from './tiers.ts';
 
 export type TierChange = typeof tierChanges.$inferSelect;
 type Organization = typeof organizations.$inferSelect;
 
-/**
- * The tier that an organization should have now. Only a refund or the operator can lower it: payments and time add up,
- * so that a wall clock that steps back must not take a tier away.
- */
+/** The tier to write down for an organization now. Only a refund or the operator can lower it. */
 function tierDue(organization: Organization, reason: TierChange['reason'], now_ms: number): number {
-  const reached = tierFor(organization.paid_micros, organization.first_paid_at_ms, now_ms);
-  const due = Math.max(reached, organization.minimum_tier ?? 0);
-  return reason === 'top_up' || reason === 'time' ? Math.max(due, organization.tier) : due;
+  const lowers = reason === 'refund' || reason === 'operator';
+  return lowers ? tierReached(organization, now_ms) : tierInForce(organization, now_ms);
 }
 
 function recalculate(db: Db, organization: Organization, reason: TierChange['reason'], now_ms: number): void {

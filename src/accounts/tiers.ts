@@ -60,6 +60,30 @@ export function tierFor(paid_micros: number, first_paid_at_ms: number | null, no
   return reached?.tier ?? 0;
 }
 
+/** What decides the tier of an organization. */
+export interface TierStanding {
+  /** The tier that was last written down. */
+  readonly tier: number;
+  /** The tier that the operator lifted the organization to, if any. */
+  readonly minimum_tier: number | null;
+  readonly paid_micros: number;
+  readonly first_paid_at_ms: number | null;
+}
+
+/** The tier that payments, time and the operator's minimum give now. */
+export function tierReached(standing: TierStanding, now_ms: number): number {
+  const { paid_micros, first_paid_at_ms, minimum_tier } = standing;
+  return Math.max(tierFor(paid_micros, first_paid_at_ms, now_ms), minimum_tier ?? 0);
+}
+
+/**
+ * The tier that applies now, also when time has lifted it and nobody has written that down yet. Time alone lowers
+ * nothing: a wall clock that steps back must not take a tier away.
+ */
+export function tierInForce(standing: TierStanding, now_ms: number): number {
+  return Math.max(standing.tier, tierReached(standing, now_ms));
+}
+
 /** Limits that the operator set for one organization; null where the tier's own value applies. */
 export interface DedicatedLimits {
   readonly requests_per_minute: number | null;

@@ -3,9 +3,11 @@ import { OPERATOR } from '../accounts/actor.ts';
 import { paddleSettings } from '../config.ts';
 import { formatDollars } from '../money.ts';
 import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
+import type { KeptEvent } from '../payments/event-journal.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
 import { manualProvider } from '../payments/manual.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
+import { assignPaymentEvent, dismissPaymentEvent, listPaymentEvents } from '../payments/resolve-event.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { organizationId } from './lookup.ts';
@@ -30,6 +32,24 @@ function historyCells(entry: HistoryEntry): string[] {
   ];
 }
 
+interface EventsOptions extends JsonOptions {
+  readonly all?: true;
+  readonly limit: number;
+}
+
+function eventCells(event: KeptEvent): string[] {
+  return [
+    event.event_id,
+    formatTime(event.received_at_ms),
+    event.type,
+    event.payment_external_id ?? '',
+    event.amount_micros === null ? '' : formatDollars(event.amount_micros),
+    event.organization_id ?? '',
+    event.outcome,
+    event.reason ?? '',
+  ];
+}
+
 /** Paddle where its settings are in the environment, else the operator's own confirmation. */
 async function checkoutProvider(): Promise<PaymentProvider> {
   const settings = paddleSettings(process.env);
@@ -42,7 +62,9 @@ async function checkoutProvider(): Promise<PaymentProvider> {
 
 /** `tds credit …` */
 export function registerCredit(program: Command): void {
-  const parent = program.command('credit').description('refunds, pending payments and the credit history');
+  const parent = program
+    .command('credit')
+    .description('refunds, pending payments, payment events and the credit history');
 
   jsonCommand(parent, {
     usage: 'checkout',
@@ -154,5 +176,64 @@ export function registerCredit(program: Command): void {
       );
       if (options.json) printJson(payment);
       else printLine(`$${formatDollars(payment.amount_micros)} were added to ${payment.organization_id}.`);
+    });
+
+  jsonCommand(parent, {
+    usage: 'events',
+    description:
+      'list the events of the payment provider that belong to no payment here, newest first; they wait for "assign" or "dismiss"',
+    example: 'tds credit events',
+  })
+    .option('--all', 'list every event that was kept, with what came of it')
+    .option('--limit <number>', 'how many lines', wholeNumber, HISTORY_LIMIT)
+    .action(async (options: EventsOptions) => {
+      const events = await withData(options, (context) =>
+        listPaymentEvents(context, OPERATOR, {
+          unresolved_only: options.all !== true,
+          limit: options.limit,
+        }),
+      );
+      if (options.json) printJson(events);
+      else {
+        printTable(
+          ['EVENT', 'RECEIVED', 'TYPE', 'PAYMENT', 'AMOUNT', 'ORGANIZATION', 'OUTCOME', 'REASON'],
+          events.map(eventCells),
+          options.all === true ? 'No event was received yet.' : 'No event is unresolved.',
+        );
+      }
+    });
+
+  jsonCommand(parent, {
+    usage: 'assign',
+    description: 'decide whose money an unresolved event is about: it is applied to that organization',
+    example: 'tds credit assign evt_01hv8wptq8987qeep44cyrewp9 "Acme"',
+  })
+    .argument('<event>', 'id, as "tds credit events" shows it')
+    .argument('<org>', 'id or unique name')
+    .argument('[dollars]', 'amount without tax, for an event that has none in US dollars', dollars)
+    .action(
+      async (event_id: string, text: string, amount_micros: number | undefined, options: JsonOptions) => {
+        const event = await withData(options, (context) =>
+          assignPaymentEvent(context, OPERATOR, {
+            event_id,
+            organization_id: organizationId(context, text),
+            amount_micros,
+          }),
+        );
+        if (options.json) printJson(event);
+        else printLine(`The event ${event.event_id} was applied to ${event.organization_id}.`);
+      },
+    );
+
+  jsonCommand(parent, {
+    usage: 'dismiss',
+    description: 'decide that an unresolved event moves no credit here, also when it comes again',
+    example: 'tds credit dismiss evt_01hv8wptq8987qeep44cyrewp9',
+  })
+    .argument('<event>', 'id, as "tds credit events" shows it')
+    .action(async (event_id: string, options: JsonOptions) => {
+      const event = await withData(options, (context) => dismissPaymentEvent(context, OPERATOR, event_id));
+      if (options.json) printJson(event);
+      else printLine(`The event ${event.event_id} was dismissed.`);
     });
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
+import { AccountError } from '../accounts/errors.ts';
 import {
   createOrganization,
   getOrganization,
@@ -8,10 +9,12 @@ import {
   setTierSettings,
   type TierSettings,
 } from '../accounts/organizations.ts';
-import { limitsFor } from '../accounts/tiers.ts';
+import { limitsFor, tierInForce } from '../accounts/tiers.ts';
+import { systemClock } from '../clock.ts';
 import { formatDollars } from '../money.ts';
 import { creditByHand, topUpRange } from '../payments/credit.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
 import { organizationId } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
 import { dollars, dollarsOrNone, type NONE, nullIfNone, wholeNumberOrNone } from './values.ts';
@@ -23,9 +26,11 @@ export function organizationSummary(organization: Organization) {
 }
 
 function tierSummary(organization: Organization) {
-  const { id, name, tier, minimum_tier, paid_micros, first_paid_at_ms } = organization;
+  const { id, name, minimum_tier, paid_micros, first_paid_at_ms } = organization;
   const { requests_per_minute, tokens_per_minute, questions_per_request, top_up_max_micros } = organization;
-  const range = topUpRange(organization);
+  const now_ms = systemClock.now_ms();
+  const tier = tierInForce(organization, now_ms);
+  const range = topUpRange(organization, now_ms);
   return {
     id,
     name,
@@ -91,6 +96,22 @@ function tierSettings(options: TierOptions): TierSettings {
   return settings;
 }
 
+interface CreditOptions extends JsonOptions {
+  readonly force?: true;
+}
+
+/** A refusal that `--force` overrides says so. */
+function adviseForce<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof AccountError && error.code === 'top_up_out_of_range')) throw error;
+    throw new CommandFailed(`${error.message} Give --force to enter this amount all the same.`, {
+      cause: error,
+    });
+  }
+}
+
 /** `tds org …` */
 export function registerOrganizations(program: Command): void {
   const parent = program.command('org').description('organizations: credit, tier and limits');
@@ -138,10 +159,17 @@ export function registerOrganizations(program: Command): void {
     example: 'tds org credit "Acme" 25',
   })
     .argument('<org>', 'id or unique name')
-    .argument('<dollars>', 'any amount above zero', dollars)
-    .action(async (text: string, amount_micros: number, options: JsonOptions) => {
+    .argument('<dollars>', 'amount, within the range of the tier unless --force is given', dollars)
+    .option('--force', 'enter also an amount that is outside of the range')
+    .action(async (text: string, amount_micros: number, options: CreditOptions) => {
       const organization = await withData(options, (context) =>
-        creditByHand(context, OPERATOR, { organization_id: organizationId(context, text), amount_micros }),
+        adviseForce(() =>
+          creditByHand(context, OPERATOR, {
+            organization_id: organizationId(context, text),
+            amount_micros,
+            within_range: options.force !== true,
+          }),
+        ),
       );
       if (options.json) printJson(organizationSummary(organization));
       else {

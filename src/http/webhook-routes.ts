@@ -3,7 +3,8 @@ import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
 import type { CreditContext } from '../payments/credit.ts';
-import type { PaymentProvider } from '../payments/provider.ts';
+import { paymentOf } from '../payments/event-journal.ts';
+import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
 import { readBytes } from './body.ts';
 import type { RequestContexts } from './context.ts';
@@ -12,12 +13,12 @@ import { errorResponse, jsonResponse } from './responses.ts';
 interface WebhookServices {
   readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
   readonly keys: KeyDirectory;
-  readonly log: Pick<Log, 'info' | 'warn'>;
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
 }
 
 /**
- * `POST /webhooks/paddle`: what the payment provider reports. A 200 ends the provider's tries; a 503 makes it try again.
- * Without a provider the path does not exist.
+ * `POST /webhooks/paddle`: what the payment provider reports. A 200 ends the provider's tries; anything else makes it
+ * try again. Without a provider the path does not exist.
  */
 export function webhookRoutes(services: WebhookServices, contexts: RequestContexts) {
   return new Elysia({ name: 'webhooks' }).post(
@@ -35,31 +36,72 @@ export function webhookRoutes(services: WebhookServices, contexts: RequestContex
 }
 
 async function receive(services: WebhookServices, request: Request): Promise<WebhookResult | Refusal> {
-  const { payments, keys, log } = services;
+  const { payments, log } = services;
   if (payments === null) return new Refusal('not_found');
+  const signature = request.headers.get('paddle-signature');
+  if (!payments.provider.isSignature(signature)) {
+    log.warn('a payment webhook had no signature');
+    return new Refusal('invalid_signature');
+  }
   const bytes = await readBytes(request);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
   try {
-    result = await handleWebhook(
-      payments.context,
-      payments.provider,
-      new TextDecoder().decode(bytes),
-      request.headers.get('paddle-signature'),
-    );
+    result = handleWebhook(payments.context, payments.provider, bytes, signature);
   } catch {
     return new Refusal('billing_unavailable');
   }
-  if (result.outcome === 'forged') {
-    log.warn('a payment webhook was not signed by the provider');
-    return new Refusal('invalid_signature');
+  return answer(services, result);
+}
+
+/**
+ * What the provider is told, and the log. The provider repeats whatever is not answered with 2xx, for days: so is
+ * everything that can still become credit, once a clock is set, a program updated or a payment known.
+ */
+function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookResult | Refusal {
+  switch (result.outcome) {
+    case 'forged':
+      log.warn('a payment webhook was not signed by the provider');
+      return new Refusal('invalid_signature');
+    case 'outside_tolerance':
+      log.error('a payment webhook was signed too long ago or ahead: check the clock of this machine', {
+        age_s: result.age_s,
+      });
+      return new Refusal('signature_outside_tolerance');
+    case 'unreadable':
+      log.error('a genuine payment webhook cannot be read: look its event up at the provider', {
+        event_id: result.report?.event_id ?? null,
+        type: result.report?.type ?? null,
+      });
+      return new Refusal('unreadable_webhook');
+    case 'unresolved':
+      log.error(
+        'a payment event waits for an operator unless its payment turns up: see "tds credit events"',
+        {
+          ...idsOf(result.report),
+          reason: result.reason,
+        },
+      );
+      return new Refusal('unresolved_payment');
+    case 'irrelevant':
+      log.info('a payment event moved no credit', { ...idsOf(result.report), reason: result.reason });
+      return result;
+    default:
+      // A new tier must not wait for the cached lookups to end.
+      keys.invalidate();
+      return result;
   }
-  // A payment in another currency, or of an unknown organization, leaves no other trace than this line.
-  if (result.outcome === 'irrelevant')
-    log.info('a payment webhook moved no credit', { reason: result.reason });
-  else if (result.outcome === 'unknown_payment')
-    log.warn('a payment webhook names a payment that is not known');
-  // A new tier must not wait for the cached lookups to end.
-  else keys.invalidate();
-  return result;
+}
+
+function idsOf({ event_id, type, event }: PaymentReport) {
+  const order = event.kind === 'completed' ? event.order : null;
+  return {
+    event_id,
+    type,
+    external_id: event.external_id,
+    payment_external_id: paymentOf(event),
+    payment_id: order?.payment_id ?? null,
+    organization_id: order?.organization_id ?? null,
+    amount_micros: 'amount_micros' in event ? event.amount_micros : null,
+  };
 }

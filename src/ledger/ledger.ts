@@ -126,7 +126,8 @@ export class Ledger {
   }
 
   /**
-   * Takes refunded credit back, below zero if it was spent (spec, "Organization tier"). Throws `UnknownAccount`,
+   * Takes refunded credit back, below zero if it was spent (spec, "Organization tier"). When nothing is left of what
+   * was paid, the days since the first payment start anew with the next one. Throws `UnknownAccount`,
    * `RefundExceedsPayments`, and SQLite's constraint error for a refund that was entered before.
    */
   refund(movement: PaymentMovement): void {
@@ -323,6 +324,8 @@ function prepare(db: Db) {
       .set({
         credit_micros: sql`${organizations.credit_micros} - ${amount}`,
         paid_micros: sql`${organizations.paid_micros} - ${amount}`,
+        // SQLite reads every column as it was before the statement.
+        first_paid_at_ms: sql`iif(${organizations.paid_micros} = ${amount}, NULL, ${organizations.first_paid_at_ms})`,
       })
       .where(eq(organizations.id, placeholder('organization_id')))
       .prepare(),

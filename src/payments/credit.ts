@@ -7,13 +7,13 @@ import { AccountError } from '../accounts/errors.ts';
 import { type Organization, readOrganization } from '../accounts/organizations.ts';
 import { requireOperator, requirePermission } from '../accounts/permissions.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
-import { TIERS, TOP_UP_MIN_MICROS } from '../accounts/tiers.ts';
+import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
 import { Ledger } from '../ledger/ledger.ts';
 import { formatDollars, MICROS_PER_DOLLAR } from '../money.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
-import type { Checkout, PaymentEvent, PaymentProvider } from './provider.ts';
+import type { Checkout, PaymentProvider } from './provider.ts';
 
 /** What the credit services work with. */
 export interface CreditContext extends AccountContext {
@@ -29,24 +29,35 @@ export type Payment = typeof payments.$inferSelect;
 
 const CENT_MICROS = MICROS_PER_DOLLAR / 100;
 
-/** What one top-up of the organization may be, in micro-dollars. */
-export function topUpRange(organization: Organization): { readonly least: number; readonly most: number } {
-  const most = organization.top_up_max_micros ?? TIERS[organization.tier]?.top_up_max_micros ?? 0;
+/**
+ * What one top-up of the organization may be now, in micro-dollars (spec, "Single top-up range"): the range of the tier
+ * in force, with the dedicated most where the operator has set one.
+ */
+export function topUpRange(
+  organization: Organization,
+  now_ms: number,
+): { readonly least: number; readonly most: number } {
+  const { top_up_max_micros } = organization;
+  const most = top_up_max_micros ?? TIERS[tierInForce(organization, now_ms)]?.top_up_max_micros ?? 0;
   return { least: TOP_UP_MIN_MICROS, most };
 }
 
-function requireAmount(amount_micros: number): void {
+/** Throws `invalid_amount` for what is not a whole number of micro-dollars above zero. */
+export function requireAmount(amount_micros: number): void {
   if (!Number.isSafeInteger(amount_micros) || amount_micros <= 0) throw new AccountError('invalid_amount');
 }
 
-function requireInRange(organization: Organization, amount_micros: number): void {
-  const { least, most } = topUpRange(organization);
+function requireInRange({ clock }: CreditContext, organization: Organization, amount_micros: number): void {
+  const { least, most } = topUpRange(organization, clock.now_ms());
   if (amount_micros < least || amount_micros > most) {
     throw new AccountError(
       'top_up_out_of_range',
       `One top-up of this organization can be from $${formatDollars(least)} to $${formatDollars(most)}.`,
     );
   }
+}
+
+function requireWholeCents(amount_micros: number): void {
   if (amount_micros % CENT_MICROS !== 0) {
     throw new AccountError('invalid_amount', 'A top-up must be a whole number of cents.');
   }
@@ -73,7 +84,8 @@ export async function startTopUp(
   const { organization_id, amount_micros } = given;
   requirePermission(db, actor, organization_id, 'top_up');
   requireAmount(amount_micros);
-  requireInRange(readOrganization(context, organization_id), amount_micros);
+  requireInRange(context, readOrganization(context, organization_id), amount_micros);
+  requireWholeCents(amount_micros);
   const payment_id = identifiers.id('payment');
   const checkout = await provider
     .createCheckout({ payment_id, organization_id, amount_micros })
@@ -92,25 +104,34 @@ export async function startTopUp(
       created_by_user_id: userIdOf(actor),
       created_at_ms: clock.now_ms(),
     })
+    // The customer may have paid already: then the provider's event has brought the row here.
+    .onConflictDoNothing()
     .run();
   return { payment_id, checkout };
 }
 
 /**
- * Enters a payment that the operator has received by hand: it counts as paid and moves the tier, and no range binds
- * the operator. Throws `permission_denied`, `not_found`, `invalid_amount`.
+ * Enters a payment that the operator has received by hand: it counts as paid and moves the tier. The range of one
+ * top-up binds only with `within_range`. Throws `permission_denied`, `not_found`, `invalid_amount`,
+ * `top_up_out_of_range`.
  */
 export function creditByHand(
   context: CreditContext,
   actor: Actor,
-  given: { readonly organization_id: string; readonly amount_micros: number },
+  given: {
+    readonly organization_id: string;
+    readonly amount_micros: number;
+    readonly within_range?: boolean;
+  },
 ): Organization {
   requireOperator(actor);
-  requireAmount(given.amount_micros);
+  const { organization_id, amount_micros } = given;
+  requireAmount(amount_micros);
   return transact(context.db, () => {
-    readOrganization(context, given.organization_id);
-    complete(context, insertByHand(context, { ...given, kind: 'top_up' }));
-    return readOrganization(context, given.organization_id);
+    const organization = readOrganization(context, organization_id);
+    if (given.within_range === true) requireInRange(context, organization, amount_micros);
+    completePayment(context, insertByHand(context, { organization_id, amount_micros, kind: 'top_up' }));
+    return readOrganization(context, organization_id);
   });
 }
 
@@ -135,7 +156,7 @@ export function refundByHand(
         `Only $${formatDollars(left)} of the payments made by hand is left to refund.`,
       );
     }
-    complete(context, insertByHand(context, { ...given, kind: 'refund' }));
+    completePayment(context, insertByHand(context, { ...given, kind: 'refund' }));
     return readOrganization(context, given.organization_id);
   });
 }
@@ -170,129 +191,12 @@ export function confirmManualPayment(context: CreditContext, actor: Actor, payme
     const payment = findPayment(context, MANUAL_PROVIDER_NAME, payment_id);
     if (payment === undefined) throw new AccountError('not_found', 'There is no such manual payment.');
     if (payment.status !== 'pending') throw new AccountError('payment_settled');
-    return complete(context, payment);
+    return completePayment(context, payment);
   });
-}
-
-/** What an event did: changed credit, waits for an earlier event, was known already, or belongs to no payment here. */
-export type EventOutcome = 'applied' | 'waiting' | 'known' | 'unknown_payment';
-
-/**
- * Applies what a provider reports, in one transaction. The outcome of a set of events is the same in whatever order and
- * however often they come: a refund that comes before its payment waits for it. Throws what the database throws.
- */
-export function applyPaymentEvent(
-  context: CreditContext,
-  provider: string,
-  event: PaymentEvent,
-): EventOutcome {
-  return transact(context.db, () => {
-    switch (event.kind) {
-      case 'completed':
-        return applyCompleted(context, provider, event);
-      case 'canceled':
-        return applyCanceled(context, provider, event.external_id);
-      case 'refunded':
-      case 'refund_reversed':
-        return applyReturn(context, provider, event);
-    }
-  });
-}
-
-function applyCompleted(
-  context: CreditContext,
-  provider: string,
-  event: Extract<PaymentEvent, { kind: 'completed' }>,
-): EventOutcome {
-  const payment = findPayment(context, provider, event.external_id);
-  if (payment === undefined) return 'unknown_payment';
-  if (payment.status === 'completed') return 'known';
-  complete(context, { ...payment, amount_micros: event.amount_micros });
-  settleReturns(context, payment.id);
-  return 'applied';
-}
-
-function applyCanceled(context: CreditContext, provider: string, external_id: string): EventOutcome {
-  const payment = findPayment(context, provider, external_id);
-  if (payment === undefined) return 'unknown_payment';
-  if (payment.status !== 'pending') return 'known';
-  context.db
-    .update(payments)
-    .set({ status: 'canceled', settled_at_ms: context.clock.now_ms() })
-    .where(eq(payments.id, payment.id))
-    .run();
-  return 'applied';
-}
-
-function applyReturn(
-  context: CreditContext,
-  provider: string,
-  event: Extract<PaymentEvent, { kind: 'refunded' | 'refund_reversed' }>,
-): EventOutcome {
-  const { db, clock, identifiers } = context;
-  if (findPayment(context, provider, event.external_id) !== undefined) return 'known';
-  const payment = findPayment(context, provider, event.payment_external_id);
-  if (payment === undefined) return 'unknown_payment';
-  const id = identifiers.id('payment');
-  db.insert(payments)
-    .values({
-      id,
-      organization_id: payment.organization_id,
-      provider,
-      external_id: event.external_id,
-      kind: event.kind === 'refunded' ? 'refund' : 'top_up',
-      amount_micros: event.amount_micros,
-      status: 'pending',
-      refunds_payment_id: payment.id,
-      created_at_ms: clock.now_ms(),
-    })
-    .run();
-  settleReturns(context, payment.id);
-  return findPayment(context, provider, event.external_id)?.status === 'completed' ? 'applied' : 'waiting';
-}
-
-/**
- * Settles what waits on a payment, as far as it can be: never more is refunded than was paid, never more reversed than
- * was refunded. Settling one can make way for another, so it goes on until none fits. What fits only together (a large
- * chargeback, and its reversal, that came after a refund that they preceded) is settled together.
- */
-function settleReturns(context: CreditContext, payment_id: string): void {
-  const payment = context.db.select().from(payments).where(eq(payments.id, payment_id)).get();
-  if (payment?.status !== 'completed') return;
-  const returns = context.db
-    .select()
-    .from(payments)
-    .where(eq(payments.refunds_payment_id, payment_id))
-    .orderBy(asc(payments.created_at_ms), asc(payments.id))
-    .all();
-  let refunded = refundedBy(returns.filter((row) => row.status === 'completed'));
-  let waiting = returns.filter((row) => row.status === 'pending');
-  const fits = (total: number) => total >= 0 && total <= payment.amount_micros;
-  const settle = (row: Payment) => {
-    complete(context, row);
-    refunded += refundedBy([row]);
-    waiting = waiting.filter((other) => other.id !== row.id);
-  };
-  for (;;) {
-    const next = waiting.find((row) => fits(refunded + refundedBy([row])));
-    if (next === undefined) break;
-    settle(next);
-  }
-  if (!fits(refunded + refundedBy(waiting))) return;
-  for (const reversal of waiting.filter((row) => row.kind === 'top_up')) settle(reversal);
-  for (const refund of waiting) settle(refund);
-}
-
-/** What refunds and reversals of a payment take back of it in all. */
-function refundedBy(returns: readonly Payment[]): number {
-  return returns.reduce(
-    (sum, row) => sum + (row.kind === 'refund' ? row.amount_micros : -row.amount_micros),
-    0,
-  );
 }
 
 /** Settles a payment: its row, the ledger and the tier together. To be called inside a transaction. */
-function complete(context: CreditContext, payment: Payment): Payment {
+export function completePayment(context: CreditContext, payment: Payment): Payment {
   const { db, clock, ledger } = context;
   const { id, organization_id, amount_micros, kind } = payment;
   const at_ms = clock.now_ms();
@@ -307,7 +211,12 @@ function complete(context: CreditContext, payment: Payment): Payment {
   return { ...payment, status: 'completed', settled_at_ms: at_ms };
 }
 
-function findPayment(context: CreditContext, provider: string, external_id: string): Payment | undefined {
+/** The payment or refund that a provider knows under this id. */
+export function findPayment(
+  context: CreditContext,
+  provider: string,
+  external_id: string,
+): Payment | undefined {
   return context.db
     .select()
     .from(payments)

@@ -1,32 +1,47 @@
-import { applyPaymentEvent, type CreditContext, type EventOutcome } from './credit.ts';
-import type { PaymentProvider } from './provider.ts';
+import { applyPaymentReport } from './apply-event.ts';
+import type { CreditContext } from './credit.ts';
+import type { Verdict } from './event-journal.ts';
+import type { PaymentProvider, PaymentReport } from './provider.ts';
 
-/** What came of a webhook call. Only `applied` and `waiting` have written anything. */
+/** What came of a webhook call. Every call with a report is kept, and answered by its verdict. */
 export type WebhookResult =
-  /** Not from the provider: answer 401. */
+  /** Not from the provider. */
   | { readonly outcome: 'forged' }
-  /** Genuine and done with: answer 200, or the provider sends it again. */
-  | { readonly outcome: 'irrelevant'; readonly reason: string }
-  | { readonly outcome: EventOutcome };
+  /** From the provider, but too old, or from too far ahead. */
+  | { readonly outcome: 'outside_tolerance'; readonly age_s: number }
+  /** From the provider, but nothing that this version can read; `report` when its ids could be kept. */
+  | { readonly outcome: 'unreadable'; readonly report: PaymentReport | null }
+  | {
+      readonly outcome: Verdict['outcome'];
+      readonly reason: string | null;
+      readonly report: PaymentReport;
+    };
 
 /**
  * Handles a webhook call of a payment provider: the raw body exactly as it came, and its signature header. Forged,
  * replayed and duplicated calls change nothing, and the order of calls does not matter. Throws what the database
  * throws: answer 503, and the provider sends it again.
  */
-export async function handleWebhook(
+export function handleWebhook(
   context: CreditContext,
   provider: PaymentProvider,
-  rawBody: string,
-  signatureHeader: string | null,
-): Promise<WebhookResult> {
-  const webhook = await provider.readWebhook(rawBody, signatureHeader);
+  body: Uint8Array,
+  signature: string | null,
+): WebhookResult {
+  const webhook = provider.readWebhook({ body, signature, now_ms: context.clock.now_ms() });
   switch (webhook.kind) {
     case 'forged':
       return { outcome: 'forged' };
-    case 'irrelevant':
-      return { outcome: 'irrelevant', reason: webhook.reason };
-    case 'event':
-      return { outcome: applyPaymentEvent(context, provider.name, webhook.event) };
+    case 'outside_tolerance':
+      return { outcome: 'outside_tolerance', age_s: webhook.age_s };
+    case 'unreadable':
+      return { outcome: 'unreadable', report: null };
+    case 'report': {
+      const { report } = webhook;
+      const { outcome, reason } = applyPaymentReport(context, provider.name, report);
+      if (report.event.kind === 'unreadable' && outcome === 'unresolved')
+        return { outcome: 'unreadable', report };
+      return { outcome, reason, report };
+    }
   }
 }

@@ -77,7 +77,10 @@ describe('Tiers', () => {
         'questions',
       );
       const organization = setTierSettings(service.accounts, OPERATOR, account.organization_id, {});
-      expect(topUpRange(organization)).toEqual({ least: 5_000_000, most: top_up_dollars * 1_000_000 });
+      expect(topUpRange(organization, service.clock.now_ms())).toEqual({
+        least: 5_000_000,
+        most: top_up_dollars * 1_000_000,
+      });
     });
   }
 

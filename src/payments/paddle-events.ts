@@ -1,0 +1,166 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { MICROS_PER_DOLLAR } from '../money.ts';
+import type { NamedOrder, PaymentEvent, PaymentReport } from './provider.ts';
+
+/** The only currency that credit is sold in. */
+export const PADDLE_CURRENCY = 'USD';
+export const CENT_MICROS = MICROS_PER_DOLLAR / 100;
+
+/** Paddle's ids have about 30 characters; what is longer is none, and must not be kept. */
+const ID_LENGTH_MAX = 100;
+const PaddleId = Type.String({ minLength: 1, maxLength: ID_LENGTH_MAX });
+
+/** Only the fields that are used, so that a field that Paddle adds or drops elsewhere costs no payment. */
+const Notification = Type.Object({
+  event_id: PaddleId,
+  event_type: PaddleId,
+  occurred_at: Type.Optional(Type.Unknown()),
+  data: Type.Record(Type.String(), Type.Unknown()),
+});
+const Identified = Type.Object({ id: PaddleId });
+const Transaction = Type.Object({
+  id: PaddleId,
+  custom_data: Type.Optional(Type.Unknown()),
+  items: Type.Optional(Type.Unknown()),
+  details: Type.Optional(Type.Unknown()),
+});
+const TransactionDetails = Type.Object({
+  totals: Type.Object({
+    subtotal: Type.String(),
+    discount: Type.Optional(Type.String()),
+    currency_code: Type.String(),
+  }),
+});
+const Items = Type.Array(Type.Object({ price: Type.Object({ product_id: Type.String() }) }), { minItems: 1 });
+const Adjustment = Type.Object({
+  id: PaddleId,
+  action: PaddleId,
+  status: PaddleId,
+  transaction_id: PaddleId,
+  totals: Type.Optional(Type.Unknown()),
+});
+const AdjustmentTotals = Type.Object({ subtotal: Type.String(), currency_code: Type.String() });
+/** What `createCheckout` gives with a transaction. Anything else may be personal and is not looked at. */
+const CustomData = Type.Object({
+  payment_id: Type.String({ pattern: '^pay_\\w{1,64}$' }),
+  organization_id: Type.String({ pattern: '^org_\\w{1,64}$' }),
+  amount_micros: Type.Optional(Type.Integer({ minimum: 1 })),
+});
+
+/**
+ * The event in the body of a genuine notification; `product_id` is what credit is sold as. Null when it is no JSON or
+ * no notification, so that nothing of it can be kept.
+ */
+export function readNotification(body: Uint8Array, product_id: string): PaymentReport | null {
+  const notification = read(Notification, parse(body));
+  if (notification === null) return null;
+  const { event_id, event_type, occurred_at, data } = notification;
+  const occurred_at_ms = typeof occurred_at === 'string' ? Date.parse(occurred_at) : Number.NaN;
+  return {
+    event_id,
+    type: event_type,
+    occurred_at_ms: Number.isNaN(occurred_at_ms) ? null : occurred_at_ms,
+    event: readEvent(event_type, data, product_id),
+  };
+}
+
+function readEvent(type: string, data: unknown, product_id: string): PaymentEvent {
+  switch (type) {
+    case 'transaction.completed':
+      return readCompleted(data, product_id);
+    case 'transaction.canceled': {
+      const external_id = idOf(data);
+      return external_id === null ? unreadable(data) : { kind: 'canceled', external_id };
+    }
+    case 'adjustment.created':
+    case 'adjustment.updated':
+      return readAdjustment(data);
+    default:
+      return irrelevant(idOf(data), `${type} does not move credit`);
+  }
+}
+
+function readCompleted(data: unknown, product_id: string): PaymentEvent {
+  const transaction = read(Transaction, data);
+  if (transaction === null) return unreadable(data);
+  const totals = read(TransactionDetails, transaction.details)?.totals;
+  const amount_micros = totals === undefined ? null : amountOf(totals, totals.discount);
+  if (amount_micros !== null && amount_micros <= 0) return irrelevant(transaction.id, 'nothing was paid');
+  return {
+    kind: 'completed',
+    external_id: transaction.id,
+    amount_micros,
+    order: readOrder(transaction.custom_data),
+    sold: whatWasSold(transaction.items, product_id),
+  };
+}
+
+/**
+ * Money goes back by an approved refund or a chargeback, and returns by a chargeback that was reversed, each an
+ * adjustment of its own. A chargeback that is later marked as reversed says nothing that its reversal does not.
+ */
+function readAdjustment(data: unknown): PaymentEvent {
+  const adjustment = read(Adjustment, data);
+  if (adjustment === null) return unreadable(data);
+  const { id, action, status, transaction_id } = adjustment;
+  const moves = action === 'refund' || action === 'chargeback' || action === 'chargeback_reverse';
+  if (!moves || status !== 'approved') return irrelevant(id, `a ${action} that is ${status}`);
+  const totals = read(AdjustmentTotals, adjustment.totals);
+  const amount_micros = totals === null ? null : amountOf(totals);
+  if (amount_micros !== null && amount_micros <= 0) return irrelevant(id, 'no amount without tax');
+  return {
+    kind: action === 'chargeback_reverse' ? 'refund_reversed' : 'refunded',
+    external_id: id,
+    payment_external_id: transaction_id,
+    amount_micros,
+  };
+}
+
+function readOrder(custom_data: unknown): NamedOrder | null {
+  const order = read(CustomData, custom_data);
+  return order === null ? null : { ...order, amount_micros: order.amount_micros ?? null };
+}
+
+function whatWasSold(given: unknown, product_id: string): 'credit' | 'other' | 'unknown' {
+  const items = read(Items, given);
+  if (items === null) return 'unknown';
+  const isCredit = (item: (typeof items)[number]) => item.price.product_id === product_id;
+  if (items.every(isCredit)) return 'credit';
+  return items.some(isCredit) ? 'unknown' : 'other';
+}
+
+function irrelevant(external_id: string | null, reason: string): PaymentEvent {
+  return { kind: 'irrelevant', external_id, reason };
+}
+
+function unreadable(data: unknown): PaymentEvent {
+  return { kind: 'unreadable', external_id: idOf(data), reason: 'this version cannot read its data' };
+}
+
+function idOf(data: unknown): string | null {
+  return read(Identified, data)?.id ?? null;
+}
+
+/** The value when it has the form that the schema names, else null. */
+function read<Schema extends TSchema>(schema: Schema, value: unknown): Static<Schema> | null {
+  return Value.Check(schema, value) ? value : null;
+}
+
+function parse(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    return null;
+  }
+}
+
+/** The subtotal less the discount; null when that is not in US dollars. Paddle writes cents in a string. */
+function amountOf(
+  totals: { readonly subtotal: string; readonly currency_code: string },
+  discount = '0',
+): number | null {
+  const is_dollars = totals.currency_code === PADDLE_CURRENCY;
+  const is_whole = [totals.subtotal, discount].every((cents) => /^\d{1,11}$/.test(cents));
+  return is_dollars && is_whole ? (Number(totals.subtotal) - Number(discount)) * CENT_MICROS : null;
+}
