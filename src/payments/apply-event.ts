@@ -85,7 +85,9 @@ export function settleCompleted(context: CreditContext, payment: Payment): void 
   for (const { kind, external_id: id, amount_micros } of unresolvedReturns(db, provider, external_id)) {
     if ((kind !== 'refunded' && kind !== 'refund_reversed') || id === null || amount_micros === null)
       continue;
-    enterReturn(context, payment, { kind, external_id: id, amount_micros });
+    // Paddle reports a refund more than once: as created, and as updated.
+    if (findPayment(context, provider, id) === undefined)
+      enterReturn(context, payment, { kind, external_id: id, amount_micros });
   }
   settleReturns(context, payment.id);
 }

@@ -93,7 +93,9 @@ describe('the words of the command line', () => {
       credit_micros: 19_999_999,
       tier: 1,
     });
-    expect(await json('org', 'credit', id, '0.000001')).toMatchObject({ credit_micros: 20_000_000 });
+    expect(await json('org', 'credit', id, '0.000001', '--force')).toMatchObject({
+      credit_micros: 20_000_000,
+    });
     expect(await json('org', 'tier', 'Acme')).toMatchObject({
       tier: 1,
       minimum_tier: null,

@@ -55,6 +55,11 @@ const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly st
     ['balance_equals_ledger'],
   ],
   [
+    'payments without a time of the first',
+    'UPDATE organizations SET first_paid_at_ms = NULL',
+    ['paid_since_first_payment'],
+  ],
+  [
     'held credit that no hold explains',
     'UPDATE organizations SET held_micros = held_micros + 1',
     ['balance_equals_ledger', 'held_equals_open_holds'],

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { Paddle } from '@paddle/paddle-node-sdk';
 import fc from 'fast-check';
+
 import { payments } from '../../db/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
@@ -8,38 +9,23 @@ import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
-import { type Call, notification, SETTINGS, sign, transaction } from './paddle-calls.ts';
+import { TestClock } from '../accounts/support.ts';
+import {
+  adjustment,
+  type Call,
+  hashOf,
+  notification,
+  SETTINGS,
+  type SignOptions,
+  sign as signAt,
+  transaction,
+} from './paddle-calls.ts';
 import { expectCleanAudit, openBooks } from './support.ts';
 
-const DOLLAR = 1_000_000;
-interface AdjustmentGiven {
-  readonly id?: string;
-  readonly transaction_id?: string;
-  readonly action?: string;
-  readonly status?: string;
-  readonly cents?: string;
-  readonly currency_code?: string;
-}
+/** What the clock of the books shows. */
+const NOW_MS = new TestClock().now_ms();
 
-function adjustment(event_type: string, given: AdjustmentGiven = {}): string {
-  const {
-    id = 'adj_1',
-    transaction_id = 'txn_1',
-    action = 'refund',
-    status = 'approved',
-    cents = '1000',
-    currency_code = 'USD',
-  } = given;
-  return notification(event_type, {
-    id,
-    action,
-    transaction_id,
-    status,
-    currency_code,
-    items: [],
-    totals: { subtotal: cents, tax: '190', total: '1190', currency_code },
-  });
-}
+const DOLLAR = 1_000_000;
 
 const COMPLETED = transaction('transaction.completed');
 const REFUND = adjustment('adjustment.updated');
@@ -69,8 +55,13 @@ async function startPayment(external_id: string, amount_micros: number): Promise
   );
 }
 
+function sign(body: string, options: SignOptions = {}): Call {
+  return signAt(body, { now_ms: NOW_MS, ...options });
+}
+
 function send(call: Call) {
-  return handleWebhook(books.context, provider, call.body, call.signature);
+  const { outcome } = handleWebhook(books.context, provider, Buffer.from(call.body), call.signature);
+  return { outcome };
 }
 
 function balances() {
@@ -92,14 +83,14 @@ describe('forged calls change nothing', () => {
     ['another secret', sign(COMPLETED, { secret: 'guess' })],
     ['an empty secret', sign(COMPLETED, { secret: '' })],
     ['the signature of another body', { ...signed, body: COMPLETED.replace('"2500"', '"9900"') }],
+    ['two times', { ...signed, signature: `ts=1;${signed.signature}` }],
+    ['a hash that is none', { ...signed, signature: signed.signature?.slice(0, -1) ?? '' }],
+    ['hashes under other secrets', severalHashes(['one', 'another'])],
     ['the same JSON written otherwise', { ...signed, body: `${COMPLETED} ` }],
     [
       'another time than was signed',
       { ...signed, signature: signed.signature?.replace('ts=1', 'ts=2') ?? '' },
     ],
-    ['a recorded call, sent again an hour later', sign(COMPLETED, { age_s: 3_600 })],
-    ['signed text that is no JSON', sign('{')],
-    ['signed JSON that is no notification', sign('null')],
   ];
   for (const [name, call] of rows) {
     test(name, async () => {
@@ -109,9 +100,73 @@ describe('forged calls change nothing', () => {
     });
   }
 
+  test('a body whose bytes are no text is judged by its bytes', () => {
+    const bytes = Buffer.from([0xff, 0xfe]);
+    const time_s = NOW_MS / 1_000;
+    const readings = [bytes, Buffer.from(bytes.toString())].map(
+      (body) =>
+        handleWebhook(books.context, provider, body, `ts=${time_s};h1=${hashOf(time_s, bytes)}`).outcome,
+    );
+    expect(readings).toEqual(['unreadable', 'forged']);
+  });
+
   test('a provider with an empty secret does not start', () => {
     expect(() => paddleProvider({ ...SETTINGS, webhook_secret: '' })).toThrow(RangeError);
   });
+});
+
+/** A call that is signed under each of these secrets, as while Paddle rotates them. */
+function severalHashes(secrets: readonly string[]): Call {
+  const time_s = NOW_MS / 1_000;
+  const hashes = secrets.map((secret) => `h1=${hashOf(time_s, COMPLETED, secret)}`);
+  return { body: COMPLETED, signature: [`ts=${time_s}`, ...hashes].join(';') };
+}
+
+describe('secrets and clocks', () => {
+  for (const secrets of [
+    ['old', SETTINGS.webhook_secret],
+    [SETTINGS.webhook_secret, 'new'],
+  ]) {
+    test(`one signature of several suffices: ${secrets}`, async () => {
+      expect(await send(severalHashes(secrets))).toEqual({ outcome: 'applied' });
+    });
+  }
+
+  for (const [age_s, outcome] of [
+    [3_600, 'outside_tolerance'],
+    [311, 'outside_tolerance'],
+    [300, 'applied'],
+    [0, 'applied'],
+    [-300, 'applied'],
+    [-301, 'outside_tolerance'],
+  ] as const) {
+    test(`a call signed ${age_s} s ago is ${outcome}`, async () => {
+      expect(await send(sign(COMPLETED, { age_s }))).toEqual({ outcome });
+      expect(balances()).toEqual(outcome === 'applied' ? PAID : NOTHING);
+    });
+  }
+
+  test('a forged call is forged, however old it says it is', async () => {
+    expect(await send(sign(COMPLETED, { age_s: 3_600, secret: 'guess' }))).toEqual({ outcome: 'forged' });
+  });
+});
+
+describe('genuine calls that cannot be read change nothing', () => {
+  for (const [name, body] of [
+    ['no JSON', '{'],
+    ['no notification', 'null'],
+    ['a list', '[]'],
+    ['no data', '{"event_id":"evt_1","event_type":"transaction.completed"}'],
+    ['an id that is none', '{"event_id":7,"event_type":"transaction.completed","data":{}}'],
+    ['a payment without an id', notification('transaction.completed', {})],
+    ['a cancellation without an id', notification('transaction.canceled', { id: 7 })],
+    ['a refund of nothing that is named', notification('adjustment.created', { id: 'adj_1' })],
+  ] as const) {
+    test(name, async () => {
+      expect(await send(sign(body))).toEqual({ outcome: 'unreadable' });
+      expect(balances()).toEqual(NOTHING);
+    });
+  }
 });
 
 describe('genuine calls', () => {
@@ -201,11 +256,8 @@ describe('genuine calls', () => {
     ],
     ['a credit to a balance at Paddle', adjustment('adjustment.created', { action: 'credit' })],
     ['a refund of the tax alone', adjustment('adjustment.created', { cents: '0' })],
-    ['a refund in another currency', adjustment('adjustment.created', { currency_code: 'EUR' })],
     ['a transaction that is paid but not complete', transaction('transaction.paid')],
-    ['a transaction in another currency', transaction('transaction.completed', { currency_code: 'EUR' })],
     ['a transaction of nothing', transaction('transaction.completed', { cents: '0' })],
-    ['an amount that is none', transaction('transaction.completed', { cents: '-2500' })],
     ['an event that is not known here', notification('something.new', { id: 'x' })],
   ];
   for (const [name, body] of irrelevant) {
@@ -217,13 +269,20 @@ describe('genuine calls', () => {
     });
   }
 
-  test('a transaction that was not started here is told apart', async () => {
-    const body = transaction('transaction.completed', { id: 'txn_other' });
-    expect(await send(sign(body))).toEqual({ outcome: 'unknown_payment' });
-    const refund = adjustment('adjustment.created', { transaction_id: 'txn_other' });
-    expect(await send(sign(refund))).toEqual({ outcome: 'unknown_payment' });
-    expect(balances()).toEqual(NOTHING);
-  });
+  const unresolved: readonly (readonly [name: string, body: string])[] = [
+    ['a payment in another currency', transaction('transaction.completed', { currency_code: 'EUR' })],
+    ['a payment of an amount that is none', transaction('transaction.completed', { cents: '-2500' })],
+    ['a payment without totals', notification('transaction.completed', { id: 'txn_1' })],
+    ['a refund in another currency', adjustment('adjustment.created', { currency_code: 'EUR' })],
+  ];
+  for (const [name, body] of unresolved) {
+    test(`are left to the operator: ${name}`, async () => {
+      expect(await send(sign(body))).toEqual({ outcome: 'unresolved' });
+      expect(balances()).toEqual(NOTHING);
+      await send(sign(COMPLETED));
+      expect(balances()).toEqual(PAID);
+    });
+  }
 });
 
 test('whatever the order and number of deliveries, the outcome is that of one delivery each, in order', async () => {
@@ -299,7 +358,7 @@ describe('a checkout, through the real SDK to a server that answers like Paddle'
         body: {
           currency_code: 'USD',
           collection_mode: 'automatic',
-          custom_data: { payment_id, organization_id: books.organization_id },
+          custom_data: { payment_id, organization_id: books.organization_id, amount_micros: 12_340_000 },
           items: [
             {
               quantity: 1,

@@ -1,0 +1,408 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { openDatabase } from '../../db/connection.ts';
+import { paymentEvents, payments } from '../../db/schema.ts';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { createOrganization, readOrganization } from '../../src/accounts/organizations.ts';
+import { signUp } from '../../src/accounts/users.ts';
+import { creditContext, startTopUp } from '../../src/payments/credit.ts';
+import { paddleProvider } from '../../src/payments/paddle.ts';
+import type { Order } from '../../src/payments/provider.ts';
+import {
+  assignPaymentEvent,
+  dismissPaymentEvent,
+  listPaymentEvents,
+} from '../../src/payments/resolve-event.ts';
+import { handleWebhook } from '../../src/payments/webhooks.ts';
+import { adjustment, eventId, notification, SETTINGS, sign, transaction } from './paddle-calls.ts';
+import { expectCleanAudit, openBooks } from './support.ts';
+
+const DOLLAR = 1_000_000;
+const provider = paddleProvider(SETTINGS);
+
+/** The order that a checkout of $25 gives to Paddle; no row of it is left here. */
+const LOST_ORDER = { payment_id: 'pay_lost', amount_micros: 25 * DOLLAR };
+
+let books: ReturnType<typeof openBooks>;
+
+beforeEach(() => {
+  books = openBooks();
+});
+
+afterEach(() => {
+  expectCleanAudit(books);
+  books.remove();
+});
+
+function send(body: string) {
+  const { body: bytes, signature } = sign(body, { now_ms: books.clock.now_ms() });
+  return handleWebhook(books.context, provider, Buffer.from(bytes), signature).outcome;
+}
+
+function creditOf(organization_id = books.organization_id): number {
+  return readOrganization(books.context, organization_id).credit_micros;
+}
+
+function lostPayment(given: Parameters<typeof transaction>[1] = {}): string {
+  const custom_data = { ...LOST_ORDER, organization_id: books.organization_id };
+  return transaction('transaction.completed', { custom_data, ...given });
+}
+
+function unresolvedEvents() {
+  return listPaymentEvents(books.context, OPERATOR, { unresolved_only: true, limit: 100 });
+}
+
+function outcomes() {
+  return Object.fromEntries(
+    books.db
+      .select()
+      .from(paymentEvents)
+      .all()
+      .map((event) => [event.external_id, event.outcome]),
+  );
+}
+
+function assign(body: string, organization_id = books.organization_id, amount_micros?: number) {
+  return assignPaymentEvent(books.context, OPERATOR, {
+    event_id: eventId(body),
+    organization_id,
+    amount_micros,
+  });
+}
+
+/** An organization beside that of the books. */
+function otherOrganization(): string {
+  return createOrganization(books.context, OPERATOR, { name: 'Other' }).id;
+}
+
+describe('a payment that the database has lost', () => {
+  test('is credited to the organization of its order, once, under the id that it had', () => {
+    expect(send(lostPayment())).toBe('applied');
+    for (let round = 0; round < 3; round += 1) expect(send(lostPayment())).toBe('known');
+    expect(creditOf()).toBe(25 * DOLLAR);
+    expect(books.db.select().from(payments).all()).toMatchObject([
+      { id: 'pay_lost', external_id: 'txn_1', status: 'completed', amount_micros: 25 * DOLLAR },
+    ]);
+    expect(unresolvedEvents()).toEqual([]);
+  });
+
+  test('is credited once when its event is here before the checkout has returned', async () => {
+    const { payment_id } = await startTopUp(
+      books.context,
+      OPERATOR,
+      {
+        ...provider,
+        createCheckout: (custom_data: Order) => {
+          expect(send(transaction('transaction.completed', { custom_data }))).toBe('applied');
+          return Promise.resolve({ external_id: 'txn_1', url: null });
+        },
+      },
+      { organization_id: books.organization_id, amount_micros: 25 * DOLLAR },
+    );
+    expect(send(lostPayment())).toBe('known');
+    expect(creditOf()).toBe(25 * DOLLAR);
+    expect(books.db.select().from(payments).all()).toMatchObject([{ id: payment_id, status: 'completed' }]);
+  });
+
+  test('brings the refunds with it that came before, without their being sent again', () => {
+    expect(send(adjustment('adjustment.created', { cents: '1000' }))).toBe('unresolved');
+    expect(send(adjustment('adjustment.updated', { cents: '1000' }))).toBe('unresolved');
+    const reversal = { id: 'adj_2', action: 'chargeback_reverse', cents: '400' };
+    expect(send(adjustment('adjustment.created', reversal))).toBe('unresolved');
+    expect(creditOf()).toBe(0);
+    expect(send(lostPayment())).toBe('applied');
+    expect(creditOf()).toBe(19 * DOLLAR);
+    expect(outcomes()).toEqual({ txn_1: 'applied', adj_1: 'applied', adj_2: 'applied' });
+    expect(send(adjustment('adjustment.created', { cents: '1000' }))).toBe('known');
+    expect(creditOf()).toBe(19 * DOLLAR);
+  });
+
+  test('counts as what was paid when a discount made it less than what was ordered', () => {
+    expect(send(lostPayment({ discount: '500' }))).toBe('applied');
+    expect(creditOf()).toBe(20 * DOLLAR);
+  });
+
+  test('counts also when its checkout named no amount, as those of earlier versions', () => {
+    const custom_data = { payment_id: 'pay_lost', organization_id: books.organization_id };
+    expect(send(lostPayment({ custom_data }))).toBe('applied');
+    expect(creditOf()).toBe(25 * DOLLAR);
+  });
+});
+
+describe('an event waits for the operator when', () => {
+  const order = (changed: object) => ({
+    custom_data: { ...LOST_ORDER, organization_id: books.organization_id, ...changed },
+  });
+  const rows: readonly (readonly [name: string, body: () => string, reason: RegExp])[] = [
+    ['it names no order', () => lostPayment({ custom_data: null }), /no order/],
+    ['its order is words', () => lostPayment({ custom_data: 'org' }), /no order/],
+    ['its order is no id of ours', () => lostPayment(order({ organization_id: 'Jane Doe' })), /no order/],
+    [
+      'its organization does not exist',
+      () => lostPayment(order({ organization_id: 'org_gone' })),
+      /organization does not exist/,
+    ],
+    ['more was paid than ordered', () => lostPayment(order({ amount_micros: DOLLAR })), /more was paid/],
+    ['it is in another currency', () => lostPayment({ currency_code: 'EUR' }), /US dollars/],
+    ['it sold another product', () => lostPayment({ product_ids: ['pro_shirt'] }), /credit alone/],
+    [
+      'it sold another product too',
+      () => lostPayment({ product_ids: ['pro_1', 'pro_shirt'] }),
+      /credit alone/,
+    ],
+    ['it does not tell what it sold', () => lostPayment({ product_ids: [] }), /credit alone/],
+    ['it refunds a payment that is not known', () => adjustment('adjustment.created'), /not known here/],
+  ];
+  for (const [name, body, reason] of rows) {
+    test(name, () => {
+      for (let round = 0; round < 2; round += 1) expect(send(body())).toBe('unresolved');
+      expect(creditOf()).toBe(0);
+      expect(unresolvedEvents()).toMatchObject([
+        {
+          event_id: eventId(body()),
+          payment_external_id: 'txn_1',
+          outcome: 'unresolved',
+          reason: expect.stringMatching(reason),
+        },
+      ]);
+      expect(books.db.select().from(payments).all()).toEqual([]);
+    });
+  }
+
+  test('its order belongs to another payment', () => {
+    send(lostPayment());
+    expect(send(lostPayment({ id: 'txn_2' }))).toBe('unresolved');
+    expect(creditOf()).toBe(25 * DOLLAR);
+    assign(lostPayment({ id: 'txn_2' }));
+    expect(creditOf()).toBe(50 * DOLLAR);
+  });
+
+  test('it cannot be read', () => {
+    const body = notification('transaction.completed', { id: 7 });
+    expect(send(body)).toBe('unreadable');
+    expect(unresolvedEvents()).toMatchObject([{ event_id: eventId(body), kind: 'unreadable' }]);
+    expect(() => assign(body, books.organization_id, DOLLAR)).toThrow(
+      expect.objectContaining({ code: 'event_not_assignable' }),
+    );
+    dismissPaymentEvent(books.context, OPERATOR, eventId(body));
+    expect(send(body)).toBe('dismissed');
+    expect(unresolvedEvents()).toEqual([]);
+  });
+});
+
+describe('what another product sold through the same account', () => {
+  test('is no business of the books, nor are its refunds', () => {
+    expect(send(lostPayment({ custom_data: null, product_ids: ['pro_shirt'] }))).toBe('irrelevant');
+    expect(send(adjustment('adjustment.created'))).toBe('irrelevant');
+    expect(unresolvedEvents()).toEqual([]);
+  });
+});
+
+describe('the operator', () => {
+  test('assigns a payment: credited once, with the refunds that waited for it', () => {
+    const body = lostPayment({ custom_data: null });
+    send(body);
+    send(adjustment('adjustment.created', { cents: '500' }));
+    expect(assign(body)).toMatchObject({ outcome: 'assigned', organization_id: books.organization_id });
+    expect(creditOf()).toBe(20 * DOLLAR);
+    expect(unresolvedEvents()).toEqual([]);
+    expect(send(body)).toBe('known');
+    expect(() => assign(body)).toThrow(expect.objectContaining({ code: 'event_resolved' }));
+    expect(() => dismissPaymentEvent(books.context, OPERATOR, eventId(body))).toThrow(
+      expect.objectContaining({ code: 'event_resolved' }),
+    );
+    expect(creditOf()).toBe(20 * DOLLAR);
+    expect(outcomes()).toEqual({ txn_1: 'assigned', adj_1: 'applied' });
+  });
+
+  test('gives the amount of a payment that has none in dollars, and of no other', () => {
+    const euros = lostPayment({ currency_code: 'EUR' });
+    send(euros);
+    const invalid = expect.objectContaining({ code: 'invalid_amount' });
+    expect(() => assign(euros)).toThrow(invalid);
+    expect(() => assign(euros, books.organization_id, 0)).toThrow(invalid);
+    assign(euros, books.organization_id, 27 * DOLLAR);
+    expect(creditOf()).toBe(27 * DOLLAR);
+    const dollars = lostPayment({ id: 'txn_2', custom_data: null });
+    send(dollars);
+    expect(() => assign(dollars, books.organization_id, DOLLAR)).toThrow(invalid);
+    expect(creditOf()).toBe(27 * DOLLAR);
+  });
+
+  test('assigns a refund only where its payment is', () => {
+    const refund = adjustment('adjustment.created', { currency_code: 'EUR' });
+    const refused = expect.objectContaining({ code: 'event_not_assignable' });
+    send(refund);
+    expect(() => assign(refund, books.organization_id, DOLLAR)).toThrow(refused);
+    send(lostPayment());
+    expect(() => assign(refund, otherOrganization(), DOLLAR)).toThrow(refused);
+    expect(unresolvedEvents()).toHaveLength(1);
+    assign(refund, books.organization_id, DOLLAR);
+    expect(creditOf()).toBe(24 * DOLLAR);
+  });
+
+  test('dismisses an event: it moves nothing, now or later, and nor do the refunds of a payment', () => {
+    const body = lostPayment({ custom_data: null });
+    send(adjustment('adjustment.created'));
+    send(body);
+    dismissPaymentEvent(books.context, OPERATOR, eventId(body));
+    expect(unresolvedEvents()).toEqual([]);
+    expect(send(body)).toBe('dismissed');
+    expect(send(adjustment('adjustment.created'))).toBe('dismissed');
+    expect(send(adjustment('adjustment.created', { id: 'adj_2' }))).toBe('irrelevant');
+    // Paddle reports the same payment anew, as another event.
+    expect(send(lostPayment())).toBe('dismissed');
+    expect(creditOf()).toBe(0);
+  });
+
+  test('alone sees and decides', () => {
+    const { user } = signUp(books.context, { email: 'owner@example.com', name: 'Owner' });
+    const actor = { kind: 'user', user_id: user.id } as const;
+    const body = lostPayment({ custom_data: null });
+    send(body);
+    const denied = expect.objectContaining({ code: 'permission_denied' });
+    const { context, organization_id } = books;
+    const event_id = eventId(body);
+    expect(() => listPaymentEvents(context, actor, { unresolved_only: true, limit: 1 })).toThrow(denied);
+    expect(() => assignPaymentEvent(context, actor, { event_id, organization_id })).toThrow(denied);
+    expect(() => dismissPaymentEvent(context, actor, event_id)).toThrow(denied);
+    expect(() => dismissPaymentEvent(context, OPERATOR, 'evt_none')).toThrow(
+      expect.objectContaining({ code: 'not_found' }),
+    );
+  });
+});
+
+test('every genuine event is kept with what came of it, and nothing personal', () => {
+  const customer = { name: 'Jane Roe', email: 'jane@example.com', card: { last4: '4242' } };
+  const private_order = { custom_data: { ...LOST_ORDER, organization_id: 'jane@example.com' } };
+  send(lostPayment());
+  send(lostPayment({ id: 'txn_2', ...private_order }));
+  send(notification('customer.updated', { id: 'ctm_1', ...customer }));
+  send(notification('transaction.completed', { id: 'txn_3', customer, custom_data: customer }));
+  send(notification('adjustment.created', { id: 'adj_9', customer }));
+  send(transaction('transaction.canceled', { id: 'txn_4' }));
+  expect(outcomes()).toEqual({
+    txn_1: 'applied',
+    txn_2: 'unresolved',
+    ctm_1: 'irrelevant',
+    txn_3: 'unresolved',
+    adj_9: 'unresolved',
+    txn_4: 'irrelevant',
+  });
+  expect(books.db.select().from(paymentEvents).all()[0]).toEqual({
+    provider: 'paddle',
+    event_id: eventId(lostPayment()),
+    type: 'transaction.completed',
+    kind: 'completed',
+    occurred_at_ms: Date.UTC(2026, 0, 15),
+    external_id: 'txn_1',
+    payment_external_id: 'txn_1',
+    payment_id: 'pay_lost',
+    organization_id: books.organization_id,
+    amount_micros: 25 * DOLLAR,
+    outcome: 'applied',
+    reason: null,
+    received_at_ms: books.clock.now_ms(),
+    decided_at_ms: books.clock.now_ms(),
+  });
+  books.db.$client.run('PRAGMA wal_checkpoint(TRUNCATE)');
+  const stored = readFileSync(books.path, 'latin1');
+  expect(stored).toContain('txn_3');
+  for (const personal of ['Jane', 'jane@', '4242']) expect(stored).not.toContain(personal);
+});
+
+test('an event is kept or nothing of it is: credit that cannot be kept is not given', () => {
+  books.db.$client.run(
+    "CREATE TRIGGER broken BEFORE INSERT ON payment_events BEGIN SELECT RAISE(ABORT, 'no'); END",
+  );
+  expect(() => send(lostPayment())).toThrow();
+  expect(creditOf()).toBe(0);
+  expect(books.db.select().from(payments).all()).toEqual([]);
+});
+
+/** Goes on with an earlier copy of the database, as an operator does after a disk was lost. */
+function restore(copy: Uint8Array): void {
+  // A new file: SQLite closes the old one only when its last statement is collected.
+  const path = `${books.path}-restored`;
+  writeFileSync(path, copy);
+  const db = openDatabase(path);
+  db.$client.run('PRAGMA synchronous = OFF');
+  const context = creditContext(db, books.clock, books.context.identifiers);
+  const { remove } = books;
+  books = {
+    ...books,
+    path,
+    db,
+    context,
+    remove: () => {
+      db.$client.close();
+      remove();
+    },
+  };
+}
+
+test('whatever is lost, repeated and reordered, the balances end as those of the full history', async () => {
+  const order = (payment_id: string, cents: string) => ({
+    cents,
+    custom_data: {
+      payment_id,
+      organization_id: books.organization_id,
+      amount_micros: Number(cents) * 10_000,
+    },
+  });
+  type Step = { readonly deliver: number } | 'copy' | 'restore' | 'check_out';
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    { arbitrary: fc.record({ deliver: fc.nat({ max: 7 }) }), weight: 6 },
+    { arbitrary: fc.constantFrom('copy', 'restore', 'check_out'), weight: 1 },
+  );
+  const scenario = fc.record({
+    steps: fc.array(step, { maxLength: 25 }),
+    last: fc.shuffledSubarray([0, 1, 2, 3, 4, 5, 6, 7], { minLength: 8 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(scenario, async ({ steps, last }) => {
+      books.remove();
+      books = openBooks();
+      const story = [
+        transaction('transaction.completed', { id: 'txn_1', ...order('pay_1', '2500') }),
+        adjustment('adjustment.created', { id: 'adj_1', cents: '1000' }),
+        adjustment('adjustment.updated', { id: 'adj_1', cents: '1000' }),
+        adjustment('adjustment.created', { id: 'adj_2', action: 'chargeback', cents: '1500' }),
+        adjustment('adjustment.created', { id: 'adj_3', action: 'chargeback_reverse', cents: '1500' }),
+        transaction('transaction.completed', { id: 'txn_2', ...order('pay_2', '500') }),
+        adjustment('adjustment.created', { id: 'adj_4', transaction_id: 'txn_2', cents: '500' }),
+        transaction('transaction.completed', { id: 'txn_3', ...order('pay_3', '700') }),
+      ];
+      let copy = books.db.$client.serialize();
+      for (const each of steps) {
+        if (each === 'copy') copy = books.db.$client.serialize();
+        else if (each === 'restore') restore(copy);
+        else if (each === 'check_out') await checkOutAgain();
+        else send(story[each.deliver] ?? '');
+        expectCleanAudit(books);
+      }
+      for (const index of last) send(story[index] ?? '');
+      const { credit_micros, paid_micros, tier } = readOrganization(books.context, books.organization_id);
+      expect({ credit_micros, paid_micros, tier }).toEqual({
+        credit_micros: 22 * DOLLAR,
+        paid_micros: 22 * DOLLAR,
+        tier: 1,
+      });
+      expect(unresolvedEvents()).toEqual([]);
+      expectCleanAudit(books);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+/** The row of the first payment, as its checkout writes it: before the events, after them, or again after a restore. */
+async function checkOutAgain(): Promise<void> {
+  const identifiers = { ...books.context.identifiers, id: () => 'pay_1' };
+  await startTopUp(
+    { ...books.context, identifiers },
+    OPERATOR,
+    { ...provider, createCheckout: () => Promise.resolve({ external_id: 'txn_1', url: null }) },
+    { organization_id: books.organization_id, amount_micros: 25 * DOLLAR },
+  );
+}
