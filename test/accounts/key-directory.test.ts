@@ -53,6 +53,24 @@ function lastUsed(id: string): number | null | undefined {
 }
 
 describe('authenticate', () => {
+  test('answers with the tier that is earned now, not only with the stored one', () => {
+    const DAY_MS = 86_400_000;
+    const secret = addKey('key_1');
+    const first_paid_at_ms = clock.now_ms();
+    setOrganization({ paid_micros: 50_000_000, first_paid_at_ms });
+    clock.advance(7 * DAY_MS - 1);
+    expect(directory.authenticate(secret)).toMatchObject({ tier: 1, limits: { requests_per_minute: 300 } });
+    clock.advance(60_000);
+    expect(directory.authenticate(secret)).toMatchObject({ tier: 2, limits: { requests_per_minute: 700 } });
+    // What was written down stays when the wall clock steps back; the operator's minimum counts as well.
+    setOrganization({ tier: 3 });
+    clock.advance(60_000);
+    expect(directory.authenticate(secret)).toMatchObject({ tier: 3 });
+    setOrganization({ minimum_tier: 4 });
+    clock.advance(60_000);
+    expect(directory.authenticate(secret)).toMatchObject({ tier: 4 });
+  });
+
   test('answers with project, organization, tier and limits of an active key', () => {
     expect(directory.authenticate(addKey('key_1'))).toEqual({
       key_id: 'key_1',

@@ -6,8 +6,14 @@ import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyHash } from '../../src/accounts/key-format.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
+import { systemClock } from '../../src/clock.ts';
+import { randomIdentifiers } from '../../src/identifiers.ts';
+import { creditContext } from '../../src/payments/credit.ts';
+import { paddleProvider } from '../../src/payments/paddle.ts';
+import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { UsageLog } from '../../src/usage/usage.ts';
 import { TestClock, temporaryDirectory } from '../accounts/support.ts';
+import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { tds, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(60_000);
@@ -173,6 +179,34 @@ describe('the words of the command line', () => {
     ]);
     expect(await json('credit', 'history', 'Refunds', '--limit', '1')).toHaveLength(1);
     expect(await json('credit', 'pending', 'Refunds')).toEqual([]);
+  });
+
+  test('credit events, assign and dismiss', async () => {
+    const organization_id = textField(await json('org', 'create', 'Events'), 'id');
+    const [first = '', second = ''] = ['txn_1', 'txn_2'].map((id) =>
+      transaction('transaction.completed', { id }),
+    );
+    const db = openDataDirectory(data, { create: false });
+    const context = creditContext(db, systemClock, randomIdentifiers);
+    for (const body of [first, second]) {
+      const call = sign(body);
+      handleWebhook(context, paddleProvider(SETTINGS), Buffer.from(call.body), call.signature);
+    }
+    db.$client.close();
+    expect(await json('credit', 'events')).toMatchObject([
+      { outcome: 'unresolved', amount_micros: 25_000_000 },
+      { outcome: 'unresolved', amount_micros: 25_000_000 },
+    ]);
+    expect(await json('credit', 'assign', eventId(first), 'Events')).toMatchObject({
+      outcome: 'assigned',
+      organization_id,
+    });
+    expect(await json('credit', 'history', 'Events', '--limit', '1')).toMatchObject([
+      { kind: 'tier_change' },
+    ]);
+    expect(await json('credit', 'dismiss', eventId(second))).toMatchObject({ outcome: 'dismissed' });
+    expect(await json('credit', 'events')).toEqual([]);
+    expect(await json('credit', 'events', '--all')).toHaveLength(2);
   });
 
   test('model list', async () => {
@@ -366,6 +400,25 @@ describe('failures are one sentence on standard error', () => {
       /Several projects are named/,
     ],
     ['an empty name', ['org', 'create', ' ', '--data', data], 1, /A name must have 1 to 100 characters/],
+    [
+      'credit below the least top-up',
+      ['org', 'credit', 'My organization', '4.99', '--data', data],
+      1,
+      /from \$5\.000000 to \$25\.000000\. Give --force/,
+    ],
+    [
+      'credit above the tier’s range',
+      ['org', 'credit', 'My organization', '25.01', '--data', data],
+      1,
+      /from \$5\.000000 to \$25\.000000\. Give --force/,
+    ],
+    ['no such event', ['credit', 'dismiss', 'evt_none', '--data', data], 1, /no such payment event/],
+    [
+      'an event for nobody',
+      ['credit', 'assign', 'evt_none', 'Nobody', '--data', data],
+      1,
+      /no organization "Nobody"/,
+    ],
     ['credit of nothing', ['org', 'credit', 'My organization', '0', '--data', data], 1, /amount/],
     [
       'a refund above what was paid',

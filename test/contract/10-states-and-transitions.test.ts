@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
+import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, setSpendLimit } from '../../src/accounts/projects.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
 import { MovableClock } from '../support/clock.ts';
@@ -111,6 +112,34 @@ describe('Organization tier', () => {
     creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 25 * DOLLAR });
     service.clock.advance(60_000);
     expect(await limitOf(account.key)).toBe(700);
+  });
+
+  test('Tier N, the day comes that earns Tier N+1: new limits within 60 seconds, before any job has run', async () => {
+    const account = addAccount(service, { credit_dollars: 50 });
+    service.clock.advance(7 * DAY_MS - 1);
+    expect(await limitOf(account.key)).toBe(300);
+    service.clock.advance(60_000);
+    expect(await limitOf(account.key)).toBe(700);
+    const stored = readOrganization(service.accounts, account.organization_id);
+    expect(stored.tier).toBe(1);
+  });
+
+  test('the operator’s part of a tier applies by time too: dedicated limits stay beside the new tier’s', async () => {
+    const account = addAccount(service, { credit_dollars: 50 });
+    setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 450 });
+    service.clock.advance(7 * DAY_MS);
+    const response = await ask(service, account.key);
+    await expectDecision(response);
+    expect(response.headers.get('x-ratelimit-limit-requests')).toBe('450');
+    expect(response.headers.get('x-ratelimit-limit-tokens')).toBe('700000');
+  });
+
+  test('refund of everything: the days since the first payment start anew', async () => {
+    const account = addAccount(service, { credit_dollars: 50 });
+    service.clock.advance(60 * DAY_MS);
+    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 50 * DOLLAR });
+    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 2_500 * DOLLAR });
+    expect(await limitOf(account.key)).toBe(300);
   });
 
   test('refund: the tier is recalculated, and requests of a balance below $0 get 402 until credit is added', async () => {

@@ -1,9 +1,16 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/accounts/actor.ts';
+import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
+import { systemClock } from '../../src/clock.ts';
+import { RequestContexts } from '../../src/http/context.ts';
+import { webhookRoutes } from '../../src/http/webhook-routes.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
-import { type Call, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
+import { assignPaymentEvent } from '../../src/payments/resolve-event.ts';
+import { type Call, eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
+import { openBooks } from '../payments/support.ts';
+import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 
@@ -44,6 +51,130 @@ test('a completed payment is credited once and opens the API at once; a forged c
   expect((await send(sign(body))).status).toBe(200);
   expect(readOrganization(service.accounts, organization_id).credit_micros).toBe(25 * DOLLAR);
   expect((await post(service, key, SMALL_REQUEST)).status).toBe(200);
+});
+
+test('a call without what can be a signature is refused before its body is read', async () => {
+  for (const signature of [null, '', 'ts=1;h1=00', `h1=${'0'.repeat(64)}`]) {
+    const header = signature === null ? '' : `Paddle-Signature: ${signature}\r\n`;
+    // The body that is announced never comes.
+    const head = `POST /webhooks/paddle HTTP/1.1\r\nHost: tds\r\nConnection: close\r\n${header}Content-Length: 1000000\r\n\r\n`;
+    const { status, headers, body } = parseRaw(await sendRaw(service.server.address, head, ['{']));
+    expect(status).toBe(401);
+    expect(JSON.parse(body)).toMatchObject({
+      error: { type: 'authentication_error', code: 'invalid_signature' },
+      request_id: headers['x-request-id'],
+    });
+  }
+});
+
+test('a genuine payment of nobody is answered 503 until the operator has decided, and then 200', async () => {
+  const { organization_id } = addAccount(service, { credit_dollars: 0 });
+  const body = transaction('transaction.completed', { id: 'txn_nobody' });
+  for (let round = 0; round < 2; round += 1) {
+    const response = await send(sign(body));
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ error: { code: 'unresolved_payment' } });
+  }
+  assignPaymentEvent(service.accounts, OPERATOR, { event_id: eventId(body), organization_id });
+  expect((await send(sign(body))).status).toBe(200);
+  expect(readOrganization(service.accounts, organization_id).credit_micros).toBe(25 * DOLLAR);
+});
+
+describe('answers and log lines', () => {
+  type Line = readonly [level: string, message: string, details: object];
+
+  /** The route on a database of its own, with what it logs. */
+  async function answerTo(call: Call) {
+    const books = openBooks();
+    const lines: Line[] = [];
+    const write =
+      (level: string) =>
+      (message: string, details: object = {}) =>
+        void lines.push([level, message, details]);
+    const context = { ...books.context, clock: systemClock };
+    const contexts = new RequestContexts(() => ({
+      request_id: 'req_1',
+      started_ms: 0,
+      caller: null,
+      code: null,
+    }));
+    const route = webhookRoutes(
+      {
+        payments: { context, provider },
+        keys: new KeyDirectory(books.db, systemClock),
+        log: { info: write('info'), warn: write('warn'), error: write('error') },
+      },
+      contexts,
+    );
+    const response = await route.handle(
+      new Request('http://localhost/webhooks/paddle', {
+        method: 'POST',
+        body: call.body,
+        headers: call.signature === null ? {} : { 'paddle-signature': call.signature },
+      }),
+    );
+    books.remove();
+    const answer: unknown = await response.json();
+    return { status: response.status, answer, lines };
+  }
+
+  const lost = transaction('transaction.completed', {
+    id: 'txn_lost',
+    custom_data: { payment_id: 'pay_lost', organization_id: 'org_lost', amount_micros: 25 * DOLLAR },
+  });
+  const rows: readonly (readonly [string, Call, number, string, Line])[] = [
+    [
+      'forged',
+      sign(lost, { secret: 'guess' }),
+      401,
+      'invalid_signature',
+      ['warn', expect.stringContaining('not signed'), {}],
+    ],
+    [
+      'too old',
+      sign(lost, { age_s: 3_600 }),
+      401,
+      'signature_outside_tolerance',
+      ['error', expect.stringContaining('clock'), { age_s: expect.any(Number) }],
+    ],
+    [
+      'unreadable',
+      sign('{'),
+      400,
+      'unreadable_webhook',
+      ['error', expect.stringContaining('cannot be read'), { event_id: null, type: null }],
+    ],
+    [
+      'unresolved',
+      sign(lost),
+      503,
+      'unresolved_payment',
+      [
+        'error',
+        expect.stringContaining('operator'),
+        {
+          event_id: eventId(lost),
+          type: 'transaction.completed',
+          external_id: 'txn_lost',
+          payment_external_id: 'txn_lost',
+          payment_id: 'pay_lost',
+          organization_id: 'org_lost',
+          amount_micros: 25 * DOLLAR,
+          reason: 'its organization does not exist',
+        },
+      ],
+    ],
+  ];
+  for (const [name, call, status, code, [level, message, details]] of rows) {
+    test(`${name}: ${status} ${code}, and a line of its own`, async () => {
+      const answered = await answerTo(call);
+      expect(answered).toMatchObject({ status, answer: { error: { code } } });
+      expect(answered.lines).toHaveLength(1);
+      const [line] = answered.lines;
+      expect(line?.slice(0, 2)).toEqual([level, message]);
+      expect(line?.[2]).toEqual(details);
+    });
+  }
 });
 
 test('without a provider the path does not exist', async () => {

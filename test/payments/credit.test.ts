@@ -12,6 +12,7 @@ import {
   listPendingPayments,
   refundByHand,
   startTopUp,
+  topUpRange,
 } from '../../src/payments/credit.ts';
 import { creditHistory } from '../../src/payments/history.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
@@ -112,6 +113,36 @@ describe('tier', () => {
     ]);
   });
 
+  test('the days since the first payment start anew when everything was refunded', () => {
+    credit(50 * DOLLAR);
+    books.clock.advance(60 * DAY_MS);
+    refund(50 * DOLLAR);
+    expect(organization().first_paid_at_ms).toBeNull();
+    books.clock.advance(DAY_MS);
+    expect(credit(2_500 * DOLLAR)).toMatchObject({ tier: 1, first_paid_at_ms: books.clock.now_ms() });
+    books.clock.advance(7 * DAY_MS);
+    recalculateTiers(books.db, books.clock.now_ms());
+    expect(organization().tier).toBe(2);
+  });
+
+  test('the days go on when a part was refunded', () => {
+    credit(50 * DOLLAR);
+    const first_paid_at_ms = books.clock.now_ms();
+    books.clock.advance(60 * DAY_MS);
+    refund(50 * DOLLAR - 1);
+    expect(credit(2_500 * DOLLAR)).toMatchObject({ tier: 5, first_paid_at_ms });
+  });
+
+  test('the range of one top-up is that of the tier that is earned now', () => {
+    credit(50 * DOLLAR);
+    const most = () => topUpRange(organization(), books.clock.now_ms()).most;
+    books.clock.advance(7 * DAY_MS - 1);
+    expect(most()).toBe(25 * DOLLAR);
+    books.clock.advance(1);
+    expect(most()).toBe(100 * DOLLAR);
+    expect(organization().tier).toBe(1);
+  });
+
   test('the operator’s minimum lifts at once, holds through refunds, and its end counts at once', () => {
     credit(5 * DOLLAR);
     const set = (minimum_tier: number | null) =>
@@ -156,6 +187,21 @@ describe('top-ups', () => {
     setTierSettings(books.context, OPERATOR, books.organization_id, { top_up_max_micros: 5_000 * DOLLAR });
     await topUp(OPERATOR, 5_000 * DOLLAR);
     await expect(topUp(OPERATOR, 5_001 * DOLLAR)).rejects.toMatchObject({ code: 'top_up_out_of_range' });
+  });
+
+  test('by hand keep to the range where that is asked for, the dedicated one too', () => {
+    const { organization_id } = books;
+    const enter = (amount_micros: number) =>
+      creditByHand(books.context, OPERATOR, { organization_id, amount_micros, within_range: true });
+    const refused = expect.objectContaining({ code: 'top_up_out_of_range' });
+    expect(() => enter(5 * DOLLAR - 1)).toThrow(refused);
+    expect(() => enter(25 * DOLLAR + 1)).toThrow(refused);
+    expect(books.db.select().from(payments).all()).toEqual([]);
+    enter(5 * DOLLAR);
+    enter(25 * DOLLAR);
+    setTierSettings(books.context, OPERATOR, organization_id, { top_up_max_micros: 5_000 * DOLLAR });
+    expect(enter(5_000 * DOLLAR).credit_micros).toBe(5_030 * DOLLAR);
+    expect(() => enter(5_000 * DOLLAR + 1)).toThrow(refused);
   });
 
   test('are made by owners, admins and billing members only', async () => {
