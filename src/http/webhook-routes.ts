@@ -10,8 +10,15 @@ import { readBytes } from './body.ts';
 import type { RequestContexts } from './context.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
 
+const SIGNATURE_HEADER = 'paddle-signature';
+
+interface Payments {
+  readonly context: CreditContext;
+  readonly provider: PaymentProvider;
+}
+
 interface WebhookServices {
-  readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
+  readonly payments: Payments | null;
   readonly keys: KeyDirectory;
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
 }
@@ -25,29 +32,38 @@ export function webhookRoutes(services: WebhookServices, contexts: RequestContex
     '/webhooks/paddle',
     async ({ request }) => {
       const context = contexts.of(request);
-      const result = await receive(services, request);
-      if (!(result instanceof Refusal))
-        return jsonResponse(context.request_id, 200, { outcome: result.outcome });
-      context.code = result.code;
-      return errorResponse(context.request_id, result);
+      const refuse = (refusal: Refusal, headers: Readonly<Record<string, string>> = {}) => {
+        context.code = refusal.code;
+        return errorResponse(context.request_id, refusal, headers);
+      };
+      const { payments, log } = services;
+      if (payments === null) return refuse(new Refusal('not_found'));
+      const signature = request.headers.get(SIGNATURE_HEADER);
+      if (!payments.provider.isSignature(signature)) {
+        log.warn('a payment webhook had no signature');
+        // The body is not read, so nothing else can come on this connection.
+        return refuse(new Refusal('invalid_signature'), { connection: 'close' });
+      }
+      const result = await receive(services, payments, request, signature);
+      return result instanceof Refusal
+        ? refuse(result)
+        : jsonResponse(context.request_id, 200, { outcome: result.outcome });
     },
     { parse: 'none', detail: { hide: true } },
   );
 }
 
-async function receive(services: WebhookServices, request: Request): Promise<WebhookResult | Refusal> {
-  const { payments, log } = services;
-  if (payments === null) return new Refusal('not_found');
-  const signature = request.headers.get('paddle-signature');
-  if (!payments.provider.isSignature(signature)) {
-    log.warn('a payment webhook had no signature');
-    return new Refusal('invalid_signature');
-  }
+async function receive(
+  services: WebhookServices,
+  { context, provider }: Payments,
+  request: Request,
+  signature: string | null,
+): Promise<WebhookResult | Refusal> {
   const bytes = await readBytes(request);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
   try {
-    result = handleWebhook(payments.context, payments.provider, bytes, signature);
+    result = handleWebhook(context, provider, bytes, signature);
   } catch {
     return new Refusal('billing_unavailable');
   }
