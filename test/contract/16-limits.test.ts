@@ -3,7 +3,7 @@ import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { createProject, setSpendLimit } from '../../src/accounts/projects.ts';
-import { topUpRange } from '../../src/payments/credit.ts';
+import { creditByHand, topUpRange } from '../../src/payments/credit.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { MovableClock } from '../support/clock.ts';
 import { type Around, Gate, intercepted } from '../support/faults.ts';
@@ -81,6 +81,19 @@ describe('Tiers', () => {
         least: 5_000_000,
         most: top_up_dollars * 1_000_000,
       });
+    });
+  }
+
+  for (const { tier, top_up_dollars } of TIERS) {
+    test(`Tier ${tier}: one top-up is from $5 to $${top_up_dollars}, to the micro-dollar`, () => {
+      const { organization_id } = addAccount(service, { credit_dollars: 0, tier });
+      const topUp = (amount_micros: number) =>
+        creditByHand(service.accounts, OPERATOR, { organization_id, amount_micros, within_range: true });
+      const most = top_up_dollars * 1_000_000;
+      for (const outside of [4_999_999, most + 1])
+        expect(() => topUp(outside)).toThrow(expect.objectContaining({ code: 'top_up_out_of_range' }));
+      expect(topUp(5_000_000).credit_micros).toBe(5_000_000);
+      expect(topUp(most).credit_micros).toBe(5_000_000 + most);
     });
   }
 
