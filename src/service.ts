@@ -1,5 +1,5 @@
-import type { Db } from '../db/connection.ts';
-import { GroupCommit } from '../db/group-commit.ts';
+import { type Db, neverWait } from '../db/connection.ts';
+import { GroupCommit, type GroupCommitOptions } from '../db/group-commit.ts';
 import type { DecisionEngine } from '../native/engine.ts';
 import { ModelLifecycle } from '../native/lifecycle.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
@@ -31,6 +31,8 @@ export interface ServiceParts {
   readonly log: Log;
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payment_provider: PaymentProvider | null;
+  /** How writes wait for a lock that another process has, where not as by default. */
+  readonly writes?: GroupCommitOptions | undefined;
 }
 
 /** A service on its database, without a port. */
@@ -50,7 +52,7 @@ export function openService(parts: ServiceParts): Service {
   const { db } = parts;
   const { clock, identifiers, log } = parts;
   seedCatalog(db);
-  const commits = new GroupCommit(db);
+  const commits = new GroupCommit(db, parts.writes);
   const ledger = new Ledger(db);
   const settlement = new Settlement(ledger, commits, clock);
   const released = settlement.recoverAtStart();
@@ -63,7 +65,7 @@ export function openService(parts: ServiceParts): Service {
   const payments =
     parts.payment_provider === null
       ? null
-      : { context: creditContext(db, clock, identifiers), provider: parts.payment_provider };
+      : { context: { ...creditContext(db, clock, identifiers), commits }, provider: parts.payment_provider };
   const services = {
     payments,
     clock,
@@ -80,6 +82,8 @@ export function openService(parts: ServiceParts): Service {
     model,
   };
   const stopMaintenance = startMaintenance({ db, commits, keys, limiter, clock, log });
+  // What the start writes may wait for another process, because nobody is served yet.
+  neverWait(db);
   const app = createApp(services);
   return {
     services,

@@ -2,15 +2,14 @@ import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
-import type { CreditContext } from '../payments/credit.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
-import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
+import { handleWebhook, type WebhookContext, type WebhookResult } from '../payments/webhooks.ts';
 import { readBytes } from './body.ts';
 import type { RequestContexts } from './context.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
 
 interface WebhookServices {
-  readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
+  readonly payments: { readonly context: WebhookContext; readonly provider: PaymentProvider } | null;
   readonly keys: KeyDirectory;
   readonly log: Pick<Log, 'info' | 'warn'>;
 }

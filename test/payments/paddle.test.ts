@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { Paddle } from '@paddle/paddle-node-sdk';
 import fc from 'fast-check';
+import { GroupCommit } from '../../db/group-commit.ts';
 import { payments } from '../../db/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
@@ -70,7 +71,12 @@ async function startPayment(external_id: string, amount_micros: number): Promise
 }
 
 function send(call: Call) {
-  return handleWebhook(books.context, provider, call.body, call.signature);
+  return handleWebhook(
+    { ...books.context, commits: new GroupCommit(books.db) },
+    provider,
+    call.body,
+    call.signature,
+  );
 }
 
 function balances() {
