@@ -8,7 +8,7 @@ import { makePrivateFile } from './private-file.ts';
 export const BACKUPS_KEPT = 3;
 
 /** `backup-<UTC time>-schema-<version>.sqlite`; `.partial` while it is written. */
-export const BACKUP_NAME = /^backup-[0-9TZ.-]+-schema-\d+\.sqlite$/;
+const BACKUP_NAME = /^backup-[0-9TZ.-]+-schema-\d+\.sqlite$/;
 const UNFINISHED = '.partial';
 
 /**

@@ -11,8 +11,9 @@ import {
   schemaState,
 } from '../../db/migrate.ts';
 import { makePrivateFile } from '../../db/private-file.ts';
+import { systemClock } from '../clock.ts';
 import { CommandFailed } from './command-failed.ts';
-import { keepOthersOut } from './file-modes.ts';
+import { keepDirectoryPrivate, keepFilesPrivate } from './file-modes.ts';
 
 /** The database's file in the data directory. */
 export const DATABASE_FILE = 'tds.sqlite';
@@ -72,20 +73,33 @@ function missing(directory: string): CommandFailed {
   );
 }
 
+/** Makes the directory when it is missing, and looks who can reach it before anything is put into it. */
 function prepareDirectory(directory: string): void {
   try {
     mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
-    makePrivateFile(join(directory, DATABASE_FILE));
   } catch (error) {
     const code = codeOf(error);
     if (code === 'EEXIST' || code === 'ENOTDIR') {
       throw new CommandFailed(`${directory} is not a directory: name another with --data.`, { cause: error });
     }
-    throw new CommandFailed(
-      `The data directory ${directory} cannot be written (${code}): give this user the right to write it or name another with --data.`,
-      { cause: error },
-    );
+    throw unwritable(directory, error);
   }
+  keepDirectoryPrivate(directory);
+}
+
+function prepareFile(directory: string): void {
+  try {
+    makePrivateFile(join(directory, DATABASE_FILE));
+  } catch (error) {
+    throw unwritable(directory, error);
+  }
+}
+
+function unwritable(directory: string, error: unknown): CommandFailed {
+  return new CommandFailed(
+    `The data directory ${directory} cannot be written (${codeOf(error)}): give this user the right to write it or name another with --data.`,
+    { cause: error },
+  );
 }
 
 function requireDirectory(directory: string): void {
@@ -130,7 +144,8 @@ export function claimDataDirectory(directory: string): () => void {
         { cause: error },
       );
     }
-    throw unusable(join(directory, LOCK_FILE), error);
+    if (codeOf(error).startsWith('SQLITE')) throw unusable(join(directory, LOCK_FILE), error);
+    throw unwritable(directory, error);
   }
 }
 
@@ -141,9 +156,13 @@ export function claimDataDirectory(directory: string): () => void {
  */
 export function openDataDirectory(directory: string, options: OpenDataOptions): Db {
   const path = join(directory, DATABASE_FILE);
-  if (options.create) prepareDirectory(directory);
+  if (options.create) {
+    prepareDirectory(directory);
+    prepareFile(directory);
+  }
   requireDirectory(directory);
-  keepOthersOut(directory, DATABASE_FILE);
+  keepDirectoryPrivate(directory);
+  keepFilesPrivate(directory, DATABASE_FILE);
   const db = connect(path);
   try {
     ensureSchema(db, directory, options);
@@ -181,7 +200,7 @@ function ensureSchema(
         `A server is running on ${directory} with a database that this version has to update: stop the server, then run this command again.`,
       );
     }
-    const backup = state === 'older' ? backUp($client, Date.now()) : null;
+    const backup = state === 'older' ? backUp($client, systemClock.now_ms()) : null;
     bringUpToDate($client, migrations);
     if (backup === null) return;
     removeOldBackups(directory);
@@ -207,7 +226,7 @@ function unusable(path: string, error: unknown): CommandFailed {
   const cause = rootCause(error);
   if (cause instanceof SchemaRefused) {
     return new CommandFailed(
-      `${path} ${cause.message}: use that version, restore a backup, or name another directory with --data.`,
+      `${path} ${cause.message}: use the program that made it, or name another directory with --data.`,
       { cause: error },
     );
   }

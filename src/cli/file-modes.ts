@@ -1,6 +1,6 @@
-import { chmodSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { BACKUP_NAME } from '../../db/backup.ts';
+import { backupNames } from '../../db/backup.ts';
 import { LOCK_FILE } from '../../db/lock.ts';
 import { CommandFailed } from './command-failed.ts';
 
@@ -27,19 +27,22 @@ export function judgeReach({ kind, mode, uid }: Reach, user_id: number): 'privat
 }
 
 /**
- * Takes other users' access to the data directory and to what lies in it away, and says so on standard error. Throws
- * `CommandFailed` where that cannot be done or would not be enough. Does nothing where there are no such modes.
+ * Takes other users' access to the data directory away, and says so on standard error. Throws `CommandFailed` where
+ * that cannot be done or would not be enough. Does nothing on systems without such modes.
  */
-export function keepOthersOut(directory: string, database_file: string): void {
-  const user_id = process.getuid?.();
-  if (user_id === undefined) return;
-  keepPrivate(directory, 'directory', user_id);
-  const files = [database_file, `${database_file}-wal`, `${database_file}-shm`, LOCK_FILE];
-  const backups = readdirSync(directory).filter((name) => BACKUP_NAME.test(name));
-  for (const name of [...files, ...backups]) keepPrivate(join(directory, name), 'file', user_id);
+export function keepDirectoryPrivate(directory: string): void {
+  keepPrivate(directory, 'directory');
 }
 
-function keepPrivate(path: string, kind: Reach['kind'], user_id: number): void {
+/** The same for all that the service keeps in it: the database, its log, its backups, and the lock. */
+export function keepFilesPrivate(directory: string, database_file: string): void {
+  const files = [database_file, `${database_file}-wal`, `${database_file}-shm`, LOCK_FILE];
+  for (const name of [...files, ...backupNames(directory)]) keepPrivate(join(directory, name), 'file');
+}
+
+function keepPrivate(path: string, kind: Reach['kind']): void {
+  const user_id = process.getuid?.();
+  if (user_id === undefined) return;
   const found = statSync(path, { throwIfNoEntry: false });
   // SQLite makes and removes files beside the database while a server runs.
   if (found === undefined) return;
