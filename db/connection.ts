@@ -13,14 +13,11 @@ export class PragmaRefused extends Error {
 
 /** How long a statement waits for another process (a `tds` command beside the server) to finish its write. */
 const BUSY_TIMEOUT_MS = 5_000;
-/** What SQLite leaves of the write-ahead log when it begins anew, so that the file's size bounds what is in it. */
-const WAL_BYTES_KEPT = 8 * 1_024 * 1_024;
 
 /** Set and then checked at every start, because the defaults are other and a refusal is silent. */
 const PRAGMAS: readonly (readonly [name: string, value: string, answer: string | number])[] = [
   ['busy_timeout', String(BUSY_TIMEOUT_MS), BUSY_TIMEOUT_MS],
   ['journal_mode', 'WAL', 'wal'],
-  ['journal_size_limit', String(WAL_BYTES_KEPT), WAL_BYTES_KEPT],
   ['synchronous', 'FULL', 2],
   ['foreign_keys', 'ON', 1],
   ['temp_store', 'MEMORY', 2],

@@ -1,3 +1,4 @@
+import { startCheckpoints } from '../db/checkpoint.ts';
 import { type Db, neverWait } from '../db/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/group-commit.ts';
 import type { DecisionEngine } from '../native/engine.ts';
@@ -84,6 +85,10 @@ export function openService(parts: ServiceParts): Service {
   const stopMaintenance = startMaintenance({ db, commits, keys, limiter, clock, log });
   // What the start writes may wait for another process, because nobody is served yet.
   neverWait(db);
+  const stopCheckpoints = startCheckpoints(db, {
+    onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),
+    onFailure: () => log.error("the database's log cannot be copied in a thread: requests wait for it"),
+  });
   const app = createApp(services);
   return {
     services,
@@ -94,6 +99,7 @@ export function openService(parts: ServiceParts): Service {
       await model.close();
       await keys.flushLastUsed(commits).catch(() => log.warn('last-used times of keys could not be written'));
       await settlement.close();
+      await stopCheckpoints();
       log.flush();
     },
   };

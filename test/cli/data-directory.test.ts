@@ -161,20 +161,20 @@ describe("other users' access", () => {
   const [us, another, root] = [1000, 1001, 0];
 
   test.each([
-    ['directory', 0o700, us, us, 'private'],
-    ['directory', 0o700, another, us, 'private'],
-    ['directory', 0o755, us, us, 'tighten'],
-    ['directory', 0o711, us, root, 'tighten'],
-    ['directory', 0o755, another, us, 'refuse'],
-    ['directory', 0o775, us, us, 'refuse'],
-    ['directory', 0o1777, root, root, 'refuse'],
-    ['file', 0o600, us, us, 'private'],
-    ['file', 0o644, us, us, 'tighten'],
-    ['file', 0o666, us, us, 'tighten'],
-    ['file', 0o640, us, root, 'tighten'],
-    ['file', 0o666, another, us, 'refuse'],
-  ] as const)('a %s of mode 0o%o of user %d, opened by user %d: %s', (kind, mode, uid, user_id, verdict) => {
-    expect(judgeReach({ kind, mode, uid }, user_id)).toBe(verdict);
+    ['directory', '700', us, us, 'private'],
+    ['directory', '700', another, us, 'private'],
+    ['directory', '755', us, us, 'tighten'],
+    ['directory', '711', us, root, 'tighten'],
+    ['directory', '755', another, us, 'refuse'],
+    ['directory', '775', us, us, 'refuse'],
+    ['directory', '1777', root, root, 'refuse'],
+    ['file', '600', us, us, 'private'],
+    ['file', '644', us, us, 'tighten'],
+    ['file', '666', us, us, 'tighten'],
+    ['file', '640', us, root, 'tighten'],
+    ['file', '666', another, us, 'refuse'],
+  ] as const)('a %s of mode %s of user %d, opened by user %d: %s', (kind, mode, uid, user_id, verdict) => {
+    expect(judgeReach({ kind, mode: Number.parseInt(mode, 8), uid }, user_id)).toBe(verdict);
   });
 
   test('is taken away from the directory and all files in it, with a line for each', async () => {
