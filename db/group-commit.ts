@@ -5,8 +5,8 @@ interface Job {
   readonly work: () => void;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
-  /** When it stops waiting for a lock, on the clock of `performance`. */
-  readonly expires_ms: number;
+  /** When it stops waiting, on the clock of `performance`; set when it first meets another process's lock. */
+  expires_ms?: number;
 }
 
 /** SQLite's answers about the statement itself; all its other errors are about the file, the disk or the memory. */
@@ -91,7 +91,6 @@ export class GroupCommit {
           if (result !== undefined) resolve(result.value);
         },
         reject,
-        expires_ms: performance.now() + this.#lock_deadline_ms,
       });
       if (this.#jobs.length === 1) setImmediate(() => this.flush());
     });
@@ -135,11 +134,13 @@ export class GroupCommit {
   /** Keeps the batch for another try, without the jobs whose time is over. */
   #wait(batch: Job[], error: unknown): void {
     const now_ms = performance.now();
-    // All have the same deadline, so the oldest are the first to reach it.
-    const first_in_time = batch.findIndex((job) => job.expires_ms > now_ms);
-    const expired = batch.splice(0, first_in_time === -1 ? batch.length : first_in_time);
-    for (const job of expired) job.reject(error);
-    this.#jobs = [...batch, ...this.#jobs];
+    const waiting: Job[] = [];
+    for (const job of batch) {
+      job.expires_ms ??= now_ms + this.#lock_deadline_ms;
+      if (job.expires_ms > now_ms) waiting.push(job);
+      else job.reject(error);
+    }
+    this.#jobs = [...waiting, ...this.#jobs];
     if (this.#jobs.length === 0) {
       this.#retry_delay_ms = FIRST_RETRY_MS;
       return;
