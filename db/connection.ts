@@ -1,7 +1,6 @@
 import { Database } from 'bun:sqlite';
-import { join } from 'node:path';
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite';
-import { migrate } from 'drizzle-orm/bun-sqlite/migrator';
+import { bringUpToDate, SchemaRefused, schemaState } from './migrate.ts';
 import * as schema from './schema.ts';
 
 /** The one handle through which the service reads and writes its data. */
@@ -26,10 +25,10 @@ const PRAGMAS: readonly (readonly [name: string, value: string, answer: string |
 ];
 
 /**
- * Opens the database file, creating it when it is missing, and brings its schema up to date.
- * Throws what SQLite throws when the file cannot be opened or written, and `PragmaRefused`.
+ * Connects to the database file, creating it when it is missing, whatever schema it has. Its statements wait for other
+ * processes' locks on the event loop, until `neverWait`. Throws what SQLite throws, and `PragmaRefused`.
  */
-export function openDatabase(path: string): Db {
+export function connectDatabase(path: string): Db {
   const client = new Database(path, { create: true, readwrite: true, strict: true });
   try {
     for (const [name, value, answer] of PRAGMAS) {
@@ -38,13 +37,37 @@ export function openDatabase(path: string): Db {
       const actual = row === undefined ? undefined : Object.values(row)[0];
       if (actual !== answer) throw new PragmaRefused(`SQLite answered ${name} = ${actual}, not ${answer}`);
     }
-    const db = drizzle(client, { schema });
-    migrate(db, { migrationsFolder: join(import.meta.dir, 'migrations') });
-    return db;
+    return drizzle(client, { schema });
   } catch (error) {
     client.close();
     throw error;
   }
+}
+
+/**
+ * Connects to a database of this program's schema; a new file gets it. An older database is refused, because updating
+ * it needs a backup and the data directory's lock (`openDataDirectory`). Throws what SQLite throws, `PragmaRefused` and
+ * `SchemaRefused`.
+ */
+export function openDatabase(path: string): Db {
+  const db = connectDatabase(path);
+  try {
+    const state = schemaState(db.$client);
+    if (state === 'older') throw new SchemaRefused('was made by an older version');
+    if (state === 'new') bringUpToDate(db.$client);
+    return db;
+  } catch (error) {
+    db.$client.close();
+    throw error;
+  }
+}
+
+/**
+ * From now on a write that meets another process's lock fails at once with `SQLITE_BUSY`, instead of waiting for it on
+ * the event loop: for a connection whose writes go through `GroupCommit`.
+ */
+export function neverWait(db: Db): void {
+  db.$client.run('PRAGMA busy_timeout = 0');
 }
 
 /** Runs `work` in one immediate transaction; it must be synchronous, because a commit happens at the first `await`. */

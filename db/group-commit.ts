@@ -5,6 +5,8 @@ interface Job {
   readonly work: () => void;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
+  /** When it stops waiting, on the clock of `performance`; set when it first meets another process's lock. */
+  expires_ms?: number;
 }
 
 /** SQLite's answers about the statement itself; all its other errors are about the file, the disk or the memory. */
@@ -15,22 +17,70 @@ export function isStorageFailure(error: unknown): boolean {
   return error instanceof SQLiteError && !STATEMENT_ERRORS.test(error.code ?? '');
 }
 
+/** Whether another process has the write lock, so that nothing of the transaction was begun. */
+function isLockedElsewhere(error: unknown): boolean {
+  return error instanceof SQLiteError && (error.code ?? '').startsWith('SQLITE_BUSY');
+}
+
+/** Too many writes wait for another process to give the write lock back. */
+export class WriteQueueFull extends Error {
+  override readonly name = 'WriteQueueFull';
+}
+
+/** How writes wait for a lock that another process has. */
+export interface GroupCommitOptions {
+  /** How long a write waits before its caller gets SQLite's `SQLITE_BUSY`. */
+  readonly lock_deadline_ms?: number;
+  /** How many writes may wait; more of them are refused at once. */
+  readonly waiting_max?: number;
+}
+
+/** As long as a command waits for the server's writes. */
+const LOCK_DEADLINE_MS = 5_000;
+/** A waiting write keeps its request in memory, and that may be a megabyte. */
+const WAITING_MAX = 1_024;
+/** A try costs microseconds; this is how late a lock that was given back can be noticed. */
+const FIRST_RETRY_MS = 1;
+const LONGEST_RETRY_MS = 20;
+
 /**
  * Makes one durable commit of all the writes of an event-loop turn, so that the cost of reaching the disk is shared.
  * The writes run in the order in which they were asked for.
+ *
+ * While another process has the write lock, the writes wait beside the event loop: the batch is tried again after a
+ * short, growing delay, and what is asked for meanwhile joins it. The connection must have no busy timeout for that.
  */
 export class GroupCommit {
   #jobs: Job[] = [];
+  /** Set while the batch waits for a lock. */
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #retry_delay_ms = FIRST_RETRY_MS;
+  readonly #lock_deadline_ms: number;
+  readonly #waiting_max: number;
 
-  constructor(readonly db: Db) {}
+  constructor(
+    readonly db: Db,
+    { lock_deadline_ms = LOCK_DEADLINE_MS, waiting_max = WAITING_MAX }: GroupCommitOptions = {},
+  ) {
+    this.#lock_deadline_ms = lock_deadline_ms;
+    this.#waiting_max = waiting_max;
+  }
 
   /**
    * Runs synchronous `work` in the turn's transaction. Resolves with its result once that is on disk. Work that throws
    * is rejected with what it threw and leaves nothing behind; the rest of the batch is then run again without it, so
    * `work` must have no effect outside of the database. When the database cannot be written, nothing of the batch is,
-   * and every caller in it gets the error.
+   * and every caller in it gets the error. Rejects with `WriteQueueFull` when too many writes wait for a lock.
    */
   run<T>(work: () => NotPromise<T>): Promise<T> {
+    if (this.#retry !== undefined && this.#jobs.length >= this.#waiting_max) {
+      return Promise.reject(new WriteQueueFull('too many writes wait for the database'));
+    }
+    return this.runEvenIfFull(work);
+  }
+
+  /** The same for what ends earlier work: it is bounded by that, and refusing it would waste what was done. */
+  runEvenIfFull<T>(work: () => NotPromise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let result: { readonly value: T } | undefined;
       this.#jobs.push({
@@ -46,8 +96,10 @@ export class GroupCommit {
     });
   }
 
-  /** Commits what is waiting now instead of at the end of the turn. */
+  /** Commits what is waiting now instead of at the end of the turn; what meets a lock goes on waiting for it. */
   flush(): void {
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
     const batch = this.#jobs;
     this.#jobs = [];
     while (batch.length > 0) {
@@ -61,9 +113,14 @@ export class GroupCommit {
           }
           worked = true;
         });
+        this.#retry_delay_ms = FIRST_RETRY_MS;
         for (const job of batch) job.resolve();
         return;
       } catch (error) {
+        if (started === 0 && isLockedElsewhere(error)) {
+          this.#wait(batch, error);
+          return;
+        }
         if (started === 0 || worked || isStorageFailure(error)) {
           for (const job of batch) job.reject(error);
           return;
@@ -72,5 +129,23 @@ export class GroupCommit {
         thrower?.reject(error);
       }
     }
+  }
+
+  /** Keeps the batch for another try, without the jobs whose time is over. */
+  #wait(batch: Job[], error: unknown): void {
+    const now_ms = performance.now();
+    const waiting: Job[] = [];
+    for (const job of batch) {
+      job.expires_ms ??= now_ms + this.#lock_deadline_ms;
+      if (job.expires_ms > now_ms) waiting.push(job);
+      else job.reject(error);
+    }
+    this.#jobs = [...waiting, ...this.#jobs];
+    if (this.#jobs.length === 0) {
+      this.#retry_delay_ms = FIRST_RETRY_MS;
+      return;
+    }
+    this.#retry = setTimeout(() => this.flush(), this.#retry_delay_ms);
+    this.#retry_delay_ms = Math.min(2 * this.#retry_delay_ms, LONGEST_RETRY_MS);
   }
 }

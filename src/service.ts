@@ -1,5 +1,6 @@
-import type { Db } from '../db/connection.ts';
-import { GroupCommit } from '../db/group-commit.ts';
+import { startCheckpoints } from '../db/checkpoint.ts';
+import { type Db, neverWait } from '../db/connection.ts';
+import { GroupCommit, type GroupCommitOptions } from '../db/group-commit.ts';
 import type { DecisionEngine } from '../native/engine.ts';
 import { ModelLifecycle } from '../native/lifecycle.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
@@ -31,6 +32,8 @@ export interface ServiceParts {
   readonly log: Log;
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payment_provider: PaymentProvider | null;
+  /** How writes wait for a lock that another process has, where not as by default. */
+  readonly writes?: GroupCommitOptions | undefined;
 }
 
 /** A service on its database, without a port. */
@@ -50,7 +53,7 @@ export function openService(parts: ServiceParts): Service {
   const { db } = parts;
   const { clock, identifiers, log } = parts;
   seedCatalog(db);
-  const commits = new GroupCommit(db);
+  const commits = new GroupCommit(db, parts.writes);
   const ledger = new Ledger(db);
   const settlement = new Settlement(ledger, commits, clock);
   const released = settlement.recoverAtStart();
@@ -63,7 +66,7 @@ export function openService(parts: ServiceParts): Service {
   const payments =
     parts.payment_provider === null
       ? null
-      : { context: creditContext(db, clock, identifiers), provider: parts.payment_provider };
+      : { context: { ...creditContext(db, clock, identifiers), commits }, provider: parts.payment_provider };
   const services = {
     payments,
     clock,
@@ -80,6 +83,12 @@ export function openService(parts: ServiceParts): Service {
     model,
   };
   const stopMaintenance = startMaintenance({ db, commits, keys, limiter, clock, log });
+  // What the start writes may wait for another process, because nobody is served yet.
+  neverWait(db);
+  const stopCheckpoints = startCheckpoints(db, {
+    onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),
+    onFailure: () => log.error("the database's log cannot be copied in a thread: requests wait for it"),
+  });
   const app = createApp(services);
   return {
     services,
@@ -90,6 +99,7 @@ export function openService(parts: ServiceParts): Service {
       await model.close();
       await keys.flushLastUsed(commits).catch(() => log.warn('last-used times of keys could not be written'));
       await settlement.close();
+      await stopCheckpoints();
       log.flush();
     },
   };

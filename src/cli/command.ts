@@ -3,7 +3,7 @@ import { systemClock } from '../clock.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { type CreditContext, creditContext } from '../payments/credit.ts';
 import { CommandFailed } from './command-failed.ts';
-import { describeDatabaseError, openDataDirectory } from './data-directory.ts';
+import { describeDatabaseError, type OpenDataOptions, openDataDirectory } from './data-directory.ts';
 
 export const DEFAULT_DATA_DIRECTORY = './data';
 
@@ -53,7 +53,7 @@ export function jsonCommand(parent: Command, text: CommandText): Command {
 export async function withData<T>(
   options: DataOptions,
   work: (context: CreditContext) => T | Promise<T>,
-  open: { readonly create: boolean } = { create: false },
+  open: OpenDataOptions = { create: false },
 ): Promise<T> {
   const db = openDataDirectory(options.data, open);
   try {

@@ -1,13 +1,24 @@
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Db, openDatabase } from '../../db/connection.ts';
+import { backUp, removeOldBackups } from '../../db/backup.ts';
+import { connectDatabase, type Db } from '../../db/connection.ts';
+import { DataDirectoryInUse, LOCK_FILE, lockDataDirectory } from '../../db/lock.ts';
+import {
+  bringUpToDate,
+  knownMigrations,
+  type Migrations,
+  SchemaRefused,
+  schemaState,
+} from '../../db/migrate.ts';
+import { makePrivateFile } from '../../db/private-file.ts';
+import { systemClock } from '../clock.ts';
 import { CommandFailed } from './command-failed.ts';
+import { keepDirectoryPrivate, keepFilesPrivate } from './file-modes.ts';
 
 /** The database's file in the data directory. */
 export const DATABASE_FILE = 'tds.sqlite';
 
 const DIRECTORY_MODE = 0o700;
-const FILE_MODE = 0o600;
 
 /** Two processes that meet on a new database get in each other's way once: the second finds it made when it retries. */
 const OPEN_ATTEMPTS = 5;
@@ -62,20 +73,33 @@ function missing(directory: string): CommandFailed {
   );
 }
 
+/** Makes the directory when it is missing, and looks who can reach it before anything is put into it. */
 function prepareDirectory(directory: string): void {
   try {
     mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
-    closeSync(openSync(join(directory, DATABASE_FILE), 'a', FILE_MODE));
   } catch (error) {
     const code = codeOf(error);
     if (code === 'EEXIST' || code === 'ENOTDIR') {
       throw new CommandFailed(`${directory} is not a directory: name another with --data.`, { cause: error });
     }
-    throw new CommandFailed(
-      `The data directory ${directory} cannot be written (${code}): give this user the right to write it or name another with --data.`,
-      { cause: error },
-    );
+    throw unwritable(directory, error);
   }
+  keepDirectoryPrivate(directory);
+}
+
+function prepareFile(directory: string): void {
+  try {
+    makePrivateFile(join(directory, DATABASE_FILE));
+  } catch (error) {
+    throw unwritable(directory, error);
+  }
+}
+
+function unwritable(directory: string, error: unknown): CommandFailed {
+  return new CommandFailed(
+    `The data directory ${directory} cannot be written (${codeOf(error)}): give this user the right to write it or name another with --data.`,
+    { cause: error },
+  );
 }
 
 function requireDirectory(directory: string): void {
@@ -95,17 +119,64 @@ function requireDirectory(directory: string): void {
   }
 }
 
+/** How a data directory is opened. */
+export interface OpenDataOptions {
+  /** Makes a missing directory (mode 0700) and database file (mode 0600). */
+  readonly create: boolean;
+  /** The caller has claimed the directory (`claimDataDirectory`). */
+  readonly claimed?: boolean;
+  /** What this program knows, for tests. */
+  readonly migrations?: Migrations;
+}
+
 /**
- * Opens the database in a data directory and brings its schema up to date. With `create`, a missing directory (mode
- * 0700) and database file (mode 0600) are made. Throws `CommandFailed` with one sentence that says what to do.
+ * Claims the data directory for this server, making it when it is missing; nothing in it is read or changed before.
+ * Returns the function that gives the claim back. Throws `CommandFailed` with one sentence that says what to do.
  */
-export function openDataDirectory(directory: string, options: { readonly create: boolean }): Db {
+export function claimDataDirectory(directory: string): () => void {
+  prepareDirectory(directory);
+  try {
+    return lockDataDirectory(directory);
+  } catch (error) {
+    if (error instanceof DataDirectoryInUse) {
+      throw new CommandFailed(
+        `Another server is running on ${directory}: stop it, or name another directory with --data.`,
+        { cause: error },
+      );
+    }
+    if (codeOf(error).startsWith('SQLITE')) throw unusable(join(directory, LOCK_FILE), error);
+    throw unwritable(directory, error);
+  }
+}
+
+/**
+ * Opens the database in a data directory, with a schema that is this program's. An older schema is brought up to date
+ * by whoever has the directory's claim, after a backup; so not beneath a running server. Other users' access to the
+ * files is taken away. Throws `CommandFailed` with one sentence that says what to do.
+ */
+export function openDataDirectory(directory: string, options: OpenDataOptions): Db {
   const path = join(directory, DATABASE_FILE);
-  if (options.create) prepareDirectory(directory);
+  if (options.create) {
+    prepareDirectory(directory);
+    prepareFile(directory);
+  }
   requireDirectory(directory);
+  keepDirectoryPrivate(directory);
+  keepFilesPrivate(directory, DATABASE_FILE);
+  const db = connect(path);
+  try {
+    ensureSchema(db, directory, options);
+    return db;
+  } catch (error) {
+    db.$client.close();
+    throw error instanceof CommandFailed ? error : unusable(path, error);
+  }
+}
+
+function connect(path: string): Db {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return openDatabase(path);
+      return connectDatabase(path);
     } catch (error) {
       if (attempt === OPEN_ATTEMPTS) throw unusable(path, error);
       Bun.sleepSync(OPEN_RETRY_MS);
@@ -113,10 +184,54 @@ export function openDataDirectory(directory: string, options: { readonly create:
   }
 }
 
+function ensureSchema(
+  { $client }: Db,
+  directory: string,
+  { claimed = false, migrations = knownMigrations() }: OpenDataOptions,
+): void {
+  if (schemaState($client, migrations) === 'current') return;
+  const unclaim = claimed ? () => undefined : claimForUpdate(directory);
+  try {
+    // Whoever had the claim before may have done it.
+    const state = schemaState($client, migrations);
+    if (state === 'current') return;
+    if (unclaim === null) {
+      throw new CommandFailed(
+        `A server is running on ${directory} with a database that this version has to update: stop the server, then run this command again.`,
+      );
+    }
+    const backup = state === 'older' ? backUp($client, systemClock.now_ms()) : null;
+    bringUpToDate($client, migrations);
+    if (backup === null) return;
+    removeOldBackups(directory);
+    process.stderr.write(
+      `tds: the database was updated for this version; as it was before, it is kept in ${backup}.\n`,
+    );
+  } finally {
+    unclaim?.();
+  }
+}
+
+/** The claim of a command that has to update the database; null while a server, or another update, has it. */
+function claimForUpdate(directory: string): (() => void) | null {
+  try {
+    return lockDataDirectory(directory);
+  } catch (error) {
+    if (error instanceof DataDirectoryInUse) return null;
+    throw error;
+  }
+}
+
 function unusable(path: string, error: unknown): CommandFailed {
   const cause = rootCause(error);
+  if (cause instanceof SchemaRefused) {
+    return new CommandFailed(
+      `${path} ${cause.message}: use the program that made it, or name another directory with --data.`,
+      { cause: error },
+    );
+  }
   const text =
     adviceFor(path, cause) ??
-    `${path} is no database of this version (${cause instanceof Error ? cause.message : cause}): name another directory with --data.`;
+    `${path} cannot be used (${cause instanceof Error ? cause.message : cause}): name another directory with --data.`;
   return new CommandFailed(text, { cause: error });
 }

@@ -1,4 +1,3 @@
-import { DataDirectoryInUse, lockDataDirectory } from '../../db/lock.ts';
 import type { EngineFacts } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import { SetupError } from '../../native/setup-error.ts';
@@ -11,8 +10,9 @@ import type { CreditContext } from '../payments/credit.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
-import type { JsonOptions } from './command.ts';
+import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { claimDataDirectory } from './data-directory.ts';
 import { initialize } from './initialize.ts';
 import { printJson, printLine } from './output.ts';
 
@@ -41,10 +41,10 @@ const ENGINE_NAMES = {
 } as const satisfies Record<EngineFacts['evaluator'], string>;
 
 /** Serves until SIGINT or SIGTERM, as the only server on the data directory. Throws `CommandFailed`. */
-export async function runServer(options: JsonOptions & ServeConfig, context: CreditContext): Promise<void> {
-  const unlock = claim(options.data);
+export async function runServer(options: JsonOptions & ServeConfig): Promise<void> {
+  const unlock = claimDataDirectory(options.data);
   try {
-    await serve(options, context);
+    await withData(options, (context) => serve(options, context), { create: true, claimed: true });
   } finally {
     unlock();
   }
@@ -66,7 +66,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     await load(service);
     const server = listen(service, options);
     // Only now: a start that failed would have made a key that nobody was shown.
-    const first = initialize(context);
+    const first = await service.services.commits.run(() => initialize(context));
     announce(
       server.address,
       first?.key ?? null,
@@ -86,18 +86,6 @@ function paymentProvider(): PaymentProvider | null {
   const settings = paddleSettings(process.env);
   if (typeof settings === 'string') throw new CommandFailed(settings);
   return settings === null ? null : paddleProvider(settings);
-}
-
-function claim(directory: string): () => void {
-  try {
-    return lockDataDirectory(directory);
-  } catch (error) {
-    if (!(error instanceof DataDirectoryInUse)) throw error;
-    throw new CommandFailed(
-      `Another server is running on ${directory}: stop it, or name another directory with --data.`,
-      { cause: error },
-    );
-  }
 }
 
 /** Loads the model before the first request, so that weights that cannot be used stop the start. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { modelOptions, type ServeConfig, serveOptions } from '../config.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { type JsonOptions, jsonCommand } from './command.ts';
 
 /** `tds serve` */
 export function registerServe(program: Command): void {
@@ -14,15 +14,9 @@ export function registerServe(program: Command): void {
     '\nPayments by Paddle Billing are set by TDS_PADDLE_API_KEY, TDS_PADDLE_WEBHOOK_SECRET, TDS_PADDLE_PRODUCT_ID\nand TDS_PADDLE_ENVIRONMENT (production or sandbox).',
   );
   for (const option of [...serveOptions(), ...modelOptions()]) command.addOption(option);
-  command.action((options: JsonOptions & ServeConfig) =>
-    withData(
-      options,
-      async (context) => {
-        // Loaded only here: the model's library and the web framework would slow every other command down.
-        const { runServer } = await import('./run-server.ts');
-        await runServer(options, context);
-      },
-      { create: true },
-    ),
-  );
+  command.action(async (options: JsonOptions & ServeConfig) => {
+    // Loaded only here: the model's library and the web framework would slow every other command down.
+    const { runServer } = await import('./run-server.ts');
+    await runServer(options);
+  });
 }

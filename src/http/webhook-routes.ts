@@ -2,10 +2,9 @@ import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
-import type { CreditContext } from '../payments/credit.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
-import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
+import { handleWebhook, type WebhookContext, type WebhookResult } from '../payments/webhooks.ts';
 import { readBytes } from './body.ts';
 import type { RequestContexts } from './context.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
@@ -13,7 +12,7 @@ import { errorResponse, jsonResponse } from './responses.ts';
 const SIGNATURE_HEADER = 'paddle-signature';
 
 interface Payments {
-  readonly context: CreditContext;
+  readonly context: WebhookContext;
   readonly provider: PaymentProvider;
 }
 
@@ -63,7 +62,7 @@ async function receive(
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
   try {
-    result = handleWebhook(context, provider, bytes, signature);
+    result = await handleWebhook(context, provider, bytes, signature);
   } catch {
     return new Refusal('billing_unavailable');
   }

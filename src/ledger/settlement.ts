@@ -85,7 +85,7 @@ export class Settlement {
     if (this.#unwritten.has(hold.entry_id)) throw new HoldNotOpen(`hold ${hold.entry_id} is being released`);
     const at_ms = this.#clock.now_ms();
     try {
-      await this.#commits.run(() => {
+      await this.#commits.runEvenIfFull(() => {
         this.#ledger.charge(hold, cost_micros, at_ms);
         also();
       });
@@ -119,7 +119,7 @@ export class Settlement {
   async #writeRelease(hold: Hold, also: () => void): Promise<boolean> {
     const at_ms = this.#clock.now_ms();
     try {
-      await this.#commits.run(() => {
+      await this.#commits.runEvenIfFull(() => {
         this.#ledger.release(hold, at_ms);
         also();
       });

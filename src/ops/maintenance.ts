@@ -36,10 +36,10 @@ export function startMaintenance(parts: MaintenanceParts): () => void {
   };
 }
 
-async function hourly({ db, limiter, clock, log }: MaintenanceParts): Promise<void> {
+async function hourly({ db, commits, limiter, clock, log }: MaintenanceParts): Promise<void> {
   limiter.forgetIdle(clock.monotonic_ms());
   try {
-    recalculateTiers(db, clock.now_ms());
+    await commits.run(() => recalculateTiers(db, clock.now_ms()));
     const report = await auditApart(db.$client.filename);
     for (const check of report.checks.filter((one) => one.violations.length > 0)) {
       log.error('the audit found a violation: run "tds audit"', {

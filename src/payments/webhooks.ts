@@ -1,3 +1,4 @@
+import type { GroupCommit } from '../../db/group-commit.ts';
 import { applyPaymentReport } from './apply-event.ts';
 import type { CreditContext } from './credit.ts';
 import type { Verdict } from './event-journal.ts';
@@ -17,17 +18,22 @@ export type WebhookResult =
       readonly report: PaymentReport;
     };
 
+/** What webhooks are handled with, in a running service: nothing waits for another process on the event loop. */
+export interface WebhookContext extends CreditContext {
+  readonly commits: Pick<GroupCommit, 'run'>;
+}
+
 /**
  * Handles a webhook call of a payment provider: the raw body exactly as it came, and its signature header. Forged,
  * replayed and duplicated calls change nothing, and the order of calls does not matter. Throws what the database
  * throws: answer 503, and the provider sends it again.
  */
-export function handleWebhook(
-  context: CreditContext,
+export async function handleWebhook(
+  context: WebhookContext,
   provider: PaymentProvider,
   body: Uint8Array,
   signature: string | null,
-): WebhookResult {
+): Promise<WebhookResult> {
   const webhook = provider.readWebhook({ body, signature, now_ms: context.clock.now_ms() });
   switch (webhook.kind) {
     case 'forged':
@@ -38,7 +44,9 @@ export function handleWebhook(
       return { outcome: 'unreadable', report: null };
     case 'report': {
       const { report } = webhook;
-      const { outcome, reason } = applyPaymentReport(context, provider.name, report);
+      const { outcome, reason } = await context.commits.run(() =>
+        applyPaymentReport(context, provider.name, report),
+      );
       if (report.event.kind === 'unreadable' && outcome === 'unresolved')
         return { outcome: 'unreadable', report };
       return { outcome, reason, report };

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { transact } from '../../db/connection.ts';
+import { GroupCommit } from '../../db/group-commit.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyHash } from '../../src/accounts/key-format.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
@@ -187,10 +188,13 @@ describe('the words of the command line', () => {
       transaction('transaction.completed', { id }),
     );
     const db = openDataDirectory(data, { create: false });
-    const context = creditContext(db, systemClock, randomIdentifiers);
+    const context = {
+      ...creditContext(db, systemClock, randomIdentifiers),
+      commits: new GroupCommit(db),
+    };
     for (const body of [first, second]) {
       const call = sign(body);
-      handleWebhook(context, paddleProvider(SETTINGS), Buffer.from(call.body), call.signature);
+      await handleWebhook(context, paddleProvider(SETTINGS), Buffer.from(call.body), call.signature);
     }
     db.$client.close();
     expect(await json('credit', 'events')).toMatchObject([

@@ -1,9 +1,10 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
-import { transact } from '../../db/connection.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
+import fc from 'fast-check';
+import { neverWait, transact } from '../../db/connection.ts';
+import { GroupCommit, WriteQueueFull } from '../../db/group-commit.ts';
 import { users } from '../../db/schema.ts';
-import { TemporaryDatabase } from '../ledger/support.ts';
+import { propertySeed, TemporaryDatabase } from '../ledger/support.ts';
 
 class Users extends TemporaryDatabase {
   readonly commits = new GroupCommit(this.db);
@@ -63,19 +64,108 @@ test('work that throws fails alone and leaves nothing behind', async () => {
   expect(file.committed()).toEqual(['a', 'd']);
 });
 
-test('a database that is locked by another process fails every caller, and the next batch is written', async () => {
-  using file = new Users();
-  file.db.$client.run('PRAGMA busy_timeout = 0');
+/** Takes the write lock, as another process would, until the returned function is called. */
+function lock(file: Users): () => void {
+  neverWait(file.db);
   const other = new Database(file.path, { strict: true });
   other.run('BEGIN IMMEDIATE');
-  const locked = await Promise.allSettled(NAMES.map((name) => file.commits.run(() => file.insert(name))));
+  return () => {
+    other.run('ROLLBACK');
+    other.close();
+  };
+}
+
+/** Lets the event loop turn until the first tries have met the lock. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setTimeout(resolve));
+}
+
+test('writes wait for a lock of another process while the event loop goes on, later ones with them, and keep their order', async () => {
+  using file = new Users();
+  const unlock = lock(file);
+  const settled: string[] = [];
+  const insert = async (name: string) => {
+    await file.commits.run(() => file.insert(name));
+    settled.push(name);
+  };
+  const writes = NAMES.map(insert);
+  await turns(20);
+  writes.push(insert('e'));
+  await turns(20);
+  expect([settled, file.committed()]).toEqual([[], []]);
+  unlock();
+  await Promise.all(writes);
+  expect([settled, file.committed()]).toEqual([
+    [...NAMES, 'e'],
+    [...NAMES, 'e'],
+  ]);
+});
+
+test('a lock that is kept beyond the deadline fails every caller, and the next batch is written', async () => {
+  using file = new Users();
+  const commits = new GroupCommit(file.db, { lock_deadline_ms: 20 });
+  const unlock = lock(file);
+  const locked = await Promise.allSettled(NAMES.map((name) => commits.run(() => file.insert(name))));
   expect(locked).toEqual(
     NAMES.map(() => ({ status: 'rejected', reason: expect.objectContaining({ code: 'SQLITE_BUSY' }) })),
   );
-  other.run('ROLLBACK');
-  other.close();
-  await Promise.all(NAMES.map((name) => file.commits.run(() => file.insert(name))));
+  unlock();
+  await Promise.all(NAMES.map((name) => commits.run(() => file.insert(name))));
   expect(file.committed()).toEqual(NAMES);
+});
+
+test('no more than so many writes wait for a lock; those that end earlier work are not counted out', async () => {
+  using file = new Users();
+  const commits = new GroupCommit(file.db, { waiting_max: NAMES.length });
+  const unlock = lock(file);
+  const waiting = NAMES.map((name) => commits.run(() => file.insert(name)));
+  // In the same turn nothing has met the lock yet: a large batch is none that waits.
+  waiting.push(commits.run(() => file.insert('e')));
+  await turns(2);
+  await expect(commits.run(() => file.insert('f'))).rejects.toBeInstanceOf(WriteQueueFull);
+  waiting.push(commits.runEvenIfFull(() => file.insert('g')));
+  unlock();
+  await Promise.all(waiting);
+  expect(file.committed()).toEqual([...NAMES, 'e', 'g']);
+  await commits.run(() => file.insert('h'));
+  expect(file.committed()).toEqual([...NAMES, 'e', 'g', 'h']);
+});
+
+test('in a random history of locks and writes, what resolves is written in order and what rejects is not', async () => {
+  const step = fc.constantFrom('write', 'write', 'throw', 'turn', 'flush', 'lock', 'unlock');
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
+      using file = new Users();
+      const commits = new GroupCommit(file.db, { lock_deadline_ms: 5, waiting_max: 4 });
+      let unlock: (() => void) | undefined;
+      const asked: Promise<string | null>[] = [];
+      for (const [index, name] of steps.entries()) {
+        const id = `${index}`.padStart(3, '0');
+        if (name === 'write' || name === 'throw') {
+          const write = commits.run(() => {
+            file.insert(id);
+            if (name === 'throw') throw new RangeError('wrong');
+          });
+          asked.push(
+            write.then(
+              () => id,
+              () => null,
+            ),
+          );
+        } else if (name === 'turn') await turns(1);
+        else if (name === 'flush') commits.flush();
+        else if (name === 'lock') unlock ??= lock(file);
+        else {
+          unlock?.();
+          unlock = undefined;
+        }
+      }
+      const outcomes = await Promise.all(asked);
+      unlock?.();
+      expect(file.committed()).toEqual(outcomes.filter((id) => id !== null));
+    }),
+    { numRuns: 40, seed: propertySeed('group commit') },
+  );
 });
 
 test('a full database at any statement of the batch fails every caller and writes nothing of it', async () => {

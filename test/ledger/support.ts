@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Db, openDatabase, transact } from '../../db/connection.ts';
+import { type Db, neverWait, openDatabase, transact } from '../../db/connection.ts';
 import { GroupCommit } from '../../db/group-commit.ts';
 import { apiKeys, ledgerEntries, organizations, payments, projects, usageRecords } from '../../db/schema.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
@@ -130,12 +130,14 @@ export const NOW_MS = Date.UTC(2026, 4, 5);
 export const CREDIT_MICROS = 1_000_000;
 export const HELD_MICROS = 10;
 export const COST_MICROS = 4;
+/** How long writes of `LedgerSetup` wait for a lock. */
+const LOCK_DEADLINE_MS = 20;
 
 /** The ledger with all that it stands on, and one account with credit. */
 export class LedgerSetup extends TemporaryDatabase {
   readonly clock: Clock = { ...systemClock, now_ms: () => NOW_MS };
   readonly account: Account = addAccount(this.db, 'acme');
-  readonly commits = new GroupCommit(this.db);
+  readonly commits = new GroupCommit(this.db, { lock_deadline_ms: LOCK_DEADLINE_MS });
   readonly ledger = new Ledger(this.db);
   readonly usage = new UsageLog(this.db);
   readonly settlement = new Settlement(this.ledger, this.commits, this.clock);
@@ -176,7 +178,7 @@ export class LedgerSetup extends TemporaryDatabase {
 
   /** Takes the database's write lock, as another process would, until the returned function is called. */
   lock(): () => void {
-    this.db.$client.run('PRAGMA busy_timeout = 0');
+    neverWait(this.db);
     const other = new Database(this.path, { strict: true });
     other.run('BEGIN IMMEDIATE');
     return () => {

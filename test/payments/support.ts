@@ -1,6 +1,7 @@
 import { expect } from 'bun:test';
 import { runAudit } from '../../db/audit.ts';
 import { transact } from '../../db/connection.ts';
+import { GroupCommit } from '../../db/group-commit.ts';
 import { usageRecords } from '../../db/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
@@ -8,13 +9,17 @@ import { createOrganization } from '../../src/accounts/organizations.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { creditContext } from '../../src/payments/credit.ts';
+import type { WebhookContext } from '../../src/payments/webhooks.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 
 /** A database with one organization, and what the credit services need. */
 export function openBooks() {
   const store = temporaryDatabase();
   const clock = new TestClock();
-  const context = creditContext(store.db, clock, randomIdentifiers);
+  const context: WebhookContext = {
+    ...creditContext(store.db, clock, randomIdentifiers),
+    commits: new GroupCommit(store.db),
+  };
   const organization = createOrganization(context, OPERATOR, { name: 'Acme' });
   return {
     ...store,

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Db, openDatabase } from '../../db/connection.ts';
+import type { GroupCommitOptions } from '../../db/group-commit.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
@@ -45,6 +46,8 @@ export interface TestServiceOptions {
   readonly payment_provider?: PaymentProvider;
   /** Does not load the model before the first request. */
   readonly cold?: boolean;
+  /** How writes wait for a lock that another process has. */
+  readonly writes?: GroupCommitOptions;
 }
 
 /** Between two looks at something that another part of the process is about to do. */
@@ -80,6 +83,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     identifiers: randomIdentifiers,
     log: createLog('silent'),
     payment_provider: options.payment_provider ?? null,
+    writes: options.writes,
   });
   if (options.cold !== true) await untilReady(service);
   const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });

@@ -1,0 +1,59 @@
+import { statSync } from 'node:fs';
+import type { Db } from './connection.ts';
+
+/** SQLite's own limit, in pages: at that length of the log a commit also copies it into the database. */
+const AUTOCHECKPOINT_PAGES = 1_000;
+/** Four times that length. A commit copies such a log in some ten milliseconds; one of gigabytes takes seconds. */
+const LARGE_BYTES = 16 * 1_024 * 1_024;
+const LOOK_EVERY_MS = 1_000;
+
+/** How the write-ahead log is watched. */
+export interface CheckpointOptions {
+  /** Called when the log has become large: something reads the database for long. */
+  readonly onLarge: (bytes: number) => void;
+  /** Called when no thread could copy the log; commits copy it then, however long that takes. */
+  readonly onFailure: () => void;
+  readonly look_every_ms?: number;
+}
+
+/**
+ * Keeps long checkpoints off the event loop. While another process reads an old state of the database, its write-ahead
+ * log cannot be copied and grows, and the first commit afterwards would copy all of it. So a large log is copied and
+ * emptied in a thread. Returns its stop, which waits for a copy that runs.
+ */
+export function startCheckpoints(db: Db, options: CheckpointOptions): () => Promise<void> {
+  const path = db.$client.filename;
+  const autocheckpoint = (pages: number) => db.$client.run(`PRAGMA wal_autocheckpoint = ${pages}`);
+  let copying: { readonly worker: Worker; readonly ended: Promise<void> } | undefined;
+
+  const copy = async (worker: Worker): Promise<void> => {
+    autocheckpoint(0);
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    worker.onmessage = () => resolve(true);
+    worker.onerror = () => resolve(false);
+    worker.postMessage(path);
+    const is_copied = await promise;
+    worker.terminate();
+    copying = undefined;
+    autocheckpoint(AUTOCHECKPOINT_PAGES);
+    if (is_copied) return;
+    clearInterval(timer);
+    options.onFailure();
+  };
+
+  const look = () => {
+    const bytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+    if (copying !== undefined || bytes <= LARGE_BYTES) return;
+    options.onLarge(bytes);
+    const worker = new Worker(new URL('checkpoint-worker.ts', import.meta.url));
+    copying = { worker, ended: copy(worker) };
+  };
+
+  const timer = setInterval(look, options.look_every_ms ?? LOOK_EVERY_MS);
+  timer.unref();
+  return async () => {
+    clearInterval(timer);
+    copying?.worker.postMessage('stop');
+    await copying?.ended;
+  };
+}

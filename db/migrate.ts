@@ -1,0 +1,95 @@
+import type { Database } from 'bun:sqlite';
+import { join } from 'node:path';
+import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
+
+const APPLIED_TABLE = '__drizzle_migrations';
+
+export type Migrations = readonly MigrationMeta[];
+
+/** A database that this program must not touch, with what is wrong with it; the message goes on after its path. */
+export class SchemaRefused extends Error {
+  override readonly name = 'SchemaRefused';
+}
+
+/** `new` has no table at all; `older` lacks some of the migrations that this program knows. */
+export type SchemaState = 'new' | 'older' | 'current';
+
+interface Applied {
+  readonly hash: string;
+  readonly created_at: number;
+}
+
+/** The migrations that this program knows, oldest first. */
+export function knownMigrations(): Migrations {
+  return readMigrationFiles({ migrationsFolder: join(import.meta.dir, 'migrations') });
+}
+
+/**
+ * How the database's schema compares with this program's. Throws `SchemaRefused` when it has migrations that this
+ * program does not know, or tables that none of them made.
+ */
+export function schemaState(client: Database, known: Migrations = knownMigrations()): SchemaState {
+  const applied = appliedMigrations(client);
+  if (applied.length === 0) {
+    if (tableNames(client).some((name) => name !== APPLIED_TABLE))
+      throw new SchemaRefused('is no database of this program');
+    return 'new';
+  }
+  if (applied.length > known.length) throw new SchemaRefused('was made by a newer version of this program');
+  applied.forEach(({ hash, created_at }, index) => {
+    const migration = known[index];
+    if (migration?.hash !== hash || migration.folderMillis !== created_at)
+      throw new SchemaRefused(
+        'was made by another version of this program, whose schema this one does not know',
+      );
+  });
+  return applied.length < known.length ? 'older' : 'current';
+}
+
+/** The version of the database's schema: how many migrations it has. */
+export function schemaVersion(client: Database): number {
+  return appliedMigrations(client).length;
+}
+
+/**
+ * Applies the migrations that the database lacks, all of them in one transaction: a process that is killed leaves it as
+ * it was. The references between tables are checked at its end, so that a migration can build a table anew. Throws
+ * `SchemaRefused` and what SQLite throws.
+ */
+export function bringUpToDate(client: Database, known: Migrations = knownMigrations()): void {
+  const migrate = client.transaction(() => {
+    // Only now nobody else can write: another process may have been here first.
+    if (schemaState(client, known) === 'current') return;
+    client.run(
+      `CREATE TABLE IF NOT EXISTS ${APPLIED_TABLE} (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`,
+    );
+    for (const { sql, hash, folderMillis } of known.slice(schemaVersion(client))) {
+      for (const statement of sql) client.run(statement);
+      client.run(`INSERT INTO ${APPLIED_TABLE} (hash, created_at) VALUES (?, ?)`, [hash, folderMillis]);
+    }
+    const [broken] = client.query<{ table: string }, []>('PRAGMA foreign_key_check').all();
+    if (broken !== undefined) throw new SchemaRefused(`has a row of ${broken.table} that refers to nothing`);
+  });
+  // Dropping a table would take the rows that refer to it along. SQLite ignores the pragma inside of a transaction.
+  client.run('PRAGMA foreign_keys = OFF');
+  try {
+    migrate.immediate();
+  } finally {
+    client.run('PRAGMA foreign_keys = ON');
+  }
+}
+
+/** What was applied, oldest first. */
+function appliedMigrations(client: Database): readonly Applied[] {
+  if (!tableNames(client).includes(APPLIED_TABLE)) return [];
+  return client.query<Applied, []>(`SELECT hash, created_at FROM ${APPLIED_TABLE} ORDER BY created_at`).all();
+}
+
+function tableNames(client: Database): readonly string[] {
+  return client
+    .query<{ name: string }, []>(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+    )
+    .all()
+    .map(({ name }) => name);
+}

@@ -1,0 +1,23 @@
+import { chownSync, closeSync, openSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+const PRIVATE_FILE_MODE = 0o600;
+
+/**
+ * Makes an empty file that its owner alone can read and write. Made by root, it belongs to the owner of its folder, so
+ * that a command of the administrator does not lock the server out. Returns whether it made the file: one that is there
+ * is not even opened, because closing it would drop this process's locks on it. Throws what the file system throws.
+ */
+export function makePrivateFile(path: string): boolean {
+  try {
+    closeSync(openSync(path, 'ax', PRIVATE_FILE_MODE));
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  }
+  if (process.getuid?.() === 0) {
+    const { uid, gid } = statSync(dirname(path));
+    chownSync(path, uid, gid);
+  }
+  return true;
+}

@@ -1,0 +1,84 @@
+import { Database } from 'bun:sqlite';
+import { expect, test } from 'bun:test';
+import { statSync } from 'node:fs';
+import { startCheckpoints } from '../../db/checkpoint.ts';
+import { neverWait } from '../../db/connection.ts';
+import { GroupCommit } from '../../db/group-commit.ts';
+import { TemporaryDatabase } from '../ledger/support.ts';
+import { POLL_MS } from '../support/service.ts';
+
+const BLOBS = 250;
+const BLOB = new Uint8Array(100_000);
+
+/** A database whose write-ahead log is larger than commits may copy, because a reader keeps an old state of it. */
+class PinnedLog extends TemporaryDatabase {
+  readonly commits = new GroupCommit(this.db);
+  readonly sizes: number[] = [];
+  readonly reader: Database;
+
+  constructor() {
+    super();
+    neverWait(this.db);
+    this.db.$client.run('CREATE TABLE blobs (content BLOB)');
+    this.reader = new Database(this.path, { strict: true });
+    this.reader.run('BEGIN');
+    this.reader.query('SELECT count(*) FROM blobs').get();
+  }
+
+  start(): () => Promise<void> {
+    return startCheckpoints(this.db, {
+      onLarge: (bytes) => this.sizes.push(bytes),
+      onFailure: () => {
+        throw new Error('there was no thread');
+      },
+      look_every_ms: POLL_MS,
+    });
+  }
+
+  async fill(): Promise<void> {
+    for (let blob = 0; blob < BLOBS; blob += 1) await this.write();
+  }
+
+  write(): Promise<void> {
+    return this.commits.run(() => {
+      this.db.$client.run('INSERT INTO blobs VALUES (?)', [BLOB]);
+    });
+  }
+
+  /** From how many pages of the log on a commit copies them; 0 when none does. */
+  copiedByCommitsFrom(): number | undefined {
+    return this.db.$client.query<{ wal_autocheckpoint: number }, []>('PRAGMA wal_autocheckpoint').get()
+      ?.wal_autocheckpoint;
+  }
+
+  bytes(): number {
+    return statSync(`${this.path}-wal`).size;
+  }
+}
+
+test('no commit copies a log that a reader let grow: a thread does, and empties it', async () => {
+  using pinned = new PinnedLog();
+  const stop = pinned.start();
+  await pinned.fill();
+  while (pinned.sizes.length === 0) await Bun.sleep(POLL_MS);
+  expect(pinned.copiedByCommitsFrom()).toBe(0);
+  expect(pinned.bytes()).toBeGreaterThan(BLOBS * BLOB.length);
+  pinned.reader.close();
+  while (pinned.copiedByCommitsFrom() === 0) await Bun.sleep(POLL_MS);
+  expect(pinned.bytes()).toBe(0);
+  expect(pinned.sizes).toHaveLength(1);
+  await pinned.write();
+  expect(pinned.db.$client.query('SELECT count(*) AS n FROM blobs').get()).toEqual({ n: BLOBS + 1 });
+  expect(pinned.db.$client.query('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
+  await stop();
+}, 60_000);
+
+test('a stop ends while the reader still reads, and commits copy again', async () => {
+  using pinned = new PinnedLog();
+  const stop = pinned.start();
+  await pinned.fill();
+  while (pinned.sizes.length === 0) await Bun.sleep(POLL_MS);
+  await stop();
+  expect(pinned.copiedByCommitsFrom()).toBe(1_000);
+  pinned.reader.close();
+}, 60_000);
