@@ -272,7 +272,7 @@ class History {
     const [taken] = this.#open.splice(pick % (this.#open.length || 1), 1);
     if (taken === undefined) return;
     await this.#commits.run(() => {
-      this.#ledger.release(taken.hold, this.#now_ms);
+      this.#ledger.release(taken.hold);
       if (reached_model) this.#record(taken, 502, 0);
     });
     this.#modelEnd(taken, 0);
@@ -284,7 +284,7 @@ class History {
     const again = this.#commits.run(() =>
       charge
         ? this.#ledger.charge(taken.hold, 0, this.#now_ms)
-        : this.#ledger.release(taken.hold, this.#now_ms),
+        : this.#ledger.release(taken.hold),
     );
     await expect(again).rejects.toBeInstanceOf(HoldNotOpen);
   }
@@ -296,7 +296,7 @@ class History {
     this.#ledger = new Ledger(this.#db);
     this.#usage = new UsageLog(this.#db);
     this.#commits = new GroupCommit(this.#db);
-    expect(transact(this.#db, () => this.#ledger.releaseOpenHolds(this.#now_ms))).toBe(this.#open.length);
+    expect(transact(this.#db, () => this.#ledger.releaseOpenHolds())).toBe(this.#open.length);
     for (const taken of this.#open) this.#modelEnd(taken, 0);
     this.#open = [];
     expect(runAudit(this.#db, { ended_before_ms: this.#now_ms + 1 }).ok).toBe(true);
