@@ -216,9 +216,7 @@ export const ledgerEntries = sqliteTable(
       .on(table.payment_id)
       .where(sql`${table.payment_id} IS NOT NULL`),
     // For the credit history, which holds are no part of.
-    index('ledger_organization_ends')
-      .on(table.organization_id, table.id)
-      .where(sql`${table.kind} <> 'hold'`),
+    index('ledger_organization_ends').on(table.organization_id, table.id).where(sql`${table.kind} <> 'hold'`),
     check('ledger_kind', sql`${table.kind} IN ('top_up', 'refund', 'hold', 'charge', 'release')`),
     check(
       'ledger_signs',
