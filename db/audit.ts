@@ -401,7 +401,10 @@ type SumOfMonth = Record<'spent_micros' | 'held_micros', number> & {
   readonly month: string;
 };
 
-/** Up to the first open hold: what is before it stays as it is, except that old days are replaced by their sums. */
+/**
+ * Up to the first open hold: what is before it stays as it is, except that old days are replaced by their sums. The
+ * usage of later entries is read again with these.
+ */
 function checkedUpTo(client: Database, start: Start): Checked {
   const { last_entry_id } = client
     .query<{ last_entry_id: number }, { last_entry_id: number }>(
@@ -411,10 +414,15 @@ function checkedUpTo(client: Database, start: Start): Checked {
     )
     .get({ last_entry_id: start.last_entry_id }) ?? { last_entry_id: start.last_entry_id };
   const usage = client
-    .query<{ row_id: number; request_id: string }, []>(
-      'SELECT rowid AS row_id, request_id FROM usage_records ORDER BY rowid DESC LIMIT 1',
+    .query<{ row_id: number; request_id: string }, { last_entry_id: number }>(
+      `SELECT rowid AS row_id, request_id FROM usage_records
+      WHERE rowid < coalesce((
+        SELECT min(usage.rowid) FROM ledger_entries AS hold
+        JOIN usage_records AS usage ON usage.request_id = hold.request_id
+        WHERE hold.id > $last_entry_id), 9223372036854775807)
+      ORDER BY rowid DESC LIMIT 1`,
     )
-    .get();
+    .get({ last_entry_id });
   const range = { after: start.last_entry_id, last_entry_id };
   return {
     last_entry_id,

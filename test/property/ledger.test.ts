@@ -287,9 +287,13 @@ class History {
       const project = pick % this.#projects.length;
       const request_id = this.#id('req');
       const { organization_id, project_id } = this.#account(project);
-      const result = this.#commits.run(() =>
-        this.#ledger.hold({ organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms }),
-      );
+      const result = this.#commits.run(() => {
+        const request = { organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms };
+        const refusal = this.#ledger.refusalOf(request);
+        const placed = this.#ledger.hold(request);
+        expect(placed.held ? null : placed.refusal).toBe(refusal);
+        return placed;
+      });
       return { project, amount_micros, request_id, result };
     });
     for (const { project, amount_micros, request_id, result } of asked) {
