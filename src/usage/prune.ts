@@ -87,13 +87,16 @@ interface HeldRow {
   readonly is_sound: 0 | 1;
 }
 
+/** The last entry that the audit has checked. */
+const CHECKED = '(SELECT last_entry_id FROM audit_checkpoints)';
+
 /** Rolls up requests that have a hold: the oldest ones after an entry. */
 function rollUpSettled(db: Db, { before_ms, after, batch_requests }: BatchOptions): Batch {
   const rows = db.$client
     .query<HeldRow, Record<string, number>>(
       `SELECT hold.id AS hold_id, ended.id AS end_id, hold.created_at_ms AS held_at_ms, hold.request_id,
         hold.created_at_ms < $before_ms AND ended.created_at_ms < $before_ms
-          AND ended.id <= checkpoint.last_entry_id AND coalesce(usage.time_ms, 0) < $before_ms AS is_old,
+          AND ended.id <= ${CHECKED} AND coalesce(usage.time_ms, 0) < $before_ms AS is_old,
         ended.organization_id = hold.organization_id AND ended.project_id = hold.project_id
           AND ended.month = hold.month AND hold.month = strftime('%Y-%m', hold.created_at_ms / 1000, 'unixepoch')
           AND ended.held_delta_micros = -hold.held_delta_micros
@@ -101,10 +104,10 @@ function rollUpSettled(db: Db, { before_ms, after, batch_requests }: BatchOption
             THEN usage.status IS 200 AND usage.cost_micros = -ended.credit_delta_micros
               AND usage.organization_id = hold.organization_id AND usage.project_id = hold.project_id
             ELSE ended.credit_delta_micros = 0 AND usage.status IS NOT 200 END AS is_sound
-      FROM audit_checkpoints AS checkpoint
-      JOIN ledger_entries AS hold ON hold.id > $after AND hold.id <= checkpoint.last_entry_id AND hold.kind = 'hold'
+      FROM ledger_entries AS hold
       LEFT JOIN ledger_entries AS ended ON ended.hold_entry_id = hold.id
       LEFT JOIN usage_records AS usage ON usage.request_id = hold.request_id
+      WHERE hold.id > $after AND hold.id <= ${CHECKED} AND hold.kind = 'hold'
       ORDER BY hold.id LIMIT $batch_requests`,
     )
     .all({ before_ms, after, batch_requests });
