@@ -120,6 +120,20 @@ test('only what was admitted and has ended before the time is rolled up', async 
   expect(runAudit(setup.db).ok).toBe(true);
 });
 
+test('releases, which earlier versions wrote to the ledger, are rolled up too', async () => {
+  using setup = await history();
+  const hold = await setup.hold('req_old');
+  setup.db.$client.run(`INSERT INTO ledger_entries SELECT NULL, organization_id, project_id, 'release', 0, -held_delta_micros,
+    id, NULL, month, NULL, created_at_ms FROM ledger_entries WHERE id = ${hold.entry_id}`);
+  setup.db.$client.run('UPDATE organizations SET held_micros = 0, open_holds = 0');
+  setup.db.$client.run('UPDATE project_months SET held_micros = 0');
+  const before = balances(setup);
+  expect(await pruneUsage(setup.db, BEFORE)).toEqual({ requests: 5 });
+  expect(setup.kinds()).toEqual(['refund']);
+  expect(balances(setup)).toEqual(before);
+  expect(runAudit(setup.db).ok).toBe(true);
+});
+
 test('a request that is still held keeps what came after it', async () => {
   using setup = await history();
   const running = await setup.hold('req_running');
