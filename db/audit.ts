@@ -1,5 +1,5 @@
 import { type Database, SQLiteError } from 'bun:sqlite';
-import type { Db } from './connection.ts';
+import { type Db, transact } from './connection.ts';
 
 /** A row that breaks a guarantee: its ids and amounts, as the check's query names them. */
 export type Violation = Readonly<Record<string, string | number | null>>;
@@ -14,6 +14,8 @@ export interface AuditCheck {
 
 export interface AuditReport {
   readonly ok: boolean;
+  /** The last ledger entry that an earlier audit had checked, so that this one went on behind it; 0 for none. */
+  readonly after_entry_id: number;
   readonly checks: readonly AuditCheck[];
   /** Holds that have no end: requests that are being served, or what an unclean stop left to the next start. */
   readonly open_holds: number;
@@ -29,18 +31,53 @@ export const VIOLATIONS_MAX = 100;
 
 interface Check {
   readonly name: string;
+  /** What holds in a sound database. */
   readonly guarantee: string;
   readonly sql: string;
 }
 
-/** Holds without an end, of `ledger_entries AS hold`. */
+/** Where an audit begins: behind what an earlier one has checked. */
+interface Start {
+  readonly last_entry_id: number;
+  readonly last_usage_row_id: number;
+}
+
+const BEGINNING: Start = { last_entry_id: 0, last_usage_row_id: 0 };
+
+/** Holds without an end, of `ledger_entries AS hold`; none of them is at or before the checkpoint. */
 const OPEN_HOLDS = `ledger_entries AS hold
   LEFT JOIN ledger_entries AS ended ON ended.hold_entry_id = hold.id
-  WHERE hold.kind = 'hold' AND ended.id IS NULL`;
+  WHERE hold.id > $last_entry_id AND hold.kind = 'hold' AND ended.id IS NULL`;
 
 /**
- * The design's five invariants and what they stand on. Every query gives the rows that break its guarantee. They read
- * the tables only: they share no code with what writes them.
+ * All movements of credit in the order of their ids. What is before the start is one movement an organization; the
+ * charges of old days are where the last of them was.
+ */
+const MOVEMENTS = `SELECT id, organization_id, request_id, kind, credit_delta_micros AS credit_micros,
+    held_delta_micros AS held_micros, iif(kind IN ('top_up', 'refund'), credit_delta_micros, 0) AS paid_micros
+  FROM ledger_entries WHERE id > $last_entry_id
+  UNION ALL
+  SELECT last_entry_id, organization_id, NULL, 'day', -charged_micros, 0, 0
+  FROM ledger_days WHERE last_entry_id > $last_entry_id
+  UNION ALL
+  SELECT $last_entry_id, organization_id, NULL, 'checked', credit_micros, held_micros, paid_micros
+  FROM audited_organizations WHERE $last_entry_id > 0`;
+
+/** What was spent and is held, by project and month. */
+const MONTHS = `SELECT project_id, month, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
+  FROM (
+    SELECT project_id, month, -credit_delta_micros AS spent_micros, held_delta_micros AS held_micros
+    FROM ledger_entries WHERE id > $last_entry_id AND kind IN ('hold', 'charge', 'release')
+    UNION ALL
+    SELECT project_id, substr(day, 1, 7), charged_micros, 0
+    FROM ledger_days WHERE last_entry_id > $last_entry_id
+    UNION ALL
+    SELECT project_id, month, spent_micros, held_micros FROM audited_project_months WHERE $last_entry_id > 0)
+  GROUP BY project_id, month`;
+
+/**
+ * The design's five invariants and what they stand on. Every query gives the rows that break its guarantee, among those
+ * behind the start. They read the tables only: they share no code with what writes them.
  */
 const CHECKS: readonly Check[] = [
   {
@@ -48,11 +85,9 @@ const CHECKS: readonly Check[] = [
     guarantee:
       'an organization has the credit, the held credit and the lifetime payments that its ledger adds up to',
     sql: `WITH ledger AS (
-        SELECT organization_id,
-          sum(credit_delta_micros) AS credit_micros,
-          sum(held_delta_micros) AS held_micros,
-          sum(iif(kind IN ('top_up', 'refund'), credit_delta_micros, 0)) AS paid_micros
-        FROM ledger_entries GROUP BY organization_id)
+        SELECT organization_id, sum(credit_micros) AS credit_micros, sum(held_micros) AS held_micros,
+          sum(paid_micros) AS paid_micros
+        FROM (${MOVEMENTS}) GROUP BY organization_id)
       SELECT organizations.id AS organization_id,
         organizations.credit_micros, coalesce(ledger.credit_micros, 0) AS ledger_credit_micros,
         organizations.held_micros, coalesce(ledger.held_micros, 0) AS ledger_held_micros,
@@ -77,9 +112,7 @@ const CHECKS: readonly Check[] = [
   {
     name: 'project_months_equal_ledger',
     guarantee: 'what a project spent and holds in a month is what the ledger adds up to',
-    sql: `WITH ledger AS (
-        SELECT project_id, month, -sum(credit_delta_micros) AS spent_micros, sum(held_delta_micros) AS held_micros
-        FROM ledger_entries WHERE kind IN ('hold', 'charge', 'release') GROUP BY project_id, month)
+    sql: `WITH ledger AS MATERIALIZED (${MONTHS})
       SELECT ledger.project_id, ledger.month, kept.spent_micros, ledger.spent_micros AS ledger_spent_micros,
         kept.held_micros, ledger.held_micros AS ledger_held_micros
       FROM ledger LEFT JOIN project_months AS kept ON kept.project_id = ledger.project_id AND kept.month = ledger.month
@@ -96,7 +129,7 @@ const CHECKS: readonly Check[] = [
     sql: `SELECT entry.id AS entry_id, entry.kind, entry.organization_id, entry.project_id, entry.month,
         entry.payment_id
       FROM ledger_entries AS entry LEFT JOIN projects ON projects.id = entry.project_id
-      WHERE CASE WHEN entry.kind IN ('hold', 'charge', 'release')
+      WHERE entry.id > $last_entry_id AND CASE WHEN entry.kind IN ('hold', 'charge', 'release')
         THEN projects.organization_id IS NOT entry.organization_id OR entry.month IS NULL
           OR entry.month NOT GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]' OR entry.payment_id IS NOT NULL
           OR (entry.kind = 'hold') = (entry.hold_entry_id IS NOT NULL)
@@ -108,7 +141,7 @@ const CHECKS: readonly Check[] = [
     sql: `SELECT ended.id AS entry_id, ended.kind, ended.hold_entry_id, -ended.credit_delta_micros AS charged_micros,
         hold.held_delta_micros AS hold_micros, -ended.held_delta_micros AS freed_micros
       FROM ledger_entries AS ended LEFT JOIN ledger_entries AS hold ON hold.id = ended.hold_entry_id
-      WHERE ended.kind IN ('charge', 'release') AND (hold.kind IS NOT 'hold'
+      WHERE ended.id > $last_entry_id AND ended.kind IN ('charge', 'release') AND (hold.kind IS NOT 'hold'
         OR ended.id < hold.id
         OR ended.organization_id <> hold.organization_id
         OR ended.project_id IS NOT hold.project_id
@@ -116,8 +149,11 @@ const CHECKS: readonly Check[] = [
         OR ended.held_delta_micros <> -hold.held_delta_micros
         OR -ended.credit_delta_micros > hold.held_delta_micros)
       UNION ALL
-      SELECT max(id), 'second end', hold_entry_id, -sum(credit_delta_micros), NULL, -sum(held_delta_micros)
-      FROM ledger_entries WHERE hold_entry_id IS NOT NULL GROUP BY hold_entry_id HAVING count(*) > 1`,
+      SELECT second.id, 'second end', second.hold_entry_id, -second.credit_delta_micros, NULL,
+        -second.held_delta_micros
+      FROM ledger_entries AS second
+      JOIN ledger_entries AS first ON first.hold_entry_id = second.hold_entry_id AND first.id < second.id
+      WHERE second.id > $last_entry_id`,
   },
   {
     name: 'success_has_one_charge',
@@ -127,13 +163,13 @@ const CHECKS: readonly Check[] = [
       FROM usage_records AS usage
       LEFT JOIN ledger_entries AS hold ON hold.request_id = usage.request_id
       LEFT JOIN ledger_entries AS charge ON charge.hold_entry_id = hold.id AND charge.kind = 'charge'
-      WHERE CASE WHEN charge.id IS NULL THEN usage.cost_micros <> 0
+      WHERE usage.rowid > $last_usage_row_id AND CASE WHEN charge.id IS NULL THEN usage.cost_micros <> 0
         ELSE usage.status <> 200 OR usage.cost_micros <> -charge.credit_delta_micros
           OR usage.organization_id <> charge.organization_id OR usage.project_id <> charge.project_id END
       UNION ALL
       SELECT hold.request_id, NULL, NULL, -charge.credit_delta_micros, charge.id
       FROM ledger_entries AS charge JOIN ledger_entries AS hold ON hold.id = charge.hold_entry_id
-      WHERE charge.kind = 'charge'
+      WHERE charge.id > $last_entry_id AND charge.kind = 'charge'
         AND NOT EXISTS (SELECT 1 FROM usage_records WHERE usage_records.request_id = hold.request_id)`,
   },
   {
@@ -141,9 +177,9 @@ const CHECKS: readonly Check[] = [
     guarantee: 'no hold was placed that the balance less the open holds could not cover at that time',
     sql: `SELECT entry_id, organization_id, request_id, hold_micros, available_before_micros
       FROM (
-        SELECT id AS entry_id, organization_id, request_id, kind, held_delta_micros AS hold_micros,
-          sum(credit_delta_micros - held_delta_micros) OVER running + held_delta_micros AS available_before_micros
-        FROM ledger_entries
+        SELECT id AS entry_id, organization_id, request_id, kind, held_micros AS hold_micros,
+          sum(credit_micros - held_micros) OVER running + held_micros AS available_before_micros
+        FROM (${MOVEMENTS})
         WINDOW running AS (PARTITION BY organization_id ORDER BY id ROWS UNBOUNDED PRECEDING))
       WHERE kind = 'hold' AND available_before_micros < hold_micros`,
   },
@@ -175,9 +211,18 @@ const CHECKS: readonly Check[] = [
       WHERE (paid_micros > 0) <> (first_paid_at_ms IS NOT NULL)`,
   },
   {
-    name: 'references_exist',
-    guarantee: 'every reference names a row that exists',
-    sql: 'SELECT "table", rowid AS row_id, parent AS missing_in FROM pragma_foreign_key_check',
+    name: 'days_equal_usage',
+    guarantee: 'what an old day was charged is what the usage of that day cost',
+    sql: `WITH usage AS (
+        SELECT organization_id, project_id, day, sum(cost_micros) AS cost_micros
+        FROM usage_days WHERE status = 200 GROUP BY organization_id, project_id, day)
+      SELECT coalesce(charged.organization_id, usage.organization_id) AS organization_id,
+        coalesce(charged.project_id, usage.project_id) AS project_id, coalesce(charged.day, usage.day) AS day,
+        charged.charged_micros, usage.cost_micros
+      FROM ledger_days AS charged
+      FULL JOIN usage ON usage.organization_id = charged.organization_id
+        AND usage.project_id = charged.project_id AND usage.day = charged.day
+      WHERE coalesce(charged.charged_micros, 0) <> coalesce(usage.cost_micros, 0)`,
   },
 ];
 
@@ -188,25 +233,273 @@ const FILE_CHECK: Check = {
   sql: `SELECT quick_check AS problem FROM pragma_quick_check WHERE quick_check <> 'ok'`,
 };
 
+const REFERENCES = {
+  name: 'references_exist',
+  guarantee: 'every reference names a row that exists',
+} as const;
+
+/** What only an audit that reads everything asks. */
+const WHOLE_CHECKS: readonly Check[] = [
+  {
+    ...REFERENCES,
+    sql: 'SELECT "table", rowid AS row_id, parent AS missing_in FROM pragma_foreign_key_check',
+  },
+  {
+    name: 'checkpoint_equals_ledger',
+    guarantee: 'what earlier audits noted of the entries that they checked is what these add up to',
+    sql: `WITH movements AS (
+        SELECT organization_id, credit_delta_micros AS credit_micros, held_delta_micros AS held_micros,
+          iif(kind IN ('top_up', 'refund'), credit_delta_micros, 0) AS paid_micros
+        FROM ledger_entries WHERE id <= (SELECT last_entry_id FROM audit_checkpoints)
+        UNION ALL
+        SELECT organization_id, -charged_micros, 0, 0 FROM ledger_days
+        WHERE last_entry_id <= (SELECT last_entry_id FROM audit_checkpoints)),
+      ledger AS (
+        SELECT organization_id, sum(credit_micros) AS credit_micros, sum(held_micros) AS held_micros,
+          sum(paid_micros) AS paid_micros
+        FROM movements GROUP BY organization_id)
+      SELECT coalesce(ledger.organization_id, noted.organization_id) AS organization_id,
+        noted.credit_micros, ledger.credit_micros AS ledger_credit_micros,
+        noted.held_micros, ledger.held_micros AS ledger_held_micros,
+        noted.paid_micros, ledger.paid_micros AS ledger_paid_micros
+      FROM ledger FULL JOIN audited_organizations AS noted ON noted.organization_id = ledger.organization_id
+      WHERE noted.credit_micros IS NOT ledger.credit_micros OR noted.held_micros IS NOT ledger.held_micros
+        OR noted.paid_micros IS NOT ledger.paid_micros`,
+  },
+];
+
+/** The tables that grow with every request: of their references an audit that goes on asks for the new rows only. */
+const GROWING_TABLES = ['ledger_entries', 'usage_records'];
+
+/** What only an audit that goes on behind a checkpoint asks. */
+const CONTINUED_CHECKS: readonly Check[] = [
+  {
+    ...REFERENCES,
+    sql: `SELECT violation."table", violation.rowid AS row_id, violation.parent AS missing_in
+      FROM pragma_table_list AS tables JOIN pragma_foreign_key_check(tables.name) AS violation
+      WHERE tables.schema = 'main' AND tables.type = 'table'
+        AND tables.name NOT IN (${GROWING_TABLES.map((name) => `'${name}'`).join(', ')})
+      UNION ALL
+      SELECT 'ledger_entries', entry.id, CASE
+          WHEN organizations.id IS NULL THEN 'organizations'
+          WHEN entry.project_id IS NOT NULL AND projects.id IS NULL THEN 'projects'
+          WHEN entry.payment_id IS NOT NULL AND payments.id IS NULL THEN 'payments'
+          WHEN entry.hold_entry_id IS NOT NULL AND hold.id IS NULL THEN 'ledger_entries' END AS missing_in
+      FROM ledger_entries AS entry
+      LEFT JOIN organizations ON organizations.id = entry.organization_id
+      LEFT JOIN projects ON projects.id = entry.project_id
+      LEFT JOIN payments ON payments.id = entry.payment_id
+      LEFT JOIN ledger_entries AS hold ON hold.id = entry.hold_entry_id
+      WHERE entry.id > $last_entry_id AND missing_in IS NOT NULL
+      UNION ALL
+      SELECT 'usage_records', usage.rowid, CASE
+          WHEN organizations.id IS NULL THEN 'organizations'
+          WHEN projects.id IS NULL THEN 'projects'
+          WHEN api_keys.id IS NULL THEN 'api_keys' END AS missing_in
+      FROM usage_records AS usage
+      LEFT JOIN organizations ON organizations.id = usage.organization_id
+      LEFT JOIN projects ON projects.id = usage.project_id
+      LEFT JOIN api_keys ON api_keys.id = usage.api_key_id
+      WHERE usage.rowid > $last_usage_row_id AND missing_in IS NOT NULL`,
+  },
+];
+
 /**
  * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot. Reads everything:
  * its time grows with the history, so beside a busy server it belongs on a connection of its own, in a worker or process.
  * In a file whose structure is damaged nothing else is checked.
  */
 export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
+  const file = fileAudited(db.$client);
+  if (file.violations.length > 0) return damaged(file);
+  return db.transaction(() => reportOf(db.$client, BEGINNING, file, options), { behavior: 'deferred' });
+}
+
+/**
+ * Checks what is new since the last clean audit, and the balances as a whole; without an earlier one, or when `whole`
+ * is asked, everything as `runAudit` does. A clean audit becomes the point at which the next one goes on. What was
+ * checked before and was changed since is found by `runAudit` only.
+ */
+export function continueAudit(
+  db: Db,
+  given: { readonly now_ms: number; readonly whole?: boolean },
+): AuditReport {
   const client = db.$client;
-  const file = fileAudited(client);
-  if (file.violations.length > 0) return { ok: false, checks: [file], open_holds: 0 };
-  return db.transaction(
+  const is_whole = given.whole === true || checkpointOf(client) === null;
+  const file = is_whole ? fileAudited(client) : null;
+  if (file !== null && file.violations.length > 0) return damaged(file);
+  const { report, found, checked } = db.transaction(
     () => {
-      const values = { ended_before_ms: options.ended_before_ms ?? 0 };
-      const checks = [file, ...CHECKS.map((check) => audited(client, check, values))];
-      const ok = checks.every(({ violations }) => violations.length === 0);
-      const open = client.query<{ count: number }, []>(`SELECT count(*) AS count FROM ${OPEN_HOLDS}`).get();
-      return { ok, checks, open_holds: open?.count ?? 0 };
+      const found = checkpointOf(client);
+      const start = is_whole || found === null ? BEGINNING : startOf(client, found);
+      const report = reportOf(client, start, file, {});
+      return { report, found, checked: report.ok ? checkedUpTo(client, start) : null };
     },
     { behavior: 'deferred' },
   );
+  if (checked !== null) saveCheckpoint(db, found, checked, given.now_ms);
+  return report;
+}
+
+/** When everything was last read and found clean by `continueAudit`; null for never. */
+export function auditedWholeAt_ms(db: Db): number | null {
+  return checkpointOf(db.$client)?.checked_whole_at_ms ?? null;
+}
+
+function damaged(file: AuditCheck): AuditReport {
+  return { ok: false, after_entry_id: 0, checks: [file], open_holds: 0 };
+}
+
+function reportOf(
+  client: Database,
+  start: Start,
+  file: AuditCheck | null,
+  options: AuditOptions,
+): AuditReport {
+  const is_whole = start === BEGINNING;
+  const values = { ...start, ended_before_ms: options.ended_before_ms ?? 0 };
+  const asked = [...CHECKS, ...(is_whole ? WHOLE_CHECKS : CONTINUED_CHECKS)];
+  const audits = asked.map((check) => audited(client, check, values));
+  const checks = file === null ? audits : [file, ...audits];
+  const open = client
+    .query<{ count: number }, { last_entry_id: number }>(`SELECT count(*) AS count FROM ${OPEN_HOLDS}`)
+    .get({ last_entry_id: start.last_entry_id });
+  return {
+    ok: checks.every(({ violations }) => violations.length === 0),
+    after_entry_id: start.last_entry_id,
+    checks,
+    open_holds: open?.count ?? 0,
+  };
+}
+
+interface Checkpoint extends Start {
+  readonly last_usage_request_id: string | null;
+  readonly checked_at_ms: number;
+  readonly checked_whole_at_ms: number;
+}
+
+function checkpointOf(client: Database): Checkpoint | null {
+  return client.query<Checkpoint, []>('SELECT * FROM audit_checkpoints').get();
+}
+
+/** Reads all usage again when the row at the checkpoint is another: rows were taken away, or the file was rebuilt. */
+function startOf(client: Database, checkpoint: Checkpoint): Start {
+  const { last_entry_id, last_usage_row_id, last_usage_request_id } = checkpoint;
+  const row = client
+    .query<{ request_id: string }, [number]>('SELECT request_id FROM usage_records WHERE rowid = ?')
+    .get(last_usage_row_id);
+  const is_same = row !== null && row.request_id === last_usage_request_id;
+  return { last_entry_id, last_usage_row_id: is_same ? last_usage_row_id : 0 };
+}
+
+/** What a clean audit has checked: where it ends, and what it adds to the sums before its start. */
+interface Checked extends Start {
+  readonly last_usage_request_id: string | null;
+  readonly is_whole: boolean;
+  readonly organizations: readonly SumOfOrganization[];
+  readonly months: readonly SumOfMonth[];
+}
+type SumOfOrganization = Record<'credit_micros' | 'held_micros' | 'paid_micros', number> & {
+  readonly organization_id: string;
+};
+type SumOfMonth = Record<'spent_micros' | 'held_micros', number> & {
+  readonly project_id: string;
+  readonly month: string;
+};
+
+/**
+ * Up to the first open hold: what is before it stays as it is, except that old days are replaced by their sums. The
+ * usage of later entries is read again with these.
+ */
+function checkedUpTo(client: Database, start: Start): Checked {
+  const { last_entry_id } = client
+    .query<{ last_entry_id: number }, { last_entry_id: number }>(
+      `SELECT max($last_entry_id, coalesce((SELECT min(hold.id) - 1 FROM ${OPEN_HOLDS}),
+        (SELECT max(id) FROM ledger_entries), 0), coalesce((SELECT max(last_entry_id) FROM ledger_days), 0))
+        AS last_entry_id`,
+    )
+    .get({ last_entry_id: start.last_entry_id }) ?? { last_entry_id: start.last_entry_id };
+  const usage = client
+    .query<{ row_id: number; request_id: string }, { last_entry_id: number }>(
+      `SELECT rowid AS row_id, request_id FROM usage_records
+      WHERE rowid < coalesce((
+        SELECT min(usage.rowid) FROM ledger_entries AS hold
+        JOIN usage_records AS usage ON usage.request_id = hold.request_id
+        WHERE hold.id > $last_entry_id), 9223372036854775807)
+      ORDER BY rowid DESC LIMIT 1`,
+    )
+    .get({ last_entry_id });
+  const range = { after: start.last_entry_id, last_entry_id };
+  return {
+    last_entry_id,
+    last_usage_row_id: usage?.row_id ?? 0,
+    last_usage_request_id: usage?.request_id ?? null,
+    is_whole: start === BEGINNING,
+    organizations: client
+      .query<SumOfOrganization, typeof range>(
+        `SELECT organization_id, sum(credit_micros) AS credit_micros, sum(held_micros) AS held_micros,
+          sum(paid_micros) AS paid_micros
+        FROM (
+          SELECT organization_id, credit_delta_micros AS credit_micros, held_delta_micros AS held_micros,
+            iif(kind IN ('top_up', 'refund'), credit_delta_micros, 0) AS paid_micros
+          FROM ledger_entries WHERE id > $after AND id <= $last_entry_id
+          UNION ALL
+          SELECT organization_id, -charged_micros, 0, 0 FROM ledger_days WHERE last_entry_id > $after)
+        GROUP BY organization_id`,
+      )
+      .all(range),
+    months: client
+      .query<SumOfMonth, typeof range>(
+        `SELECT project_id, month, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
+        FROM (
+          SELECT project_id, month, -credit_delta_micros AS spent_micros, held_delta_micros AS held_micros
+          FROM ledger_entries
+          WHERE id > $after AND id <= $last_entry_id AND kind IN ('hold', 'charge', 'release')
+          UNION ALL
+          SELECT project_id, substr(day, 1, 7), charged_micros, 0 FROM ledger_days WHERE last_entry_id > $after)
+        GROUP BY project_id, month`,
+      )
+      .all(range),
+  };
+}
+
+/** Only when no other audit has moved the checkpoint meanwhile. */
+function saveCheckpoint(db: Db, found: Checkpoint | null, checked: Checked, now_ms: number): void {
+  const client = db.$client;
+  transact(db, () => {
+    const current = checkpointOf(client);
+    if (
+      current?.last_entry_id !== found?.last_entry_id ||
+      current?.checked_whole_at_ms !== found?.checked_whole_at_ms
+    ) {
+      return;
+    }
+    if (checked.is_whole) {
+      client.run('DELETE FROM audited_organizations');
+      client.run('DELETE FROM audited_project_months');
+    }
+    const addOrganization = client.query<never, SumOfOrganization>(
+      `INSERT INTO audited_organizations VALUES ($organization_id, $credit_micros, $held_micros, $paid_micros)
+      ON CONFLICT DO UPDATE SET credit_micros = credit_micros + excluded.credit_micros,
+        held_micros = held_micros + excluded.held_micros, paid_micros = paid_micros + excluded.paid_micros`,
+    );
+    for (const sum of checked.organizations) addOrganization.run(sum);
+    const addMonth = client.query<never, SumOfMonth>(
+      `INSERT INTO audited_project_months VALUES ($project_id, $month, $spent_micros, $held_micros)
+      ON CONFLICT DO UPDATE SET spent_micros = spent_micros + excluded.spent_micros,
+        held_micros = held_micros + excluded.held_micros`,
+    );
+    for (const sum of checked.months) addMonth.run(sum);
+    client
+      .query('INSERT OR REPLACE INTO audit_checkpoints VALUES (1, ?, ?, ?, ?, ?)')
+      .run(
+        checked.last_entry_id,
+        checked.last_usage_row_id,
+        checked.last_usage_request_id,
+        now_ms,
+        checked.is_whole ? now_ms : (found?.checked_whole_at_ms ?? now_ms),
+      );
+  });
 }
 
 /** SQLite lists most damage, and fails on some. */

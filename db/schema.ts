@@ -184,8 +184,9 @@ export const payments = sqliteTable(
 );
 
 /**
- * Every movement of credit, only ever inserted. `credit_delta_micros` moves the balance, `held_delta_micros` what is
- * reserved of it. A hold (0, +h) has at most one end: a charge (−c, −h) with c ≤ h, or a release (0, −h).
+ * Every movement of credit. `credit_delta_micros` moves the balance, `held_delta_micros` what is reserved of it. A hold
+ * (0, +h) is open until it is charged (−c, −h) with c ≤ h, or taken away again; earlier versions wrote a release
+ * (0, −h) instead. Entries are never changed. Old holds and their ends are replaced by `ledger_days`.
  */
 export const ledgerEntries = sqliteTable(
   'ledger_entries',
@@ -215,7 +216,8 @@ export const ledgerEntries = sqliteTable(
     uniqueIndex('ledger_one_entry_a_payment')
       .on(table.payment_id)
       .where(sql`${table.payment_id} IS NOT NULL`),
-    index('ledger_organization').on(table.organization_id, table.id),
+    // For the credit history, which holds are no part of.
+    index('ledger_organization_ends').on(table.organization_id, table.id).where(sql`${table.kind} <> 'hold'`),
     check('ledger_kind', sql`${table.kind} IN ('top_up', 'refund', 'hold', 'charge', 'release')`),
     check(
       'ledger_signs',
@@ -284,6 +286,123 @@ export const usageRecords = sqliteTable(
       sql`${table.status} = 200 OR (${table.questions} = 0 AND ${table.cost_micros} = 0)`,
     ),
   ],
+);
+
+/**
+ * The charges of old requests, one row a project and UTC day, in the place of their ledger entries. What was charged
+ * is the sum of those entries, and so a second witness beside the costs of `usage_days`.
+ */
+export const ledgerDays = sqliteTable(
+  'ledger_days',
+  {
+    project_id: text()
+      .notNull()
+      .references(() => projects.id),
+    /** The UTC day (`YYYY-MM-DD`) of the holds. */
+    day: text().notNull(),
+    organization_id: text()
+      .notNull()
+      .references(() => organizations.id),
+    /** The last of the entries that the row replaces: its place in the order of the ledger. */
+    last_entry_id: integer().notNull(),
+    charges: integer().notNull(),
+    charged_micros: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.project_id, table.day] }),
+    index('ledger_days_organization').on(table.organization_id, table.last_entry_id),
+    check('ledger_days_charges', sql`${table.charges} > 0`),
+    check('ledger_days_charged', sql`${table.charged_micros} >= 0`),
+  ],
+);
+
+/** The usage of old requests, summed by UTC day and everything that a usage row can be grouped by. */
+export const usageDays = sqliteTable(
+  'usage_days',
+  {
+    organization_id: text()
+      .notNull()
+      .references(() => organizations.id),
+    /** The UTC day (`YYYY-MM-DD`) of the requests. */
+    day: text().notNull(),
+    project_id: text()
+      .notNull()
+      .references(() => projects.id),
+    api_key_id: text()
+      .notNull()
+      .references(() => apiKeys.id),
+    model: text().notNull(),
+    mode: text({ enum: MODES }).notNull(),
+    endpoint: text().notNull(),
+    status: integer().notNull(),
+    requests: integer().notNull(),
+    questions: integer().notNull(),
+    input_tokens: integer().notNull(),
+    cost_micros: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({
+      columns: [
+        table.organization_id,
+        table.day,
+        table.project_id,
+        table.api_key_id,
+        table.model,
+        table.mode,
+        table.endpoint,
+        table.status,
+      ],
+    }),
+    check('usage_days_mode', sql`${table.mode} IN ('fast', 'consistent')`),
+    check('usage_days_requests', sql`${table.requests} > 0`),
+    check(
+      'usage_days_failed_is_free',
+      sql`${table.status} = 200 OR (${table.questions} = 0 AND ${table.cost_micros} = 0)`,
+    ),
+  ],
+);
+
+/**
+ * How far the audit has checked the ledger and the usage: one row, none before the first clean audit. Every hold up to
+ * that entry has ended, so that no entry up to it is taken away.
+ */
+export const auditCheckpoints = sqliteTable(
+  'audit_checkpoints',
+  {
+    id: integer().primaryKey(),
+    last_entry_id: integer().notNull(),
+    /** The last usage row, by SQLite's number and by its request: a file that was rebuilt has other numbers. */
+    last_usage_row_id: integer().notNull(),
+    last_usage_request_id: text(),
+    checked_at_ms: integer().notNull(),
+    /** When everything was last read, from the first entry on. */
+    checked_whole_at_ms: integer().notNull(),
+  },
+  (table) => [check('audit_checkpoints_one', sql`${table.id} = 1`)],
+);
+
+/** What the ledger up to the checkpoint adds up to, by organization. */
+export const auditedOrganizations = sqliteTable('audited_organizations', {
+  organization_id: text()
+    .primaryKey()
+    .references(() => organizations.id),
+  credit_micros: integer().notNull(),
+  held_micros: integer().notNull(),
+  paid_micros: integer().notNull(),
+});
+
+/** What the ledger up to the checkpoint adds up to, by project and month. */
+export const auditedProjectMonths = sqliteTable(
+  'audited_project_months',
+  {
+    project_id: text()
+      .notNull()
+      .references(() => projects.id),
+    month: text().notNull(),
+    spent_micros: integer().notNull(),
+    held_micros: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.project_id, table.month] })],
 );
 
 /** The catalog: what can be asked for, and at what price. */

@@ -25,6 +25,8 @@ export interface ServeConfig extends ModelConfig {
   readonly port: number;
   /** Seconds without a request after which the model is unloaded; 0 keeps it. */
   readonly idleUnload: number;
+  /** Days after which the usage of a request is rolled up into daily totals; undefined keeps every row. */
+  readonly usageRetentionDays?: number;
   readonly logLevel: LogLevel;
 }
 
@@ -34,6 +36,7 @@ const PORT_MAX = 65_535;
 const THREADS_MAX = 512;
 const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
+const RETENTION_DAYS_MAX = 36_500;
 
 /** What `openEngine` takes, of the options of `modelOptions`. */
 export function openOptions(config: ModelConfig): OpenOptions {
@@ -97,6 +100,12 @@ export function serveOptions(): Option[] {
       .env('TDS_IDLE_UNLOAD')
       .default(0)
       .argParser(wholeNumber(0, DAY_S)),
+    new Option(
+      '--usage-retention-days <n>',
+      'roll the usage and ledger of older requests up into daily totals, but never this UTC month (default: keep all)',
+    )
+      .env('TDS_USAGE_RETENTION_DAYS')
+      .argParser(wholeNumber(1, RETENTION_DAYS_MAX)),
     new Option('--log-level <level>', LOG_LEVELS.join(', '))
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)

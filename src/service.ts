@@ -27,6 +27,8 @@ export interface ServiceParts {
   readonly openEngine: () => Promise<DecisionEngine>;
   /** Milliseconds without a request after which the model is unloaded; 0 keeps it. */
   readonly idle_unload_ms: number;
+  /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
+  readonly usage_retention_days?: number | undefined;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly log: Log;
@@ -82,7 +84,15 @@ export function openService(parts: ServiceParts): Service {
     usage,
     model,
   };
-  const stopMaintenance = startMaintenance({ db, commits, keys, limiter, clock, log });
+  const stopMaintenance = startMaintenance({
+    db,
+    commits,
+    keys,
+    limiter,
+    clock,
+    log,
+    usage_retention_days: parts.usage_retention_days ?? null,
+  });
   // What the start writes may wait for another process, because nobody is served yet.
   neverWait(db);
   const stopCheckpoints = startCheckpoints(db, {

@@ -8,7 +8,7 @@ export function registerAudit(program: Command): void {
   jsonCommand(program, {
     usage: 'audit',
     description:
-      'check the books: balances, holds, charges and usage against the ledger; exit code 1 on a violation',
+      'check the books from the first entry on: balances, holds, charges and usage against the ledger; exit code 1 on a violation',
     example: 'tds audit --data ./data',
   }).action(async (options: JsonOptions) => {
     const report = await withData(options, ({ db }) => runAudit(db));

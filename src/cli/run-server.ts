@@ -57,6 +57,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     db: context.db,
     openEngine: () => openEngine(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
+    usage_retention_days: options.usageRetentionDays,
     clock: systemClock,
     identifiers: randomIdentifiers,
     log,

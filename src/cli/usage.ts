@@ -5,10 +5,13 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import type { AccountContext } from '../accounts/context.ts';
+import { dailyUsage, rolledUpUsage } from '../usage/daily.ts';
 import { exportUsage, type UsageFilter } from '../usage/export.ts';
-import { type DataOptions, dataCommand, withData } from './command.ts';
+import { latestPrune_ms, PruneRefused, pruneUsage } from '../usage/prune.ts';
+import { type DataOptions, dataCommand, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { keyId, organizationId, projectId } from './lookup.ts';
+import { printJson, printLine } from './output.ts';
 import { time } from './values.ts';
 
 interface ExportOptions extends DataOptions {
@@ -38,7 +41,7 @@ function isErrno(error: unknown): error is NodeJS.ErrnoException {
 }
 
 /** Writes to standard output; a reader that stops early, such as `head`, is no failure. */
-async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<void> {
+async function writeToStandardOutput(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(lines), process.stdout, { end: false });
   } catch (error) {
@@ -47,7 +50,7 @@ async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<void
 }
 
 /** Writes a file that appears only when it is whole. */
-async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<void> {
+async function writeToFile(lines: AsyncIterable<string> | Iterable<string>, file: string): Promise<void> {
   const partial = `${file}.${randomUUID()}.partial`;
   try {
     await pipeline(Readable.from(lines), createWriteStream(partial, { flags: 'wx', mode: 0o600 }));
@@ -61,27 +64,117 @@ async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<
   }
 }
 
-/** `tds usage …` */
-export function registerUsage(program: Command): void {
-  const parent = program.command('usage').description('metadata of the requests that reached the model');
+/** Says what an export lacks, beside the CSV. */
+function noteRolledUp(context: AccountContext, filter: UsageFilter): void {
+  const rolled_up = rolledUpUsage(context.db, filter);
+  if (rolled_up === null) return;
+  const { requests, last_day } = rolled_up;
+  process.stderr.write(
+    `${requests} requests up to ${last_day} were rolled up into daily totals: see "tds usage daily".\n`,
+  );
+}
 
-  dataCommand(parent, {
-    usage: 'export',
-    description: 'export one CSV row a request, newest first, up to 100,000 rows',
-    example: 'tds usage export --org "Acme" --from 2026-01-01 --to 2026-02-01 --output january.csv',
-  })
+function write(lines: AsyncIterable<string> | Iterable<string>, file: string | undefined): Promise<void> {
+  return file === undefined ? writeToStandardOutput(lines) : writeToFile(lines, file);
+}
+
+/** The options that choose what is written, and where. */
+function withFilter(command: Command): Command {
+  return command
     .option('--from <time>', 'from this UTC date or time on', time)
     .option('--to <time>', 'before this UTC date or time', time)
     .option('--org <org>', 'only of this organization (id or unique name)')
     .option('--project <project>', 'only of this project (id or unique name)')
     .option('--key <key>', 'only of this API key (id or unique name)')
-    .option('--output <file>', 'write to this file instead of standard output')
-    .action((options: ExportOptions) =>
-      withData(options, (context) => {
-        const lines = exportUsage(context.db, usageFilter(context, options));
-        return options.output === undefined
-          ? writeToStandardOutput(lines)
-          : writeToFile(lines, options.output);
-      }),
+    .option('--output <file>', 'write to this file instead of standard output');
+}
+
+interface PruneCommandOptions extends JsonOptions {
+  readonly before: number;
+}
+
+async function prune(context: AccountContext, options: PruneCommandOptions): Promise<void> {
+  const now_ms = context.clock.now_ms();
+  const latest_ms = latestPrune_ms(now_ms);
+  if (options.before > latest_ms) {
+    throw new CommandFailed(
+      `Usage of this UTC month is kept, because spend limits count it: give a time up to ${new Date(latest_ms).toISOString()}.`,
     );
+  }
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  try {
+    const { requests } = await pruneUsage(context.db, {
+      before_ms: options.before,
+      now_ms,
+      isStopped: () => stopping.signal.aborted,
+      onProgress: (progress) => showProgress(progress.requests),
+    });
+    if (process.stderr.isTTY) process.stderr.write('\n');
+    const is_stopped = stopping.signal.aborted;
+    if (options.json) printJson({ requests, is_stopped });
+    else
+      printLine(
+        `${requests} requests were rolled up into daily totals${is_stopped ? ', and more are left' : ''}.`,
+      );
+  } catch (error) {
+    if (!(error instanceof PruneRefused)) throw error;
+    throw new CommandFailed(`Nothing more was rolled up, because ${error.message}: run "tds audit".`, {
+      cause: error,
+    });
+  } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+  }
+}
+
+/** One line that is written over; nothing where nobody watches. */
+function showProgress(requests: number): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r${requests} requests`);
+}
+
+/** `tds usage …` */
+export function registerUsage(program: Command): void {
+  const parent = program.command('usage').description('metadata of the requests that reached the model');
+
+  withFilter(
+    dataCommand(parent, {
+      usage: 'export',
+      description:
+        'export one CSV row a request, newest first, up to 100,000 rows; of older requests "daily" has the totals',
+      example: 'tds usage export --org "Acme" --from 2026-01-01 --to 2026-02-01 --output january.csv',
+    }),
+  ).action((options: ExportOptions) =>
+    withData(options, async (context) => {
+      const filter = usageFilter(context, options);
+      await write(exportUsage(context.db, filter), options.output);
+      noteRolledUp(context, filter);
+    }),
+  );
+
+  withFilter(
+    dataCommand(parent, {
+      usage: 'daily',
+      description:
+        'write the totals of every UTC day as CSV: one row an organization, project, key, model, mode, endpoint and status',
+      example: 'tds usage daily --org "Acme" --from 2026-01-01 --to 2026-02-01',
+    }),
+  ).action((options: ExportOptions) =>
+    withData(options, (context) =>
+      write(dailyUsage(context.db, usageFilter(context, options)), options.output),
+    ),
+  );
+
+  jsonCommand(parent, {
+    usage: 'prune',
+    description:
+      'replace the rows of older requests, in usage and ledger, by daily totals; balances stay, and the freed space of the file is used again',
+    example: 'tds usage prune --before 2026-01-01',
+  })
+    .requiredOption(
+      '--before <time>',
+      'requests before this UTC date or time, at the latest of last month',
+      time,
+    )
+    .action((options: PruneCommandOptions) => withData(options, (context) => prune(context, options)));
 }

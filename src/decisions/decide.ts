@@ -65,7 +65,9 @@ interface AdmittedRequest extends CheckedRequest {
   readonly rate: RateStatus;
 }
 
+/** A request that the model has not rejected so far. */
 interface HeldRequest extends AdmittedRequest {
+  readonly plan: DecisionPlan | null;
   readonly hold: Hold;
 }
 
@@ -86,7 +88,13 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
     return { result: admitted.refusal, caller, rate: admitted.rate, reached_model: false };
   }
 
-  const held = await placeHold(services, admitted.request);
+  const planned = planOrRejection(admitted.request);
+  if (planned instanceof Refusal) {
+    const { result, reached_model } = refuseRejected(services, admitted.request, planned);
+    return { result, caller, rate: admitted.request.rate, reached_model };
+  }
+
+  const held = await placeHold(services, admitted.request, planned);
   if (held instanceof Refusal) {
     return { result: held, caller, rate: admitted.request.rate, reached_model: false };
   }
@@ -220,12 +228,47 @@ async function planIfLoaded(
   }
 }
 
+/** The plan; why the model rejects the request, as far as that is known before it is asked; null while it is not. */
+function planOrRejection({ plan, request }: AdmittedRequest): DecisionPlan | Refusal | null {
+  if (request.rejection !== null) return request.rejection;
+  return plan instanceof PlanRejected ? modelRefusal(plan, request) : plan;
+}
+
+/**
+ * Steps 3 and 4 of a request that the model rejects: what would refuse the hold comes first, and nothing is written,
+ * because a request that costs nothing must leave nothing that grows (spec, rule 5).
+ */
+function refuseRejected(
+  services: DecisionServices,
+  admitted: AdmittedRequest,
+  rejection: Refusal,
+): { readonly result: Refusal; readonly reached_model: boolean } {
+  services.limiter.settle(admitted.reservation, 0);
+  try {
+    const refusal = services.ledger.refusalOf(worstCase(admitted));
+    if (refusal !== null) return { result: new Refusal(refusal), reached_model: false };
+  } catch {
+    return { result: new Refusal('billing_unavailable'), reached_model: false };
+  }
+  return { result: rejection, reached_model: true };
+}
+
+/** What a hold for the request reserves, and of whom. */
+function worstCase({ caller, model, worst_case_tokens, admitted_at_ms }: AdmittedRequest) {
+  return {
+    organization_id: caller.organization_id,
+    project_id: caller.project_id,
+    amount_micros: cost_micros(worst_case_tokens, model.input_price_micros_per_million_tokens),
+    at_ms: admitted_at_ms,
+  };
+}
+
 /** Step 3: reserves the worst case of the credit and of the project's monthly limit. */
 async function placeHold(
   services: DecisionServices,
   admitted: AdmittedRequest,
+  plan: DecisionPlan | null,
 ): Promise<HeldRequest | Refusal> {
-  const { call, caller, model } = admitted;
   const refuse = (refusal: Refusal): Refusal => {
     services.limiter.settle(admitted.reservation, 0);
     return refusal;
@@ -234,15 +277,9 @@ async function placeHold(
   services.keys.flushLastUsed(services.commits).catch(() => {});
   try {
     const result = await services.commits.run(() =>
-      services.ledger.hold({
-        organization_id: caller.organization_id,
-        project_id: caller.project_id,
-        request_id: call.request_id,
-        amount_micros: cost_micros(admitted.worst_case_tokens, model.input_price_micros_per_million_tokens),
-        at_ms: admitted.admitted_at_ms,
-      }),
+      services.ledger.hold({ ...worstCase(admitted), request_id: admitted.call.request_id }),
     );
-    return result.held ? { ...admitted, hold: result.hold } : refuse(new Refusal(result.refusal));
+    return result.held ? { ...admitted, plan, hold: result.hold } : refuse(new Refusal(result.refusal));
   } catch {
     return refuse(new Refusal('billing_unavailable'));
   }
@@ -251,14 +288,11 @@ async function placeHold(
 /** Step 4: the model's answers, or why it has none. */
 async function askModel(services: DecisionServices, held: HeldRequest): Promise<Decided | Refusal> {
   const { request, caller, call } = held;
-  if (request.rejection !== null) return request.rejection;
-  const planned = held.plan;
-  if (planned instanceof PlanRejected) return modelRefusal(planned, request);
   try {
     return await services.model.use(
       request.mode,
       async (engine) => {
-        const plan = planned ?? (await engine.plan(engineInput(request)));
+        const plan = held.plan ?? (await engine.plan(engineInput(request)));
         if (plan.input_tokens > held.worst_case_tokens) {
           throw new RangeError('the plan reads more than was held for it');
         }
@@ -276,8 +310,9 @@ async function askModel(services: DecisionServices, held: HeldRequest): Promise<
 }
 
 /**
- * Step 5 after a failure: nothing is charged. The row of usage goes with the release. A client that went away has none,
- * because its request was taken off the model; its tokens stay in the window, or leaving early would be free work.
+ * Step 5 after a failure: nothing is charged. The row of usage goes with the release. What a model that was cold
+ * rejects has none, as when it is loaded. A client that went away has none, because its request was taken off the
+ * model; its tokens stay in the window, or leaving early would be free work.
  */
 async function releaseHold(
   services: DecisionServices,
@@ -289,7 +324,7 @@ async function releaseHold(
   if (!is_abandoned) services.limiter.settle(held.reservation, 0);
   const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
   await services.settlement.release(held.hold, () => {
-    if (!is_abandoned) services.usage.record(row);
+    if (!is_abandoned && refusal.code !== 'invalid_request') services.usage.record(row);
   });
   return refusal;
 }

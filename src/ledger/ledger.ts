@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm';
+import { and, desc, eq, isNull, notExists, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import type { Db } from '../../db/connection.ts';
 import { ledgerEntries, organizations, projectMonths, projects } from '../../db/schema.ts';
@@ -51,8 +51,6 @@ export class RefundExceedsPayments extends Error {
   override readonly name = 'RefundExceedsPayments';
 }
 
-type HoldEnd = 'charge' | 'release';
-
 /**
  * The only writer of money. Every method is synchronous and belongs inside a transaction (`GroupCommit.run`,
  * `transact`): it is durable when that has committed. The first statement of each method is the one that can be
@@ -84,38 +82,55 @@ export class Ledger {
   }
 
   /**
+   * Whether a hold of the amount would be placed now, or what refuses it, as `hold` would; writes nothing. Throws as
+   * `hold` does.
+   */
+  refusalOf(request: Omit<HoldRequest, 'request_id'>): HoldRefusal | null {
+    requireMicros(request.amount_micros, 0);
+    const asked = { ...request, month: monthOf(request.at_ms) };
+    return this.#statements.covers.get(asked) === undefined ? this.#refusal(asked) : null;
+  }
+
+  /**
    * Ends the hold by deducting the cost, from 0 to the amount held; the remainder is free again. Throws `HoldNotOpen`,
    * and `RangeError` for any other cost.
    */
   charge(hold: Hold, cost_micros: number, at_ms: number): void {
     requireMicros(cost_micros, 0, hold.amount_micros);
-    this.#end('charge', hold.entry_id, cost_micros, at_ms);
+    const { entry_id } = hold;
+    const charged = this.#statements.insertCharge.get({ entry_id, cost_micros, at_ms });
+    if (charged === undefined) throw notOpen(entry_id);
+    this.#statements.settleCredit.run({ ...charged, cost_micros });
+    this.#statements.settleMonth.run({ ...charged, cost_micros });
   }
 
-  /** Ends the hold by freeing all of it. Throws `HoldNotOpen`. */
-  release(hold: Hold, at_ms: number): void {
-    this.#end('release', hold.entry_id, 0, at_ms);
+  /**
+   * Ends the hold by freeing all of it. Its entry is taken away again, so that requests that cost nothing leave nothing
+   * in the ledger. Throws `HoldNotOpen`.
+   */
+  release(hold: Pick<Hold, 'entry_id'>): void {
+    const released = this.#statements.deleteHold.get({ entry_id: hold.entry_id });
+    if (released === undefined) throw notOpen(hold.entry_id);
+    const freed = { ...released, held_delta_micros: -released.held_delta_micros, cost_micros: 0 };
+    this.#statements.settleCredit.run(freed);
+    this.#statements.settleMonth.run(freed);
   }
 
-  /** How the hold ended; null while it is open. */
-  endOf(hold: Hold): HoldEnd | null {
-    const kind = this.#statements.endOfHold.get({ entry_id: hold.entry_id })?.kind;
-    return kind === 'charge' || kind === 'release' ? kind : null;
+  /** Whether the hold was charged. */
+  isCharged(hold: Hold): boolean {
+    return this.#statements.chargeOfHold.get({ entry_id: hold.entry_id }) !== undefined;
   }
 
   /**
    * Releases what a process that is gone left open; for the start, before the first request. Returns how many holds
    * that were.
    */
-  releaseOpenHolds(at_ms: number): number {
-    let released = 0;
-    for (const organization of this.#statements.organizationsWithOpenHolds.all()) {
-      for (const { id } of this.#statements.openHolds.all(organization)) {
-        this.#end('release', id, 0, at_ms);
-        released += 1;
-      }
-    }
-    return released;
+  releaseOpenHolds(): number {
+    const open_holds = this.#statements.countOpenHolds.get()?.open_holds ?? 0;
+    if (open_holds === 0) return 0;
+    const open = this.#statements.openHolds.all({ open_holds });
+    for (const { id } of open) this.release({ entry_id: id });
+    return open.length;
   }
 
   /** Adds paid credit. Throws `UnknownAccount`, and SQLite's constraint error for a payment that was entered before. */
@@ -140,14 +155,7 @@ export class Ledger {
     this.#statements.takePaid.run({ ...movement });
   }
 
-  #end(kind: HoldEnd, entry_id: number, cost_micros: number, at_ms: number): void {
-    const end = this.#statements.insertEnd.get({ kind, entry_id, cost_micros, at_ms });
-    if (end === undefined) throw new HoldNotOpen(`hold ${entry_id} has ended or does not exist`);
-    this.#statements.settleCredit.run({ ...end, cost_micros });
-    this.#statements.settleMonth.run({ ...end, cost_micros });
-  }
-
-  #refusal(asked: HoldRequest & { readonly month: string }): HoldRefusal {
+  #refusal(asked: Omit<HoldRequest, 'request_id'> & { readonly month: string }): HoldRefusal {
     const project = this.#statements.projectAllows.get({ ...asked });
     if (project === undefined) {
       throw new UnknownAccount(`${asked.organization_id} has no project ${asked.project_id}`);
@@ -158,6 +166,10 @@ export class Ledger {
 
 function unknownOrganization(movement: PaymentMovement): UnknownAccount {
   return new UnknownAccount(`there is no organization ${movement.organization_id}`);
+}
+
+function notOpen(entry_id: number): HoldNotOpen {
+  return new HoldNotOpen(`hold ${entry_id} has ended or does not exist`);
 }
 
 function requireMicros(amount: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
@@ -172,6 +184,13 @@ type Statements = ReturnType<typeof prepare>;
 function prepare(db: Db) {
   const { placeholder } = sql;
   const held = alias(ledgerEntries, 'held');
+  const ended = alias(ledgerEntries, 'ended');
+  const moved = {
+    organization_id: ledgerEntries.organization_id,
+    project_id: ledgerEntries.project_id,
+    month: ledgerEntries.month,
+    held_delta_micros: ledgerEntries.held_delta_micros,
+  };
   const amount = placeholder('amount_micros');
   const cost = placeholder('cost_micros');
 
@@ -190,6 +209,8 @@ function prepare(db: Db) {
   const paidMovement = (kind: 'top_up' | 'refund') => sql`NULL, ${organizations.id}, NULL, ${kind},
     ${kind === 'top_up' ? sql`${amount}` : sql`-${amount}`}, 0, NULL, NULL, NULL, ${placeholder('payment_id')}, ${placeholder('at_ms')}`;
 
+  const creditCovers = sql`${organizations.credit_micros} - ${organizations.held_micros} >= ${amount}`;
+
   return {
     insertHold: db
       .insert(ledgerEntries)
@@ -199,10 +220,16 @@ function prepare(db: Db) {
         FROM ${projects}
         JOIN ${organizations} ON ${eq(organizations.id, projects.organization_id)}
         LEFT JOIN ${projectMonths} ON ${ofProjectMonth}
-        WHERE ${ofRequest} AND ${projectAllows}
-          AND ${organizations.credit_micros} - ${organizations.held_micros} >= ${amount}`,
+        WHERE ${ofRequest} AND ${projectAllows} AND ${creditCovers}`,
       )
       .returning({ id: ledgerEntries.id })
+      .prepare(),
+    covers: db
+      .select({ id: projects.id })
+      .from(projects)
+      .innerJoin(organizations, eq(organizations.id, projects.organization_id))
+      .leftJoin(projectMonths, ofProjectMonth)
+      .where(and(ofRequest, projectAllows, creditCovers))
       .prepare(),
     projectAllows: db
       .select({ allows: projectAllows })
@@ -226,21 +253,32 @@ function prepare(db: Db) {
         set: { held_micros: sql`${projectMonths.held_micros} + excluded.held_micros` },
       })
       .prepare(),
-    insertEnd: db
+    insertCharge: db
       .insert(ledgerEntries)
       .select(
-        sql`SELECT NULL, ${held.organization_id}, ${held.project_id}, ${placeholder('kind')}, -${cost},
+        sql`SELECT NULL, ${held.organization_id}, ${held.project_id}, 'charge', -${cost},
           -${held.held_delta_micros}, ${held.id}, NULL, ${held.month}, NULL, ${placeholder('at_ms')}
         FROM ${ledgerEntries} AS ${sql.identifier('held')}
         WHERE ${held.id} = ${placeholder('entry_id')} AND ${held.kind} = 'hold'`,
       )
       .onConflictDoNothing()
-      .returning({
-        organization_id: ledgerEntries.organization_id,
-        project_id: ledgerEntries.project_id,
-        month: ledgerEntries.month,
-        held_delta_micros: ledgerEntries.held_delta_micros,
-      })
+      .returning(moved)
+      .prepare(),
+    deleteHold: db
+      .delete(ledgerEntries)
+      .where(
+        and(
+          eq(ledgerEntries.id, placeholder('entry_id')),
+          eq(ledgerEntries.kind, 'hold'),
+          notExists(
+            db
+              .select({ id: ended.id })
+              .from(ended)
+              .where(eq(ended.hold_entry_id, placeholder('entry_id'))),
+          ),
+        ),
+      )
+      .returning(moved)
       .prepare(),
     settleCredit: db
       .update(organizations)
@@ -264,28 +302,21 @@ function prepare(db: Db) {
         ),
       )
       .prepare(),
-    endOfHold: db
-      .select({ kind: ledgerEntries.kind })
+    chargeOfHold: db
+      .select({ id: ledgerEntries.id })
       .from(ledgerEntries)
-      .where(eq(ledgerEntries.hold_entry_id, placeholder('entry_id')))
+      .where(and(eq(ledgerEntries.hold_entry_id, placeholder('entry_id')), eq(ledgerEntries.kind, 'charge')))
       .prepare(),
-    organizationsWithOpenHolds: db
-      .select({ organization_id: organizations.id, open_holds: organizations.open_holds })
+    countOpenHolds: db
+      .select({ open_holds: sql<number>`coalesce(sum(${organizations.open_holds}), 0)` })
       .from(organizations)
-      .where(gt(organizations.open_holds, 0))
       .prepare(),
     // Newest first and no more than there are, so that old history is not read.
     openHolds: db
       .select({ id: held.id })
       .from(held)
-      .leftJoin(ledgerEntries, eq(ledgerEntries.hold_entry_id, held.id))
-      .where(
-        and(
-          eq(held.organization_id, placeholder('organization_id')),
-          eq(held.kind, 'hold'),
-          isNull(ledgerEntries.id),
-        ),
-      )
+      .leftJoin(ended, eq(ended.hold_entry_id, held.id))
+      .where(and(eq(held.kind, 'hold'), isNull(ended.id)))
       .orderBy(desc(held.id))
       .limit(placeholder('open_holds'))
       .prepare(),

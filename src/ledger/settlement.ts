@@ -78,7 +78,7 @@ export class Settlement {
 
   /** Releases the holds that an earlier process left open. Returns how many. Call it before the first request. */
   recoverAtStart(): number {
-    return transact(this.#commits.db, () => this.#ledger.releaseOpenHolds(this.#clock.now_ms()));
+    return transact(this.#commits.db, () => this.#ledger.releaseOpenHolds());
   }
 
   async #charge(hold: Hold, cost_micros: number, also: () => void, otherwise: () => void): Promise<void> {
@@ -99,12 +99,12 @@ export class Settlement {
   }
 
   /**
-   * Whether a charge whose commit failed is there nevertheless: the hold's one end says so for certain. When not even
-   * that can be read, the release that is tried later meets the end and leaves it.
+   * Whether a charge whose commit failed is there nevertheless: its entry says so for certain. When not even
+   * that can be read, the release that is tried later meets the charge and leaves it.
    */
   #isCharged(hold: Hold): boolean {
     try {
-      return this.#ledger.endOf(hold) === 'charge';
+      return this.#ledger.isCharged(hold);
     } catch {
       return false;
     }
@@ -117,10 +117,9 @@ export class Settlement {
 
   /** Returns whether the hold has its end on disk. */
   async #writeRelease(hold: Hold, also: () => void): Promise<boolean> {
-    const at_ms = this.#clock.now_ms();
     try {
       await this.#commits.runEvenIfFull(() => {
-        this.#ledger.release(hold, at_ms);
+        this.#ledger.release(hold);
         also();
       });
       return true;

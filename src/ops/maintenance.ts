@@ -1,13 +1,15 @@
-import type { AuditReport } from '../../db/audit.ts';
 import type { Db } from '../../db/connection.ts';
 import type { GroupCommit } from '../../db/group-commit.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
+import { latestPrune_ms } from '../usage/prune.ts';
+import type { HistoryReport, HistoryTask } from './history-worker.ts';
 import type { Log } from './log.ts';
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
 const LAST_USED_FLUSH_MS = 10_000;
 
@@ -18,37 +20,51 @@ interface MaintenanceParts {
   readonly limiter: RateLimiter;
   readonly clock: Clock;
   readonly log: Log;
+  /** After how many days a request's usage is rolled up into daily totals; null for never. */
+  readonly usage_retention_days: number | null;
 }
 
 /**
  * What a running service does besides answering: tiers that time lifts (at start and hourly), an hourly audit whose
- * violations are logged as errors, last-used times, windows of organizations that went quiet. Returns its stop.
+ * violations are logged as errors, daily totals of old usage, last-used times, windows of organizations that went quiet.
+ * Returns its stop.
  */
 export function startMaintenance(parts: MaintenanceParts): () => void {
   recalculateTiers(parts.db, parts.clock.now_ms());
+  const history = new HistoryThread(parts.db.$client.filename);
   const timers = [
-    setInterval(() => hourly(parts), HOUR_MS),
+    setInterval(() => hourly(parts, history), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
   ];
   for (const timer of timers) timer.unref();
   return () => {
     for (const timer of timers) clearInterval(timer);
+    history.stop();
   };
 }
 
-async function hourly({ db, commits, limiter, clock, log }: MaintenanceParts): Promise<void> {
+async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<void> {
+  const { db, commits, limiter, clock, log, usage_retention_days } = parts;
   limiter.forgetIdle(clock.monotonic_ms());
+  const now_ms = clock.now_ms();
+  const prune_before_ms =
+    usage_retention_days === null
+      ? null
+      : Math.min(now_ms - usage_retention_days * DAY_MS, latestPrune_ms(now_ms));
   try {
-    await commits.run(() => recalculateTiers(db, clock.now_ms()));
-    const report = await auditApart(db.$client.filename);
-    for (const check of report.checks.filter((one) => one.violations.length > 0)) {
+    await commits.run(() => recalculateTiers(db, now_ms));
+    const report = await history.run({ now_ms, prune_before_ms });
+    if (report === null) return;
+    for (const check of report.audit.checks.filter((one) => one.violations.length > 0)) {
       log.error('the audit found a violation: run "tds audit"', {
         check: check.name,
         violations: check.violations.length,
       });
     }
+    const { requests_rolled_up: requests } = report;
+    if (requests > 0) log.info('rolled old usage up into daily totals', { requests });
   } catch {
-    log.error('the hourly tier and audit run failed; it is tried again in an hour');
+    log.error('the hourly tier, audit and usage run failed; it is tried again in an hour');
   }
 }
 
@@ -60,12 +76,34 @@ async function flushLastUsed({ commits, keys, log }: MaintenanceParts): Promise<
   }
 }
 
-/** Audits the database file in a thread of its own. Rejects when the thread fails. */
-export function auditApart(path: string): Promise<AuditReport> {
-  const { promise, resolve, reject } = Promise.withResolvers<AuditReport>();
-  const worker = new Worker(new URL('audit-worker.ts', import.meta.url));
-  worker.onmessage = (event: MessageEvent<AuditReport>) => resolve(event.data);
-  worker.onerror = (event) => reject(new Error(event.message));
-  worker.postMessage(path);
-  return promise.finally(() => worker.terminate());
+/** Audits the database file, and rolls old usage up, in a thread of its own; one at a time. */
+export class HistoryThread {
+  readonly #path: string;
+  #worker: Worker | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Null when the last run still goes on. Rejects when the thread fails. */
+  run(task: Omit<HistoryTask, 'path'>): Promise<HistoryReport | null> {
+    if (this.#worker !== undefined) return Promise.resolve(null);
+    const { promise, resolve, reject } = Promise.withResolvers<HistoryReport>();
+    const worker = new Worker(new URL('history-worker.ts', import.meta.url));
+    this.#worker = worker;
+    // The end of the process does not wait for it.
+    worker.unref();
+    worker.onmessage = (event: MessageEvent<HistoryReport>) => resolve(event.data);
+    worker.onerror = (event) => reject(new Error(event.message));
+    worker.postMessage({ ...task, path: this.#path } satisfies HistoryTask);
+    return promise.finally(() => {
+      worker.terminate();
+      this.#worker = undefined;
+    });
+  }
+
+  /** Asks the run to stop after the transaction that it is in. */
+  stop(): void {
+    this.#worker?.postMessage('stop');
+  }
 }

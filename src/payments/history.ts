@@ -1,16 +1,16 @@
-import { and, desc, eq, inArray } from 'drizzle-orm';
-import { ledgerEntries } from '../../db/schema.ts';
+import { and, desc, eq, ne, sql } from 'drizzle-orm';
+import { ledgerDays, ledgerEntries } from '../../db/schema.ts';
 import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { getOrganization } from '../accounts/organizations.ts';
 import { listTierChanges, type TierChange } from '../accounts/tier-changes.ts';
-
-const MOVING_KINDS = ['top_up', 'refund', 'charge'] as const;
+import { endOfDay_ms } from '../usage/days.ts';
 
 /** One line of the credit history: a movement of credit or a change of tier. */
 export type HistoryEntry =
   | {
-      readonly kind: (typeof MOVING_KINDS)[number];
+      /** `daily_charges` stands for all the charges of an old UTC day. */
+      readonly kind: 'top_up' | 'refund' | 'charge' | 'daily_charges';
       readonly created_at_ms: number;
       readonly amount_micros: number;
       /** The balance after it. */
@@ -30,7 +30,8 @@ type Movement = Extract<HistoryEntry, { amount_micros: number }>;
 
 /**
  * The newest movements of credit (top-ups, refunds, charges; what is only held does not move it) and tier changes of
- * an organization, newest first, at most `limit` of them. Throws `not_found`.
+ * an organization, newest first, at most `limit` of them. Charges that were rolled up count as made at their day's end.
+ * Throws `not_found`.
  */
 export function creditHistory(
   context: AccountContext,
@@ -46,30 +47,58 @@ export function creditHistory(
       .where(
         and(
           eq(ledgerEntries.organization_id, given.organization_id),
-          inArray(ledgerEntries.kind, MOVING_KINDS),
+          // As the index says it, so that it is used.
+          sql`${ledgerEntries.kind} <> 'hold'`,
+          ne(ledgerEntries.kind, 'release'),
         ),
       )
       .orderBy(desc(ledgerEntries.id))
       .limit(given.limit)
       .all(),
+    days: db
+      .select()
+      .from(ledgerDays)
+      .where(eq(ledgerDays.organization_id, given.organization_id))
+      .orderBy(desc(ledgerDays.last_entry_id))
+      .limit(given.limit)
+      .all(),
     changes: listTierChanges(db, given.organization_id, given.limit),
   }));
-  const movements: Movement[] = [];
+  const newest = [...read.entries.flatMap(movedBy), ...read.days.map(movedInDay)]
+    .sort((left, right) => right.entry_id - left.entry_id)
+    .slice(0, given.limit);
   let balance_micros = read.organization.credit_micros;
-  for (const entry of read.entries) {
-    const { kind, created_at_ms, project_id, payment_id, credit_delta_micros } = entry;
-    if (kind === 'hold' || kind === 'release') continue;
-    movements.push({
-      kind,
-      created_at_ms,
-      amount_micros: credit_delta_micros,
-      balance_micros,
-      project_id,
-      payment_id,
-    });
-    balance_micros -= credit_delta_micros;
-  }
+  const movements = newest.map(({ entry_id: _, ...moved }): Movement => {
+    const movement = { ...moved, balance_micros };
+    balance_micros -= moved.amount_micros;
+    return movement;
+  });
   return merge(movements, read.changes).slice(0, given.limit);
+}
+
+/** A movement with its place in the ledger, before the balance is known. */
+type Moved = Omit<Movement, 'balance_micros'> & { readonly entry_id: number };
+
+function movedBy(entry: typeof ledgerEntries.$inferSelect): Moved[] {
+  const { id, kind, created_at_ms, project_id, payment_id, credit_delta_micros } = entry;
+  if (kind === 'hold' || kind === 'release') return [];
+  return [{ entry_id: id, kind, created_at_ms, amount_micros: credit_delta_micros, project_id, payment_id }];
+}
+
+function movedInDay({
+  last_entry_id,
+  day,
+  charged_micros,
+  project_id,
+}: typeof ledgerDays.$inferSelect): Moved {
+  return {
+    entry_id: last_entry_id,
+    kind: 'daily_charges',
+    created_at_ms: endOfDay_ms(day),
+    amount_micros: -charged_micros,
+    project_id,
+    payment_id: null,
+  };
 }
 
 /** Both lists in one, newest first; each keeps its own order, and a tier change comes after what caused it. */

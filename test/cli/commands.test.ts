@@ -327,6 +327,33 @@ describe('tds usage export', () => {
     expect(refused.stderr).toMatch(/^tds: .*cannot be written.*\.\n$/);
     expect(readdirSync(directory)).toEqual(['usage.csv']);
   });
+
+  test('what is pruned is in the daily totals, as before, and the export says so', async () => {
+    await organizationWithUsage('Pruned');
+    const daily = () => run('usage', 'daily', '--org', 'Pruned');
+    const before = await daily();
+    expect(before.stdout.trimEnd().split('\r\n')).toEqual([
+      'day_utc,organization,project,api_key,model,mode,endpoint,status,requests,questions,input_tokens,cost_usd',
+      ...[3, 2, 1].map(
+        (day) => `2026-01-0${day},Pruned,Default,Pruned key,decision-1,fast,/v1/decisions,502,1,0,0,0.000000`,
+      ),
+    ]);
+    expect(await json('usage', 'prune', '--before', '2026-01-03')).toMatchObject({ is_stopped: false });
+    expect(await daily()).toEqual(before);
+    const exported = await run('usage', 'export', '--org', 'Pruned');
+    expect(requestIds(exported.stdout)).toEqual(['req_3_Pruned']);
+    expect(exported.stderr).toBe(
+      '2 requests up to 2026-01-02 were rolled up into daily totals: see "tds usage daily".\n',
+    );
+    expect(await run('usage', 'prune', '--before', '2026-01-03')).toMatchObject({
+      code: 0,
+      stdout: '0 requests were rolled up into daily totals.\n',
+      stderr: '',
+    });
+    const too_late = await run('usage', 'prune', '--before', '2100-01-01');
+    expect(too_late).toMatchObject({ code: 1, stdout: '' });
+    expect(too_late.stderr).toContain('Usage of this UTC month is kept');
+  });
 });
 
 describe('tds audit', () => {

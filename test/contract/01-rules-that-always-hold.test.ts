@@ -83,14 +83,24 @@ describe('Rules that always hold', () => {
       'invalid_request',
       'questions.q.criteria',
     );
-    expect(booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
-    expect(ledgerOf(service, account).filter(({ kind }) => kind === 'charge')).toEqual([]);
+    expect(booksOf(service, account)).toEqual(before);
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 
   test('5. requests refused before the model runs are not recorded', async () => {
     const account = addAccount(service);
     await expectError(await ask(service, account.key, { state: undefined }), 'missing_state', 'state');
+    // The model's own reasons not to run, which it has before it reads anything.
+    const rejected = { q: { type: 'noul', criteria: 'no object' } };
+    for (const mode of ['fast', 'consistent']) {
+      await expectError(
+        await ask(service, account.key, { questions: rejected, mode }),
+        'invalid_request',
+        'questions.q.criteria',
+      );
+    }
     expect(usageOf(service, account)).toEqual([]);
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 });
 

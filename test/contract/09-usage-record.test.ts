@@ -1,19 +1,32 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { type Around, intercepted } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
-import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import {
+  addAccount,
+  embeddedEngine,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
 import { expectAnyError, expectDecision } from './expectations.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
+let around: Around = (run) => run();
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({
+    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+  });
 });
 afterAll(() => closeAudited(service));
+afterEach(() => {
+  around = (run) => run();
+});
 
 describe('Usage record', () => {
   test('of a request that was answered: its metadata, and nothing else', async () => {
@@ -45,8 +58,8 @@ describe('Usage record', () => {
 
   test('of a request that reached the model and failed: questions 0 and cost 0', async () => {
     const account = addAccount(service);
-    const questions = { q: { type: 'noul', criteria: [] }, r: { type: 'noul' } };
-    const response = await post(service, account.key, { ...SMALL_REQUEST, questions }, '/v1/systemone');
+    around = () => Promise.reject(new Error('a decode failed'));
+    const response = await post(service, account.key, SMALL_REQUEST, '/v1/systemone');
     await expectAnyError(response);
     expect(usageOf(service, account)).toEqual([
       {
@@ -58,7 +71,7 @@ describe('Usage record', () => {
         model: 'decision-1',
         mode: 'fast',
         endpoint: '/v1/systemone',
-        status: 422,
+        status: 502,
         questions: 0,
         input_tokens: 0,
         cost_micros: 0,
@@ -69,18 +82,16 @@ describe('Usage record', () => {
 
   test('one for each request that reached the model, also of many at once', async () => {
     const account = addAccount(service);
-    const responses = await Promise.all(
-      Array.from({ length: 20 }, (_, index) =>
-        ask(service, account.key, index % 4 === 0 ? { questions: { q: { type: 'noul', criteria: 1 } } } : {}),
-      ),
-    );
+    let evaluations = 0;
+    around = (run) => (evaluations++ % 4 === 0 ? Promise.reject(new Error('a decode failed')) : run());
+    const responses = await Promise.all(Array.from({ length: 20 }, () => ask(service, account.key)));
     await Promise.all(responses.map((response) => response.text()));
     const rows = usageOf(service, account);
     expect(rows.map(({ request_id }) => request_id).sort()).toEqual(
       responses.map(({ headers }) => headers.get('x-request-id') ?? '').sort(),
     );
     expect(rows.filter(({ status }) => status === 200)).toHaveLength(15);
-    expect(rows.filter(({ status }) => status === 422)).toHaveLength(5);
+    expect(rows.filter(({ status }) => status === 502)).toHaveLength(5);
   });
 
   test('none for any refusal before the model', async () => {
@@ -100,6 +111,7 @@ describe('Usage record', () => {
       [rich.key, '{'],
       [rich.key, { ...SMALL_REQUEST, model: 'chat-1' }],
       [rich.key, { ...SMALL_REQUEST, mode: 'slow' }],
+      [rich.key, { ...SMALL_REQUEST, questions: { q: { type: 'noul', criteria: [] } } }],
       [rich.key, ' '.repeat(1_100_000)],
     ];
     for (const [key, body] of refusals) await expectAnyError(await post(service, key, body));

@@ -227,7 +227,17 @@ describe('Credit hold for one request', () => {
     expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 
-  test('the model rejects: the whole hold is released, nothing charged', async () => {
+  test('the model fails: the whole hold is released, nothing charged', async () => {
+    const account = addAccount(service);
+    const before = booksOf(service, account);
+    around = () => Promise.reject(new Error('a decode failed'));
+    await expectError(await ask(service, account.key), 'model_unavailable');
+    around = (run) => run();
+    expect(booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+  });
+
+  test('the model rejects: nothing is held any more, nothing charged, nothing written', async () => {
     const account = addAccount(service);
     const before = booksOf(service, account);
     const questions = { q: { type: 'noul', criteria: 'yes' } };
@@ -236,8 +246,17 @@ describe('Credit hold for one request', () => {
       'invalid_request',
       'questions.q.criteria',
     );
-    expect(booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'release']);
+    expect(booksOf(service, account)).toEqual(before);
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+  });
+
+  test('the model rejects what the credit does not cover, or the spend limit: refused as a hold would be', async () => {
+    const questions = { q: { type: 'noul', criteria: 'yes' } };
+    const poor = addAccount(service, { credit_dollars: 0, tier: 1 });
+    await expectError(await ask(service, poor.key, { questions }), 'insufficient_credit');
+    const spent = addAccount(service);
+    setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    await expectError(await ask(service, spent.key, { questions }), 'project_spend_limit');
   });
 
   test('402 although the balance exceeds the cost, because a hold in flight reserves it; fine again afterwards', async () => {
@@ -272,7 +291,7 @@ describe('Credit hold for one request', () => {
     };
     await leave(account, begun.promise);
     expect(usageOf(service, account)).toEqual([]);
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'release']);
+    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
 
     // Its place in the windows is taken all the same, or leaving early would be free work.
     around = (run) => run();

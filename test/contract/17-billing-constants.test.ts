@@ -1,19 +1,32 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { models } from '../../db/schema.ts';
 import { exportUsage } from '../../src/usage/export.ts';
+import { type Around, intercepted } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
-import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import {
+  addAccount,
+  embeddedEngine,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
 import { expectAnyError, expectDecision } from './expectations.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
+let around: Around = (run) => run();
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({
+    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+  });
 });
 afterAll(() => closeAudited(service));
+afterEach(() => {
+  around = (run) => run();
+});
 
 describe('Billing constants', () => {
   test('input price $0.50 per 1M tokens for decision-1; output $0', () => {
@@ -27,8 +40,8 @@ describe('Billing constants', () => {
     const { usage } = await expectDecision(first);
     // Rows are ordered by time, so that two requests must not share a millisecond.
     service.clock.advance(5);
-    const rejected = { ...SMALL_REQUEST, questions: { q: { type: 'noul', criteria: 1 } } };
-    const second = await post(service, account.key, rejected, '/v1/systemone?mode=consistent');
+    around = () => Promise.reject(new Error('a decode failed'));
+    const second = await post(service, account.key, SMALL_REQUEST, '/v1/systemone?mode=consistent');
     await expectAnyError(second);
 
     let text = '';
@@ -39,7 +52,7 @@ describe('Billing constants', () => {
     );
     const rows = lines.map((line) => line.split(','));
     const times = usageOf(service, account).map(({ time_ms }) => new Date(time_ms).toISOString());
-    const [rejected_latency, latency] = [rows[0]?.[10], rows[1]?.[10]];
+    const [failed_latency, latency] = [rows[0]?.[10], rows[1]?.[10]];
     expect(rows).toEqual([
       [
         times[1] ?? '',
@@ -48,11 +61,11 @@ describe('Billing constants', () => {
         '/v1/systemone',
         'Default',
         'Test key',
-        '422',
+        '502',
         '0',
         '0',
         '0.000000',
-        rejected_latency ?? '',
+        failed_latency ?? '',
         second.headers.get('x-request-id') ?? '',
       ],
       [
@@ -71,7 +84,7 @@ describe('Billing constants', () => {
       ],
     ]);
     expect(Number(latency)).toBeGreaterThan(0);
-    expect(Number(rejected_latency)).toBeGreaterThanOrEqual(0);
+    expect(Number(failed_latency)).toBeGreaterThanOrEqual(0);
   });
 });
 

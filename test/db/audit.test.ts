@@ -140,7 +140,7 @@ test.each(DAMAGE)('the audit sees %s', async (_, sql, checks) => {
   expect(failed(setup)).toEqual([...checks]);
 });
 
-test.each(['ledger_organization', 'usage_time', 'ledger_entries'])(
+test.each(['ledger_organization_ends', 'usage_time', 'ledger_entries'])(
   'the audit sees a damaged page of %s',
   async (name) => {
     using setup = await history();

@@ -174,6 +174,23 @@ const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
       "'r', 0, 'org_acme', 'proj_acme', 'key_acme', 'm', 'slow', '/', 200, 1, 1, 1, 1.5",
     ),
   ],
+  ['a day without charges', entry('ledger_days', "'proj_acme', '2026-01-01', 'org_acme', 1, 0, 0")],
+  ['a day that gave credit', entry('ledger_days', "'proj_acme', '2026-01-01', 'org_acme', 1, 1, -1")],
+  [
+    'a day of failed requests with a cost',
+    entry(
+      'usage_days',
+      "'org_acme', '2026-01-01', 'proj_acme', 'key_acme', 'm', 'fast', '/', 502, 1, 0, 0, 1",
+    ),
+  ],
+  [
+    'a day of no requests',
+    entry(
+      'usage_days',
+      "'org_acme', '2026-01-01', 'proj_acme', 'key_acme', 'm', 'fast', '/', 200, 0, 0, 0, 0",
+    ),
+  ],
+  ['a second checkpoint of the audit', entry('audit_checkpoints', '2, 0, 0, NULL, 0, 0')],
   ['a live model without a price', entry('models', "'m', 'decision', 'live', 'd', NULL, NULL, NULL")],
 ];
 

@@ -187,10 +187,10 @@ export class LedgerSetup extends TemporaryDatabase {
     };
   }
 
-  /** The kinds of the ledger's ends, in order. */
-  ends(): string[] {
+  /** The kinds of the entries that requests have left in the ledger, in order. */
+  kinds(): string[] {
     const entries = this.db.select().from(ledgerEntries).orderBy(ledgerEntries.id).all();
-    return entries.flatMap(({ kind, hold_entry_id }) => (hold_entry_id === null ? [] : [kind]));
+    return entries.map(({ kind }) => kind).filter((kind) => kind !== 'top_up');
   }
 
   /** The statuses of the usage rows. */

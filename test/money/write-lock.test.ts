@@ -129,7 +129,7 @@ test('an answer whose charge meets the lock is refused at the deadline, and its 
   await lock.release();
   await short.service.services.settlement.whenSettled();
   expect(booksOf(short, account)).toMatchObject({ credit_micros: 25_000_000, held_micros: 0 });
-  expect(ledgerOf(short, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'release']);
+  expect(ledgerOf(short, account).map(({ kind }) => kind)).toEqual(['top_up']);
   expect(usageOf(short, account).map(({ status }) => status)).toEqual([503]);
 });
 
@@ -175,7 +175,7 @@ test('a service that is stopped while the lock is kept ends, and the next start 
   await lock.release();
   const next = await startTestService({ directory });
   expect(booksOf(next, account)).toMatchObject({ credit_micros: 25_000_000, held_micros: 0 });
-  expect(ledgerOf(next, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'release']);
+  expect(ledgerOf(next, account).map(({ kind }) => kind)).toEqual(['top_up']);
   await closeAudited(next);
   rmSync(directory, { recursive: true, force: true });
 });

@@ -1,10 +1,17 @@
 import { expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
-import { runAudit } from '../../db/audit.ts';
+import { continueAudit, runAudit } from '../../db/audit.ts';
 import { type Db, transact } from '../../db/connection.ts';
 import { GroupCommit } from '../../db/group-commit.ts';
-import { organizations, projectMonths, projects } from '../../db/schema.ts';
+import {
+  ledgerEntries,
+  organizations,
+  projectMonths,
+  projects,
+  usageDays,
+  usageRecords,
+} from '../../db/schema.ts';
 import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import {
   type Hold,
@@ -14,6 +21,7 @@ import {
   RefundExceedsPayments,
 } from '../../src/ledger/ledger.ts';
 import { monthOf } from '../../src/ledger/month.ts';
+import { latestPrune_ms, pruneUsage } from '../../src/usage/prune.ts';
 import { UsageLog } from '../../src/usage/usage.ts';
 import {
   type Account,
@@ -33,6 +41,7 @@ import {
 const STEPS_MAX = 40;
 const START_MS = Date.UTC(2026, 0, 15);
 const MONTH_MS = 31 * 24 * 60 * 60 * 1_000;
+const HOUR_MS = 60 * 60 * 1_000;
 const DOLLAR = 1_000_000;
 
 const index = fc.nat({ max: 1_000 });
@@ -60,6 +69,16 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: kind('end_again'), hold: index, charge: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ kind: kind('crash'), in_transaction: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ kind: kind('next_month') }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('hours'), hours: fc.integer({ min: 1, max: 60 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('audit') }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: kind('prune'),
+      hours_ago: fc.nat({ max: 40 * 24 }),
+      batch_requests: fc.integer({ min: 1, max: 5 }),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ kind: kind('limit'), project: index, limit: fc.option(amount) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -115,6 +134,7 @@ class History {
   #commits = new GroupCommit(this.#db);
   #now_ms = START_MS;
   #serial = 0;
+  #recorded = 0;
   readonly #organizations: ModelOrganization[] = [];
   readonly #projects: ModelProject[] = [];
   #open: ModelHold[] = [];
@@ -156,13 +176,50 @@ class History {
         for (const model of this.#organizations)
           model.tier = Math.max(model.tier, tierReached(model, this.#now_ms));
         return;
+      case 'hours':
+        this.#now_ms += step.hours * HOUR_MS;
+        return;
+      case 'audit':
+        expect(continueAudit(this.#db, { now_ms: this.#now_ms }).ok).toBe(true);
+        return;
+      case 'prune':
+        return this.#prune(step.hours_ago, step.batch_requests);
       case 'limit':
         return this.#limit(step.project, step.limit);
     }
   }
 
+  /** Rolls up, and finds nothing that was left although it had ended before that time. */
+  async #prune(hours_ago: number, batch_requests: number): Promise<void> {
+    const before_ms = latestPrune_ms(this.#now_ms) - hours_ago * HOUR_MS;
+    await pruneUsage(this.#db, { before_ms, now_ms: this.#now_ms, batch_requests });
+    const kept = this.#db.select().from(ledgerEntries).all();
+    const ends = new Map(kept.map((entry) => [entry.hold_entry_id, entry]));
+    const first_open_id = Math.min(...this.#open.map(({ hold }) => hold.entry_id));
+    const left = kept.filter(({ id, kind, created_at_ms }) => {
+      const end = ends.get(id);
+      if (kind !== 'hold' || end === undefined || end.id > first_open_id) return false;
+      return created_at_ms < before_ms && end.created_at_ms < before_ms;
+    });
+    expect(left).toEqual([]);
+    expect(
+      this.#db
+        .select()
+        .from(usageDays)
+        .all()
+        .filter(({ requests }) => requests === 0),
+    ).toEqual([]);
+  }
+
   /** The stored state is the model's, and the audit finds nothing. */
   verify(): void {
+    const costs = [...this.#db.select().from(usageRecords).all(), ...this.#db.select().from(usageDays).all()];
+    expect(costs.reduce((total, { cost_micros }) => total + cost_micros, 0)).toBe(
+      this.#projects.flatMap(({ spent }) => [...spent.values()]).reduce((total, value) => total + value, 0),
+    );
+    expect(costs.reduce((total, row) => total + ('requests' in row ? row.requests : 1), 0)).toBe(
+      this.#recorded,
+    );
     const stored = this.#db.select().from(organizations).orderBy(organizations.id).all();
     expect(
       stored.map(({ credit_micros, held_micros, paid_micros, first_paid_at_ms, tier }) => ({
@@ -230,9 +287,13 @@ class History {
       const project = pick % this.#projects.length;
       const request_id = this.#id('req');
       const { organization_id, project_id } = this.#account(project);
-      const result = this.#commits.run(() =>
-        this.#ledger.hold({ organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms }),
-      );
+      const result = this.#commits.run(() => {
+        const request = { organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms };
+        const refusal = this.#ledger.refusalOf(request);
+        const placed = this.#ledger.hold(request);
+        expect(placed.held ? null : placed.refusal).toBe(refusal);
+        return placed;
+      });
       return { project, amount_micros, request_id, result };
     });
     for (const { project, amount_micros, request_id, result } of asked) {
@@ -272,7 +333,7 @@ class History {
     const [taken] = this.#open.splice(pick % (this.#open.length || 1), 1);
     if (taken === undefined) return;
     await this.#commits.run(() => {
-      this.#ledger.release(taken.hold, this.#now_ms);
+      this.#ledger.release(taken.hold);
       if (reached_model) this.#record(taken, 502, 0);
     });
     this.#modelEnd(taken, 0);
@@ -282,9 +343,7 @@ class History {
     const taken = this.#ended[pick % (this.#ended.length || 1)];
     if (taken === undefined) return;
     const again = this.#commits.run(() =>
-      charge
-        ? this.#ledger.charge(taken.hold, 0, this.#now_ms)
-        : this.#ledger.release(taken.hold, this.#now_ms),
+      charge ? this.#ledger.charge(taken.hold, 0, this.#now_ms) : this.#ledger.release(taken.hold),
     );
     await expect(again).rejects.toBeInstanceOf(HoldNotOpen);
   }
@@ -296,7 +355,7 @@ class History {
     this.#ledger = new Ledger(this.#db);
     this.#usage = new UsageLog(this.#db);
     this.#commits = new GroupCommit(this.#db);
-    expect(transact(this.#db, () => this.#ledger.releaseOpenHolds(this.#now_ms))).toBe(this.#open.length);
+    expect(transact(this.#db, () => this.#ledger.releaseOpenHolds())).toBe(this.#open.length);
     for (const taken of this.#open) this.#modelEnd(taken, 0);
     this.#open = [];
     expect(runAudit(this.#db, { ended_before_ms: this.#now_ms + 1 }).ok).toBe(true);
@@ -322,6 +381,7 @@ class History {
 
   #record(taken: ModelHold, status: number, cost_micros: number): void {
     const account = this.#account(taken.project);
+    this.#recorded += 1;
     this.#usage.record(usageOf(account, taken.request_id, this.#now_ms, status, cost_micros));
   }
 
@@ -360,7 +420,7 @@ class History {
   }
 }
 
-test('after any history the balances are what the specification says, and the audit is clean', async () => {
+test('after any history, whatever of it is rolled up, the balances are what the specification says, and the audit is clean', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: STEPS_MAX, size: 'max' }), async (steps) => {
       using history = new History();

@@ -1,0 +1,11 @@
+import { openDatabase } from '../../db/connection.ts';
+import { pruneUsage } from '../../src/usage/prune.ts';
+
+/** Rolls up the usage of the database that is named, and prints a line a batch until it is killed. */
+const [path = '', before_ms = '', now_ms = ''] = process.argv.slice(2);
+await pruneUsage(openDatabase(path), {
+  before_ms: Number(before_ms),
+  now_ms: Number(now_ms),
+  batch_requests: 20,
+  onProgress: ({ requests }) => process.stdout.write(`${requests}\n`),
+});
