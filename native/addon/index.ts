@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
 import type { Plan, PlanLogits } from '../plan/plan.ts';
+import { type PreTokenizer, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
 import { DeviceUnavailable } from '../setup-error.ts';
 import {
   type AddonBinding,
@@ -20,8 +21,10 @@ export { AddonUnavailable } from './build.ts';
 const DEFAULT_QUEUE_LIMIT = 512;
 /** With more threads than these a decode of one small plan does not keep them busy. */
 const FEW_THREADS = 8;
-/** Tokens of prefixes that are kept for reuse unless configured. */
-const DEFAULT_PREFIX_CACHE_TOKENS = 32_768;
+/** Bytes of prefixes that are kept for reuse unless configured: what a record of 16,000 tokens takes in decision-1. */
+const DEFAULT_PREFIX_CACHE_BYTES = 512 * 2 ** 20;
+/** The part of the machine's memory that they take at most unless configured. */
+const PREFIX_CACHE_SHARE = 1 / 8;
 
 export interface AddonOptions {
   /** A GGUF file, or the first part of a split one. */
@@ -33,8 +36,8 @@ export interface AddonOptions {
   readonly threads?: number | undefined;
   /** Plans that may wait before `EngineOverloaded`. */
   readonly queue_limit?: number | undefined;
-  /** Tokens of prefixes that are kept for reuse within their scope; 0 for none. */
-  readonly prefix_cache_tokens?: number | undefined;
+  /** Bytes of prefixes that are kept for reuse within their scope; 0 for none. */
+  readonly prefix_cache_bytes?: number | undefined;
   /** Whether plans are taken into one decode until it is full; by default where there are many threads. */
   readonly full_decodes?: boolean | undefined;
   /** One plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
@@ -43,6 +46,8 @@ export interface AddonOptions {
   readonly onBuild?: (() => void) | undefined;
   /** A token id that makes a decode fail: what else is in the decode must not. For tests. */
   readonly fault_token?: number | undefined;
+  /** A token id whose logit cannot be read: whose logits are read beside it must come all the same. For tests. */
+  readonly read_fault_token?: number | undefined;
 }
 
 /** What an engine has done since it was opened. */
@@ -54,6 +59,8 @@ export interface AddonStats {
   readonly filler_tokens: number;
   readonly reused_tokens: number;
   readonly failed_decodes: number;
+  /** Of prefixes that are kept for reuse now. */
+  readonly kept_prefix_bytes: number;
   readonly waiting_plans: number;
 }
 
@@ -135,6 +142,7 @@ export class AddonEvaluator implements PlanEvaluator {
   readonly #plans = new Map<number, PendingPlan>();
   readonly #batches = new Map<number, PromiseWithResolvers<readonly (readonly number[])[]>>();
   readonly #closed = Promise.withResolvers<void>();
+  readonly #text_check: TextCheck;
   #next_id = 1;
   #is_closed = false;
 
@@ -144,14 +152,19 @@ export class AddonEvaluator implements PlanEvaluator {
     readonly device: string,
     readonly missing_gpu: string | undefined,
     readonly context_tokens: number,
-  ) {}
+    pre_tokenizer: PreTokenizer,
+  ) {
+    this.#text_check = rejectSlowRuns(pre_tokenizer);
+  }
 
   tokenize(text: string): readonly number[] {
+    this.#text_check(text);
     return Array.from(this.binding.tokenize(this.native, text));
   }
 
   async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
     if (this.#is_closed) throw new EvaluationFailed('The model has been closed.');
+    texts.forEach(this.#text_check);
     const id = this.#next_id++;
     const batch = Promise.withResolvers<readonly (readonly number[])[]>();
     this.binding.tokenizeAll(this.native, id, texts);
@@ -247,10 +260,12 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
       threads,
       context_tokens: options.context_tokens,
       queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
-      prefix_cache_tokens: options.prefix_cache_tokens ?? DEFAULT_PREFIX_CACHE_TOKENS,
+      prefix_cache_bytes:
+        options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
       full_decodes: options.full_decodes ?? threads > FEW_THREADS,
       deterministic: options.deterministic ?? false,
       fault_token: options.fault_token ?? -1,
+      read_fault_token: options.read_fault_token ?? -1,
     },
     (event) => {
       evaluator?.receive(event);
@@ -269,6 +284,7 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
         deviceName(event.device),
         event.missing_gpu || undefined,
         event.context_tokens,
+        { model: event.tokenizer_model, pre: event.pre_tokenizer },
       );
       resolve(evaluator);
     },
