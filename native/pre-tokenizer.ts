@@ -95,7 +95,10 @@ export function rejectDeepRecursion({ model, pre = 'default' }: PreTokenizer): T
 }
 
 function tooLong(most: number, what: string): PlanRejected {
-  return new PlanRejected(`A text has a run of more than ${most} ${what}, which this model cannot read.`, null);
+  return new PlanRejected(
+    `A text has a run of more than ${most} ${what}, which this model cannot read.`,
+    null,
+  );
 }
 
 /** The class of every ASCII character; characters of one class may be in one word. */

@@ -10,8 +10,9 @@ import {
   isAddonBinding,
   type NativeBackends,
   type NativeEngine,
+  type NativeOptions,
 } from './binding.ts';
-import { AddonUnavailable, type BuiltAddon, buildAddon } from './build.ts';
+import { AddonUnavailable, type BuiltAddon, buildAddon, rebuildAddon } from './build.ts';
 import type { Gpu, LlamaLibrary } from './library.ts';
 import { packPlan, unpackLogits, unpackTokens } from './pack.ts';
 
@@ -92,14 +93,29 @@ async function loadBinding(
   onBuild?: () => void,
 ): Promise<{ binding: AddonBinding; built: BuiltAddon }> {
   const built = await buildAddon(gpu, onBuild);
+  try {
+    return { binding: requireBinding(built.path), built };
+  } catch {
+    // A file that the disk lost is built again; what still cannot be loaded is at fault in another way.
+    const rebuild = rebuilds.get(built.path) ?? rebuildAddon(built, onBuild);
+    rebuilds.set(built.path, rebuild);
+    await rebuild;
+    return { binding: requireBinding(built.path), built };
+  }
+}
+
+/** By path, addons that this process could not load and has built again: once each. */
+const rebuilds = new Map<string, Promise<void>>();
+
+function requireBinding(path: string): AddonBinding {
   let binding: unknown;
   try {
-    binding = createRequire(import.meta.url)(built.path);
+    binding = createRequire(import.meta.url)(path);
   } catch (cause) {
-    throw new AddonUnavailable(`The addon ${built.path} could not be loaded.`, { cause });
+    throw new AddonUnavailable(`The addon ${path} could not be loaded.`, { cause });
   }
-  if (!isAddonBinding(binding)) throw new AddonUnavailable(`The addon ${built.path} is not ours.`);
-  return { binding, built };
+  if (!isAddonBinding(binding)) throw new AddonUnavailable(`The addon ${path} is not ours.`);
+  return binding;
 }
 
 function nativeBackends({ directory, fallback_directory, gpu }: LlamaLibrary): NativeBackends {
@@ -244,7 +260,7 @@ export class AddonEvaluator implements PlanEvaluator {
 /**
  * Loads a model into the C++ engine; the addon is built first where it is not yet. Throws `AddonUnavailable` where it
  * cannot be, `DeviceUnavailable` when the GPU that is asked for is not there, and `EvaluationFailed` when the weights
- * cannot be loaded.
+ * cannot be loaded or the engine's threads cannot be started.
  */
 export async function createAddonEvaluator(options: AddonOptions): Promise<AddonEvaluator> {
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
@@ -252,42 +268,47 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;
   const require_gpu = built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto';
-  const native = binding.open(
-    {
-      ...nativeBackends(built.library),
-      model_path: options.model_path,
-      require_gpu,
-      threads,
-      context_tokens: options.context_tokens,
-      queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
-      prefix_cache_bytes:
-        options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
-      full_decodes: options.full_decodes ?? threads > FEW_THREADS,
-      deterministic: options.deterministic ?? false,
-      fault_token: options.fault_token ?? -1,
-      read_fault_token: options.read_fault_token ?? -1,
-    },
-    (event) => {
-      evaluator?.receive(event);
-      if (event.kind !== 'loaded') return;
-      if (event.missing_gpu !== '' && require_gpu) {
-        reject(new DeviceUnavailable(`There is no GPU to be used: ${event.missing_gpu}.`));
-        return;
-      }
-      if (event.error !== undefined) {
-        reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
-        return;
-      }
-      evaluator = new AddonEvaluator(
-        binding,
-        native,
-        deviceName(event.device),
-        event.missing_gpu || undefined,
-        event.context_tokens,
-        { model: event.tokenizer_model, pre: event.pre_tokenizer },
-      );
-      resolve(evaluator);
-    },
-  );
+  const native_options: NativeOptions = {
+    ...nativeBackends(built.library),
+    model_path: options.model_path,
+    require_gpu,
+    threads,
+    context_tokens: options.context_tokens,
+    queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+    prefix_cache_bytes:
+      options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
+    full_decodes: options.full_decodes ?? threads > FEW_THREADS,
+    deterministic: options.deterministic ?? false,
+    fault_token: options.fault_token ?? -1,
+    read_fault_token: options.read_fault_token ?? -1,
+  };
+  const onEvent = (event: AddonEvent): void => {
+    evaluator?.receive(event);
+    if (event.kind !== 'loaded') return;
+    if (event.missing_gpu !== '' && require_gpu) {
+      reject(new DeviceUnavailable(`There is no GPU to be used: ${event.missing_gpu}.`));
+      return;
+    }
+    if (event.error !== undefined) {
+      reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
+      return;
+    }
+    evaluator = new AddonEvaluator(
+      binding,
+      native,
+      deviceName(event.device),
+      event.missing_gpu || undefined,
+      event.context_tokens,
+      { model: event.tokenizer_model, pre: event.pre_tokenizer },
+    );
+    resolve(evaluator);
+  };
+  let native: NativeEngine;
+  try {
+    native = binding.open(native_options, onEvent);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new EvaluationFailed(`The model ${options.model_path} cannot be used: ${reason}`, { cause });
+  }
   return promise;
 }

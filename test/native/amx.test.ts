@@ -6,7 +6,8 @@ import { EMBEDDED_WEIGHTS, verifyWeights, WeightsError } from '../../native/weig
 import { type TinyShape, writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 
-const SAPPHIRE_RAPIDS = 'processor\t: 0\nflags\t\t: fpu sse2 avx2 avx512f avx512_vnni amx_bf16 amx_tile amx_int8\n';
+const SAPPHIRE_RAPIDS =
+  'processor\t: 0\nflags\t\t: fpu sse2 avx2 avx512f avx512_vnni amx_bf16 amx_tile amx_int8\n';
 const ICE_LAKE = 'processor\t: 0\nflags\t\t: fpu sse2 avx2 avx512f avx512_vnni\n';
 
 const NARROW: TinyShape = { width: 256, heads: 16, cache_heads: 1, hidden: 32, quantized: true };
@@ -15,7 +16,11 @@ const WIDE: TinyShape = { ...NARROW, hidden: 64 };
 test.each([
   ['Sapphire Rapids', SAPPHIRE_RAPIDS, true],
   ['Ice Lake', ICE_LAKE, false],
-  ['a CPU whose name only mentions it', 'model name\t: amx_tile amx_int8 avx512_vnni\nflags\t\t: fpu\n', false],
+  [
+    'a CPU whose name only mentions it',
+    'model name\t: amx_tile amx_int8 avx512_vnni\nflags\t\t: fpu\n',
+    false,
+  ],
   ['no file', '', false],
 ])('AMX serves: %s', (_, cpuinfo, expected) => {
   expect(servesAmx(cpuinfo)).toBe(expected);
