@@ -43,22 +43,24 @@ const ONE_CLASS: ReadonlySet<string> = new Set(
  * character, over two words at most: less than half of the 8 MB that Linux gives.
  */
 export const WORD_CHARACTERS_MAX = 5000;
-/** A repeat that is tried again from each of its characters: 3 ms for so many, and four times that for twice as many. */
-const SLOW_RUN_CHARACTERS_MAX = 256;
 
-const SLOW_RUNS: ReadonlyMap<string, { readonly name: string; readonly characters: ReadonlySet<string> }> =
-  new Map([
-    [
-      'deepseek-llm',
-      {
-        name: 'spaces',
-        characters: new Set(
-          '\t\v\f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000',
-        ),
-      },
-    ],
-    ['superbpe', { name: 'digits', characters: new Set('0123456789') }],
-  ]);
+/** A run of characters that a pattern reads again from many places in it: twice the run takes four times as long. */
+interface SlowRun {
+  readonly name: string;
+  readonly characters: ReadonlySet<string>;
+  /** Of one run; so many take milliseconds. */
+  readonly most: number;
+}
+
+const SPACES: ReadonlySet<string> = new Set(
+  '\t\v\f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000',
+);
+
+const SLOW_RUNS: ReadonlyMap<string, SlowRun> = new Map([
+  ['deepseek-llm', { name: 'spaces', characters: SPACES, most: 256 }],
+  ['jais-2', { name: 'spaces', characters: SPACES, most: 8192 }],
+  ['superbpe', { name: 'digits', characters: new Set('0123456789'), most: 256 }],
+]);
 
 /** Whether llama.cpp's tokenizer ends the process on some texts: it asserts that no two spaces follow each other. */
 export function abortsOnText({ model, pre }: PreTokenizer): boolean {
@@ -73,7 +75,7 @@ export function rejectSlowRuns({ pre }: PreTokenizer): TextCheck {
     let run = 0;
     for (let at = 0; at < text.length; at += 1) {
       run = slow.characters.has(text.charAt(at)) ? run + 1 : 0;
-      if (run > SLOW_RUN_CHARACTERS_MAX) throw tooLong(SLOW_RUN_CHARACTERS_MAX, slow.name);
+      if (run > slow.most) throw tooLong(slow.most, slow.name);
     }
   };
 }
