@@ -52,9 +52,10 @@ interface SlowRun {
   readonly most: number;
 }
 
-const SPACES: ReadonlySet<string> = new Set(
-  '\t\v\f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000',
-);
+/** White space beyond ASCII, as llama.cpp has it. */
+const WIDE_SPACES =
+  '\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000';
+const SPACES: ReadonlySet<string> = new Set(`\t\v\f ${WIDE_SPACES}`);
 
 const SLOW_RUNS: ReadonlyMap<string, SlowRun> = new Map([
   ['deepseek-llm', { name: 'spaces', characters: SPACES, most: 256 }],
@@ -88,7 +89,7 @@ export function rejectDeepRecursion({ model, pre = 'default' }: PreTokenizer): T
   if (MODELS_WITHOUT_PATTERNS.has(model) || WITHOUT_RECURSION.has(pre)) return () => {};
   const kind: WordKind =
     pre === 'exaone-moe' ? 'letters_and_spaces' : ONE_CLASS.has(pre) ? 'one_class' : 'no_spaces';
-  const classes = asciiClasses(kind);
+  const classes = classesOf(kind);
   return (text) => {
     if (text.length > WORD_CHARACTERS_MAX && longestWord(text, classes) > WORD_CHARACTERS_MAX) {
       throw tooLong(WORD_CHARACTERS_MAX, 'characters without a space or another kind of character');
@@ -103,36 +104,57 @@ function tooLong(most: number, what: string): PlanRejected {
   );
 }
 
-/** The class of every ASCII character; characters of one class may be in one word. */
-function asciiClasses(kind: WordKind): readonly number[] {
-  const [space, digit, letter, other] = [1, 2, 3, 4];
-  return Array.from({ length: 128 }, (_, code) => {
-    const character = String.fromCharCode(code);
-    if (/\s/.test(character)) return kind === 'letters_and_spaces' && character === ' ' ? letter : space;
-    if (kind === 'no_spaces' || /[a-z]/i.test(character)) return letter;
-    return /[0-9]/.test(character) ? digit : other;
-  });
-}
+/** Classes of characters. A word has characters of one class, and of those that may be of any but spaces. */
+const [ANY_WORD, SPACE, DIGIT, LETTER, OTHER] = [0, 1, 2, 3, 4];
 
 /** Stops and commas of Chinese and Japanese, which are punctuation in every edition of Unicode. */
-const WIDE_PUNCTUATION: ReadonlySet<string> = new Set('、。！，：；？');
+const WIDE_PUNCTUATION = '、。！，：；？';
+/** What ends a word where it may have letters, digits and signs together. */
+const WORD_ENDS = '(|.,!?)…。，、';
+/** Chinese, Japanese and Korean characters that are letters in every edition of Unicode. */
+const WIDE_LETTERS: readonly (readonly [first: number, last: number])[] = [
+  [0x3041, 0x3094],
+  [0x30a1, 0x30fa],
+  [0x4e00, 0x9fa5],
+  [0xac00, 0xd7a3],
+];
 
 /**
- * UTF-16 code units of the longest word that a text can have. A character beyond ASCII may be in a word of any class,
- * because llama.cpp's table of them is another edition than ours.
+ * The class of every UTF-16 code unit. Most beyond ASCII may be in a word of any class, because llama.cpp's table of
+ * characters is of another edition than ours.
  */
-function longestWord(text: string, classes: readonly number[]): number {
+function classesOf(kind: WordKind): Uint8Array {
+  const classes = new Uint8Array(0x10000).fill(ANY_WORD);
+  const set = (characters: string, of: number) => {
+    for (const character of characters) classes[character.charCodeAt(0)] = of;
+  };
+  for (const [first, last] of WIDE_LETTERS) classes.fill(LETTER, first, last + 1);
+  classes.fill(kind === 'no_spaces' ? LETTER : OTHER, 0, 128);
+  if (kind !== 'no_spaces') {
+    set('0123456789', DIGIT);
+    set('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ', LETTER);
+  }
+  set(kind === 'no_spaces' ? WORD_ENDS : WIDE_PUNCTUATION, OTHER);
+  set(`\t\n\v\f\r ${WIDE_SPACES}`, SPACE);
+  if (kind === 'letters_and_spaces') set(' ', LETTER);
+  return classes;
+}
+
+/** UTF-16 code units of the longest word that a text can have. */
+function longestWord(text: string, classes: Uint8Array): number {
   let longest = 0;
   let start = 0;
-  let word_class = 0;
+  let word_class = ANY_WORD;
   // Where characters of any class began that a word of the next class may start with.
   let joined = 0;
   for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    const character_class =
-      code < 128 ? (classes[code] ?? 0) : WIDE_PUNCTUATION.has(text.charAt(at)) ? (classes[33] ?? 0) : 0;
-    if (character_class !== 0) {
-      if (word_class !== 0 && character_class !== word_class) start = joined;
+    const character_class = classes[text.charCodeAt(at)] ?? ANY_WORD;
+    if ((character_class === SPACE) !== (word_class === SPACE)) {
+      start = at;
+      word_class = character_class;
+      joined = character_class === ANY_WORD ? at : at + 1;
+    } else if (character_class !== ANY_WORD) {
+      if (word_class !== ANY_WORD && character_class !== word_class) start = joined;
       word_class = character_class;
       joined = at + 1;
     }

@@ -162,6 +162,8 @@ describe('texts that are refused', () => {
       expect(() => check(pre)(`a${wide(half)}${'a'.repeat(half)}`)).toThrow(PlanRejected);
       expect(() => check(pre)(`1${wide(half)}${'a'.repeat(half + 1)}`)).toThrow(PlanRejected);
       expect(() => check(pre)('\u0378a'.repeat(half + 1))).toThrow(PlanRejected);
+      // But none of them is a space.
+      expect(() => check(pre)(`${wide(half)}\n`.repeat(9))).not.toThrow();
     }
   });
 
@@ -170,7 +172,9 @@ describe('texts that are refused', () => {
       'The parcel is late and nobody calls. '.repeat(5000),
       '包裹迟到了，没有人打电话。请问它在哪里？'.repeat(5000),
       '荷物が遅れています。誰も電話をくれません、どうして？'.repeat(5000),
-      'พัสดุมาช้า ไม่มีใครโทรมา '.repeat(5000),
+      'พัสดุมาช้า ไม่มีใครโทรมา. '.repeat(5000),
+      'Посылка опаздывает, и никто не звонит. '.repeat(5000),
+      'الطرد متأخر ولا أحد يتصل. '.repeat(5000),
       Array.from({ length: 20_000 }, (_, index) => `row ${index}: ${(index * 7919).toString(36)}`).join('\n'),
     ];
     const compact = JSON.stringify(Array.from({ length: 20_000 }, (_, id) => ({ id, sum: id * 17.5 })));
