@@ -23,7 +23,7 @@ const options = {
   context_tokens: 16_384,
   gpu: false,
   threads: THREADS,
-  prefix_cache_tokens: 0,
+  prefix_cache_bytes: 0,
 } as const;
 const evaluator = await createAddonEvaluator(options);
 const deterministic = await createAddonEvaluator({ ...options, deterministic: true });

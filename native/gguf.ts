@@ -1,5 +1,6 @@
 import { readGgufFileInfo } from 'node-llama-cpp';
 import type { Vocabulary } from './plan/vocabulary.ts';
+import type { PreTokenizer } from './pre-tokenizer.ts';
 import { WeightsError } from './weights.ts';
 
 /** What a GGUF file says of its model: what choosing a prompt profile needs. */
@@ -8,6 +9,7 @@ export interface ModelFacts {
   /** Positions that the model was made for. */
   readonly trained_context_tokens: number;
   readonly vocabulary: Vocabulary;
+  readonly pre_tokenizer: PreTokenizer;
   /** The Jinja template of a chat model, or undefined. */
   readonly chat_template: string | undefined;
 }
@@ -39,6 +41,7 @@ export async function readModelFacts(path: string): Promise<ModelFacts> {
         // Where a file does not say, SentencePiece models begin with it and byte-pair ones do not.
         begins_with_bos: ggml.add_bos_token ?? ggml.model === 'llama',
       },
+      pre_tokenizer: { model: ggml.model, pre: ggml.pre },
       chat_template,
     };
   } catch (error) {

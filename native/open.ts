@@ -1,4 +1,5 @@
 import { AddonUnavailable, createAddonEvaluator } from './addon/index.ts';
+import { rejectNarrowMatrices } from './amx.ts';
 import { applyTemperature, type Calibration, readCalibration } from './calibration.ts';
 import type { DecisionEngine } from './engine.ts';
 import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from './evaluator.ts';
@@ -10,6 +11,7 @@ import { MARKERS_V1_TOKENS, markersV1 } from './plan/markers-v1.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './plan/profile.ts';
 import { withSteadyReading } from './plan/steady.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';
+import { abortsOnText } from './pre-tokenizer.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './weights.ts';
 
 /** The most positions that a plan may use unless configured: the model's advertised 16K. */
@@ -177,8 +179,14 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const facts = await readModelFacts(weights.first);
   const has_markers = hasMarkers(facts.vocabulary);
+  if (abortsOnText(facts.pre_tokenizer)) {
+    throw new WeightsError(
+      `The model ${weights.first} cannot be served (llama.cpp's tokenizer for it ends the process on some texts): give another model.`,
+    );
+  }
   const evaluator = await openEvaluator(weights, facts, has_markers, options);
   try {
+    if (evaluator.device === 'cpu') await rejectNarrowMatrices(weights);
     const profile = has_markers
       ? withSteadyReading(markersV1(evaluator))
       : chatProfile(weights, facts, evaluator);

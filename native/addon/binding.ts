@@ -27,11 +27,12 @@ export interface NativeOptions extends NativeBackends {
   readonly threads: number;
   readonly context_tokens: number;
   readonly queue_limit: number;
-  readonly prefix_cache_tokens: number;
+  readonly prefix_cache_bytes: number;
   readonly full_decodes: boolean;
   readonly deterministic: boolean;
   /** −1 for none. */
   readonly fault_token: number;
+  readonly read_fault_token: number;
 }
 
 /** What the engine tells: `loaded` once, one event for each accepted plan or batch of texts, `closed` last. */
@@ -43,6 +44,9 @@ export type AddonEvent =
       /** As in `NativeMachine`. */
       readonly missing_gpu: string;
       readonly context_tokens: number;
+      /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
+      readonly tokenizer_model: string;
+      readonly pre_tokenizer: string;
     }
   | { readonly kind: 'loaded'; readonly error: string; readonly missing_gpu: string }
   | { readonly kind: 'answered'; readonly id: number; readonly logits: Float32Array }
@@ -63,6 +67,7 @@ export type AddonEvent =
 /** What the addon exports (`src/addon.cpp`). */
 export interface AddonBinding {
   inspect(backends: NativeBackends): NativeMachine;
+  /** Throws when the engine's thread cannot be started. */
   open(options: NativeOptions, onEvent: (event: AddonEvent) => void): NativeEngine;
   /** Throws when the plan is malformed. */
   submit(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { SetupError } from '../setup-error.ts';
 import { findLibrary, type Gpu, type LlamaLibrary } from './library.ts';
@@ -9,6 +9,7 @@ import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 const SOURCES = join(import.meta.dir, 'src');
 /** Built files; not under version control. */
 const BUILD_DIRECTORY = join(import.meta.dir, '..', '..', 'build', 'addon');
+const ADDON_FILE = 'tds-engine.node';
 
 /** Why the addon cannot be built or loaded here; the implementation through node-llama-cpp serves instead. */
 export class AddonUnavailable extends SetupError {
@@ -108,46 +109,83 @@ async function buildInto(directory: string, library: LlamaLibrary, file: string)
   ]);
 }
 
-const builds = new Map<string, Promise<void>>();
+/** Whether the file is there and has something in it: after a power loss it may be empty. */
+function isWritten(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+/** Waits until a file or a folder's list of names is on the disk. */
+async function sync(path: string): Promise<void> {
+  await using handle = await open(path, 'r');
+  await handle.sync();
+}
 
 /**
- * The addon for a device, built when it is not there yet: `onBuild` is called first, because that takes a while. Throws `AddonUnavailable` with what is missing: a prebuilt
- * llama.cpp, a compiler, or what the compiler said.
+ * Builds into `target`. Another process may build the same: whoever is done first puts its folder in place. What is
+ * there already is moved away when it is broken: it is empty, or `is_broken` says so.
  */
-export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
-  const library = requireLibrary(gpu);
-  const target = join(BUILD_DIRECTORY, await buildHash(library));
-  const file = 'tds-engine.node';
-  const built: BuiltAddon = { path: join(target, file), library };
-  if (existsSync(built.path)) return built;
+async function buildInPlace(target: string, library: LlamaLibrary, is_broken: boolean): Promise<void> {
+  const directory = await mkdir(BUILD_DIRECTORY, { recursive: true })
+    .then(() => mkdtemp(join(BUILD_DIRECTORY, 'build-')))
+    .catch((cause: unknown) => {
+      throw new AddonUnavailable(`The addon cannot be built in ${BUILD_DIRECTORY}.`, { cause });
+    });
+  try {
+    const built = join(directory, 'built');
+    await mkdir(built);
+    await buildInto(built, library, ADDON_FILE);
+    await sync(join(built, ADDON_FILE));
+    await sync(built);
+    if (is_broken || !isWritten(join(target, ADDON_FILE))) await moveAway(target, directory);
+    await rename(built, target).catch((error: unknown) => {
+      if (!isWritten(join(target, ADDON_FILE))) throw error;
+    });
+    await sync(BUILD_DIRECTORY);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
 
+/** Takes a broken build out of the way, into a folder that is removed. */
+async function moveAway(target: string, directory: string): Promise<void> {
+  await rename(target, join(directory, 'broken')).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  });
+}
+
+const builds = new Map<string, Promise<void>>();
+
+async function buildOnce(
+  target: string,
+  library: LlamaLibrary,
+  onBuild: () => void,
+  is_broken: boolean,
+): Promise<void> {
   onBuild();
-  const running = builds.get(target);
-  const build =
-    running ??
-    (async () => {
-      // Another process may build the same: whoever is done first puts its folder in place.
-      const directory = await mkdir(BUILD_DIRECTORY, { recursive: true })
-        .then(() => mkdtemp(join(BUILD_DIRECTORY, 'build-')))
-        .catch((cause: unknown) => {
-          throw new AddonUnavailable(`The addon cannot be built in ${BUILD_DIRECTORY}.`, { cause });
-        });
-      try {
-        await buildInto(directory, library, file);
-        await rename(directory, target).catch((error: unknown) => {
-          if (!existsSync(built.path)) throw error;
-        });
-      } finally {
-        await rm(directory, { recursive: true, force: true });
-      }
-    })();
+  const build = builds.get(target) ?? buildInPlace(target, library, is_broken);
   builds.set(target, build);
   try {
     await build;
   } finally {
     builds.delete(target);
   }
+}
+
+/**
+ * The addon for a device, built when it is not there yet: `onBuild` is called first, because that takes a while. Throws
+ * `AddonUnavailable` with what is missing: a prebuilt llama.cpp, a compiler, or what the compiler said.
+ */
+export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
+  const library = requireLibrary(gpu);
+  const target = join(BUILD_DIRECTORY, await buildHash(library));
+  const built: BuiltAddon = { path: join(target, ADDON_FILE), library };
+  if (!isWritten(built.path)) await buildOnce(target, library, onBuild, false);
   return built;
+}
+
+/** Builds an addon that cannot be loaded again, in its place. Throws as `buildAddon` does; then it stays as it is. */
+export function rebuildAddon({ path, library }: BuiltAddon, onBuild: () => void = () => {}): Promise<void> {
+  return buildOnce(dirname(path), library, onBuild, true);
 }
 
 /**

@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
 import type { Plan, PlanLogits } from '../plan/plan.ts';
+import { type PreTokenizer, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
 import { DeviceUnavailable } from '../setup-error.ts';
 import {
   type AddonBinding,
@@ -9,8 +10,9 @@ import {
   isAddonBinding,
   type NativeBackends,
   type NativeEngine,
+  type NativeOptions,
 } from './binding.ts';
-import { AddonUnavailable, type BuiltAddon, buildAddon } from './build.ts';
+import { AddonUnavailable, type BuiltAddon, buildAddon, rebuildAddon } from './build.ts';
 import type { Gpu, LlamaLibrary } from './library.ts';
 import { packPlan, unpackLogits, unpackTokens } from './pack.ts';
 
@@ -20,8 +22,10 @@ export { AddonUnavailable } from './build.ts';
 const DEFAULT_QUEUE_LIMIT = 512;
 /** With more threads than these a decode of one small plan does not keep them busy. */
 const FEW_THREADS = 8;
-/** Tokens of prefixes that are kept for reuse unless configured. */
-const DEFAULT_PREFIX_CACHE_TOKENS = 32_768;
+/** Bytes of prefixes that are kept for reuse unless configured: what a record of 16,000 tokens takes in decision-1. */
+const DEFAULT_PREFIX_CACHE_BYTES = 512 * 2 ** 20;
+/** The part of the machine's memory that they take at most unless configured. */
+const PREFIX_CACHE_SHARE = 1 / 8;
 
 export interface AddonOptions {
   /** A GGUF file, or the first part of a split one. */
@@ -33,8 +37,8 @@ export interface AddonOptions {
   readonly threads?: number | undefined;
   /** Plans that may wait before `EngineOverloaded`. */
   readonly queue_limit?: number | undefined;
-  /** Tokens of prefixes that are kept for reuse within their scope; 0 for none. */
-  readonly prefix_cache_tokens?: number | undefined;
+  /** Bytes of prefixes that are kept for reuse within their scope; 0 for none. */
+  readonly prefix_cache_bytes?: number | undefined;
   /** Whether plans are taken into one decode until it is full; by default where there are many threads. */
   readonly full_decodes?: boolean | undefined;
   /** One plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
@@ -43,6 +47,8 @@ export interface AddonOptions {
   readonly onBuild?: (() => void) | undefined;
   /** A token id that makes a decode fail: what else is in the decode must not. For tests. */
   readonly fault_token?: number | undefined;
+  /** A token id whose logit cannot be read: whose logits are read beside it must come all the same. For tests. */
+  readonly read_fault_token?: number | undefined;
 }
 
 /** What an engine has done since it was opened. */
@@ -54,6 +60,8 @@ export interface AddonStats {
   readonly filler_tokens: number;
   readonly reused_tokens: number;
   readonly failed_decodes: number;
+  /** Of prefixes that are kept for reuse now. */
+  readonly kept_prefix_bytes: number;
   readonly waiting_plans: number;
 }
 
@@ -85,14 +93,29 @@ async function loadBinding(
   onBuild?: () => void,
 ): Promise<{ binding: AddonBinding; built: BuiltAddon }> {
   const built = await buildAddon(gpu, onBuild);
+  try {
+    return { binding: requireBinding(built.path), built };
+  } catch {
+    // A file that the disk lost is built again; what still cannot be loaded is at fault in another way.
+    const rebuild = rebuilds.get(built.path) ?? rebuildAddon(built, onBuild);
+    rebuilds.set(built.path, rebuild);
+    await rebuild;
+    return { binding: requireBinding(built.path), built };
+  }
+}
+
+/** By path, addons that this process could not load and has built again: once each. */
+const rebuilds = new Map<string, Promise<void>>();
+
+function requireBinding(path: string): AddonBinding {
   let binding: unknown;
   try {
-    binding = createRequire(import.meta.url)(built.path);
+    binding = createRequire(import.meta.url)(path);
   } catch (cause) {
-    throw new AddonUnavailable(`The addon ${built.path} could not be loaded.`, { cause });
+    throw new AddonUnavailable(`The addon ${path} could not be loaded.`, { cause });
   }
-  if (!isAddonBinding(binding)) throw new AddonUnavailable(`The addon ${built.path} is not ours.`);
-  return { binding, built };
+  if (!isAddonBinding(binding)) throw new AddonUnavailable(`The addon ${path} is not ours.`);
+  return binding;
 }
 
 function nativeBackends({ directory, fallback_directory, gpu }: LlamaLibrary): NativeBackends {
@@ -135,6 +158,7 @@ export class AddonEvaluator implements PlanEvaluator {
   readonly #plans = new Map<number, PendingPlan>();
   readonly #batches = new Map<number, PromiseWithResolvers<readonly (readonly number[])[]>>();
   readonly #closed = Promise.withResolvers<void>();
+  readonly #text_check: TextCheck;
   #next_id = 1;
   #is_closed = false;
 
@@ -144,14 +168,19 @@ export class AddonEvaluator implements PlanEvaluator {
     readonly device: string,
     readonly missing_gpu: string | undefined,
     readonly context_tokens: number,
-  ) {}
+    pre_tokenizer: PreTokenizer,
+  ) {
+    this.#text_check = rejectSlowRuns(pre_tokenizer);
+  }
 
   tokenize(text: string): readonly number[] {
+    this.#text_check(text);
     return Array.from(this.binding.tokenize(this.native, text));
   }
 
   async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
     if (this.#is_closed) throw new EvaluationFailed('The model has been closed.');
+    texts.forEach(this.#text_check);
     const id = this.#next_id++;
     const batch = Promise.withResolvers<readonly (readonly number[])[]>();
     this.binding.tokenizeAll(this.native, id, texts);
@@ -231,7 +260,7 @@ export class AddonEvaluator implements PlanEvaluator {
 /**
  * Loads a model into the C++ engine; the addon is built first where it is not yet. Throws `AddonUnavailable` where it
  * cannot be, `DeviceUnavailable` when the GPU that is asked for is not there, and `EvaluationFailed` when the weights
- * cannot be loaded.
+ * cannot be loaded or the engine's threads cannot be started.
  */
 export async function createAddonEvaluator(options: AddonOptions): Promise<AddonEvaluator> {
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
@@ -239,39 +268,47 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;
   const require_gpu = built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto';
-  const native = binding.open(
-    {
-      ...nativeBackends(built.library),
-      model_path: options.model_path,
-      require_gpu,
-      threads,
-      context_tokens: options.context_tokens,
-      queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
-      prefix_cache_tokens: options.prefix_cache_tokens ?? DEFAULT_PREFIX_CACHE_TOKENS,
-      full_decodes: options.full_decodes ?? threads > FEW_THREADS,
-      deterministic: options.deterministic ?? false,
-      fault_token: options.fault_token ?? -1,
-    },
-    (event) => {
-      evaluator?.receive(event);
-      if (event.kind !== 'loaded') return;
-      if (event.missing_gpu !== '' && require_gpu) {
-        reject(new DeviceUnavailable(`There is no GPU to be used: ${event.missing_gpu}.`));
-        return;
-      }
-      if (event.error !== undefined) {
-        reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
-        return;
-      }
-      evaluator = new AddonEvaluator(
-        binding,
-        native,
-        deviceName(event.device),
-        event.missing_gpu || undefined,
-        event.context_tokens,
-      );
-      resolve(evaluator);
-    },
-  );
+  const native_options: NativeOptions = {
+    ...nativeBackends(built.library),
+    model_path: options.model_path,
+    require_gpu,
+    threads,
+    context_tokens: options.context_tokens,
+    queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+    prefix_cache_bytes:
+      options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
+    full_decodes: options.full_decodes ?? threads > FEW_THREADS,
+    deterministic: options.deterministic ?? false,
+    fault_token: options.fault_token ?? -1,
+    read_fault_token: options.read_fault_token ?? -1,
+  };
+  const onEvent = (event: AddonEvent): void => {
+    evaluator?.receive(event);
+    if (event.kind !== 'loaded') return;
+    if (event.missing_gpu !== '' && require_gpu) {
+      reject(new DeviceUnavailable(`There is no GPU to be used: ${event.missing_gpu}.`));
+      return;
+    }
+    if (event.error !== undefined) {
+      reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
+      return;
+    }
+    evaluator = new AddonEvaluator(
+      binding,
+      native,
+      deviceName(event.device),
+      event.missing_gpu || undefined,
+      event.context_tokens,
+      { model: event.tokenizer_model, pre: event.pre_tokenizer },
+    );
+    resolve(evaluator);
+  };
+  let native: NativeEngine;
+  try {
+    native = binding.open(native_options, onEvent);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new EvaluationFailed(`The model ${options.model_path} cannot be used: ${reason}`, { cause });
+  }
   return promise;
 }

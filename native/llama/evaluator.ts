@@ -3,6 +3,7 @@ import type { PlanEvaluator } from '../evaluator.ts';
 import { EvaluationFailed } from '../evaluator.ts';
 import type { Branch, Plan, PlanLogits } from '../plan/plan.ts';
 import { planPositions } from '../plan/plan.ts';
+import { type PreTokenizer, rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
 import { SerialQueue } from './queue.ts';
 
 /** Whether a plan's number can be a token id at all; llama.cpp refuses those beyond its vocabulary. */
@@ -58,6 +59,7 @@ interface HeldPrefix {
 export class LlamaEvaluator implements PlanEvaluator {
   readonly kind = 'llama';
   readonly #queue: SerialQueue;
+  readonly #text_checks: readonly TextCheck[];
   #sequence: LlamaContextSequence;
   #held: HeldPrefix | undefined;
   #read_tokens = 0;
@@ -69,8 +71,10 @@ export class LlamaEvaluator implements PlanEvaluator {
     readonly context_tokens: number,
     readonly device: string,
     queue_limit: number,
+    pre_tokenizer: PreTokenizer,
   ) {
     this.#queue = new SerialQueue(queue_limit);
+    this.#text_checks = [rejectDeepRecursion(pre_tokenizer), rejectSlowRuns(pre_tokenizer)];
     this.#sequence = context.getSequence();
   }
 
@@ -78,7 +82,9 @@ export class LlamaEvaluator implements PlanEvaluator {
     return { read_tokens: this.#read_tokens, reused_tokens: this.#reused_tokens };
   }
 
+  /** Throws `PlanRejected` for a text that llama.cpp's tokenizer cannot take on this thread. */
   tokenize(text: string): readonly number[] {
+    for (const check of this.#text_checks) check(text);
     return this.context.model.tokenize(text, false);
   }
 

@@ -36,7 +36,9 @@ async function loadContext(model: LlamaModel, options: LoadOptions): Promise<Lla
     swaFullCache: true,
   });
   const device = model.llama.gpu === false ? 'cpu' : model.llama.gpu;
-  return new LlamaEvaluator(context, options.context_tokens, device, options.queue_limit);
+  const { ggml } = model.fileInfo.metadata.tokenizer;
+  const pre_tokenizer = { model: ggml.model, pre: ggml.pre };
+  return new LlamaEvaluator(context, options.context_tokens, device, options.queue_limit, pre_tokenizer);
 }
 
 /** Loads weights into an evaluator through node-llama-cpp's objects. Throws `WeightsError` when they cannot be. */

@@ -4,7 +4,9 @@
 #include <node_api.h>
 
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "engine.hpp"
@@ -73,6 +75,11 @@ bool get_string_property(napi_env env, napi_value object, const char * name, std
 bool get_integer_property(napi_env env, napi_value object, const char * name, int32_t & number) {
     napi_value value;
     return get_property(env, object, name, value) && check(env, napi_get_value_int32(env, value, &number));
+}
+
+bool get_number_property(napi_env env, napi_value object, const char * name, double & number) {
+    napi_value value;
+    return get_property(env, object, name, value) && check(env, napi_get_value_double(env, value, &number));
 }
 
 bool get_boolean_property(napi_env env, napi_value object, const char * name, bool & flag) {
@@ -183,6 +190,8 @@ bool describe(napi_env env, Instance * instance, const Event & event, napi_value
             instance->vocabulary = event.facts.vocabulary;
             instance->context_tokens = event.facts.context_tokens;
             return set_string(env, object, "device", event.facts.device) &&
+                   set_string(env, object, "tokenizer_model", event.facts.tokenizer_model) &&
+                   set_string(env, object, "pre_tokenizer", event.facts.pre_tokenizer) &&
                    set_number(env, object, "context_tokens", event.facts.context_tokens);
         case EventKind::done: {
             const Task & task = *event.task;
@@ -258,6 +267,23 @@ napi_value inspect(napi_env env, napi_callback_info info) {
     return object;
 }
 
+/** Throws std::system_error when its thread cannot be started. */
+void start_engine(Instance & instance, EngineOptions options) {
+    Instance * shared = &instance;
+    shared->engine = std::make_unique<Engine>(
+        std::move(options),
+        [shared](const EngineFacts & facts) {
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, nullptr, nullptr}));
+        },
+        [shared](std::unique_ptr<Task> task) {
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, std::move(task), nullptr}));
+        },
+        [shared](std::unique_ptr<Batch> batch) {
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::tokenized, {}, nullptr, std::move(batch)}));
+        },
+        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, nullptr, nullptr})); });
+}
+
 /** open(options, onEvent): the engine, which sends `loaded` next. */
 napi_value open_engine(napi_env env, napi_callback_info info) {
     napi_value values[2];
@@ -268,27 +294,31 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
         return nullptr;
     }
     EngineOptions options;
-    int32_t queue_limit = 0, prefix_cache_tokens = 0;
+    int32_t queue_limit = 0;
+    double prefix_cache_bytes = 0;
     if (!get_backends(env, values[0], options.backends) ||
         !get_string_property(env, values[0], "model_path", options.model_path) ||
         !get_boolean_property(env, values[0], "require_gpu", options.require_gpu) ||
         !get_integer_property(env, values[0], "threads", options.threads) ||
         !get_integer_property(env, values[0], "context_tokens", options.context_tokens) ||
         !get_integer_property(env, values[0], "queue_limit", queue_limit) ||
-        !get_integer_property(env, values[0], "prefix_cache_tokens", prefix_cache_tokens) ||
+        !get_number_property(env, values[0], "prefix_cache_bytes", prefix_cache_bytes) ||
         !get_boolean_property(env, values[0], "full_decodes", options.full_decodes) ||
         !get_boolean_property(env, values[0], "deterministic", options.deterministic) ||
-        !get_integer_property(env, values[0], "fault_token", options.fault_token)) {
+        !get_integer_property(env, values[0], "fault_token", options.fault_token) ||
+        !get_integer_property(env, values[0], "read_fault_token", options.read_fault_token)) {
         return nullptr;
     }
     constexpr int32_t most_tokens = 1 << 22;
+    constexpr double most_bytes = 1ull << 50;
     if (options.threads < 1 || options.threads > GGML_MAX_N_THREADS || options.context_tokens < 1 ||
-        options.context_tokens > most_tokens || queue_limit < 0 || prefix_cache_tokens < 0) {
+        options.context_tokens > most_tokens || queue_limit < 0 ||
+        !(prefix_cache_bytes >= 0 && prefix_cache_bytes <= most_bytes)) {
         throw_error(env, "An option is out of range.");
         return nullptr;
     }
     options.queue_limit = static_cast<size_t>(queue_limit);
-    options.prefix_cache_tokens = static_cast<size_t>(prefix_cache_tokens);
+    options.prefix_cache_bytes = static_cast<size_t>(prefix_cache_bytes);
 
     auto instance = std::make_unique<Instance>();
     Instance * shared = instance.get();
@@ -306,18 +336,14 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
         !check(env, napi_add_env_cleanup_hook(env, release, shared))) {
         return nullptr;
     }
-    shared->engine = std::make_unique<Engine>(
-        std::move(options),
-        [shared](const EngineFacts & facts) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, nullptr, nullptr}));
-        },
-        [shared](std::unique_ptr<Task> task) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, std::move(task), nullptr}));
-        },
-        [shared](std::unique_ptr<Batch> batch) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::tokenized, {}, nullptr, std::move(batch)}));
-        },
-        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, nullptr, nullptr})); });
+    try {
+        start_engine(*shared, std::move(options));
+    } catch (...) {
+        // Nothing has started that would send an event.
+        napi_remove_env_cleanup_hook(env, release, shared);
+        napi_release_threadsafe_function(shared->events, napi_tsfn_abort);
+        throw;
+    }
     return external;
 }
 
@@ -425,6 +451,7 @@ napi_value stats(napi_env env, napi_callback_info info) {
         !set_number(env, object, "filler_tokens", number(counters.filler_tokens)) ||
         !set_number(env, object, "reused_tokens", number(counters.reused_tokens)) ||
         !set_number(env, object, "failed_decodes", number(counters.failed_decodes)) ||
+        !set_number(env, object, "kept_prefix_bytes", number(counters.kept_prefix_bytes)) ||
         !set_number(env, object, "waiting_plans", number(instance->engine->waiting()))) {
         return nullptr;
     }
@@ -442,16 +469,31 @@ napi_value close_engine(napi_env env, napi_callback_info info) {
     return nullptr;
 }
 
+/** A function as JavaScript calls it: what it throws becomes a JavaScript error, which is all that may leave here. */
+template <napi_callback Function>
+napi_value guarded(napi_env env, napi_callback_info info) {
+    try {
+        return Function(env, info);
+    } catch (const std::bad_alloc &) {
+        throw_error(env, "There is not enough memory.");
+    } catch (const std::system_error &) {
+        throw_error(env, "The system starts no more threads.");
+    } catch (const std::exception & error) {
+        throw_error(env, error.what());
+    }
+    return nullptr;
+}
+
 napi_value initialize(napi_env env, napi_value exports) {
     const napi_property_descriptor functions[] = {
-        {"inspect", nullptr, inspect, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"open", nullptr, open_engine, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"submit", nullptr, submit, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"cancel", nullptr, cancel, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"tokenize", nullptr, tokenize, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"tokenizeAll", nullptr, tokenize_all, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"stats", nullptr, stats, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"close", nullptr, close_engine, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"inspect", nullptr, guarded<inspect>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"open", nullptr, guarded<open_engine>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"submit", nullptr, guarded<submit>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"cancel", nullptr, guarded<cancel>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"tokenize", nullptr, guarded<tokenize>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"tokenizeAll", nullptr, guarded<tokenize_all>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"stats", nullptr, guarded<stats>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"close", nullptr, guarded<close_engine>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
     };
     napi_define_properties(env, exports, sizeof(functions) / sizeof(functions[0]), functions);
     return exports;

@@ -80,7 +80,7 @@ Engine::Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnToke
       on_done_(std::move(on_done)),
       on_closed_(std::move(on_closed)),
       queues_(1),
-      prefixes_(options_.prefix_cache_tokens),
+      prefixes_(options_.prefix_cache_bytes),
       tokenizer_pool_(std::move(on_tokenized)),
       thread_([this] { run(); }) {}
 
@@ -211,6 +211,11 @@ bool Engine::load(EngineFacts & facts) {
 
     if (!gpu) kernels_ = KernelBackend::create(options_.threads, threadpool_);
 
+    const auto metadata = [&](const char * key) -> std::string {
+        char value[64];
+        return llama_model_meta_val_str(model_, key, value, sizeof(value)) < 0 ? "" : value;
+    };
+
     LaneShared shared;
     shared.model = model_;
     shared.readout = readout_.get();
@@ -224,6 +229,7 @@ bool Engine::load(EngineFacts & facts) {
     const uint32_t large_cells = static_cast<uint32_t>(options_.context_tokens) + SPARE_CELLS;
     LaneOptions small, large;
     small.fault_token = large.fault_token = options_.fault_token;
+    small.read_fault_token = large.read_fault_token = options_.read_fault_token;
     small.separate = large.separate = options_.deterministic;
     small.plan_cells = SMALL_CELLS;
     large.cells = large_cells;
@@ -259,6 +265,8 @@ bool Engine::load(EngineFacts & facts) {
     facts.device = backend_name(device ? device : gpu);
     facts.context_tokens = options_.context_tokens;
     facts.vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_));
+    facts.tokenizer_model = metadata("tokenizer.ggml.model");
+    facts.pre_tokenizer = metadata("tokenizer.ggml.pre");
     return true;
 }
 
@@ -330,25 +338,30 @@ void Engine::admit() {
                 fail(std::move(task), "The plan needs more of the cache than there is.");
                 continue;
             }
+            std::vector<std::unique_ptr<Task>> finished, interrupted;
             try {
-                lanes_[i]->admit(std::move(task));
+                lanes_[i]->admit(task);
+                continue;
             } catch (const std::exception & error) {
-                for (auto & lost : lanes_[i]->withdraw_all()) fail(std::move(lost), error.what());
+                if (task) fail(std::move(task), error.what());
+                lanes_[i]->abandon(error.what(), finished, interrupted);
             }
+            take_back(i, std::move(finished), std::move(interrupted));
         }
     }
 }
 
 void Engine::turn(Lane & lane) {
     std::vector<std::unique_ptr<Task>> finished, interrupted;
-    try {
-        lane.step(finished, interrupted);
-    } catch (const std::exception & error) {
-        for (auto & task : lane.withdraw_all()) fail(std::move(task), error.what());
-    }
+    lane.step(finished, interrupted);
+    take_back(&lane == lanes_.front().get() ? 0 : lanes_.size() - 1, std::move(finished), std::move(interrupted));
+}
+
+void Engine::take_back(size_t lane, std::vector<std::unique_ptr<Task>> finished,
+                       std::vector<std::unique_ptr<Task>> interrupted) {
     if (!interrupted.empty()) {
         std::lock_guard<std::mutex> lock(mutex_);
-        auto & queue = queues_[static_cast<size_t>(&lane == lanes_.front().get() ? 0 : lanes_.size() - 1)];
+        auto & queue = queues_[lane];
         for (auto task = interrupted.rbegin(); task != interrupted.rend(); ++task) queue.push_front(std::move(*task));
     }
     for (auto & task : finished) on_done_(std::move(task));

@@ -32,14 +32,15 @@ struct EngineOptions {
     int32_t context_tokens = 0;
     /** Plans that may wait. */
     size_t queue_limit = 0;
-    /** Tokens of prefixes that are kept for reuse. */
-    size_t prefix_cache_tokens = 0;
+    /** Bytes of prefixes that are kept for reuse. */
+    size_t prefix_cache_bytes = 0;
     /** Whether plans are taken into one decode until it is full; otherwise only until it is large enough. */
     bool full_decodes = false;
     /** One plan at a time, one branch a decode. */
     bool deterministic = false;
-    /** A token id that makes a decode fail, for tests; -1 for none. */
+    /** Token ids that make a decode fail, and what is read of it, for tests; -1 for none. */
     int32_t fault_token = -1;
+    int32_t read_fault_token = -1;
 };
 
 /** What is known once the model is loaded; `error` is empty then. */
@@ -51,6 +52,9 @@ struct EngineFacts {
     std::string missing_gpu;
     int32_t context_tokens = 0;
     int32_t vocabulary = 0;
+    /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
+    std::string tokenizer_model;
+    std::string pre_tokenizer;
 };
 
 /** What a machine has for an engine, as far as is known without a model. */
@@ -81,7 +85,7 @@ class Engine {
     using OnClosed = std::function<void()>;
 
     /**
-     * Starts loading. `on_loaded` comes once and `on_closed` last, from the inference thread; `on_done` per task and
+     * Starts loading, or throws std::system_error when the system starts no more threads. `on_loaded` comes once and `on_closed` last, from the inference thread; `on_done` per task and
      * `on_tokenized` per batch, from any.
      */
     Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnTokenized on_tokenized, OnClosed on_closed);
@@ -97,7 +101,7 @@ class Engine {
     /** Any thread. What is not done fails. */
     void close();
 
-    /** Any thread, after loading and before `close`. */
+    /** Any thread, after loading and before `close`. As `Tokenizer::tokenize`. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
     /** Any thread. An accepted batch comes back through `on_tokenized` exactly once; false when there is no model. */
     bool tokenize_all(std::unique_ptr<Batch> batch) { return tokenizer_pool_.submit(std::move(batch)); }
@@ -114,6 +118,9 @@ class Engine {
     std::unique_ptr<Task> take_waiting(uint64_t id);
     void cancel_running();
     void turn(Lane & lane);
+    /** What a lane has given back: it waits again, in front, or is done. */
+    void take_back(size_t lane, std::vector<std::unique_ptr<Task>> finished,
+                   std::vector<std::unique_ptr<Task>> interrupted);
     void fail(std::unique_ptr<Task> task, const char * message);
     void unload();
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <stdexcept>
+#include <string>
 
 #include "ggml-backend.h"
 
@@ -240,7 +242,7 @@ void Lane::open_walls(const std::vector<Wall> & walls, uint32_t first_cell, uint
     }
 }
 
-void Lane::admit(std::unique_ptr<Task> task) {
+void Lane::admit(std::unique_ptr<Task> & task) {
     if (jobs_.empty()) clear();
     Job * job = jobs_.emplace_back(std::make_unique<Job>()).get();
     job->task = std::move(task);
@@ -269,12 +271,25 @@ void Lane::restore_prefix(Job & job) {
 }
 
 void Lane::keep_prefix(Job & job) {
-    if (!shared_.prefixes->wants(job.task->plan.prefix)) return;
+    const auto & prefix = job.task->plan.prefix;
+    if (prefix.empty() || !shared_.prefixes->has_room_for(0)) return;
     llama_memory_seq_cp(memory_, job.sequence, transfer_sequence_, -1, -1);
-    auto state = std::make_shared<std::vector<uint8_t>>(llama_state_seq_get_size(context_, transfer_sequence_));
-    const size_t size = llama_state_seq_get_data(context_, state->data(), state->size(), transfer_sequence_);
+    PrefixState state = written_state(transfer_sequence_);
     llama_memory_seq_rm(memory_, transfer_sequence_, -1, -1);
-    if (size == state->size()) shared_.prefixes->put(job.task->scope, job.task->plan.prefix, std::move(state));
+    if (state) shared_.prefixes->put(job.task->scope, prefix, std::move(state));
+    shared_.counters->kept_prefix_bytes = shared_.prefixes->bytes();
+}
+
+/** What the cache memory holds of a sequence; null where it is too large to be kept. */
+PrefixState Lane::written_state(llama_seq_id sequence) {
+    const size_t size = llama_state_seq_get_size(context_, sequence);
+    if (!shared_.prefixes->has_room_for(size)) return nullptr;
+    try {
+        auto state = std::make_shared<std::vector<uint8_t>>(size);
+        return llama_state_seq_get_data(context_, state->data(), size, sequence) == size ? state : nullptr;
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
 }
 
 void Lane::start_wave(Job & job) {
@@ -340,7 +355,12 @@ std::unique_ptr<Task> Lane::withdraw(uint64_t id) {
 
 std::vector<std::unique_ptr<Task>> Lane::withdraw_all() {
     std::vector<std::unique_ptr<Task>> tasks;
-    for (auto & job : jobs_) tasks.push_back(std::move(job->task));
+    tasks.reserve(jobs_.size());
+    for (auto & job : jobs_) {
+        // A job that has finished has given its task back.
+        if (job->task) tasks.push_back(std::move(job->task));
+    }
+    clear_batch();
     jobs_.clear();
     clear();
     return tasks;
@@ -419,6 +439,14 @@ void Lane::add_fillers() {
 }
 
 bool Lane::decode() {
+    // What is left of a batch would point to jobs that are gone by the next one.
+    const std::unique_ptr<Lane, void (*)(Lane *)> emptied(this, [](Lane * lane) { lane->clear_batch(); });
+    const bool ok = run_batch();
+    if (!ok) shared_.counters->failed_decodes++;
+    return ok;
+}
+
+bool Lane::run_batch() {
     add_fillers();
     llama_batch batch = {};
     batch.n_tokens = static_cast<int32_t>(tokens_.size());
@@ -437,7 +465,10 @@ bool Lane::decode() {
     }
     if (ok && options_.minimum_tokens > 0) llama_memory_seq_rm(memory_, filler_sequence_, -1, -1);
     if (ok && !outputs_.empty()) read_outputs();
-    if (!ok) shared_.counters->failed_decodes++;
+    return ok;
+}
+
+void Lane::clear_batch() {
     tokens_.clear();
     positions_.clear();
     sequence_counts_.clear();
@@ -447,10 +478,15 @@ bool Lane::decode() {
     outputs_.clear();
     output_count_ = 0;
     has_fault_ = false;
-    return ok;
 }
 
 void Lane::read_outputs() {
+    for (const Output & output : outputs_) {
+        const auto & tokens = output.branch->reads[output.read].tokens;
+        if (std::find(tokens.begin(), tokens.end(), options_.read_fault_token) != tokens.end()) {
+            throw std::runtime_error("the logits could not be read");
+        }
+    }
     if (!stops_at_hidden_) {
         for (const Output & output : outputs_) {
             const Read & read = output.branch->reads[output.read];
@@ -482,6 +518,27 @@ void Lane::read_outputs() {
 }
 
 void Lane::step(std::vector<std::unique_ptr<Task>> & finished, std::vector<std::unique_ptr<Task>> & interrupted) {
+    std::string fault = "The model could not evaluate the plan.";
+    try {
+        if (advance(finished)) return;
+    } catch (const std::exception & error) {
+        fault = error.what();
+    }
+    abandon(fault, finished, interrupted);
+}
+
+void Lane::abandon(const std::string & fault, std::vector<std::unique_ptr<Task>> & finished,
+                   std::vector<std::unique_ptr<Task>> & interrupted) {
+    const bool is_own = jobs_.size() == 1;
+    for (auto & task : withdraw_all()) {
+        task->alone = true;
+        task->outcome = Outcome::failed;
+        task->message = fault;
+        (is_own ? finished : interrupted).push_back(std::move(task));
+    }
+}
+
+bool Lane::advance(std::vector<std::unique_ptr<Task>> & finished) {
     std::vector<Job *> prefix_read;
     size_t later_tokens = 0;
     for (const auto & job : jobs_) later_tokens += waiting_tokens(*job);
@@ -498,16 +555,7 @@ void Lane::step(std::vector<std::unique_ptr<Task>> & finished, std::vector<std::
         }
         if (!add_branches(*job)) break;
     }
-    if (!decode()) {
-        const bool is_own = jobs_.size() == 1;
-        for (auto & task : withdraw_all()) {
-            task->alone = true;
-            task->outcome = Outcome::failed;
-            task->message = "The model could not evaluate the plan.";
-            (is_own ? finished : interrupted).push_back(std::move(task));
-        }
-        return;
-    }
+    if (!decode()) return false;
     for (Job * job : prefix_read) keep_prefix(*job);
     for (const auto & job : jobs_) {
         const bool wave_done = std::all_of(job->wave.begin(), job->wave.end(), [](const Slot & slot) {
@@ -525,6 +573,7 @@ void Lane::step(std::vector<std::unique_ptr<Task>> & finished, std::vector<std::
     }
     jobs_.erase(std::remove_if(jobs_.begin(), jobs_.end(), [](const auto & job) { return job->finished; }),
                 jobs_.end());
+    return true;
 }
 
 }  // namespace tds

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "llama.h"
@@ -35,6 +36,8 @@ struct LaneOptions {
     bool separate = false;
     /** A token id that makes a decode fail, for tests; -1 for none. */
     int32_t fault_token = -1;
+    /** A token id whose logit cannot be read, for tests; -1 for none. */
+    int32_t read_fault_token = -1;
 };
 
 /** What lanes share: one model, its readout and the prefixes that were read. */
@@ -69,18 +72,24 @@ class Lane {
     bool fits(const Plan & plan) const;
     /** Whether another plan is wanted and there is room for this one now. */
     bool can_admit(const Task & task) const;
-    /** Throws std::runtime_error when the cache fails; the plan is here all the same, to be withdrawn. */
-    void admit(std::unique_ptr<Task> task);
+    /**
+     * Takes the plan. Throws std::exception when the cache fails or memory is short: then the plan is here, to be
+     * withdrawn, unless `task` still has it.
+     */
+    void admit(std::unique_ptr<Task> & task);
     /** Gives the plan up, if it is here. */
     std::unique_ptr<Task> withdraw(uint64_t id);
     /** Gives all plans up. */
     std::vector<std::unique_ptr<Task>> withdraw_all();
 
     /**
-     * One decode. Plans that are complete go to `finished`; after a failed decode all go to `interrupted`, which
-     * can be admitted again, unless one was alone: then it is finished and has failed.
+     * One decode. Plans that are complete go to `finished`. When the decode fails, or what was read of it, all others
+     * go to `interrupted`, which can be admitted again, unless one was alone: then it is finished and has failed.
      */
     void step(std::vector<std::unique_ptr<Task>> & finished, std::vector<std::unique_ptr<Task>> & interrupted);
+    /** Gives all plans up because of a fault that need not be of all: as `step` does after a failed decode. */
+    void abandon(const std::string & fault, std::vector<std::unique_ptr<Task>> & finished,
+                 std::vector<std::unique_ptr<Task>> & interrupted);
 
   private:
     /** Cells that are held by a sequence of their own until a token is to go there. */
@@ -143,6 +152,7 @@ class Lane {
     void share_prefix(Job & job);
     void restore_prefix(Job & job);
     void keep_prefix(Job & job);
+    PrefixState written_state(llama_seq_id sequence);
     void end_job(Job & job);
     void clear();
 
@@ -151,8 +161,13 @@ class Lane {
     bool add_prefix(Job & job, size_t limit);
     bool add_branches(Job & job);
     void add_fillers();
+    /** Decodes the batch and reads what is wanted of it, which is empty afterwards, whatever happens. */
     bool decode();
+    bool run_batch();
+    void clear_batch();
     void read_outputs();
+    /** Puts a batch together and decodes it, and moves the plans on. Returns false when the decode failed. */
+    bool advance(std::vector<std::unique_ptr<Task>> & finished);
 
     LaneShared shared_;
     LaneOptions options_;

@@ -12,13 +12,13 @@ namespace tds {
 using PrefixState = std::shared_ptr<const std::vector<uint8_t>>;
 
 /**
- * States of prefixes that were read, least recently used out first, bounded by their tokens. A state is found only by
+ * States of prefixes that were read, least recently used out first, bounded by their bytes. A state is found only by
  * the scope that it was read for and by exactly its tokens. States are kept outside of the KV cache: cells that no
  * running plan needs would slow every other plan's attention. Used by the inference thread alone.
  */
 class PrefixCache {
   public:
-    explicit PrefixCache(size_t capacity_tokens) : capacity_tokens_(capacity_tokens) {}
+    explicit PrefixCache(size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
     PrefixState find(const std::string & scope, const std::vector<int32_t> & tokens) {
         for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -30,29 +30,36 @@ class PrefixCache {
         return nullptr;
     }
 
-    bool wants(const std::vector<int32_t> & tokens) const {
-        return !tokens.empty() && tokens.size() <= capacity_tokens_;
-    }
+    /** Whether a state of so many bytes may be kept at all. */
+    bool has_room_for(size_t state_bytes) const { return state_bytes < capacity_bytes_; }
 
+    /** Keeps a state, unless it is kept already or has more bytes than all states may have. */
     void put(const std::string & scope, const std::vector<int32_t> & tokens, PrefixState state) {
-        if (!wants(tokens) || find(scope, tokens)) return;
+        if (find(scope, tokens)) return;
         entries_.push_front({scope, tokens, std::move(state)});
-        used_tokens_ += tokens.size();
-        while (used_tokens_ > capacity_tokens_) {
-            used_tokens_ -= entries_.back().tokens.size();
+        bytes_ += entries_.front().bytes();
+        while (bytes_ > capacity_bytes_) {
+            bytes_ -= entries_.back().bytes();
             entries_.pop_back();
         }
     }
+
+    /** Of all that is kept. */
+    size_t bytes() const { return bytes_; }
 
   private:
     struct Entry {
         std::string scope;
         std::vector<int32_t> tokens;
         PrefixState state;
+
+        size_t bytes() const {
+            return sizeof(Entry) + scope.size() + tokens.size() * sizeof(int32_t) + state->size();
+        }
     };
 
-    size_t capacity_tokens_;
-    size_t used_tokens_ = 0;
+    size_t capacity_bytes_;
+    size_t bytes_ = 0;
     std::list<Entry> entries_;
 };
 

@@ -28,6 +28,7 @@ using tds::Task;
 
 constexpr int32_t CONTEXT_TOKENS = 5000;
 constexpr int32_t FAULT_TOKEN = 8;
+constexpr int32_t READ_FAULT_TOKEN = 200;
 
 std::mt19937_64 random_bits;
 
@@ -53,7 +54,10 @@ std::vector<int32_t> packed_plan(uint64_t kind, int32_t vocabulary) {
         const int32_t tokens = number(80), reads = tokens == 0 ? 0 : number(4);
         packed.insert(packed.end(), {tokens, reads});
         for (int32_t i = 0; i < tokens; i++) packed.push_back(token());
-        for (int32_t r = 0; r < reads; r++) packed.insert(packed.end(), {number(tokens), 2, 7, number(vocabulary)});
+        for (int32_t r = 0; r < reads; r++) {
+            const int32_t wanted = kind % 17 == 0 && r == 0 ? READ_FAULT_TOKEN : number(READ_FAULT_TOKEN);
+            packed.insert(packed.end(), {number(tokens), 2, 7, wanted});
+        }
     }
     return packed;
 }
@@ -193,8 +197,9 @@ int main(int count, char ** arguments) {
     options.model_path = arguments[2];
     options.context_tokens = CONTEXT_TOKENS;
     options.queue_limit = 40;
-    options.prefix_cache_tokens = 6000;
+    options.prefix_cache_bytes = 3 << 20;
     options.fault_token = FAULT_TOKEN;
+    options.read_fault_token = READ_FAULT_TOKEN;
     // llama.cpp's own threads, of which a thread sanitizer does not see how they wait for each other.
     options.threads = count > 5 ? std::atoi(arguments[5]) : 1;
     const double seconds = std::atof(arguments[3]);

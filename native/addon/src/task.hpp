@@ -36,6 +36,8 @@ struct Counters {
     std::atomic<uint64_t> filler_tokens{0};
     std::atomic<uint64_t> reused_tokens{0};
     std::atomic<uint64_t> failed_decodes{0};
+    /** Of prefixes that are kept for reuse now. */
+    std::atomic<uint64_t> kept_prefix_bytes{0};
 };
 
 }  // namespace tds

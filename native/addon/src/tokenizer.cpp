@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
+#include <system_error>
+
+#include "large_stack.hpp"
 
 namespace tds {
 
@@ -10,6 +14,30 @@ namespace {
 /** Bytes of a slice at least: an ordinary request in one, and some 30 ms of a long one where llama.cpp tokenizes it. */
 constexpr size_t SLICE_BYTES = 32768;
 constexpr unsigned MOST_THREADS = 4;
+/**
+ * The stack that a text may take for each of its bytes: with many vocabularies llama.cpp splits text by `std::regex`,
+ * which calls itself for every character of a word, and takes 353 bytes for it in the libraries that were measured.
+ */
+constexpr size_t STACK_PER_BYTE = 1024;
+/** Bytes of a text that any thread's own stack has room for. */
+constexpr size_t SHORT_TEXT = 1024;
+constexpr size_t STACK_BASE = 1u << 20;
+
+/** The tokens by llama.cpp; none when it cannot. */
+std::optional<std::vector<int32_t>> tokenize_by_llama(const llama_vocab * vocabulary, const std::string & text) {
+    std::vector<int32_t> tokens(text.size() + 8);
+    const auto length = static_cast<int32_t>(text.size());
+    int32_t count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
+                                   false, false);
+    if (count == INT32_MIN) return std::nullopt;
+    if (count < 0) {
+        tokens.resize(static_cast<size_t>(-count));
+        count = llama_tokenize(vocabulary, text.data(), length, tokens.data(), -count, false, false);
+        if (count < 0) return std::nullopt;
+    }
+    tokens.resize(static_cast<size_t>(count));
+    return tokens;
+}
 
 }  // namespace
 
@@ -19,18 +47,11 @@ Tokenizer::Tokenizer(const llama_model * model, const std::string & path)
 std::optional<std::vector<int32_t>> Tokenizer::tokenize(const std::string & text) const {
     std::vector<int32_t> tokens;
     if (byte_pairs_ && byte_pairs_->tokenize(text, tokens)) return tokens;
-    const auto length = static_cast<int32_t>(text.size());
-    tokens.assign(text.size() + 8, 0);
-    int32_t count = llama_tokenize(vocabulary_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
-                                   false, false);
-    if (count == INT32_MIN) return std::nullopt;
-    if (count < 0) {
-        tokens.resize(static_cast<size_t>(-count));
-        count = llama_tokenize(vocabulary_, text.data(), length, tokens.data(), -count, false, false);
-        if (count < 0) return std::nullopt;
-    }
-    tokens.resize(static_cast<size_t>(count));
-    return tokens;
+    if (text.size() <= SHORT_TEXT) return tokenize_by_llama(vocabulary_, text);
+    std::optional<std::vector<int32_t>> result;
+    run_on_large_stack(STACK_BASE + text.size() * STACK_PER_BYTE,
+                       [&] { result = tokenize_by_llama(vocabulary_, text); });
+    return result;
 }
 
 TokenizerPool::TokenizerPool(OnDone on_done) : on_done_(std::move(on_done)) {}
@@ -40,9 +61,13 @@ TokenizerPool::~TokenizerPool() { stop(); }
 void TokenizerPool::start(const Tokenizer * tokenizer) {
     std::lock_guard<std::mutex> lock(mutex_);
     tokenizer_ = tokenizer;
-    is_open_ = true;
     const unsigned threads = std::clamp(std::thread::hardware_concurrency() / 2, 1u, MOST_THREADS);
-    for (unsigned i = 0; i < threads; i++) threads_.emplace_back([this] { work(); });
+    try {
+        while (threads_.size() < threads) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error &) {
+        if (threads_.empty()) throw std::runtime_error("the system starts no more threads");
+    }
+    is_open_ = true;
 }
 
 bool TokenizerPool::submit(std::unique_ptr<Batch> batch) {

@@ -22,7 +22,7 @@ class Tokenizer {
   public:
     /** `model` must outlive this; `path` is its file. */
     Tokenizer(const llama_model * model, const std::string & path);
-    /** Any thread. Null when llama.cpp cannot. */
+    /** Any thread, for a text of any length. Null when llama.cpp cannot; throws std::exception when memory is short. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
 
   private:
@@ -57,7 +57,7 @@ class TokenizerPool {
     TokenizerPool(const TokenizerPool &) = delete;
     TokenizerPool & operator=(const TokenizerPool &) = delete;
 
-    /** Once. `tokenizer` must outlive `stop`. */
+    /** Once. `tokenizer` must outlive `stop`. Throws std::runtime_error when no thread can be started. */
     void start(const Tokenizer * tokenizer);
     /** Any thread. False before `start` and after `stop`. */
     bool submit(std::unique_ptr<Batch> batch);

@@ -1,5 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
+import { chmod, cp, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addonStatus } from '../../../native/addon/index.ts';
 import { bundlePath, extractLlamaSources } from '../../../native/addon/llama-sources.ts';
@@ -46,5 +47,81 @@ describeAddon('the addon is built once', () => {
     if (!status.available) throw new Error(status.reason);
     expect(existsSync(status.addon_path)).toBe(true);
     expect(existsSync(status.library_directory)).toBe(true);
+  });
+});
+
+describeAddon('an addon that the disk has lost', () => {
+  const ROOT = join(import.meta.dir, '..', '..', '..');
+
+  /** A copy of the sources with a build folder of its own, and a compiler that copies an addon and counts its calls. */
+  async function copiedSources(directory: string) {
+    const status = await addonStatus(false);
+    if (!status.available) throw new Error(status.reason);
+    const native = join(directory, 'native');
+    await cp(join(ROOT, 'native'), native, {
+      recursive: true,
+      filter: (path) => !path.startsWith(join(ROOT, 'native', 'models')),
+    });
+    await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
+    const compiled = join(directory, 'compiled.node');
+    await cp(status.addon_path, compiled);
+    const calls = join(directory, 'calls');
+    await Bun.write(calls, '');
+    const compiler = join(directory, 'c++');
+    await Bun.write(
+      compiler,
+      `#!/bin/sh\necho call >> ${calls}\nfor last; do :; done\n/bin/cp ${compiled} "$last"\n`,
+    );
+    await chmod(compiler, 0o755);
+    const script = `
+      const { addonStatus } = await import(${JSON.stringify(join(native, 'addon', 'index.ts'))});
+      console.log(JSON.stringify(await Promise.all([addonStatus(false), addonStatus(false)])));
+    `;
+    const statuses = async (PATH: string): Promise<readonly { addon_path: string; reason?: string }[]> => {
+      const child = Bun.spawn([process.execPath, '-e', script], { env: { PATH }, stdout: 'pipe' });
+      const output = await new Response(child.stdout).text();
+      expect(await child.exited).toBe(0);
+      return JSON.parse(output);
+    };
+    return {
+      compiled,
+      /** What two callers at once are told, and how often the addon has been compiled in all. */
+      load: async (PATH = directory) => {
+        const [status, again] = await statuses(PATH);
+        expect(again).toEqual(status);
+        return { status, compilations: (await readFile(calls, 'utf8')).split('\n').length - 1 };
+      },
+    };
+  }
+
+  test('is built again once, and stays where it cannot be', async () => {
+    await using directory = await temporaryDirectory();
+    const { load, compiled } = await copiedSources(directory.path);
+    const first = await load();
+    expect(first).toMatchObject({ status: { available: true }, compilations: 1 });
+    expect(await load()).toEqual(first);
+    const path = first.status?.addon_path ?? '';
+    expect(path).toStartWith(directory.path);
+
+    await Bun.write(path, '');
+    expect(await load()).toEqual({ ...first, compilations: 2 });
+    await Bun.write(path, 'not a library');
+    expect(await load()).toEqual({ ...first, compilations: 3 });
+    expect(await load()).toEqual({ ...first, compilations: 3 });
+
+    await Bun.write(path, 'not a library');
+    const without_compiler = await load('');
+    expect(without_compiler.status).toMatchObject({
+      available: false,
+      reason: 'There is no C++ compiler: install g++ or clang++.',
+    });
+    expect(await Bun.file(path).text()).toBe('not a library');
+
+    await Bun.write(compiled, 'not a library either');
+    const unusable = await load();
+    expect(unusable).toMatchObject({
+      status: { available: false, reason: `The addon ${path} could not be loaded.` },
+      compilations: 4,
+    });
   });
 });

@@ -22,6 +22,7 @@ setDefaultTimeout(180_000);
 const CONTEXT_TOKENS = 5000;
 const TOKENS = 260;
 const FAULT_TOKEN = 8;
+const READ_FAULT_TOKEN = 200;
 /** No vocabulary has it. */
 const IMPOSSIBLE_TOKEN = 1_000_000;
 
@@ -231,19 +232,51 @@ describeAddon('the addon evaluates plans', () => {
     await shared.close();
   });
 
-  test('prefixes beyond what is kept are forgotten, the least recently used first', async () => {
-    const small = await open({ prefix_cache_tokens: 2 * PLAIN.prefix.length });
-    const scope = fresh();
+  test('prefixes beyond the bytes that are kept are forgotten, the least recently used first', async () => {
     const plans = [5, 6, 7].map((seed) => filledPlan(seed, { prefix: PLAIN.prefix.length, branches: [5] }));
     const [a = PLAIN, b = PLAIN, c = PLAIN] = plans;
-    for (const one of [a, b, a, c]) await small.evaluate(one, scope);
-    const { reused_tokens } = small.stats();
-    expect(reused_tokens).toBe(PLAIN.prefix.length);
+    const scope = fresh();
+    const measured = await open();
+    await measured.evaluate(a, scope);
+    const one = measured.stats().kept_prefix_bytes;
+    // Two layers of 64 keys and as many values in 16 bits a token, and a little for the rest.
+    expect(one).toBeGreaterThan(PLAIN.prefix.length * 512);
+    expect(one).toBeLessThan(PLAIN.prefix.length * 768);
+    await measured.close();
+
+    const small = await open({ prefix_cache_bytes: 2 * one });
+    for (const plan of [a, b, a, c]) await small.evaluate(plan, scope);
+    const { reused_tokens, kept_prefix_bytes } = small.stats();
+    expect({ reused_tokens, kept_prefix_bytes }).toEqual({
+      reused_tokens: PLAIN.prefix.length,
+      kept_prefix_bytes: 2 * one,
+    });
     await small.evaluate(a, scope);
     expect(small.stats().reused_tokens).toBe(2 * PLAIN.prefix.length);
     await small.evaluate(b, scope);
     expect(small.stats().reused_tokens).toBe(2 * PLAIN.prefix.length);
     await small.close();
+  });
+
+  test('prefixes of any lengths never have more bytes than are allowed, and one that is too long alone is not kept', async () => {
+    const limit = 100_000;
+    const bounded = await open({ prefix_cache_bytes: limit });
+    let largest = 0;
+    for (const [seed, prefix] of [30, 150, 1, 90, 1000, 149, 20, 64, 65, 120].entries()) {
+      const before = bounded.stats().kept_prefix_bytes;
+      await bounded.evaluate(filledPlan(seed, { prefix, branches: [5] }), { scope: `scope ${prefix}` });
+      const { kept_prefix_bytes } = bounded.stats();
+      expect(kept_prefix_bytes).toBeLessThanOrEqual(limit);
+      if (prefix === 1000) expect(kept_prefix_bytes).toBe(before);
+      largest = Math.max(largest, kept_prefix_bytes);
+    }
+    expect(largest).toBeGreaterThan(limit / 2);
+    await bounded.close();
+
+    const none = await open({ prefix_cache_bytes: 0 });
+    for (const _ of [1, 2]) await none.evaluate(PLAIN, { scope: 'a' });
+    expect(none.stats()).toMatchObject({ reused_tokens: 0, kept_prefix_bytes: 0 });
+    await none.close();
   });
 
   test.each([
@@ -287,6 +320,29 @@ describeAddon('the addon evaluates plans', () => {
     expect(results[3]?.status).toBe('fulfilled');
     expect(results[4]?.status).toBe('rejected');
     expect(results[5]).toEqual(answered);
+    await faulty.close();
+  });
+
+  test('logits that cannot be read fail their own plan only, and what is read next is right', async () => {
+    const faulty = await open({ full_decodes: true, read_fault_token: READ_FAULT_TOKEN });
+    const failing: Plan = {
+      ...PLAIN,
+      branches: [...PLAIN.branches, { tokens: [4, 5], reads: [{ index: 1, tokens: [7, READ_FAULT_TOKEN] }] }],
+    };
+    const expected = await evaluator.evaluate(PLAIN, fresh());
+    const plans = [PLAIN, failing, PLAIN, LONG, failing, PLAIN, PLAIN];
+    const results = await Promise.allSettled(plans.map((one) => faulty.evaluate(one, fresh())));
+    for (const [index, one] of plans.entries()) {
+      const result = results[index];
+      if (one === failing) {
+        expect(result).toMatchObject({ status: 'rejected', reason: expect.any(EvaluationFailed) });
+      } else if (one === PLAIN) {
+        expect(result).toEqual({ status: 'fulfilled', value: expected });
+      } else {
+        expect(result?.status).toBe('fulfilled');
+      }
+    }
+    for (const _ of [1, 2]) expect(await faulty.evaluate(PLAIN, fresh())).toEqual(expected);
     await faulty.close();
   });
 

@@ -22,7 +22,7 @@ const SHAPES: readonly (readonly [string, TinyShape])[] = [
   ['heads of 80, 32 bits', { width: 160, heads: 2, cache_heads: 1, hidden: 96, quantized: false }],
   ['heads of 48', { width: 192, heads: 4, cache_heads: 2, hidden: 160, quantized: true }],
   ['heads of 128', { width: 256, heads: 2, cache_heads: 1, hidden: 288, quantized: true }],
-  ['16 heads of 16 that share', { width: 256, heads: 16, cache_heads: 1, hidden: 32, quantized: true }],
+  ['16 heads of 16 that share', { width: 256, heads: 16, cache_heads: 1, hidden: 64, quantized: true }],
   ['32 heads of 16 that share', { width: 512, heads: 32, cache_heads: 1, hidden: 64, quantized: true }],
   ['heads of 24', { width: 96, heads: 4, cache_heads: 1, hidden: 128, quantized: true }],
   ['heads of 144', { width: 288, heads: 2, cache_heads: 2, hidden: 64, quantized: true }],

@@ -174,6 +174,8 @@ export interface TinyModel {
   /** Text tokens of more than one character, made by merging one character at a time. */
   readonly words: readonly string[];
   readonly chat_template?: string;
+  /** llama.cpp's name of how text is split into words; GPT-2's unless given. */
+  readonly pre_tokenizer?: string;
   readonly context_tokens?: number;
   /** 2 unless given. */
   readonly layers?: number;
@@ -280,7 +282,7 @@ export function tinyModelBytes(model: TinyModel): Buffer {
       'llama.attention.head_count_kv': { type: 'u32', value: shape.cache_heads },
       'llama.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
       'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
-      'tokenizer.ggml.pre': { type: 'string', value: 'gpt-2' },
+      'tokenizer.ggml.pre': { type: 'string', value: model.pre_tokenizer ?? 'gpt-2' },
       'tokenizer.ggml.tokens': { type: 'strings', value: tokens },
       'tokenizer.ggml.token_type': {
         type: 'i32s',

@@ -1,0 +1,65 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import { compilerPath } from '../../../native/addon/build.ts';
+import { writeTinyModel } from '../support/gguf.ts';
+import { TINY_CHAT, temporaryDirectory } from '../support/models.ts';
+import { describeAddon } from './support.ts';
+
+// The addon is built first where it is not yet.
+setDefaultTimeout(180_000);
+
+const SUPPORT = join(import.meta.dir, '..', 'support');
+
+/** Opens the addon, tokenizes a long text with it and closes it; prints what came of it. */
+const SCRIPT = `
+  const { createAddonEvaluator } = await import(${JSON.stringify(join(import.meta.dir, '..', '..', '..', 'native', 'addon', 'index.ts'))});
+  try {
+    const evaluator = await createAddonEvaluator({ model_path: process.env.MODEL, context_tokens: 512, gpu: false, threads: 1 });
+    const [tokens] = await evaluator.tokenizeAll(['word '.repeat(1000)]).catch((error) => [error]);
+    console.log(tokens instanceof Error ? tokens.name + ': ' + tokens.message : 'answered');
+    await evaluator.close();
+  } catch (error) {
+    console.log(error.name + ': ' + error.message);
+  }
+`;
+
+describeAddon('where the system starts no more threads', () => {
+  const is_linux = process.platform === 'linux';
+
+  test.skipIf(!is_linux).each([
+    [
+      'of the engine',
+      1,
+      'EvaluationFailed: The model MODEL cannot be used: The system starts no more threads.',
+    ],
+    [
+      'of the tokenizer',
+      2,
+      'EvaluationFailed: The model MODEL cannot be used: the system starts no more threads.',
+    ],
+    ['for a long text', 3, 'EvaluationFailed: a thread could not be started'],
+    ['after all that are needed', 100, 'answered'],
+  ])('a thread %s is refused with a sentence', async (_, number, expected) => {
+    await using directory = await temporaryDirectory();
+    const library = join(directory.path, 'few-threads.so');
+    const model = join(directory.path, 'tiny.gguf');
+    await writeTinyModel(model, { ...TINY_CHAT, pre_tokenizer: 'tekken' });
+    const source = join(SUPPORT, 'few-threads.cpp');
+    const flags = ['-std=c++17', '-shared', '-fPIC', source, '-ldl', '-o', library];
+    expect(await Bun.spawn([compilerPath() ?? 'c++', ...flags]).exited).toBe(0);
+    const child = Bun.spawn([process.execPath, '-e', SCRIPT], {
+      env: { ...process.env, LD_PRELOAD: library, FAIL_THREAD: `${number}`, MODEL: model },
+      stdout: 'pipe',
+      stderr: 'pipe',
+    });
+    const [output, errors] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ]);
+    expect({ code: await child.exited, output: output.replace(model, 'MODEL').trim(), errors }).toEqual({
+      code: 0,
+      output: expected,
+      errors: '',
+    });
+  });
+});
