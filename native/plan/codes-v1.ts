@@ -1,5 +1,4 @@
 import { type ChatFrame, chatFrame, clientTokenizer } from './chat-frame.ts';
-import { rejectDeepNesting } from './depth.ts';
 import { findLabels, type Label } from './labels.ts';
 import { optionText } from './option-text.ts';
 import { type Branch, type Plan, type PlanLogits, planTokens } from './plan.ts';
@@ -110,7 +109,6 @@ class CodesV1 implements PromptProfile {
   }
 
   async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
-    rejectDeepNesting(input);
     const windows = readRecord(input.state, context_tokens);
     const plans =
       input.mode === 'fast'

@@ -1,4 +1,3 @@
-import { rejectDeepNesting } from './depth.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, Plan, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
@@ -134,7 +133,6 @@ export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
     name: 'markers-v1',
 
     async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
-      rejectDeepNesting(input);
       const texts = new QuestionTexts(tokenizer, context_tokens);
       const rendered = input.questions.map((question, index) =>
         renderQuestion(question, texts.wording(index)),
