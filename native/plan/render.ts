@@ -73,11 +73,18 @@ class Lines {
   }
 }
 
+/** By the level; a value has at most some tens of them. */
+const PADS = [''];
+
+function padOf(indent: number): string {
+  for (let next = PADS.length; next <= indent; next += 1) PADS.push(' '.repeat(next));
+  return PADS[indent] ?? '';
+}
+
 /** `lead` stands before the first line in place of its indentation: a dash, where the value is an item of a list. */
 function writeList(items: readonly JsonValue[], indent: number, lead: string, lines: Lines): void {
-  const pad = ' '.repeat(indent);
   items.forEach((item, index) => {
-    const start = index === 0 ? lead : pad;
+    const start = index === 0 ? lead : padOf(indent);
     if (isScalar(item)) lines.add(`${start}- ${scalarText(item)}`);
     else if (isEmpty(item)) lines.add(`${start}- `);
     else write(item, indent + 1, `${start}- `, lines);
@@ -90,9 +97,8 @@ function writeObject(
   lead: string,
   lines: Lines,
 ): void {
-  const pad = ' '.repeat(indent);
   values.forEach((item, index) => {
-    const start = `${index === 0 ? lead : pad}${names[index] ?? ''}:`;
+    const start = `${index === 0 ? lead : padOf(indent)}${names[index] ?? ''}:`;
     if (isScalar(item)) lines.add(trimEnd(`${start} ${scalarText(item)}`));
     else if (isEmpty(item)) lines.add(start);
     else if (isJsonArray(item) && item.every(isScalar)) {
@@ -100,7 +106,7 @@ function writeObject(
       lines.add(`${start} ${item.map((one) => lines.spend(scalarText(one))).join(', ')}`);
     } else {
       lines.add(start);
-      write(item, indent + 1, `${pad} `, lines);
+      write(item, indent + 1, padOf(indent + 1), lines);
     }
   });
 }
