@@ -145,5 +145,13 @@ export const PLACES: Readonly<Record<string, (content: Content) => string>> = {
     ),
 };
 
-/** A body of the same size that wants nothing bad: one long text. */
-export const PLAIN_BODY = body(`"${'The customer was charged twice. '.repeat(ROOM / 32)}"`, NOUL);
+/** A body of the same size as clients send them: a list of records. */
+export const ORDINARY_BODY: Uint8Array<ArrayBuffer> = new Uint8Array(
+  Buffer.from(
+    PLACES['the record']?.({
+      kind: 'items',
+      piece: (index) =>
+        `{"order":${8_000 + index},"customer":"c${index}@example.com","text":"The lamp came late, and it was broken.","paid":true}`,
+    }) ?? '',
+  ),
+);
