@@ -54,7 +54,7 @@ class Reader {
   private depth = 0;
   private large_objects = 0;
   /** The names of large objects, and for each the last such object that has it, by its number, and its place there. */
-  private readonly names = new StringTable();
+  private names: StringTable | undefined;
   private readonly last_object: number[] = [];
   private readonly last_place: number[] = [];
 
@@ -161,6 +161,7 @@ class Reader {
 
   /** Where the large object that is being made has the name: at `end`, if it had none of it. */
   private placeOf(name: string, end: number): number {
+    this.names ??= new StringTable();
     const known = this.names.intern(name);
     if (this.last_object[known] === this.large_objects) return this.last_place[known] ?? end;
     this.last_object[known] = this.large_objects;
