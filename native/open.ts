@@ -8,10 +8,12 @@ import type { Gpu } from './llama/backend.ts';
 import { loadLlama } from './llama/load.ts';
 import { codesV1 } from './plan/codes-v1.ts';
 import { MARKERS_V1_TOKENS, markersV1 } from './plan/markers-v1.ts';
+import type { PlanLogits } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './plan/profile.ts';
 import { withSteadyReading } from './plan/steady.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';
 import { abortsOnText } from './pre-tokenizer.ts';
+import { Slices } from './slices.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './weights.ts';
 
 /** The most positions that a plan may use unless configured: the model's advertised 16K. */
@@ -146,10 +148,17 @@ class ProfiledEngine implements DecisionEngine {
     const signal =
       options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
     this.#requests += 1;
-    const evaluations = plan.plans.map((one) =>
-      this.evaluator.evaluate(one, { scope: options.scope, signal }),
-    );
+    const evaluations: Promise<PlanLogits>[] = [];
+    const slices = new Slices();
     try {
+      for (const one of plan.plans) {
+        await slices.pause();
+        const evaluation = this.evaluator.evaluate(one, { scope: options.scope, signal });
+        // It may be rejected while the next one is submitted, which must not wait for what has no answer.
+        evaluation.catch((error: unknown) => failure.abort(error));
+        evaluations.push(evaluation);
+        signal.throwIfAborted();
+      }
       const scores = this.profile.scores(input, await Promise.all(evaluations));
       const { calibration } = this;
       if (calibration === undefined) return scores;

@@ -4,6 +4,7 @@ import { EvaluationFailed } from '../evaluator.ts';
 import type { Branch, Plan, PlanLogits } from '../plan/plan.ts';
 import { planPositions } from '../plan/plan.ts';
 import { type PreTokenizer, rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
+import { Slices } from '../slices.ts';
 import { SerialQueue } from './queue.ts';
 
 /** Whether a plan's number can be a token id at all; llama.cpp refuses those beyond its vocabulary. */
@@ -33,9 +34,6 @@ function branchInput(branch: Branch): ControlledEvaluateInputItem[] {
 function equalTokens(left: readonly number[], right: readonly number[]): boolean {
   return left.length === right.length && left.every((token, index) => token === right[index]);
 }
-
-/** Tokenizing stops for other turns of the event loop after this long, at the end of a text. */
-const TOKENIZE_SLICE_MS = 4;
 
 /** What an evaluator has done since it was opened. */
 export interface LlamaStats {
@@ -91,12 +89,9 @@ export class LlamaEvaluator implements PlanEvaluator {
   /** In slices on the event loop: node-llama-cpp tokenizes on no other thread. */
   async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
     const tokens: (readonly number[])[] = [];
-    let slice_end_ms = performance.now() + TOKENIZE_SLICE_MS;
+    const slices = new Slices();
     for (const text of texts) {
-      if (performance.now() >= slice_end_ms) {
-        await new Promise(setImmediate);
-        slice_end_ms = performance.now() + TOKENIZE_SLICE_MS;
-      }
+      await slices.pause();
       if (this.#queue.closed) throw new EvaluationFailed('The model has been closed.');
       tokens.push(this.tokenize(text));
     }

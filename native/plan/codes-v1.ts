@@ -1,5 +1,5 @@
+import { Slices } from '../slices.ts';
 import { type ChatFrame, chatFrame, clientTokenizer } from './chat-frame.ts';
-import { rejectDeepNesting } from './depth.ts';
 import { findLabels, type Label } from './labels.ts';
 import { optionText } from './option-text.ts';
 import { type Branch, type Plan, type PlanLogits, planTokens } from './plan.ts';
@@ -110,7 +110,6 @@ class CodesV1 implements PromptProfile {
   }
 
   async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
-    rejectDeepNesting(input);
     const windows = readRecord(input.state, context_tokens);
     const plans =
       input.mode === 'fast'
@@ -139,10 +138,13 @@ class CodesV1 implements PromptProfile {
   ): Promise<Plan> {
     const texts = new QuestionTexts(this.#client, context_tokens);
     const opening_text = openingText('');
-    const listed = questions.map((question, index) => this.#listed(question, index, 'forward', texts));
+    const slices = new Slices();
+    const listed = await slices.map(questions, (question, index) =>
+      this.#listed(question, index, 'forward', texts),
+    );
     const tokensOf = await texts.tokenize([opening_text, ...windows]);
     const opening = [...this.#frame.head, ...tokensOf(opening_text)];
-    const branches = listed.map((question) => this.#branch(question, tokensOf));
+    const branches = await slices.map(listed, (question) => this.#branch(question, tokensOf));
     const room = branches.reduce(
       (smallest, branch, index) =>
         Math.min(smallest, this.#room(opening.length + branch.tokens.length, index, context_tokens)),
@@ -158,7 +160,8 @@ class CodesV1 implements PromptProfile {
     context_tokens: number,
   ): Promise<readonly Plan[]> {
     const texts = new QuestionTexts(this.#client, context_tokens);
-    const rendered = questions.map((question, index) => {
+    const slices = new Slices();
+    const rendered = await slices.map(questions, (question, index) => {
       const first = texts.wording(index);
       const asked = this.#labelled(question, index, 'forward', first.text);
       return {
@@ -168,7 +171,7 @@ class CodesV1 implements PromptProfile {
     });
     const tokensOf = await texts.tokenize(windows);
     const record = windows.flatMap(tokensOf);
-    return rendered.flatMap((question, index) => {
+    const plans = await slices.map(rendered, (question, index) => {
       const opening = [...this.#frame.head, ...tokensOf(question.opening)];
       const branches = question.listed.map((listed) => this.#branch(listed, tokensOf));
       const longest = Math.max(...branches.map((branch) => branch.tokens.length));
@@ -178,6 +181,7 @@ class CodesV1 implements PromptProfile {
         { prefix: opening, branches },
       ];
     });
+    return plans.flat();
   }
 
   /** A question as it stands after the record, with its text taken to be tokenized. */

@@ -1,4 +1,4 @@
-import { rejectDeepNesting } from './depth.ts';
+import { Slices } from '../slices.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, Plan, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
@@ -134,14 +134,15 @@ export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
     name: 'markers-v1',
 
     async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
-      rejectDeepNesting(input);
+      const slices = new Slices();
       const texts = new QuestionTexts(tokenizer, context_tokens);
-      const rendered = input.questions.map((question, index) =>
+      const rendered = await slices.map(input.questions, (question, index) =>
         renderQuestion(question, texts.wording(index)),
       );
+      await slices.pause();
       const windows = readRecord(input.state, context_tokens);
       const tokensOf = await texts.tokenize(windows);
-      const asked = rendered.map((question) => askQuestion(question, tokensOf));
+      const asked = await slices.map(rendered, (question) => askQuestion(question, tokensOf));
       const record = windows.flatMap(tokensOf);
       const plans = (input.mode === 'fast' ? fastPlans : consistentPlans)(record, asked, context_tokens);
       return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };

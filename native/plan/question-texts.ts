@@ -1,7 +1,8 @@
 import { CharacterBudget, TextTooLong } from './character-budget.ts';
 import type { JsonValue } from './json.ts';
 import { type BatchTokenizer, PlanRejected } from './profile.ts';
-import { text } from './render.ts';
+import { isScalar, text } from './render.ts';
+import { StringTable } from './string-table.ts';
 
 /**
  * Characters of a question that are looked at, for each token of the model's context: above what any language needs
@@ -32,7 +33,9 @@ export interface WordingTexts {
  * others; then tokenizes them in one batch. What several wordings share is rendered and tokenized once.
  */
 export class QuestionTexts {
-  readonly #rendered = new Map<JsonValue, string>();
+  /** Arrays and objects; of everything else the texts are in `#scalars`, since a map would hash what a client chose. */
+  readonly #rendered = new Map<object, string>();
+  readonly #scalars = new StringTable();
   readonly #wordings: { readonly index: number; readonly texts: string[] }[] = [];
   #request_characters = REQUEST_CHARACTERS_MAX;
 
@@ -73,11 +76,12 @@ export class QuestionTexts {
    * too many tokens to fit, and as `BatchTokenizer.tokenizeAll` does.
    */
   async tokenize(others: readonly string[]): Promise<TokensOf> {
-    const texts = [...new Set([...others, ...this.#wordings.flatMap((wording) => wording.texts)])];
-    const tokens = await this.tokenizer.tokenizeAll(texts);
-    const tokenized = new Map(texts.map((written, index) => [written, tokens[index]]));
+    const texts = new StringTable();
+    for (const written of others) texts.intern(written);
+    for (const wording of this.#wordings) for (const written of wording.texts) texts.intern(written);
+    const tokens = await this.tokenizer.tokenizeAll(texts.texts);
     const tokensOf: TokensOf = (written) => {
-      const ids = tokenized.get(written);
+      const ids = tokens[texts.intern(written)];
       if (ids === undefined) throw new Error('A text was not tokenized.');
       return ids;
     };
@@ -94,7 +98,7 @@ export class QuestionTexts {
 
   /** `value` as text of at most `most_characters`; a value that was rendered before costs nothing of the request's. */
   #render(value: JsonValue, most_characters: number, index: number, tooLong: () => PlanRejected): string {
-    let written = this.#rendered.get(value);
+    let written = this.#renderedBefore(value);
     if (written === undefined) {
       const budget = new CharacterBudget(Math.min(most_characters, this.#request_characters));
       try {
@@ -108,9 +112,16 @@ export class QuestionTexts {
         );
       }
       this.#request_characters -= written.length;
-      this.#rendered.set(value, written);
+      if (isScalar(value)) this.#scalars.intern(written);
+      else this.#rendered.set(value, written);
     }
     if (written.length > most_characters) throw tooLong();
     return written;
+  }
+
+  #renderedBefore(value: JsonValue): string | undefined {
+    if (!isScalar(value)) return this.#rendered.get(value);
+    const written = text(value);
+    return this.#scalars.has(written) ? written : undefined;
   }
 }

@@ -1,5 +1,5 @@
 import type { CharacterBudget } from './character-budget.ts';
-import type { JsonValue } from './json.ts';
+import { isJsonArray, type JsonObject, type JsonValue } from './json.ts';
 
 /** Characters that Python's `str.strip` removes; JavaScript's `trim` differs in five of them. */
 function isSpace(code: number): boolean {
@@ -46,12 +46,9 @@ function scalarText(value: string | number | boolean | null): string {
   return typeof value === 'number' ? numberText(value) : String(value);
 }
 
-function isScalar(value: JsonValue): value is string | number | boolean | null {
+/** Whether the value is neither an array nor an object. */
+export function isScalar(value: JsonValue): value is string | number | boolean | null {
   return value === null || typeof value !== 'object';
-}
-
-function isList(value: JsonValue): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }
 
 /** Lines of text, within a budget of characters. */
@@ -76,11 +73,18 @@ class Lines {
   }
 }
 
+/** By the level; a value has at most some tens of them. */
+const PADS = [''];
+
+function padOf(indent: number): string {
+  for (let next = PADS.length; next <= indent; next += 1) PADS.push(' '.repeat(next));
+  return PADS[indent] ?? '';
+}
+
 /** `lead` stands before the first line in place of its indentation: a dash, where the value is an item of a list. */
 function writeList(items: readonly JsonValue[], indent: number, lead: string, lines: Lines): void {
-  const pad = ' '.repeat(indent);
   items.forEach((item, index) => {
-    const start = index === 0 ? lead : pad;
+    const start = index === 0 ? lead : padOf(indent);
     if (isScalar(item)) lines.add(`${start}- ${scalarText(item)}`);
     else if (isEmpty(item)) lines.add(`${start}- `);
     else write(item, indent + 1, `${start}- `, lines);
@@ -88,28 +92,27 @@ function writeList(items: readonly JsonValue[], indent: number, lead: string, li
 }
 
 function writeObject(
-  value: { readonly [key: string]: JsonValue },
+  { names, values }: JsonObject<JsonValue>,
   indent: number,
   lead: string,
   lines: Lines,
 ): void {
-  const pad = ' '.repeat(indent);
-  Object.entries(value).forEach(([key, item], index) => {
-    const start = `${index === 0 ? lead : pad}${key}:`;
+  values.forEach((item, index) => {
+    const start = `${index === 0 ? lead : padOf(indent)}${names[index] ?? ''}:`;
     if (isScalar(item)) lines.add(trimEnd(`${start} ${scalarText(item)}`));
     else if (isEmpty(item)) lines.add(start);
-    else if (isList(item) && item.every(isScalar)) {
+    else if (isJsonArray(item) && item.every(isScalar)) {
       // Each item is counted before the next is written: a line may be most of the text.
       lines.add(`${start} ${item.map((one) => lines.spend(scalarText(one))).join(', ')}`);
     } else {
       lines.add(start);
-      write(item, indent + 1, `${pad} `, lines);
+      write(item, indent + 1, padOf(indent + 1), lines);
     }
   });
 }
 
 function isEmpty(value: Exclude<JsonValue, string | number | boolean | null>): boolean {
-  return isList(value) ? value.length === 0 : Object.keys(value).length === 0;
+  return isJsonArray(value) ? value.length === 0 : value.names.length === 0;
 }
 
 function write(
@@ -118,7 +121,7 @@ function write(
   lead: string,
   lines: Lines,
 ): void {
-  if (isList(value)) writeList(value, indent, lead, lines);
+  if (isJsonArray(value)) writeList(value, indent, lead, lines);
   else writeObject(value, indent, lead, lines);
 }
 

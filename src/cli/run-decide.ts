@@ -1,22 +1,23 @@
 import { Value } from '@sinclair/typebox/value';
 import { openEngine } from '../../native/open.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../native/plan/json.ts';
 import { PlanRejected } from '../../native/plan/profile.ts';
 import { SetupError } from '../../native/setup-error.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, openOptions } from '../config.ts';
 import { engineInput, evaluateRequest } from '../decisions/evaluate.ts';
+import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import {
-  type DecisionRequest,
-  isJsonObject,
-  type JsonObject,
-  missingField,
-  parseDecisionRequest,
-} from '../decisions/request.ts';
-import { type Answer, DecisionResponseSchema, QUESTIONS_MAX } from '../decisions/schemas.ts';
+  type Answer,
+  type DecisionResponse,
+  DecisionResponseSchema,
+  QUESTIONS_MAX,
+} from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import { parseJson } from '../http/body.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
+import { writeJson } from '../json/write-json.ts';
 import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
@@ -50,7 +51,7 @@ export async function runDecide(file: string, options: DecideOptions): Promise<v
   else printOutcome(outcome);
 }
 
-async function readQuestionFile(file: string): Promise<JsonObject> {
+async function readQuestionFile(file: string): Promise<JsonObject<JsonValue>> {
   const source = file === '-' ? Bun.stdin : Bun.file(file);
   let bytes: Uint8Array;
   try {
@@ -71,7 +72,7 @@ function nameOf(file: string): string {
   return file === '-' ? 'Standard input' : file;
 }
 
-async function decideLocally(body: JsonObject, options: DecideOptions): Promise<Outcome> {
+async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions): Promise<Outcome> {
   const request = checkedRequest(body, options.mode ?? null);
   const engine = await openOrFail(options);
   try {
@@ -82,12 +83,10 @@ async function decideLocally(body: JsonObject, options: DecideOptions): Promise<
       clock: systemClock,
     });
     const usage = { input_tokens, decisions: request.questions.length };
-    return {
-      answers,
-      input_tokens,
-      latency_ms,
-      document: { object: 'decision', mode: request.mode, answers, usage, latency_ms },
-    };
+    const document: Pick<DecisionResponse, 'answers'> = JSON.parse(
+      writeJson({ object: 'decision', mode: request.mode, answers, usage, latency_ms }),
+    );
+    return { answers: document.answers, input_tokens, latency_ms, document };
   } catch (error) {
     if (error instanceof PlanRejected) throw new CommandFailed(error.message, { cause: error });
     throw error;
@@ -97,7 +96,7 @@ async function decideLocally(body: JsonObject, options: DecideOptions): Promise<
 }
 
 /** The same checks as the service's, with the widest limits. */
-function checkedRequest(body: JsonObject, mode: string | null): DecisionRequest {
+function checkedRequest(body: JsonObject<JsonValue>, mode: string | null): DecisionRequest {
   const missing = missingField(body);
   if (missing !== null) throw refused(missing);
   const request = parseDecisionRequest(body, mode, QUESTIONS_MAX);
@@ -120,7 +119,7 @@ async function openOrFail(options: DecideOptions) {
   }
 }
 
-async function askService(body: JsonObject, options: DecideOptions): Promise<Outcome> {
+async function askService(body: JsonObject<JsonValue>, options: DecideOptions): Promise<Outcome> {
   if (options.key === undefined) {
     throw new CommandFailed('An API key is needed: set TDS_API_KEY, or answer in process with --local.');
   }
@@ -132,7 +131,7 @@ async function askService(body: JsonObject, options: DecideOptions): Promise<Out
     response = await fetch(url, {
       method: 'POST',
       headers: { authorization: `Bearer ${options.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: DEFAULT_MODEL, ...body }),
+      body: writeJson(body.get('model') === undefined ? body.with('model', DEFAULT_MODEL) : body),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     document = await response.json();

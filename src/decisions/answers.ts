@@ -1,7 +1,6 @@
-import type { JsonValue } from '../../native/plan/json.ts';
-import { text } from '../../native/plan/render.ts';
+import { JsonObject, type JsonValue } from '../../native/plan/json.ts';
 import type { AskedQuestion } from './request.ts';
-import type { Answer, ChoiceAnswer, NoulAnswer, ScoreAnswer } from './schemas.ts';
+import type { NoulAnswer, WrittenAnswer, WrittenChoiceAnswer, WrittenScoreAnswer } from './schemas.ts';
 
 /** A yes/no answer is never between these two (spec, "Answer: noul"). */
 const COMMITTED_NO_MAX = 0.199;
@@ -11,7 +10,7 @@ const COMMITTED_YES_MIN = 0.801;
 const PARTS = 1_000_000;
 
 /** The answer to one question from the engine's calibrated scores (one for a noul, one an option otherwise). */
-export function answerFrom(asked: AskedQuestion, scores: readonly number[]): Answer {
+export function answerFrom(asked: AskedQuestion, scores: readonly number[]): WrittenAnswer {
   switch (asked.question.type) {
     case 'noul':
       return noulAnswer(sigmoid(scores[0] ?? Number.NaN), asked.threshold);
@@ -39,7 +38,7 @@ export function noulAnswer(probability: number, threshold: number | null): NoulA
 }
 
 /** One of the options; `probabilities` belong to `ids` by position and sum to 1. */
-export function choiceAnswer(ids: readonly string[], probabilities: readonly number[]): ChoiceAnswer {
+export function choiceAnswer(ids: readonly string[], probabilities: readonly number[]): WrittenChoiceAnswer {
   const rounded = roundToSumOne(probabilities);
   const { index, value } = largest(rounded);
   const even = 1 / ids.length;
@@ -48,27 +47,27 @@ export function choiceAnswer(ids: readonly string[], probabilities: readonly num
   return {
     type: 'choice',
     choice,
-    probabilities: Object.fromEntries(ids.map((id, position) => [id, rounded[position] ?? 0])),
+    probabilities: new JsonObject(ids, rounded),
     confidence: roundToParts(Math.min(1, Math.max(0, (value - even) / (1 - even)))),
   };
 }
 
 /** A level; `score` is the weighted mean of the probabilities as they are returned. */
-export function scoreAnswer(levels: readonly JsonValue[], probabilities: readonly number[]): ScoreAnswer {
+export function scoreAnswer(
+  levels: readonly JsonValue[],
+  probabilities: readonly number[],
+): WrittenScoreAnswer {
   const rounded = roundToSumOne(probabilities);
+  const indexes = levels.map((_, level) => String(level));
   const mean = rounded.reduce((sum, probability, level) => sum + level * probability, 0);
   return {
     type: 'score',
     score: roundToParts(mean),
-    probabilities: Object.fromEntries(rounded.map((probability, level) => [String(level), probability])),
-    legend: Object.fromEntries(levels.map((description, level) => [String(level), legendOf(description)])),
+    probabilities: new JsonObject(indexes, rounded),
+    // A level as it was sent, whatever JSON it is (spec, "Answer: score").
+    legend: new JsonObject(indexes, levels),
     confidence: largest(rounded).value,
   };
-}
-
-/** A level as it was sent; what is no string is shown as the model read it, because clients expect strings here. */
-function legendOf(description: JsonValue): string {
-  return typeof description === 'string' ? description : text(description);
 }
 
 /** The logistic function, without overflow for any finite score. */

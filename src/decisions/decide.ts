@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../native/plan/json.ts';
+import { isJsonObject, JsonObject, type JsonValue } from '../../native/plan/json.ts';
 import { type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
 import type { Mode } from '../../native/plan/question.ts';
 import type { Caller } from '../accounts/key-directory.ts';
@@ -12,14 +12,8 @@ import { estimatedTokens, worstCaseTokens } from './estimate.ts';
 import { type Decided, engineInput, evaluateRequest } from './evaluate.ts';
 import { modelRefusal } from './model-refusal.ts';
 import { cost_micros } from './pricing.ts';
-import {
-  type DecisionRequest,
-  isJsonObject,
-  missingField,
-  modelOf,
-  parseDecisionRequest,
-} from './request.ts';
-import type { DecisionResponse } from './schemas.ts';
+import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
+import type { WrittenDecision } from './schemas.ts';
 import type { DecisionServices } from './services.ts';
 
 /** One call of a decision endpoint, as far as the pipeline needs to know it. */
@@ -31,7 +25,7 @@ export interface DecisionCall {
   /** The API key of the headers; null when there is none that could be one. */
   readonly key: string | null;
   readonly query_mode: string | null;
-  /** Reads and parses the body: `request_too_large` or `invalid_json` otherwise. Called once, after the key's check. */
+  /** Reads and parses the body: `request_too_large`, `invalid_json` or `invalid_request` otherwise. Called once, after the key's check. */
   readonly readBody: () => Promise<JsonValue | Refusal>;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
@@ -39,7 +33,7 @@ export interface DecisionCall {
 
 /** What became of a call. `rate` is known once the rate limits were looked at. */
 export interface DecisionOutcome {
-  readonly result: DecisionResponse | Refusal;
+  readonly result: WrittenDecision | Refusal;
   readonly caller: Caller | null;
   readonly rate: RateStatus | null;
   /** Whether the request got as far as the model (spec, "Response headers"). */
@@ -140,7 +134,7 @@ async function checkRequest(
   const value = await call.readBody();
   if (value instanceof Refusal) return value;
   // JSON that is no object has none of the fields.
-  const body = isJsonObject(value) ? value : {};
+  const body = isJsonObject(value) ? value : new JsonObject<JsonValue>([], []);
   const model_id = modelOf(body, call.default_model);
   if (model_id instanceof Refusal) return model_id;
   const missing = missingField(body);
@@ -334,7 +328,7 @@ async function charge(
   services: DecisionServices,
   held: HeldRequest,
   decided: Decided,
-): Promise<DecisionResponse | Refusal> {
+): Promise<WrittenDecision | Refusal> {
   const { answers, input_tokens, latency_ms } = decided;
   const questions = held.request.questions.length;
   const cost = cost_micros(input_tokens, held.model.input_price_micros_per_million_tokens);
@@ -359,7 +353,7 @@ async function charge(
     created: Math.floor(held.admitted_at_ms / 1_000),
     model: held.model.id,
     mode: held.request.mode,
-    answers: { ...answers },
+    answers,
     usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost) },
     latency_ms: Math.round(latency_ms * 1_000) / 1_000,
   };

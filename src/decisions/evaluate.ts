@@ -1,14 +1,15 @@
 import type { DecisionEngine } from '../../native/engine.ts';
+import { JsonObject } from '../../native/plan/json.ts';
 import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
 import type { Clock } from '../clock.ts';
 import { answerFrom } from './answers.ts';
 import type { DecisionRequest } from './request.ts';
-import type { Answer } from './schemas.ts';
+import type { WrittenAnswer } from './schemas.ts';
 
 /** What the model gave for a request, before it is paid for. */
 export interface Decided {
   /** One answer a question, under the question's id. */
-  readonly answers: Readonly<Record<string, Answer>>;
+  readonly answers: JsonObject<WrittenAnswer>;
   /** Everything that was read: what is billed. */
   readonly input_tokens: number;
   /** Model time, the wait for the model's turn included. */
@@ -34,8 +35,9 @@ export async function evaluateRequest(
   const started_ms = options.clock.monotonic_ms();
   const scores = await engine.evaluate(engineInput(request), plan, options);
   const latency_ms = options.clock.monotonic_ms() - started_ms;
-  const answers = request.questions.map(
-    (asked, index) => [asked.id, answerFrom(asked, scores[index] ?? [])] as const,
+  const answers = new JsonObject(
+    request.questions.map(({ id }) => id),
+    request.questions.map((asked, index) => answerFrom(asked, scores[index] ?? [])),
   );
-  return { answers: Object.fromEntries(answers), input_tokens: plan.input_tokens, latency_ms };
+  return { answers, input_tokens: plan.input_tokens, latency_ms };
 }

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../native/plan/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../native/plan/json.ts';
 import type { Mode, Question } from '../../native/plan/question.ts';
 import { Refusal } from '../errors.ts';
 import { OPTIONS_MAX, OPTIONS_MIN } from './schemas.ts';
@@ -19,33 +19,25 @@ export interface DecisionRequest {
   readonly rejection: Refusal | null;
 }
 
-/** A JSON object of a body. */
-export type JsonObject = { readonly [key: string]: JsonValue };
-
-/** Whether the value is a JSON object: neither null nor an array. */
-export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /**
  * The model id that a body names, or why there is none. `default_model` is what `/v1/systemone` takes when the field is
  * absent or null; `/v1/decisions` has none.
  */
-export function modelOf(body: JsonObject, default_model: string | null): string | Refusal {
-  const model = own(body, 'model');
+export function modelOf(body: JsonObject<JsonValue>, default_model: string | null): string | Refusal {
+  const model = body.get('model');
   if ((model === undefined || model === null) && default_model !== null) return default_model;
   if (typeof model === 'string' && model !== '') return model;
   return new Refusal('missing_model', { param: 'model' });
 }
 
 /** The presence of record and questions (spec, "Decision request body"); null when both are there. */
-export function missingField(body: JsonObject): Refusal | null {
-  const state = own(body, 'state');
+export function missingField(body: JsonObject<JsonValue>): Refusal | null {
+  const state = body.get('state');
   if (typeof state !== 'string' && (typeof state !== 'object' || state === null)) {
     return new Refusal('missing_state', { param: 'state' });
   }
-  const questions = own(body, 'questions');
-  if (!isJsonObject(questions) || Object.keys(questions).length === 0) {
+  const questions = body.get('questions');
+  if (!isJsonObject(questions) || questions.names.length === 0) {
     return new Refusal('missing_questions', { param: 'questions' });
   }
   return null;
@@ -56,32 +48,32 @@ export function missingField(body: JsonObject): Refusal | null {
  * `invalid_question_type`, `invalid_criteria`, `invalid_mode`. The body's mode wins over the query's.
  */
 export function parseDecisionRequest(
-  body: JsonObject,
+  body: JsonObject<JsonValue>,
   query_mode: string | null,
   questions_max: number,
 ): DecisionRequest | Refusal {
-  const state = own(body, 'state');
-  const asked = own(body, 'questions');
+  const state = body.get('state');
+  const asked = body.get('questions');
   const missing = missingField(body);
   if (missing !== null || state === undefined || !isJsonObject(asked)) {
     return missing ?? new Refusal('missing_questions', { param: 'questions' });
   }
 
-  const entries = Object.entries(asked);
-  if (entries.length > questions_max) {
+  const ids = asked.names;
+  if (ids.length > questions_max) {
     return new Refusal('too_many_questions', {
-      message: `The request has ${entries.length} questions; the tier of the organization allows ${questions_max}.`,
+      message: `The request has ${ids.length} questions; the tier of the organization allows ${questions_max}.`,
       param: 'questions',
     });
   }
-  for (const [id, question] of entries) {
-    if (questionType(question) === null) {
-      return new Refusal('invalid_question_type', { param: `questions.${id}.type` });
-    }
+  const untyped = asked.values.findIndex((question) => questionType(question) === null);
+  if (untyped >= 0) {
+    return new Refusal('invalid_question_type', { param: `questions.${ids[untyped]}.type` });
   }
   const questions: AskedQuestion[] = [];
   let rejection: Refusal | null = null;
-  for (const [id, value] of entries) {
+  for (const [index, id] of ids.entries()) {
+    const value = asked.values[index];
     const parsed = isJsonObject(value) ? parseQuestion(value) : null;
     if (parsed === null) return new Refusal('invalid_criteria', { param: `questions.${id}.criteria` });
     rejection ??= parsed.rejected
@@ -93,7 +85,7 @@ export function parseDecisionRequest(
     questions.push({ id, question: parsed.question, threshold: parsed.threshold });
   }
 
-  const mode = own(body, 'mode') ?? query_mode ?? 'fast';
+  const mode = body.get('mode') ?? query_mode ?? 'fast';
   if (mode !== 'fast' && mode !== 'consistent') return new Refusal('invalid_mode', { param: 'mode' });
   return { state, questions, mode, rejection };
 }
@@ -107,32 +99,34 @@ interface ParsedQuestion {
 
 function questionType(value: JsonValue): Question['type'] | null {
   if (!isJsonObject(value)) return null;
-  const type = own(value, 'type');
+  const type = value.get('type');
   return type === 'noul' || type === 'choice' || type === 'score' ? type : null;
 }
 
 /** Null when the criteria do not fit the type (`invalid_criteria`). */
-function parseQuestion(value: JsonObject): ParsedQuestion | null {
-  const instructions = own(value, 'instructions');
-  const criteria = own(value, 'criteria') ?? null;
+function parseQuestion(value: JsonObject<JsonValue>): ParsedQuestion | null {
+  const instructions = value.get('instructions');
+  const criteria = value.get('criteria') ?? null;
   switch (questionType(value)) {
     case 'noul': {
-      const described = isJsonObject(criteria) ? criteria : {};
+      const described = isJsonObject(criteria) ? criteria : undefined;
       return {
         question: {
           type: 'noul',
           instructions,
-          yes: own(described, 'true') ?? own(described, 'yes'),
-          no: own(described, 'false') ?? own(described, 'no'),
+          yes: described?.get('true') ?? described?.get('yes'),
+          no: described?.get('false') ?? described?.get('no'),
         },
-        threshold: thresholdOf(own(value, 'threshold')),
+        threshold: thresholdOf(value.get('threshold')),
         rejected: criteria !== null && !isJsonObject(criteria),
       };
     }
     case 'choice': {
-      if (!isJsonObject(criteria)) return null;
-      const options = Object.entries(criteria).map(([id, description]) => ({ id, description }));
-      if (!isOptionCount(options.length)) return null;
+      if (!isJsonObject(criteria) || !isOptionCount(criteria.names.length)) return null;
+      const options = criteria.names.map((id, index) => ({
+        id,
+        description: criteria.values[index] ?? null,
+      }));
       return { question: { type: 'choice', instructions, options }, threshold: null, rejected: false };
     }
     case 'score': {
@@ -152,16 +146,7 @@ function isOptionCount(count: number): boolean {
   return count >= OPTIONS_MIN && count <= OPTIONS_MAX;
 }
 
-function isJsonArray(value: JsonValue): value is readonly JsonValue[] {
-  return Array.isArray(value);
-}
-
 /** A threshold outside 0 to 1 is ignored, whatever it is (spec, "Question object"). */
 function thresholdOf(value: JsonValue | undefined): number | null {
   return typeof value === 'number' && value >= 0 && value <= 1 ? value : null;
-}
-
-/** The object's own member, so that `__proto__` and `constructor` are names like any other. */
-function own(object: JsonObject, key: string): JsonValue | undefined {
-  return Object.hasOwn(object, key) ? object[key] : undefined;
 }

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import type { JsonObject, JsonValue } from '../../native/plan/json.ts';
 
 /**
  * Request and response of a decision (spec, "Resources and their fields"): the single source of the types in the code
@@ -127,7 +128,7 @@ export const ScoreAnswerSchema = Type.Object({
   type: Type.Literal('score'),
   score: Type.Number({ minimum: 0, description: 'Expected level index: sum of index times probability.' }),
   probabilities: Type.Record(AnyKey, Probability),
-  legend: Type.Record(AnyKey, Type.String()),
+  legend: Type.Record(AnyKey, Type.Unknown({ description: 'The level as it was sent.' })),
   confidence: Probability,
 });
 
@@ -149,8 +150,24 @@ export const DecisionResponseSchema = Type.Object({
   latency_ms: Type.Number({ minimum: 0, description: 'Model time.' }),
 });
 
+/**
+ * A type of the wire as it is made in the service: maps from a client's names as `JsonObject`, and any value as
+ * `JsonValue`.
+ */
+type Written<Wire> = unknown extends Wire
+  ? JsonValue
+  : Wire extends object
+    ? string extends keyof Wire
+      ? JsonObject<Written<Wire[keyof Wire]>>
+      : { readonly [Name in keyof Wire]: Written<Wire[Name]> }
+    : Wire;
+
 export type NoulAnswer = Static<typeof NoulAnswerSchema>;
 export type ChoiceAnswer = Static<typeof ChoiceAnswerSchema>;
 export type ScoreAnswer = Static<typeof ScoreAnswerSchema>;
 export type Answer = Static<typeof AnswerSchema>;
 export type DecisionResponse = Static<typeof DecisionResponseSchema>;
+export type WrittenChoiceAnswer = Written<ChoiceAnswer>;
+export type WrittenScoreAnswer = Written<ScoreAnswer>;
+export type WrittenAnswer = Written<Answer>;
+export type WrittenDecision = Written<DecisionResponse>;

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { JsonValue } from '../../native/plan/json.ts';
+import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../native/plan/json.ts';
 import type { Question } from '../../native/plan/question.ts';
 import { parseDecisionRequest } from '../decisions/request.ts';
 import { QuestionSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
+import { JsonError, readJson } from '../json/read-json.ts';
+import { writeJson } from '../json/write-json.ts';
 
 const Share = Type.Number({ minimum: 0 });
 
@@ -62,16 +64,12 @@ export class CasesError extends Error {
 export function parseCase(line: string, line_number: number): EvaluationCase {
   const fail = (reason: string) =>
     new CasesError(`Line ${line_number} of the cases is not usable: ${reason}`);
-  const value = parseJson(line);
+  const { value, request } = parseLine(line);
   if (!Value.Check(CaseSchema, value)) {
     const first = Value.Errors(CaseSchema, value).First();
     throw fail(`${first?.path || 'the line'}: ${first?.message ?? 'not valid JSON'}.`);
   }
-  const asked = parseDecisionRequest(
-    jsonObject({ state: value.state, questions: { ...value.questions } }),
-    null,
-    Number.POSITIVE_INFINITY,
-  );
+  const asked = parseDecisionRequest(request, null, Number.POSITIVE_INFINITY);
   if (asked instanceof Refusal) throw fail(`${asked.param ?? 'the line'}: ${asked.message}`);
   const questions = asked.questions.map(({ question }, index) => {
     const raw = value.questions[index];
@@ -80,7 +78,7 @@ export function parseCase(line: string, line_number: number): EvaluationCase {
     return labelled;
   });
   const digest = createHash('sha256')
-    .update(JSON.stringify([asked.state, questions.map(({ question }) => question)]))
+    .update(writeJson([asked.state, questions.map(({ question }) => ({ ...question }))]))
     .digest('hex');
   return { source: value.src, digest, state: asked.state, questions };
 }
@@ -129,15 +127,27 @@ function targetOf(
   return shares.length === classes.length && sum > 0 ? shares.map((share) => share / sum) : undefined;
 }
 
-function parseJson(line: string): unknown {
+/** A line as objects of JavaScript, to be checked, and its record and questions as the service would read them. */
+function parseLine(line: string): { readonly value: unknown; readonly request: JsonObject<JsonValue> } {
+  const none = new JsonObject<JsonValue>([], []);
   try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
+    const read = readJson(line);
+    if (!isJsonObject(read)) return { value: undefined, request: none };
+    const asked = read.get('questions');
+    const questions = isJsonArray(asked) ? asked : [];
+    const request = new JsonObject<JsonValue>(
+      ['state', 'questions'],
+      [
+        read.get('state') ?? null,
+        new JsonObject(
+          questions.map((_, index) => String(index)),
+          questions,
+        ),
+      ],
+    );
+    return { value: JSON.parse(line), request };
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return { value: undefined, request: none };
   }
-}
-
-/** The value as JSON carries it, so that only what JSON has can be in it. */
-function jsonObject(value: unknown): { readonly [key: string]: JsonValue } {
-  return JSON.parse(JSON.stringify(value));
 }

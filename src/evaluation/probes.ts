@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../native/plan/json.ts';
+import { isJsonArray, type JsonValue } from '../../native/plan/json.ts';
 import type { Question } from '../../native/plan/question.ts';
 import type { EvaluationCase } from './cases.ts';
 
@@ -129,10 +129,6 @@ function reworded(
 
 function withIrrelevantText(state: JsonValue): JsonValue {
   if (state === null || typeof state !== 'object') return `${String(state)}\n\n${IRRELEVANT_TEXT}`;
-  if (isList(state)) return [...state, IRRELEVANT_TEXT];
-  return { ...state, footer: IRRELEVANT_TEXT };
-}
-
-function isList(value: JsonValue): value is readonly JsonValue[] {
-  return Array.isArray(value);
+  if (isJsonArray(state)) return [...state, IRRELEVANT_TEXT];
+  return state.with('footer', IRRELEVANT_TEXT);
 }

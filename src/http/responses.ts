@@ -1,4 +1,5 @@
 import type { Refusal } from '../errors.ts';
+import { type WritableJson, writeJson } from '../json/write-json.ts';
 import type { RateStatus } from '../limits/rate-limiter.ts';
 import type { ErrorResponse } from './schemas.ts';
 
@@ -9,10 +10,10 @@ export const REQUEST_ID_HEADER = 'x-request-id';
 export function jsonResponse(
   request_id: string,
   status: number,
-  body: unknown,
+  body: WritableJson,
   headers: Readonly<Record<string, string>> = {},
 ): Response {
-  return new Response(JSON.stringify(body), {
+  return new Response(writeJson(body), {
     status,
     headers: { 'content-type': 'application/json', [REQUEST_ID_HEADER]: request_id, ...headers },
   });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { models } from '../../db/schema.ts';
-import { closeAudited } from '../support/money.ts';
+import { booksOf, closeAudited } from '../support/money.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { expectDecision, expectError } from './expectations.ts';
@@ -231,6 +231,37 @@ describe('the body as a whole', () => {
     test(`JSON that is no object has none of the fields: ${body}`, async () => {
       await expectError(await post(service, key, body), 'missing_model', 'model');
       await expectError(await post(service, key, body, '/v1/systemone'), 'missing_state', 'state');
+    });
+  }
+
+  const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+
+  test('64 levels in a record are read', async () => {
+    await expectDecision(await ask(service, key, { state: JSON.parse(nested(64)) }));
+  });
+
+  for (const levels of [65, 100, 1_000, 1_001, 100_000]) {
+    test(`${levels} levels in a record, or anywhere else: 422 invalid_request, whatever the depth`, async () => {
+      const account = addAccount(service);
+      const before = booksOf(service, account);
+      const deep = nested(levels);
+      const question = `{"q":{"type":"noul","instructions":${deep}}}`;
+      for (const body of [
+        `{"model":"decision-1","state":${deep},"questions":{"q":{"type":"noul"}}}`,
+        `{"model":"decision-1","state":"x","questions":${question}}`,
+        `{"model":"decision-1","state":"x","questions":{"q":{"type":"noul"}},"extra":${deep}}`,
+        `[${deep}`,
+      ]) {
+        const response = await post(service, account.key, body);
+        expect(response.headers.has('x-ratelimit-limit-requests')).toBe(false);
+        const { error } = await expectError(response, 'invalid_request', null);
+        expect(error.message).toContain('65 levels');
+      }
+      expect(booksOf(service, account)).toEqual(before);
+      // None of them was counted.
+      const counted = await ask(service, account.key);
+      expect(counted.headers.get('x-ratelimit-remaining-requests')).toBe('299');
+      await expectDecision(counted);
     });
   }
 

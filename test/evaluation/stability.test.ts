@@ -54,7 +54,10 @@ describe('a probe', () => {
     expect(more?.questions.length).toBeGreaterThan(3);
     const text = probed('text_added', CASE);
     expect(text?.questions).toEqual(originals);
-    expect(text?.state).toMatchObject({ text: 'It is late.' });
+    expect(text?.state).toMatchObject({
+      names: ['text', 'footer'],
+      values: ['It is late.', expect.any(String)],
+    });
     expect(text?.state).not.toEqual(CASE.state);
   });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import fc from 'fast-check';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { readModelFacts } from '../../native/gguf.ts';
-import type { JsonValue } from '../../native/plan/json.ts';
+import { isJsonObject } from '../../native/plan/json.ts';
 import { type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { estimatedTokens, worstCaseTokens } from '../../src/decisions/estimate.ts';
@@ -39,9 +39,8 @@ beforeAll(async () => {
 /** A request's body as the service reads it. */
 function requestOf(value: unknown) {
   const body = parseJson(Buffer.from(JSON.stringify(value)));
-  if (body instanceof Refusal || typeof body !== 'object' || body === null || Array.isArray(body))
-    return null;
-  const request = parseDecisionRequest(Object.fromEntries<JsonValue>(Object.entries(body)), null, 64);
+  if (body instanceof Refusal || !isJsonObject(body)) return null;
+  const request = parseDecisionRequest(body, null, 64);
   return request instanceof Refusal ? null : request;
 }
 

@@ -191,7 +191,9 @@ describe('requests made from the schemas', () => {
       fc.asyncProperty(batchOf(changedRequest), async (requests) => {
         const answered = await sendBatch(barred, requests.map(asJson));
         answered.forEach(({ code, body }, index) => {
-          if (code === 'model_not_found' || code === 'too_many_questions' || code === 'invalid_json') return;
+          // The schema knows neither the models, nor the tier, nor how deeply a body may be nested.
+          if (code === 'model_not_found' || code === 'too_many_questions' || code === 'invalid_request')
+            return;
           const { path: to, value } = requests[index] ?? { path: '/v1/decisions', value: null };
           const isValid = Value.Check(SCHEMAS[to], withoutWhatTheModelRejects(value));
           expect([body, code === 'project_spend_limit']).toEqual([body, isValid]);

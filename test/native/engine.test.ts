@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { EngineOverloaded } from '../../native/evaluator.ts';
 import { openEngine } from '../../native/open.ts';
-import type { JsonValue } from '../../native/plan/json.ts';
+import { jsonValueOf } from '../../native/plan/json.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { type Mode, type Question, scoreCount } from '../../native/plan/question.ts';
 import { writeTinyModel } from './support/gguf.ts';
@@ -47,7 +47,7 @@ async function scoresOf(engine: DecisionEngine, input: DecisionInput) {
   return await engine.evaluate(input, await engine.plan(input), { scope: `scope ${scopes}` });
 }
 
-const json = fc.jsonValue({ maxDepth: 2 }).map((value): JsonValue => JSON.parse(JSON.stringify(value)));
+const json = fc.jsonValue({ maxDepth: 2 }).map((value) => jsonValueOf(JSON.parse(JSON.stringify(value))));
 const question: fc.Arbitrary<Question> = fc.oneof(
   fc.record({
     type: fc.constant('noul'),

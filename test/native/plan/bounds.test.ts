@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { codesV1 } from '../../../native/plan/codes-v1.ts';
-import type { JsonValue } from '../../../native/plan/json.ts';
+import { type JsonValue, jsonValueOf } from '../../../native/plan/json.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import type { PromptProfile, Tokenizer } from '../../../native/plan/profile.ts';
 import type { Mode, Question } from '../../../native/plan/question.ts';
@@ -51,7 +51,7 @@ function nested(levels: number, value: JsonValue): JsonValue {
 }
 const LONG: readonly (readonly [string, JsonValue])[] = [
   ['numbers of 309 digits', Array.from({ length: 140_000 }, () => 1e308)],
-  ['numbers of 309 digits in one line', { a: Array.from({ length: 140_000 }, () => 1e308) }],
+  ['numbers of 309 digits in one line', jsonValueOf({ a: Array.from({ length: 140_000 }, () => 1e308) })],
   [
     'deep indentation',
     nested(
@@ -136,7 +136,7 @@ describe.each(PROFILES)('%s, %s', (_, mode, profileOf) => {
     heard.length = 0;
     const choice: Question = {
       type: 'choice',
-      instructions: { which: 'one' },
+      instructions: jsonValueOf({ which: 'one' }),
       options: [
         { id: 'b', description: 'the second' },
         { id: 'a', description: ['the first'] },

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { PlanEvaluator } from '../../../native/evaluator.ts';
 import type { ModelFacts } from '../../../native/gguf.ts';
 import { codesV1 } from '../../../native/plan/codes-v1.ts';
+import { jsonValueOf } from '../../../native/plan/json.ts';
 import { findLabels } from '../../../native/plan/labels.ts';
 import type { Plan, PlanLogits } from '../../../native/plan/plan.ts';
 import { planPositions } from '../../../native/plan/plan.ts';
@@ -111,7 +112,7 @@ test.each(MODES)('a question has the same scores whatever other questions there 
   const loaded = model('a generated chat model');
   const profile = profileOf(loaded);
   const ask = async (questions: readonly Question[]) => {
-    const input: DecisionInput = { state: { light: 'on' }, questions, mode };
+    const input: DecisionInput = { state: jsonValueOf({ light: 'on' }), questions, mode };
     const { plans } = await profile.plan(input, 2048);
     return profile.scores(input, await logitsOf(loaded.evaluator, plans));
   };

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { JsonValue } from '../../../native/plan/json.ts';
+import { jsonValueOf } from '../../../native/plan/json.ts';
 import type { DecisionInput } from '../../../native/plan/profile.ts';
 import type { Question } from '../../../native/plan/question.ts';
 
-const Json = Type.Unsafe<JsonValue>(Type.Any());
+const Json = Type.Unknown();
 const Asked = Type.Union([
   Type.Object({
     type: Type.Literal('noul'),
@@ -42,25 +42,32 @@ function question(asked: Static<typeof Asked>): Question {
     case 'noul':
       return {
         type: 'noul',
-        instructions: asked.instructions,
-        yes: asked.criteria?.true ?? asked.criteria?.yes,
-        no: asked.criteria?.false ?? asked.criteria?.no,
+        instructions: jsonValueOf(asked.instructions ?? null),
+        yes: jsonValueOf(asked.criteria?.true ?? asked.criteria?.yes ?? null),
+        no: jsonValueOf(asked.criteria?.false ?? asked.criteria?.no ?? null),
       };
     case 'choice':
       return {
         type: 'choice',
-        instructions: asked.instructions,
-        options: Object.entries(asked.criteria).map(([id, description]) => ({ id, description })),
+        instructions: jsonValueOf(asked.instructions),
+        options: Object.entries(asked.criteria).map(([id, description]) => ({
+          id,
+          description: jsonValueOf(description),
+        })),
       };
     case 'score':
-      return { type: 'score', instructions: asked.instructions, levels: asked.criteria };
+      return {
+        type: 'score',
+        instructions: jsonValueOf(asked.instructions),
+        levels: asked.criteria.map(jsonValueOf),
+      };
   }
 }
 
 /** A vector's request as the engine takes it. */
 export function vectorInput(vector: Vector): DecisionInput {
   return {
-    state: vector.state,
+    state: jsonValueOf(vector.state),
     questions: Object.values(vector.questions).map(question),
     mode: vector.mode,
   };

@@ -1,0 +1,271 @@
+import { JsonObject, type JsonValue } from '../../native/plan/json.ts';
+import { StringTable } from '../../native/plan/string-table.ts';
+
+/** Levels of objects and arrays that a text may have: 64 for a record, and the body around it. */
+export const NESTING_MAX = 65;
+
+/** The shortest integer that a double can round: 2^53 has 16 digits. */
+const LONG_INTEGER_LENGTH = 16;
+
+/** Names of an object that are compared with each other; of more, equal ones are found through a hash. */
+const FEW_NAMES = 8;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const ZERO = 0x30;
+const MINUS = 0x2d;
+
+const ESCAPES: ReadonlyMap<number, string> = new Map(
+  Object.entries({ '"': '"', '\\': '\\', '/': '/', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }).map(
+    ([letter, meaning]) => [letter.charCodeAt(0), meaning],
+  ),
+);
+
+const NO_VALUES: readonly JsonValue[] = [];
+const EMPTY_OBJECT = new JsonObject<JsonValue>([], NO_VALUES);
+
+/** A text is not JSON, or is nested deeper than `NESTING_MAX` levels (`too_deep`). */
+export class JsonError extends Error {
+  override readonly name = 'JsonError';
+  constructor(readonly too_deep: boolean) {
+    super(too_deep ? `nested deeper than ${NESTING_MAX} levels` : 'not valid JSON');
+  }
+}
+
+/**
+ * The value of a JSON text, read as strictly as `JSON.parse` does; of equal names in an object the last value counts,
+ * in the place of the first. Integers that a double would change are the text that they were written as, but for those
+ * that are fields of the outermost object: a record that is a number must stay one, to be refused as such.
+ *
+ * Takes time by the length of the text, whatever it says. Throws `JsonError`.
+ */
+export function readJson(text: string): JsonValue {
+  return new Reader(text).document();
+}
+
+class Reader {
+  private at = 0;
+  private depth = 0;
+  private large_objects = 0;
+  /** The names of large objects, and for each the last such object that has it, by its number, and its place there. */
+  private names: StringTable | undefined;
+  private readonly last_object: number[] = [];
+  private readonly last_place: number[] = [];
+
+  constructor(private readonly text: string) {}
+
+  document(): JsonValue {
+    const value = this.value();
+    this.skipSpace();
+    if (this.at < this.text.length) this.fail();
+    return value;
+  }
+
+  private fail(): never {
+    throw new JsonError(false);
+  }
+
+  private skipSpace(): void {
+    while (isSpace(this.text.charCodeAt(this.at))) this.at += 1;
+  }
+
+  /** Skips space, and the character where it comes next. */
+  private skip(character: number): boolean {
+    this.skipSpace();
+    if (this.text.charCodeAt(this.at) !== character) return false;
+    this.at += 1;
+    return true;
+  }
+
+  private value(): JsonValue {
+    this.skipSpace();
+    const code = this.text.charCodeAt(this.at);
+    if (code === QUOTE) return this.string();
+    if (code === OPEN_BRACE) return this.object();
+    if (code === OPEN_BRACKET) return this.array();
+    if (code === MINUS || isDigit(code)) return this.number();
+    if (this.word('true')) return true;
+    if (this.word('false')) return false;
+    if (this.word('null')) return null;
+    return this.fail();
+  }
+
+  private word(word: string): boolean {
+    if (!this.text.startsWith(word, this.at)) return false;
+    this.at += word.length;
+    return true;
+  }
+
+  private enter(): void {
+    this.at += 1;
+    this.depth += 1;
+    if (this.depth > NESTING_MAX) throw new JsonError(true);
+  }
+
+  private array(): JsonValue {
+    this.enter();
+    if (this.skip(CLOSE_BRACKET)) {
+      this.depth -= 1;
+      return NO_VALUES;
+    }
+    const items = [this.value()];
+    while (this.skip(COMMA)) items.push(this.value());
+    if (!this.skip(CLOSE_BRACKET)) this.fail();
+    this.depth -= 1;
+    return items;
+  }
+
+  private object(): JsonValue {
+    this.enter();
+    if (this.skip(CLOSE_BRACE)) {
+      this.depth -= 1;
+      return EMPTY_OBJECT;
+    }
+    const names: string[] = [];
+    const values: JsonValue[] = [];
+    do {
+      this.skipSpace();
+      if (this.text.charCodeAt(this.at) !== QUOTE) this.fail();
+      names.push(this.string());
+      if (!this.skip(COLON)) this.fail();
+      values.push(this.value());
+    } while (this.skip(COMMA));
+    if (!this.skip(CLOSE_BRACE)) this.fail();
+    this.depth -= 1;
+    return this.objectOf(names, values);
+  }
+
+  /** The object of these members; an equal name's value moves to the first's place. The arrays become the object's. */
+  private objectOf(names: string[], values: JsonValue[]): JsonObject<JsonValue> {
+    const is_large = names.length > FEW_NAMES;
+    this.large_objects += is_large ? 1 : 0;
+    let kept = 0;
+    for (let index = 0; index < names.length; index += 1) {
+      const name = names[index] ?? '';
+      // Names from `kept` on are copies of earlier ones, or were not looked at yet.
+      const place = is_large ? this.placeOf(name, kept) : Math.min(names.indexOf(name), kept);
+      names[place] = name;
+      values[place] = values[index] ?? null;
+      if (place === kept) kept += 1;
+    }
+    names.length = kept;
+    values.length = kept;
+    return new JsonObject(names, values);
+  }
+
+  /** Where the large object that is being made has the name: at `end`, if it had none of it. */
+  private placeOf(name: string, end: number): number {
+    this.names ??= new StringTable();
+    const known = this.names.intern(name);
+    if (this.last_object[known] === this.large_objects) return this.last_place[known] ?? end;
+    this.last_object[known] = this.large_objects;
+    this.last_place[known] = end;
+    return end;
+  }
+
+  private string(): string {
+    const { text } = this;
+    const start = this.at + 1;
+    for (let at = start; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) {
+        this.at = at + 1;
+        return text.slice(start, at);
+      }
+      if (code === BACKSLASH) return this.escapedString(start, at);
+      if (code < 0x20) this.fail();
+    }
+    return this.fail();
+  }
+
+  /** The string from `start`, whose first backslash is at `backslash`. */
+  private escapedString(start: number, backslash: number): string {
+    const { text } = this;
+    const parts = [text.slice(start, backslash)];
+    let part_start = backslash;
+    for (let at = backslash; at < text.length; ) {
+      const code = text.charCodeAt(at);
+      if (code < 0x20) this.fail();
+      if (code !== QUOTE && code !== BACKSLASH) {
+        at += 1;
+        continue;
+      }
+      if (at > part_start) parts.push(text.slice(part_start, at));
+      if (code === QUOTE) {
+        this.at = at + 1;
+        return parts.join('');
+      }
+      const letter = text.charCodeAt(at + 1);
+      if (letter === 0x75) {
+        parts.push(String.fromCharCode(this.codeUnit(at + 2)));
+        at += 6;
+      } else {
+        parts.push(ESCAPES.get(letter) ?? this.fail());
+        at += 2;
+      }
+      part_start = at;
+    }
+    return this.fail();
+  }
+
+  /** The four hexadecimal digits at `at` as a number. */
+  private codeUnit(at: number): number {
+    let unit = 0;
+    for (let digit = at; digit < at + 4; digit += 1) {
+      const code = this.text.charCodeAt(digit);
+      const letter = code | 0x20;
+      if (isDigit(code)) unit = unit * 16 + code - ZERO;
+      else if (letter >= 0x61 && letter <= 0x66) unit = unit * 16 + letter - 0x57;
+      else this.fail();
+    }
+    return unit;
+  }
+
+  private number(): number | string {
+    const { text } = this;
+    const start = this.at;
+    const first_digit = text.charCodeAt(start) === MINUS ? start + 1 : start;
+    let at = this.digits(first_digit);
+    if (text.charCodeAt(first_digit) === ZERO && at > first_digit + 1) this.fail();
+    const integer_end = at;
+    if (text.charCodeAt(at) === 0x2e) at = this.digits(at + 1);
+    if ((text.charCodeAt(at) | 0x20) === 0x65) {
+      const sign = text.charCodeAt(at + 1);
+      at = this.digits(sign === 0x2b || sign === MINUS ? at + 2 : at + 1);
+    }
+    this.at = at;
+    // A digit by itself, of which a body may have half a million.
+    if (at === start + 1) return text.charCodeAt(start) - ZERO;
+    const written = text.slice(start, at);
+    const double = Number(written);
+    const may_be_rounded = at === integer_end && at - start >= LONG_INTEGER_LENGTH && this.depth > 1;
+    return may_be_rounded && !isExactly(double, written) ? written : double;
+  }
+
+  /** Where the digits from `start` on end; at least one must be there. */
+  private digits(start: number): number {
+    let at = start;
+    while (isDigit(this.text.charCodeAt(at))) at += 1;
+    if (at === start) this.fail();
+    return at;
+  }
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+/** Whether an integer, as JSON writes it, is that double. Of hundreds of digits a double may make infinity. */
+function isExactly(double: number, written: string): boolean {
+  return Number.isFinite(double) && BigInt(double).toString() === written;
+}
