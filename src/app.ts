@@ -3,7 +3,7 @@ import type { DecisionServices } from './decisions/services.ts';
 import { Refusal } from './errors.ts';
 import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
-import { CONTENT_SECURITY_POLICY, docsPages, docsScript } from './http/docs.ts';
+import { docsPages, docsScript, PAGE_HEADERS } from './http/docs.ts';
 import { modelRoutes } from './http/model-routes.ts';
 import { errorResponse, REQUEST_ID_HEADER } from './http/responses.ts';
 import { allowOf, type KnownPath, knownPath } from './http/routes.ts';
@@ -16,6 +16,8 @@ import type { PaymentProvider } from './payments/provider.ts';
 export interface AppServices extends DecisionServices {
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
+  /** Whether the API reference is served at `/swagger`. */
+  readonly api_reference: boolean;
   readonly log: Pick<Log, 'request' | 'failure' | 'warn' | 'info'>;
 }
 
@@ -37,10 +39,15 @@ export function createApp(services: AppServices) {
   /** A path that no route took: the wrong method of a known one, or nothing that the service has. */
   const unmatched = (request: Request): Response => {
     const path = knownPath(new URL(request.url).pathname);
-    const is_absent = path === '/webhooks/paddle' && services.payments === null;
-    if (path === null || is_absent) return refuse(request, new Refusal('not_found'));
+    if (path === null || isAbsent(path)) return refuse(request, new Refusal('not_found'));
     return wrongMethod(request, path);
   };
+
+  /** Whether this service does without the path: webhooks without a provider, a reference that is switched off. */
+  const isAbsent = (path: KnownPath): boolean =>
+    path === '/webhooks/paddle'
+      ? services.payments === null
+      : path.startsWith('/swagger') && !services.api_reference;
 
   const wrongMethod = (request: Request, path: KnownPath): Response => {
     const allow = { allow: allowOf(path) };
@@ -56,7 +63,7 @@ export function createApp(services: AppServices) {
     .onRequest(({ request, set }) => {
       set.headers[REQUEST_ID_HEADER] = contexts.of(request).request_id;
       if (knownPath(new URL(request.url).pathname) === '/swagger') {
-        set.headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
+        Object.assign(set.headers, PAGE_HEADERS);
       }
       set.headers['x-content-type-options'] = 'nosniff';
     })
@@ -82,6 +89,6 @@ export function createApp(services: AppServices) {
     .use(decisionRoutes(services, contexts))
     .use(modelRoutes(services, contexts))
     .use(webhookRoutes(services, contexts))
-    .use(docsScript())
-    .use(docsPages());
+    .use(services.api_reference ? docsScript() : new Elysia())
+    .use(services.api_reference ? docsPages() : new Elysia());
 }

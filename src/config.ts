@@ -26,6 +26,8 @@ export interface ServeConfig extends ModelConfig {
   /** Seconds without a request after which the model is unloaded; 0 keeps it. */
   readonly idleUnload: number;
   readonly logLevel: LogLevel;
+  /** Whether the API reference is served at `/swagger`. */
+  readonly apiReference: 'on' | 'off';
 }
 
 const EVALUATORS: readonly Evaluator[] = ['auto', 'addon', 'llama'];
@@ -101,6 +103,10 @@ export function serveOptions(): Option[] {
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)
       .choices(LOG_LEVELS),
+    new Option('--api-reference <on|off>', 'whether the API reference is served at /swagger')
+      .env('TDS_API_REFERENCE')
+      .default('on' satisfies ServeConfig['apiReference'])
+      .choices(['on', 'off']),
   ];
 }
 

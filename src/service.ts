@@ -31,6 +31,8 @@ export interface ServiceParts {
   readonly log: Log;
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payment_provider: PaymentProvider | null;
+  /** False leaves the API reference at `/swagger` away. */
+  readonly api_reference?: boolean;
 }
 
 /** A service on its database, without a port. */
@@ -66,6 +68,7 @@ export function openService(parts: ServiceParts): Service {
       : { context: creditContext(db, clock, identifiers), provider: parts.payment_provider };
   const services = {
     payments,
+    api_reference: parts.api_reference ?? true,
     clock,
     identifiers,
     log,

@@ -61,6 +61,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     identifiers: randomIdentifiers,
     log,
     payment_provider: paymentProvider(),
+    api_reference: options.apiReference === 'on',
   });
   try {
     await load(service);

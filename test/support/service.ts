@@ -43,6 +43,8 @@ export interface TestServiceOptions {
   readonly directory?: string;
   readonly clock?: MovableClock;
   readonly payment_provider?: PaymentProvider;
+  /** False serves no API reference. */
+  readonly api_reference?: boolean;
   /** Does not load the model before the first request. */
   readonly cold?: boolean;
 }
@@ -80,6 +82,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     identifiers: randomIdentifiers,
     log: createLog('silent'),
     payment_provider: options.payment_provider ?? null,
+    api_reference: options.api_reference ?? true,
   });
   if (options.cold !== true) await untilReady(service);
   const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });
