@@ -26,6 +26,8 @@ export interface ServeConfig extends ModelConfig {
   /** Seconds without a request after which the model is unloaded; 0 keeps it. */
   readonly idleUnload: number;
   readonly logLevel: LogLevel;
+  /** Whether an empty data directory is filled though nobody is at a terminal. */
+  readonly init?: true;
   /** Whether the API reference is served at `/swagger`. */
   readonly apiReference: 'on' | 'off';
 }
@@ -95,6 +97,7 @@ export function serveOptions(): Option[] {
       .env('TDS_PORT')
       .default(8080)
       .argParser(wholeNumber(0, PORT_MAX)),
+    new Option('--init', 'fill an empty data directory; without it, that is done on a terminal only'),
     new Option('--idle-unload <seconds>', 'unload the model after this time without a request; 0 keeps it')
       .env('TDS_IDLE_UNLOAD')
       .default(0)

@@ -93,7 +93,6 @@ export function openService(parts: ServiceParts): Service {
       await model.close();
       await keys.flushLastUsed(commits).catch(() => log.warn('last-used times of keys could not be written'));
       await settlement.close();
-      log.flush();
     },
   };
 }

@@ -1,28 +1,44 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { modelOptions, type ServeConfig, serveOptions } from '../config.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
+import { DATABASE_FILE } from './data-directory.ts';
+import { isInitialized } from './initialize.ts';
 
 /** `tds serve` */
 export function registerServe(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'serve',
-    description: 'answer requests until stopped; an empty data directory is initialised first',
-    example: 'tds serve --port 8080 --data ./data',
+    description:
+      'answer requests until stopped; with --init or on a terminal, an empty data directory is filled first',
+    example: 'tds serve --init --port 8080 --data ./data',
   });
   command.addHelpText(
     'after',
     '\nPayments by Paddle Billing are set by TDS_PADDLE_API_KEY, TDS_PADDLE_WEBHOOK_SECRET, TDS_PADDLE_PRODUCT_ID\nand TDS_PADDLE_ENVIRONMENT (production or sandbox).',
   );
   for (const option of [...serveOptions(), ...modelOptions()]) command.addOption(option);
-  command.action((options: JsonOptions & ServeConfig) =>
-    withData(
+  command.action((options: JsonOptions & ServeConfig) => {
+    // A person sees what happens. A service manager's volume may not be mounted, and must not be replaced in silence.
+    const may_initialize = options.init === true || (process.stdin.isTTY && process.stdout.isTTY);
+    if (!may_initialize && !existsSync(join(options.data, DATABASE_FILE))) throw noData(options.data);
+    return withData(
       options,
       async (context) => {
+        if (!may_initialize && !isInitialized(context)) throw noData(options.data);
         // Loaded only here: the model's library and the web framework would slow every other command down.
         const { runServer } = await import('./run-server.ts');
         await runServer(options, context);
       },
-      { create: true },
-    ),
+      { create: may_initialize },
+    );
+  });
+}
+
+function noData(directory: string): CommandFailed {
+  return new CommandFailed(
+    `There is no data in ${directory}: mount it, name another directory with --data, or start anew with --init.`,
   );
 }
