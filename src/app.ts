@@ -5,6 +5,7 @@ import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
 import { docsPages, docsScript, PAGE_HEADERS } from './http/docs.ts';
 import { modelRoutes } from './http/model-routes.ts';
+import { refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
 import { errorResponse, REQUEST_ID_HEADER } from './http/responses.ts';
 import { allowOf, type KnownPath, knownPath } from './http/routes.ts';
 import { webhookRoutes } from './http/webhook-routes.ts';
@@ -23,11 +24,13 @@ export interface AppServices extends DecisionServices {
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */
 export function createApp(services: AppServices) {
-  const contexts = new RequestContexts(() => ({
+  const contexts = new RequestContexts((client_address) => ({
     request_id: services.identifiers.id('request'),
     started_ms: services.clock.monotonic_ms(),
+    client_address,
     caller: null,
     code: null,
+    is_over_budget: false,
   }));
 
   const refuse = (request: Request, refusal: Refusal, headers: Readonly<Record<string, string>> = {}) => {
@@ -39,8 +42,17 @@ export function createApp(services: AppServices) {
   /** A path that no route took: the wrong method of a known one, or nothing that the service has. */
   const unmatched = (request: Request): Response => {
     const path = knownPath(new URL(request.url).pathname);
-    if (path === null || isAbsent(path)) return refuse(request, new Refusal('not_found'));
-    return wrongMethod(request, path);
+    if (path !== null && !isAbsent(path)) return wrongMethod(request, path);
+    return refuseAddress(request, new Refusal('not_found'));
+  };
+
+  /** A refusal that no key was looked at for: it is counted by the client's address. */
+  const refuseAddress = (request: Request, refusal: Refusal, headers = {}): Response => {
+    const context = contexts.of(request);
+    const over_budget = refusalOverAddressBudget(services, context);
+    if (over_budget !== null) return over_budget;
+    spendRefusal(services, context, refusal);
+    return refuse(request, refusal, headers);
   };
 
   /** Whether this service does without the path: webhooks without a provider, a reference that is switched off. */
@@ -55,11 +67,11 @@ export function createApp(services: AppServices) {
       const headers = { [REQUEST_ID_HEADER]: contexts.of(request).request_id, ...allow };
       return new Response(null, { status: 204, headers });
     }
-    return refuse(request, new Refusal('method_not_allowed'), allow);
+    return refuseAddress(request, new Refusal('method_not_allowed'), allow);
   };
 
   // Elysia otherwise looks for the path behind the 11th character, where that of `http://tds/` has begun already.
-  return new Elysia({ normalize: false, handler: { standardHostname: false } })
+  const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
     .onRequest(({ request, set }) => {
       set.headers[REQUEST_ID_HEADER] = contexts.of(request).request_id;
       if (knownPath(new URL(request.url).pathname) === '/swagger') {
@@ -74,6 +86,7 @@ export function createApp(services: AppServices) {
     })
     .onAfterResponse(({ request, responseValue }) => {
       const context = contexts.of(request);
+      if (context.is_over_budget) return;
       services.log.request({
         request_id: context.request_id,
         method: request.method,
@@ -91,4 +104,12 @@ export function createApp(services: AppServices) {
     .use(webhookRoutes(services, contexts))
     .use(services.api_reference ? docsScript() : new Elysia())
     .use(services.api_reference ? docsPages() : new Elysia());
+
+  return {
+    /** Answers one request of a client with that address. */
+    handle(request: Request, client_address: string): Response | Promise<Response> {
+      contexts.of(request, client_address);
+      return app.handle(request);
+    },
+  };
 }

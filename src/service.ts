@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Db } from '../db/connection.ts';
 import { GroupCommit } from '../db/group-commit.ts';
 import type { DecisionEngine } from '../native/engine.ts';
@@ -6,10 +7,12 @@ import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
+import { clientAddress } from './http/client-address.ts';
 import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
+import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { Turns } from './limits/turns.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
@@ -38,8 +41,8 @@ export interface ServiceParts {
 /** A service on its database, without a port. */
 export interface Service {
   readonly services: AppServices & { readonly model: ModelLifecycle };
-  /** Answers one HTTP request. */
-  readonly handle: (request: Request) => Response | Promise<Response>;
+  /** Answers one HTTP request, which came over a connection from that address. */
+  readonly handle: (request: Request, peer_address?: string | null) => Response | Promise<Response>;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -59,6 +62,7 @@ export function openService(parts: ServiceParts): Service {
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const usage = new UsageLog(db);
   const limiter = restoredLimiter(usage, clock);
+  const refusals = new RefusalBudgets(randomBytes(8).readBigUInt64LE());
   const keys = new KeyDirectory(db, clock);
   const catalog = new Catalog(db);
   const model = new ModelLifecycle({ open: parts.openEngine, idle_unload_ms: parts.idle_unload_ms });
@@ -75,6 +79,7 @@ export function openService(parts: ServiceParts): Service {
     keys,
     catalog,
     limiter,
+    refusals,
     admissions: new Turns(ADMISSIONS_AT_ONCE),
     commits,
     ledger,
@@ -82,11 +87,11 @@ export function openService(parts: ServiceParts): Service {
     usage,
     model,
   };
-  const stopMaintenance = startMaintenance({ db, commits, keys, limiter, clock, log });
+  const stopMaintenance = startMaintenance({ db, commits, keys, limiter, refusals, clock, log });
   const app = createApp(services);
   return {
     services,
-    handle: (request) => app.handle(request),
+    handle: (request, peer_address = null) => app.handle(request, clientAddress(request, peer_address, null)),
     async close() {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the settlement ends.

@@ -5,17 +5,20 @@ import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Log } from './log.ts';
 
 const HOUR_MS = 3_600_000;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
 const LAST_USED_FLUSH_MS = 10_000;
+const UNANSWERED_LOG_MS = 10_000;
 
 interface MaintenanceParts {
   readonly db: Db;
   readonly commits: GroupCommit;
   readonly keys: KeyDirectory;
   readonly limiter: RateLimiter;
+  readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -29,15 +32,25 @@ export function startMaintenance(parts: MaintenanceParts): () => void {
   const timers = [
     setInterval(() => hourly(parts), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
+    setInterval(() => logUnanswered(parts), UNANSWERED_LOG_MS),
   ];
   for (const timer of timers) timer.unref();
   return () => {
     for (const timer of timers) clearInterval(timer);
+    logUnanswered(parts);
   };
 }
 
-async function hourly({ db, limiter, clock, log }: MaintenanceParts): Promise<void> {
+/** One line for all of them: a line each would let a client fill the disk. */
+function logUnanswered({ refusals, log }: MaintenanceParts): void {
+  const requests = refusals.takeUnanswered();
+  if (requests > 0)
+    log.warn('requests were answered 429 unseen: their budget of refusals is spent', { requests });
+}
+
+async function hourly({ db, limiter, refusals, clock, log }: MaintenanceParts): Promise<void> {
   limiter.forgetIdle(clock.monotonic_ms());
+  refusals.forgetIdle(clock.monotonic_ms());
   try {
     recalculateTiers(db, clock.now_ms());
     const report = await auditApart(db.$client.filename);
