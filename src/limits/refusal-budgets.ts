@@ -6,7 +6,7 @@ export const ADDRESS_REFUSALS_PER_MINUTE = 1_200;
 /** The same for the refused requests of a key: at least this, and at least twice what its organization may ask. */
 const KEY_REFUSALS_PER_MINUTE_MIN = 3_000;
 const KEY_REFUSALS_PER_REQUEST = 2;
-/** A body that was read for nothing costs as much as another refusal for each of these many bytes. */
+/** A body that was read for nothing counts as one more refusal for every so many bytes. */
 const BYTES_PER_REFUSAL = 16_384;
 
 /** Places for addresses: a power of two, in one megabyte. */
@@ -76,7 +76,7 @@ export class RefusalBudgets {
     const per_minute = keyRefusalsPerMinute(requests_per_minute);
     const debt = this.#keys.get(key_id);
     const before = debt === undefined ? 0 : keyOwed(debt, now_ms);
-    const owed = before + spent.refusals + spent.body_bytes / BYTES_PER_REFUSAL;
+    const owed = before + spent.refusals + Math.floor(spent.body_bytes / BYTES_PER_REFUSAL);
     if (owed === 0) return;
     this.#keys.set(key_id, { owed: Math.min(owed, 2 * per_minute), at_ms: now_ms, per_minute });
   }
