@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { Writable } from 'node:stream';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../../src/limits/refusal-budgets.ts';
+import { createLog } from '../../src/ops/log.ts';
+import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { withoutTable } from '../support/faults.ts';
@@ -137,6 +140,29 @@ describe('a valid key at an address that has had enough', () => {
       await expectError(await listModels(ATTACKER, account.key), 'auth_unavailable');
     });
   });
+});
+
+test('requests above a budget are counted in the log, not listed: a line each would let a client fill the disk', async () => {
+  let text = '';
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk, _encoding, done) {
+      text += chunk;
+      done();
+    },
+  });
+  const output = new BoundedOutput(stream, Number.POSITIVE_INFINITY);
+  const logged = await startTestService({ cold: true, clock, log: createLog('info', output) });
+  const sent = ADDRESS_REFUSALS_PER_MINUTE + 345;
+  for (let count = 0; count < sent; count += 1) await (await logged.fetch('/v1/models')).text();
+  await logged.close();
+  await output.flush(60_000);
+  const lines = text.split('\n').slice(0, -1);
+  const entries = lines.map((line): { msg: string; requests?: number } => JSON.parse(line));
+  expect(entries.filter(({ msg }) => msg === 'request').length).toBe(ADDRESS_REFUSALS_PER_MINUTE);
+  const counted = entries.map(({ requests }) => requests ?? 0).reduce((sum, requests) => sum + requests, 0);
+  expect(counted).toBe(345);
+  expect(entries.length).toBeLessThan(ADDRESS_REFUSALS_PER_MINUTE + 10);
 });
 
 describe('refused requests of a key', () => {

@@ -10,7 +10,7 @@ import { createOrganization, setTierSettings } from '../../src/accounts/organiza
 import { type RunningServer, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
-import { createLog } from '../../src/ops/log.ts';
+import { createLog, type Log } from '../../src/ops/log.ts';
 import { type CreditContext, creditByHand, creditContext } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service } from '../../src/service.ts';
@@ -43,6 +43,8 @@ export interface TestServiceOptions {
   readonly directory?: string;
   readonly clock?: MovableClock;
   readonly payment_provider?: PaymentProvider;
+  /** Where log lines go; nowhere by default. */
+  readonly log?: Log;
   /** False serves no API reference. */
   readonly api_reference?: boolean;
   /** Does not load the model before the first request. */
@@ -80,7 +82,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     idle_unload_ms: 0,
     clock,
     identifiers: randomIdentifiers,
-    log: createLog('silent'),
+    log: options.log ?? createLog('silent'),
     payment_provider: options.payment_provider ?? null,
     api_reference: options.api_reference ?? true,
   });
