@@ -3,8 +3,9 @@ import type { DecisionServices } from './decisions/services.ts';
 import { Refusal } from './errors.ts';
 import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
-import { CONTENT_SECURITY_POLICY, docsPages, docsScript } from './http/docs.ts';
+import { docsPages, docsScript, PAGE_HEADERS } from './http/docs.ts';
 import { modelRoutes } from './http/model-routes.ts';
+import { refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
 import { errorResponse, REQUEST_ID_HEADER } from './http/responses.ts';
 import { allowOf, type KnownPath, knownPath } from './http/routes.ts';
 import { webhookRoutes } from './http/webhook-routes.ts';
@@ -16,16 +17,20 @@ import type { WebhookContext } from './payments/webhooks.ts';
 export interface AppServices extends DecisionServices {
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payments: { readonly context: WebhookContext; readonly provider: PaymentProvider } | null;
+  /** Whether the API reference is served at `/swagger`. */
+  readonly api_reference: boolean;
   readonly log: Pick<Log, 'request' | 'failure' | 'error' | 'warn' | 'info'>;
 }
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */
 export function createApp(services: AppServices) {
-  const contexts = new RequestContexts(() => ({
+  const contexts = new RequestContexts((client_address) => ({
     request_id: services.identifiers.id('request'),
     started_ms: services.clock.monotonic_ms(),
+    client_address,
     caller: null,
     code: null,
+    is_over_budget: false,
   }));
 
   const refuse = (request: Request, refusal: Refusal, headers: Readonly<Record<string, string>> = {}) => {
@@ -37,10 +42,24 @@ export function createApp(services: AppServices) {
   /** A path that no route took: the wrong method of a known one, or nothing that the service has. */
   const unmatched = (request: Request): Response => {
     const path = knownPath(new URL(request.url).pathname);
-    const is_absent = path === '/webhooks/paddle' && services.payments === null;
-    if (path === null || is_absent) return refuse(request, new Refusal('not_found'));
-    return wrongMethod(request, path);
+    if (path !== null && !isAbsent(path)) return wrongMethod(request, path);
+    return refuseAddress(request, new Refusal('not_found'));
   };
+
+  /** A refusal that no key was looked at for: it is counted by the client's address. */
+  const refuseAddress = (request: Request, refusal: Refusal, headers = {}): Response => {
+    const context = contexts.of(request);
+    const over_budget = refusalOverAddressBudget(services, context);
+    if (over_budget !== null) return over_budget;
+    spendRefusal(services, context, refusal);
+    return refuse(request, refusal, headers);
+  };
+
+  /** Whether this service does without the path: webhooks without a provider, a reference that is switched off. */
+  const isAbsent = (path: KnownPath): boolean =>
+    path === '/webhooks/paddle'
+      ? services.payments === null
+      : path.startsWith('/swagger') && !services.api_reference;
 
   const wrongMethod = (request: Request, path: KnownPath): Response => {
     const allow = { allow: allowOf(path) };
@@ -48,15 +67,15 @@ export function createApp(services: AppServices) {
       const headers = { [REQUEST_ID_HEADER]: contexts.of(request).request_id, ...allow };
       return new Response(null, { status: 204, headers });
     }
-    return refuse(request, new Refusal('method_not_allowed'), allow);
+    return refuseAddress(request, new Refusal('method_not_allowed'), allow);
   };
 
   // Elysia otherwise looks for the path behind the 11th character, where that of `http://tds/` has begun already.
-  return new Elysia({ normalize: false, handler: { standardHostname: false } })
+  const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
     .onRequest(({ request, set }) => {
       set.headers[REQUEST_ID_HEADER] = contexts.of(request).request_id;
       if (knownPath(new URL(request.url).pathname) === '/swagger') {
-        set.headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
+        Object.assign(set.headers, PAGE_HEADERS);
       }
       set.headers['x-content-type-options'] = 'nosniff';
     })
@@ -67,6 +86,7 @@ export function createApp(services: AppServices) {
     })
     .onAfterResponse(({ request, responseValue }) => {
       const context = contexts.of(request);
+      if (context.is_over_budget) return;
       services.log.request({
         request_id: context.request_id,
         method: request.method,
@@ -82,6 +102,14 @@ export function createApp(services: AppServices) {
     .use(decisionRoutes(services, contexts))
     .use(modelRoutes(services, contexts))
     .use(webhookRoutes(services, contexts))
-    .use(docsScript())
-    .use(docsPages());
+    .use(services.api_reference ? docsScript() : new Elysia())
+    .use(services.api_reference ? docsPages() : new Elysia());
+
+  return {
+    /** Answers one request of a client with that address. */
+    handle(request: Request, client_address: string): Response | Promise<Response> {
+      contexts.of(request, client_address);
+      return app.handle(request);
+    },
+  };
 }

@@ -28,6 +28,10 @@ export interface ServeConfig extends ModelConfig {
   /** Days after which the usage of a request is rolled up into daily totals; undefined keeps every row. */
   readonly usageRetentionDays?: number;
   readonly logLevel: LogLevel;
+  /** Whether an empty data directory is filled though nobody is at a terminal. */
+  readonly init?: true;
+  /** Whether the API reference is served at `/swagger`. */
+  readonly apiReference: 'on' | 'off';
 }
 
 const EVALUATORS: readonly Evaluator[] = ['auto', 'addon', 'llama'];
@@ -96,6 +100,7 @@ export function serveOptions(): Option[] {
       .env('TDS_PORT')
       .default(8080)
       .argParser(wholeNumber(0, PORT_MAX)),
+    new Option('--init', 'fill an empty data directory; without it, that is done on a terminal only'),
     new Option('--idle-unload <seconds>', 'unload the model after this time without a request; 0 keeps it')
       .env('TDS_IDLE_UNLOAD')
       .default(0)
@@ -110,6 +115,10 @@ export function serveOptions(): Option[] {
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)
       .choices(LOG_LEVELS),
+    new Option('--api-reference <on|off>', 'whether the API reference is served at /swagger')
+      .env('TDS_API_REFERENCE')
+      .default('on' satisfies ServeConfig['apiReference'])
+      .choices(['on', 'off']),
   ];
 }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { startCheckpoints } from '../db/checkpoint.ts';
 import { type Db, neverWait } from '../db/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/group-commit.ts';
@@ -7,10 +8,12 @@ import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
+import { clientAddress } from './http/client-address.ts';
 import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
+import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { Turns } from './limits/turns.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
@@ -36,13 +39,15 @@ export interface ServiceParts {
   readonly payment_provider: PaymentProvider | null;
   /** How writes wait for a lock that another process has, where not as by default. */
   readonly writes?: GroupCommitOptions | undefined;
+  /** False leaves the API reference at `/swagger` away. */
+  readonly api_reference?: boolean;
 }
 
 /** A service on its database, without a port. */
 export interface Service {
   readonly services: AppServices & { readonly model: ModelLifecycle };
-  /** Answers one HTTP request. */
-  readonly handle: (request: Request) => Response | Promise<Response>;
+  /** Answers one HTTP request, which came over a connection from that address. */
+  readonly handle: (request: Request, peer_address?: string | null) => Response | Promise<Response>;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -62,6 +67,7 @@ export function openService(parts: ServiceParts): Service {
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const usage = new UsageLog(db);
   const limiter = restoredLimiter(usage, clock);
+  const refusals = new RefusalBudgets(randomBytes(8).readBigUInt64LE());
   const keys = new KeyDirectory(db, clock);
   const catalog = new Catalog(db);
   const model = new ModelLifecycle({ open: parts.openEngine, idle_unload_ms: parts.idle_unload_ms });
@@ -71,12 +77,14 @@ export function openService(parts: ServiceParts): Service {
       : { context: { ...creditContext(db, clock, identifiers), commits }, provider: parts.payment_provider };
   const services = {
     payments,
+    api_reference: parts.api_reference ?? true,
     clock,
     identifiers,
     log,
     keys,
     catalog,
     limiter,
+    refusals,
     admissions: new Turns(ADMISSIONS_AT_ONCE),
     commits,
     ledger,
@@ -89,6 +97,7 @@ export function openService(parts: ServiceParts): Service {
     commits,
     keys,
     limiter,
+    refusals,
     clock,
     log,
     usage_retention_days: parts.usage_retention_days ?? null,
@@ -102,7 +111,7 @@ export function openService(parts: ServiceParts): Service {
   const app = createApp(services);
   return {
     services,
-    handle: (request) => app.handle(request),
+    handle: (request, peer_address = null) => app.handle(request, clientAddress(request, peer_address, null)),
     async close() {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the settlement ends.
@@ -110,7 +119,6 @@ export function openService(parts: ServiceParts): Service {
       await keys.flushLastUsed(commits).catch(() => log.warn('last-used times of keys could not be written'));
       await settlement.close();
       await stopCheckpoints();
-      log.flush();
     },
   };
 }

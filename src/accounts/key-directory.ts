@@ -20,6 +20,10 @@ export interface Caller {
 /** How long a lookup is believed (spec, "Lookup cache"). */
 export const KEY_CACHE_MS = 60_000;
 const CACHE_SIZE_MAX = 10_000;
+/** How often keys that were made meanwhile are looked for, while somebody tries keys that do not exist. */
+const NEW_KEYS_READ_MS = 1_000;
+/** Hexadecimal characters of a hash that fit in a number; two keys that share them are only looked up for nothing. */
+const SHORT_HASH_LENGTH = 12;
 
 interface CacheEntry {
   readonly caller: Caller;
@@ -54,12 +58,28 @@ function prepareLookup(db: Db) {
     .prepare();
 }
 
+/** The short hashes of the keys that were made after a row, of all keys for row 0. */
+function prepareNewKeys(db: Db) {
+  return db
+    .select({
+      row: sql<number>`rowid`,
+      short_hash: sql<string>`substr(${apiKeys.secret_sha256}, 1, ${sql.raw(String(SHORT_HASH_LENGTH))})`,
+    })
+    .from(apiKeys)
+    .where(sql`rowid > ${sql.placeholder('row')}`)
+    .prepare();
+}
+
 function prepareLastUsed(db: Db) {
   return db
     .update(apiKeys)
     .set({ last_used_at_ms: sql`max(coalesce(${apiKeys.last_used_at_ms}, 0), ${sql.placeholder('at_ms')})` })
     .where(eq(apiKeys.id, sql.placeholder('key_id')))
     .prepare();
+}
+
+function shortHash(hash: string): number {
+  return Number.parseInt(hash.slice(0, SHORT_HASH_LENGTH), 16);
 }
 
 /** Equal or not, in a time that does not tell where two hashes differ. */
@@ -80,6 +100,11 @@ export class KeyDirectory {
   readonly #writeLastUsed: ReturnType<typeof prepareLastUsed>;
   /** Oldest read first: a `Map` keeps the order of insertion. */
   readonly #cache = new Map<string, CacheEntry>();
+  /** Of every key that was ever made, as far as they were read. Numbers, so that many keys take little memory. */
+  readonly #shortHashes = new Set<number>();
+  readonly #newKeys: ReturnType<typeof prepareNewKeys>;
+  #last_row = 0;
+  #new_keys_read_at_ms = Number.NEGATIVE_INFINITY;
   readonly #lastUsed = new Map<string, number>();
   /** The flush that has not committed yet: all that is noted until its commit goes with it. */
   #flushing: Promise<void> | undefined;
@@ -89,6 +114,7 @@ export class KeyDirectory {
     this.#cacheSizeMax = cacheSizeMax;
     this.#lookup = prepareLookup(db);
     this.#writeLastUsed = prepareLastUsed(db);
+    this.#newKeys = prepareNewKeys(db);
   }
 
   /**
@@ -111,6 +137,27 @@ export class KeyDirectory {
     const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
     if (caller.limits !== null) this.#remember(secret_sha256, { caller, read_at_ms: now_ms });
     return caller;
+  }
+
+  /**
+   * Whether the key can be one that was ever made, told from memory: false is certain but for keys of the last second.
+   * True also when the database cannot be read, which `authenticate` then says.
+   */
+  mayExist(secret: string): boolean {
+    const short_hash = shortHash(keyHash(secret));
+    if (this.#shortHashes.has(short_hash)) return true;
+    const now_ms = this.#clock.monotonic_ms();
+    if (now_ms - this.#new_keys_read_at_ms < NEW_KEYS_READ_MS) return false;
+    try {
+      for (const { row, short_hash: text } of this.#newKeys.all({ row: this.#last_row })) {
+        this.#shortHashes.add(shortHash(text));
+        this.#last_row = Math.max(this.#last_row, row);
+      }
+    } catch {
+      return true;
+    }
+    this.#new_keys_read_at_ms = now_ms;
+    return this.#shortHashes.has(short_hash);
   }
 
   /** Notes in memory that a key was used; `flushLastUsed` writes it. */

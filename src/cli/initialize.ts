@@ -21,14 +21,23 @@ export interface Initialized {
   readonly key: string;
 }
 
+/** Whether the database holds an organization. */
+export function isInitialized({ db }: Pick<CreditContext, 'db'>): boolean {
+  return db.select({ id: organizations.id }).from(organizations).limit(1).get() !== undefined;
+}
+
 /**
  * Fills an empty database in one transaction: the models, a first organization with its Default project, $25 of
- * credit, a first key. Null when there is an organization already; nothing is changed then.
+ * credit, a first key. Null when there is an organization already; nothing is changed then. `keep` gets the key before
+ * the commit: when it throws, nothing is changed either.
  */
-export function initialize(context: CreditContext): Initialized | null {
+export function initialize(
+  context: CreditContext,
+  keep: (key: string) => void = () => {},
+): Initialized | null {
   const { db } = context;
   return transact(db, () => {
-    if (db.select({ id: organizations.id }).from(organizations).limit(1).get() !== undefined) return null;
+    if (isInitialized(context)) return null;
     seedCatalog(db);
     const organization = createOrganization(context, OPERATOR, { name: FIRST_ORGANIZATION_NAME });
     creditByHand(context, OPERATOR, { organization_id: organization.id, amount_micros: FIRST_CREDIT_MICROS });
@@ -36,6 +45,7 @@ export function initialize(context: CreditContext): Initialized | null {
       project_id: organization.default_project_id,
       name: FIRST_KEY_NAME,
     });
+    keep(key);
     return {
       organization_id: organization.id,
       organization_name: organization.name,

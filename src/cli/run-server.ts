@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GroupCommit } from '../../db/group-commit.ts';
 import type { EngineFacts } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import { SetupError } from '../../native/setup-error.ts';
@@ -6,15 +9,16 @@ import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { createLog } from '../ops/log.ts';
+import { standardOutput } from '../ops/standard-output.ts';
 import type { CreditContext } from '../payments/credit.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
 import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
-import { claimDataDirectory } from './data-directory.ts';
-import { initialize } from './initialize.ts';
-import { printJson, printLine } from './output.ts';
+import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
+import { initializeIntoFile } from './first-key.ts';
+import { initialize, isInitialized } from './initialize.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -34,20 +38,44 @@ const EXAMPLE_BODY = JSON.stringify({
   },
 });
 
+/** How long the end waits for somebody to read the last lines. */
+const FLUSH_DEADLINE_MS = 2_000;
+
 /** What evaluates plans, in words. */
 const ENGINE_NAMES = {
   addon: 'the native engine',
   llama: 'node-llama-cpp ("tds doctor" says why not by the native engine)',
 } as const satisfies Record<EngineFacts['evaluator'], string>;
 
-/** Serves until SIGINT or SIGTERM, as the only server on the data directory. Throws `CommandFailed`. */
-export async function runServer(options: JsonOptions & ServeConfig): Promise<void> {
+/**
+ * Serves until SIGINT or SIGTERM, as the only server on the data directory. An empty one is filled only where
+ * `may_initialize` says so. Throws `CommandFailed`.
+ */
+export async function runServer(
+  options: JsonOptions & ServeConfig,
+  { may_initialize }: { readonly may_initialize: boolean },
+): Promise<void> {
+  if (!may_initialize && !existsSync(join(options.data, DATABASE_FILE))) throw noData(options.data);
   const unlock = claimDataDirectory(options.data);
   try {
-    await withData(options, (context) => serve(options, context), { create: true, claimed: true });
+    await withData(
+      options,
+      async (context) => {
+        if (!may_initialize && !isInitialized(context)) throw noData(options.data);
+        await serve(options, context);
+      },
+      { create: may_initialize, claimed: true },
+    );
   } finally {
     unlock();
+    await standardOutput.flush(FLUSH_DEADLINE_MS);
   }
+}
+
+function noData(directory: string): CommandFailed {
+  return new CommandFailed(
+    `There is no data in ${directory}: mount it, name another directory with --data, or start anew with --init.`,
+  );
 }
 
 async function serve(options: JsonOptions & ServeConfig, context: CreditContext): Promise<void> {
@@ -62,21 +90,20 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     identifiers: randomIdentifiers,
     log,
     payment_provider: paymentProvider(),
+    api_reference: options.apiReference === 'on',
   });
   try {
     await load(service);
     const server = listen(service, options);
-    // Only now: a start that failed would have made a key that nobody was shown.
-    const first = await service.services.commits.run(() => initialize(context));
-    announce(
-      server.address,
-      first?.key ?? null,
-      service.services.model.engineIfLoaded()?.facts ?? null,
-      options.json === true,
-    );
-    await stop;
-    log.info('stopping: finishing the requests in flight');
-    await server.stop();
+    try {
+      // Only now: a start that failed would have made a key that nobody was shown.
+      const first = await firstKey(options.data, context, service.services.commits);
+      announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
+      await stop;
+      log.info('stopping: finishing the requests in flight');
+    } finally {
+      await server.stop();
+    }
   } finally {
     await service.close();
   }
@@ -109,29 +136,62 @@ function listen(service: Service, { host, port }: ServeConfig): RunningServer {
   }
 }
 
-/** The address, the key while it can still be shown, and one line that asks a real question. */
+/** Where the first key is to be found: on the terminal, or in a file. */
+type FirstKey = { readonly api_key: string } | { readonly api_key_file: string };
+
+/**
+ * Fills an empty database. Its key goes to the terminal, or, as other programs keep standard output in logs that others
+ * read, to a file for the owner only. Null when the database was filled before.
+ */
+async function firstKey(
+  directory: string,
+  context: CreditContext,
+  commits: GroupCommit,
+): Promise<FirstKey | null> {
+  if (process.stdout.isTTY) {
+    const created = await commits.run(() => initialize(context));
+    return created === null ? null : { api_key: created.key };
+  }
+  const path = await initializeIntoFile(directory, context, commits);
+  return path === null ? null : { api_key_file: path };
+}
+
+/** The address, the engine, where the first key is, and one line that asks a real question. */
 function announce(
   address: string,
-  first_key: string | null,
+  first: FirstKey | null,
   engine: EngineFacts | null,
-  json: boolean,
+  options: JsonOptions & ServeConfig,
 ): void {
-  if (json) {
-    printJson({ address, api_key: first_key, engine });
-    return;
-  }
-  printLine(`Typed Decision Service on ${address} (API reference: ${address}/swagger)`);
-  if (engine !== null) {
-    printLine(`Model: ${engine.profile} on ${engine.device}, evaluated by ${ENGINE_NAMES[engine.evaluator]}`);
-    if (engine.missing_gpu !== undefined) printLine(`The GPU is not used: ${engine.missing_gpu}`);
-  }
-  if (first_key !== null) {
-    printLine(`First API key, shown only this once: ${first_key}`);
-  }
-  printLine('Ask it something:');
-  printLine(
-    `curl -s ${address}/v1/decisions -H 'Authorization: Bearer ${first_key ?? '<API_KEY>'}' -H 'Content-Type: application/json' -d '${EXAMPLE_BODY}'`,
-  );
+  const lines = options.json
+    ? [JSON.stringify({ address, ...first, engine }, null, 2)]
+    : [
+        `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
+        ...(engine === null ? [] : engineLines(engine)),
+        ...(first === null ? [] : [keyLine(first)]),
+        'Ask it something:',
+        `curl -s ${address}/v1/decisions -H ${authorization(first)} -H 'Content-Type: application/json' -d '${EXAMPLE_BODY}'`,
+      ];
+  standardOutput.write(`${lines.join('\n')}\n`);
+}
+
+function engineLines(engine: EngineFacts): readonly string[] {
+  const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${ENGINE_NAMES[engine.evaluator]}`;
+  return engine.missing_gpu === undefined ? [model] : [model, `The GPU is not used: ${engine.missing_gpu}`];
+}
+
+function keyLine(first: FirstKey): string {
+  return 'api_key' in first
+    ? `First API key, shown only this once: ${first.api_key}`
+    : `First API key, shown nowhere else: in ${first.api_key_file}, which only its owner can read`;
+}
+
+/** The header of the curl line, quoted for a shell. */
+function authorization(first: FirstKey | null): string {
+  if (first === null) return "'Authorization: Bearer <API_KEY>'";
+  return 'api_key' in first
+    ? `'Authorization: Bearer ${first.api_key}'`
+    : `"Authorization: Bearer $(cat ${Bun.$.escape(first.api_key_file)})"`;
 }
 
 /** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once, as by default. */

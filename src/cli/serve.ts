@@ -6,8 +6,9 @@ import { type JsonOptions, jsonCommand } from './command.ts';
 export function registerServe(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'serve',
-    description: 'answer requests until stopped; an empty data directory is initialised first',
-    example: 'tds serve --port 8080 --data ./data',
+    description:
+      'answer requests until stopped; with --init or on a terminal, an empty data directory is filled first',
+    example: 'tds serve --init --port 8080 --data ./data',
   });
   command.addHelpText(
     'after',
@@ -15,8 +16,10 @@ export function registerServe(program: Command): void {
   );
   for (const option of [...serveOptions(), ...modelOptions()]) command.addOption(option);
   command.action(async (options: JsonOptions & ServeConfig) => {
+    // A person sees what happens. A service manager's volume may not be mounted, and must not be replaced in silence.
+    const may_initialize = options.init === true || (process.stdin.isTTY && process.stdout.isTTY);
     // Loaded only here: the model's library and the web framework would slow every other command down.
     const { runServer } = await import('./run-server.ts');
-    await runServer(options);
+    await runServer(options, { may_initialize });
   });
 }

@@ -8,6 +8,7 @@ import type { Identifiers } from '../identifiers.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Settlement } from '../ledger/settlement.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Turns } from '../limits/turns.ts';
 import type { UsageLog } from '../usage/usage.ts';
 
@@ -30,6 +31,8 @@ export interface DecisionServices {
   readonly keys: KeyDirectory;
   readonly catalog: Catalog;
   readonly limiter: RateLimiter;
+  /** Of requests that are refused and cost nothing. */
+  readonly refusals: RefusalBudgets;
   /** In which requests are planned and admitted. */
   readonly admissions: Turns;
   readonly commits: GroupCommit;

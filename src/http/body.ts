@@ -17,8 +17,11 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
  * The JSON value of a request's body, or `request_too_large` by Content-Length or by the bytes that came, or
  * `invalid_json`, which is also what text that is not UTF-8 gets, or `invalid_request` for text nested too deeply.
  */
-export async function readJsonBody(request: Request): Promise<JsonValue | Refusal> {
-  const bytes = await readBytes(request);
+export async function readJsonBody(
+  request: Request,
+  onReceived: (bytes: number) => void = () => {},
+): Promise<JsonValue | Refusal> {
+  const bytes = await readBytes(request, onReceived);
   if (bytes instanceof Refusal) return bytes;
   const value = parseJson(bytes);
   // What is done with a large value next is long work too: other requests have a turn between the two.
@@ -26,8 +29,14 @@ export async function readJsonBody(request: Request): Promise<JsonValue | Refusa
   return value;
 }
 
-/** The bytes of a request's body, at most `BODY_BYTES_MAX` of them: `request_too_large` otherwise. */
-export async function readBytes(request: Request): Promise<Uint8Array | Refusal> {
+/**
+ * The bytes of a request's body, at most `BODY_BYTES_MAX` of them: `request_too_large` otherwise. `onReceived` is told
+ * how many came, whatever became of them.
+ */
+export async function readBytes(
+  request: Request,
+  onReceived: (bytes: number) => void = () => {},
+): Promise<Uint8Array | Refusal> {
   const announced = Number(request.headers.get('content-length') ?? Number.NaN);
   // A Content-Length beside Transfer-Encoding says nothing about the size (RFC 9112, 6.3).
   if (announced > BODY_BYTES_MAX && !request.headers.has('transfer-encoding')) {
@@ -55,6 +64,7 @@ export async function readBytes(request: Request): Promise<Uint8Array | Refusal>
     return new Refusal('invalid_json', { message: 'The request body ended early.' });
   } finally {
     clearTimeout(deadline);
+    onReceived(size);
   }
   if (is_late) return new Refusal('invalid_json', { message: 'The request body did not arrive in time.' });
   const [first] = chunks;

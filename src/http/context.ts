@@ -5,21 +5,25 @@ import type { ErrorCode } from '../errors.ts';
 export interface RequestContext {
   readonly request_id: string;
   readonly started_ms: number;
+  /** By which clients without a valid key are told apart; empty when nothing is known. */
+  readonly client_address: string;
   caller: Caller | null;
   code: ErrorCode | null;
+  /** Whether its budget of refusals was spent: such requests are counted in the log, not listed. */
+  is_over_budget: boolean;
 }
 
 /** The contexts of the requests in flight; a request that is gone takes its context with it. */
 export class RequestContexts {
   readonly #contexts = new WeakMap<Request, RequestContext>();
 
-  constructor(private readonly begin: () => RequestContext) {}
+  constructor(private readonly begin: (client_address: string) => RequestContext) {}
 
-  /** The context of a request, made at the first call. */
-  of(request: Request): RequestContext {
+  /** The context of a request, made at the first call, which is the one that names the client's address. */
+  of(request: Request, client_address = ''): RequestContext {
     const known = this.#contexts.get(request);
     if (known !== undefined) return known;
-    const context = this.begin();
+    const context = this.begin(client_address);
     this.#contexts.set(request, context);
     return context;
   }

@@ -8,6 +8,7 @@ import { Refusal } from '../errors.ts';
 import { readJsonBody } from './body.ts';
 import type { RequestContext, RequestContexts } from './context.ts';
 import { decisionOperation } from './operations.ts';
+import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { errorResponse, jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
 
 /** `POST /v1/decisions` and `POST /v1/systemone`. */
@@ -18,16 +19,24 @@ export function decisionRoutes(services: DecisionServices, contexts: RequestCont
     default_model: string | null,
   ): Promise<Response> => {
     const context = contexts.of(request);
+    const key = extractKey(request.headers);
+    const over_budget = refusalOverBudget(services, key, context);
+    if (over_budget !== null) return over_budget;
+    let body_bytes = 0;
     const outcome = await decide(services, {
       request_id: context.request_id,
       endpoint,
       default_model,
-      key: extractKey(request.headers),
+      key,
       query_mode: new URL(request.url).searchParams.get('mode'),
-      readBody: () => readJsonBody(request),
+      readBody: () =>
+        readJsonBody(request, (received_bytes) => {
+          body_bytes = received_bytes;
+        }),
       signal: request.signal,
     });
     context.caller = outcome.caller;
+    if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
     return respond(outcome, context, services.clock);
   };
 

@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { swagger } from '@elysiajs/swagger';
 import { Elysia } from 'elysia';
 import { version } from '../../package.json' with { type: 'json' };
@@ -11,16 +11,18 @@ import {
 import type { SchemaName } from './operations.ts';
 import { ErrorResponseSchema, ModelListSchema } from './schemas.ts';
 
-/** Beside the package's entry: its exports do not name the build for browsers. */
-const SCRIPT_PATH = join(
-  dirname(Bun.resolveSync('@scalar/api-reference', import.meta.dir)),
-  'browser',
-  'standalone.js',
-);
+/** Compressed, because every browser takes it so; `assets/README.md` says where it is from. */
+const SCRIPT_PATH = join(import.meta.dir, 'assets', 'scalar-api-reference-1.72.1.js.gz');
 
-/** For the page: nothing that it asks for may come from, or go to, another host. */
-export const CONTENT_SECURITY_POLICY =
-  "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:";
+/**
+ * For the page: nothing that it asks for may come from, or go to, another host, and no other page may show it in a
+ * frame, where a click could be led to its fields. The second header is for browsers that do not know frame-ancestors.
+ */
+export const PAGE_HEADERS = {
+  'content-security-policy':
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:; base-uri 'none'; frame-ancestors 'none'",
+  'x-frame-options': 'DENY',
+} as const;
 
 /** The document's `components.schemas`. Elysia's own `model` would write an invalid `$id` into each of them. */
 const DOCUMENTED_SCHEMAS = {
@@ -68,7 +70,10 @@ export function docsPages() {
 export function docsScript() {
   return new Elysia({ name: 'docs-script' }).get(
     '/swagger/scalar.js',
-    () => new Response(Bun.file(SCRIPT_PATH)),
+    () =>
+      new Response(Bun.file(SCRIPT_PATH), {
+        headers: { 'content-type': 'text/javascript; charset=utf-8', 'content-encoding': 'gzip' },
+      }),
     {
       detail: { hide: true },
     },

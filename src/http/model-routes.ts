@@ -2,9 +2,13 @@ import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { extractKey } from '../accounts/key-format.ts';
 import { type Catalog, type CatalogModel, OWNED_BY } from '../catalog/catalog.ts';
+import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
+import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { RequestContexts } from './context.ts';
 import { modelListOperation } from './operations.ts';
+import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
 import type { ModelList } from './schemas.ts';
 
@@ -13,16 +17,26 @@ import type { ModelList } from './schemas.ts';
  * neither credit nor tier (spec).
  */
 export function modelRoutes(
-  services: { readonly keys: KeyDirectory; readonly catalog: Catalog },
+  services: {
+    readonly keys: KeyDirectory;
+    readonly catalog: Catalog;
+    readonly limiter: RateLimiter;
+    readonly refusals: RefusalBudgets;
+    readonly clock: Clock;
+  },
   contexts: RequestContexts,
 ) {
   return new Elysia({ name: 'models' }).get(
     '/v1/models',
     ({ request }) => {
       const context = contexts.of(request);
-      const result = listModels(services, request.headers);
+      const key = extractKey(request.headers);
+      const over_budget = refusalOverBudget(services, key, context);
+      if (over_budget !== null) return over_budget;
+      const result = listModels(services, key);
       if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
       context.code = result.code;
+      spendRefusal(services, context, result);
       return errorResponse(context.request_id, result);
     },
     { detail: modelListOperation() },
@@ -31,9 +45,8 @@ export function modelRoutes(
 
 function listModels(
   services: { readonly keys: KeyDirectory; readonly catalog: Catalog },
-  headers: Headers,
+  key: string | null,
 ): ModelList | Refusal {
-  const key = extractKey(headers);
   if (key === null) return new Refusal('missing_api_key');
   const caller = orRefuse('auth_unavailable', () => services.keys.authenticate(key));
   if (caller instanceof Refusal) return caller;

@@ -35,7 +35,9 @@ export function errorResponse(
 }
 
 /** The request half of the rate-limit headers: all that a 429 `rate_limit_exceeded` carries of them. */
-export function requestRateHeaders(rate: RateStatus): Record<string, string> {
+export function requestRateHeaders(
+  rate: Pick<RateStatus, 'limit_requests' | 'remaining_requests' | 'reset_requests_s'>,
+): Record<string, string> {
   return {
     'x-ratelimit-limit-requests': String(rate.limit_requests),
     'x-ratelimit-remaining-requests': String(rate.remaining_requests),

@@ -28,7 +28,7 @@ const DRAIN_POLL_MS = 20;
 
 /** Serves `handle` over HTTP. Throws `PortTaken`. */
 export function startServer(
-  handle: (request: Request) => Response | Promise<Response>,
+  handle: (request: Request, peer_address: string | null) => Response | Promise<Response>,
   address: { readonly host: string; readonly port: number },
 ): RunningServer {
   const server = listen(handle, address);
@@ -45,7 +45,7 @@ export function startServer(
 }
 
 function listen(
-  handle: (request: Request) => Response | Promise<Response>,
+  handle: (request: Request, peer_address: string | null) => Response | Promise<Response>,
   { host, port }: { readonly host: string; readonly port: number },
 ) {
   try {
@@ -58,7 +58,7 @@ function listen(
       maxRequestBodySize: BODY_BYTES_NEVER_REACHED,
       fetch: (request, server) => {
         server.timeout(request, NO_TIMEOUT_S);
-        return handle(withPlainUrl(request));
+        return handle(withPlainUrl(request), server.requestIP(request)?.address ?? null);
       },
     });
   } catch (error) {

@@ -89,6 +89,11 @@ export class RateLimiter {
     };
   }
 
+  /** Where the organization stands; nothing is counted by it. */
+  status(organization_id: string, limits: RateLimits, now_ms: number): RateStatus {
+    return statusOf(this.#of(organization_id), limits, now_ms);
+  }
+
   /** Puts what was really billed in the place of the estimate; 0 for a request that failed or was refused. */
   settle(reservation: TokenReservation, billed_tokens: number): void {
     this.#windows.get(reservation.organization_id)?.tokens.correct(reservation.entry, billed_tokens);

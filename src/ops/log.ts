@@ -1,6 +1,7 @@
 import pino from 'pino';
 import type { ErrorCode } from '../errors.ts';
 import type { LogLevel } from './log-level.ts';
+import { type BoundedOutput, standardOutput } from './standard-output.ts';
 
 /** What the log says of a request: metadata only (spec, rule 5). */
 export interface RequestLine {
@@ -27,14 +28,13 @@ export interface Log {
   /** Something that an operator should know. */
   warn(message: string, details?: Readonly<Record<string, string | number | null>>): void;
   info(message: string, details?: Readonly<Record<string, string | number | null>>): void;
-  /** Writes what is still in memory. */
-  flush(): void;
 }
 
-/** A log of that level on standard output. */
-export function createLog(level: LogLevel): Log {
-  const destination = pino.destination({ dest: 1, sync: false });
-  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination);
+/** A log of that level, on standard output. Lines that could not be written are named in a line of their own. */
+export function createLog(level: LogLevel, output: BoundedOutput = standardOutput): Log {
+  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, output);
+  output.onResumed = (lines) =>
+    logger.error({ lines }, 'lines of this log were lost: it could not be written');
   return {
     request: (line) => logger.info(line, 'request'),
     // Only where it happened: the text of an error may quote what it failed on.
@@ -42,7 +42,6 @@ export function createLog(level: LogLevel): Log {
     error: (message, details = {}) => logger.error(details, message),
     warn: (message, details = {}) => logger.warn(details, message),
     info: (message, details = {}) => logger.info(details, message),
-    flush: () => destination.flushSync(),
   };
 }
 

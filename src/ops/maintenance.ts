@@ -4,6 +4,7 @@ import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
 import type { HistoryReport, HistoryTask } from './history-worker.ts';
 import type { Log } from './log.ts';
@@ -12,12 +13,14 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
 const LAST_USED_FLUSH_MS = 10_000;
+const UNANSWERED_LOG_MS = 10_000;
 
 interface MaintenanceParts {
   readonly db: Db;
   readonly commits: GroupCommit;
   readonly keys: KeyDirectory;
   readonly limiter: RateLimiter;
+  readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly log: Log;
   /** After how many days a request's usage is rolled up into daily totals; null for never. */
@@ -35,17 +38,27 @@ export function startMaintenance(parts: MaintenanceParts): () => void {
   const timers = [
     setInterval(() => hourly(parts, history), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
+    setInterval(() => logUnanswered(parts), UNANSWERED_LOG_MS),
   ];
   for (const timer of timers) timer.unref();
   return () => {
     for (const timer of timers) clearInterval(timer);
     history.stop();
+    logUnanswered(parts);
   };
 }
 
+/** One line for all of them: a line each would let a client fill the disk. */
+function logUnanswered({ refusals, log }: MaintenanceParts): void {
+  const requests = refusals.takeUnanswered();
+  if (requests > 0)
+    log.warn('requests were answered 429 unseen: their budget of refusals is spent', { requests });
+}
+
 async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<void> {
-  const { db, commits, limiter, clock, log, usage_retention_days } = parts;
+  const { db, commits, limiter, refusals, clock, log, usage_retention_days } = parts;
   limiter.forgetIdle(clock.monotonic_ms());
+  refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
   const prune_before_ms =
     usage_retention_days === null

@@ -55,7 +55,16 @@ test.skipIf(
     found('device', 'broken', compilerPath() === undefined ? /cuda/ : /lib(cudart|cublas|cuda)\.so/),
   );
   const root = temporaryDirectory();
-  const refused = await tds(['serve', '--gpu', 'cuda', '--port', '0', '--data', join(root.path, 'data')]);
+  const refused = await tds([
+    'serve',
+    '--init',
+    '--gpu',
+    'cuda',
+    '--port',
+    '0',
+    '--data',
+    join(root.path, 'data'),
+  ]);
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr.trimEnd().split('\n').at(-1)).toMatch(
     /^tds: (There is no GPU to be used: |node-llama-cpp ships no binary for cuda ).+$/,

@@ -95,8 +95,10 @@ describe('answers and log lines', () => {
     const contexts = new RequestContexts(() => ({
       request_id: 'req_1',
       started_ms: 0,
+      client_address: '',
       caller: null,
       code: null,
+      is_over_budget: false,
     }));
     const route = webhookRoutes(
       {

@@ -1,3 +1,4 @@
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 const MAIN = join(import.meta.dir, '../../src/main.ts');
@@ -12,6 +13,14 @@ export interface ChildServer {
   output(): string;
   /** Ends it as an operator does and returns its exit code. */
   stop(): Promise<number>;
+}
+
+/** The key of the file, which is then removed, as an owner does who keeps the key elsewhere; null for no file. */
+function takeKey(path: string | undefined): string | null {
+  if (path === undefined) return null;
+  const key = readFileSync(path, 'utf8').trim();
+  rmSync(path);
+  return key;
 }
 
 /** Starts a server on the data directory; its temporary files go to `temporary_directory`. */
@@ -30,6 +39,7 @@ export async function startChildServer(
     'none',
     '--threads',
     '1',
+    '--init',
     '--json',
   ];
   const child = Bun.spawn([process.execPath, MAIN, ...command, ...flags], {
@@ -54,7 +64,7 @@ export async function startChildServer(
   if (address === undefined) throw new Error(`no address in ${printed}`);
   return {
     address,
-    key: /"api_key": "([^"]+)"/.exec(printed)?.[1] ?? null,
+    key: takeKey(/"api_key_file": "([^"]+)"/.exec(printed)?.[1]),
     pid: child.pid,
     output: () => printed,
     async stop() {

@@ -11,7 +11,7 @@ import { createOrganization, setTierSettings } from '../../src/accounts/organiza
 import { type RunningServer, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
-import { createLog } from '../../src/ops/log.ts';
+import { createLog, type Log } from '../../src/ops/log.ts';
 import { type CreditContext, creditByHand, creditContext } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service } from '../../src/service.ts';
@@ -44,6 +44,10 @@ export interface TestServiceOptions {
   readonly directory?: string;
   readonly clock?: MovableClock;
   readonly payment_provider?: PaymentProvider;
+  /** Where log lines go; nowhere by default. */
+  readonly log?: Log;
+  /** False serves no API reference. */
+  readonly api_reference?: boolean;
   /** Does not load the model before the first request. */
   readonly cold?: boolean;
   /** How writes wait for a lock that another process has. */
@@ -81,9 +85,10 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     idle_unload_ms: 0,
     clock,
     identifiers: randomIdentifiers,
-    log: createLog('silent'),
+    log: options.log ?? createLog('silent'),
     payment_provider: options.payment_provider ?? null,
     writes: options.writes,
+    api_reference: options.api_reference ?? true,
   });
   if (options.cold !== true) await untilReady(service);
   const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });

@@ -1,0 +1,60 @@
+import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { GroupCommit } from '../../db/group-commit.ts';
+import type { CreditContext } from '../payments/credit.ts';
+import { CommandFailed } from './command-failed.ts';
+import { initialize, isInitialized } from './initialize.ts';
+
+/** The file in the data directory that holds the first API key where no terminal could show it. */
+const FIRST_KEY_FILE = 'first-api-key.txt';
+const FILE_MODE = 0o600;
+
+/**
+ * Fills an empty database and writes its first key to a file of the data directory, for the owner only: both or
+ * neither. Returns the file's absolute path; null when the database was filled before. Throws `CommandFailed`.
+ */
+export async function initializeIntoFile(
+  directory: string,
+  context: CreditContext,
+  commits: Pick<GroupCommit, 'run'>,
+): Promise<string | null> {
+  if (isInitialized(context)) return null;
+  const path = resolve(join(directory, FIRST_KEY_FILE));
+  const file = createKeyFile(path);
+  let created = false;
+  try {
+    created = (await commits.run(() => initialize(context, (key) => writeKey(file, path, key)))) !== null;
+  } finally {
+    closeSync(file);
+    if (!created) rmSync(path, { force: true });
+  }
+  return created ? path : null;
+}
+
+/** A new file: one that is there already may hold the only copy of another key. */
+function createKeyFile(path: string): number {
+  try {
+    return openSync(path, 'wx', FILE_MODE);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : error;
+    throw new CommandFailed(
+      code === 'EEXIST'
+        ? `${path} is left from an earlier start: move it away and start again.`
+        : `${path}, which the first API key belongs in, cannot be written (${code}).`,
+      { cause: error },
+    );
+  }
+}
+
+/** Writes the key down to the disk, in place of one of a transaction that did not commit. */
+function writeKey(file: number, path: string, key: string): void {
+  try {
+    ftruncateSync(file);
+    writeSync(file, `${key}\n`, 0);
+    fsyncSync(file);
+  } catch (error) {
+    throw new CommandFailed(`${path}, which the first API key belongs in, cannot be written.`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,52 @@
+import { isIP, isIPv4 } from 'node:net';
+
+/** Groups of an IPv6 address that name a network; whoever has one address of it has them all. */
+const NETWORK_GROUPS = 4;
+const GROUPS = 8;
+
+/**
+ * The address that a client is counted by: an IPv4 address, or the /64 network of an IPv6 address, always in the same
+ * spelling. With a header name it is the last address in that header, which is the one that our own proxy wrote, and
+ * that of the connection when the header is missing or holds no address. Empty when nothing is known.
+ */
+export function clientAddress(
+  request: Request,
+  peer_address: string | null,
+  header_name: string | null,
+): string {
+  const forwarded = header_name === null ? null : request.headers.get(header_name);
+  return network(forwarded?.split(',').at(-1)?.trim() ?? '') ?? network(peer_address ?? '') ?? '';
+}
+
+function network(address: string): string | null {
+  if (isIPv4(address)) return address;
+  const [without_zone = ''] = address.split('%');
+  if (isIP(without_zone) !== 6) return null;
+  // The URL parser writes an IPv6 address in its one canonical form.
+  const groups = groupsOf(new URL(`http://[${without_zone}]`).hostname.slice(1, -1));
+  const mapped = mappedIPv4(groups);
+  if (mapped !== null) return mapped;
+  return `${groups
+    .slice(0, NETWORK_GROUPS)
+    .map((group) => group.toString(16))
+    .join(':')}::/64`;
+}
+
+/** The eight numbers of a canonical IPv6 address. */
+function groupsOf(canonical: string): readonly number[] {
+  const [head = '', tail = ''] = canonical.split('::').map((part) => part);
+  const before = numbersOf(head);
+  const after = numbersOf(tail);
+  return [...before, ...Array<number>(GROUPS - before.length - after.length).fill(0), ...after];
+}
+
+function numbersOf(part: string): readonly number[] {
+  return part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
+}
+
+/** The IPv4 address in `::ffff:0:0/96`, as a socket that takes both kinds names it. */
+function mappedIPv4(groups: readonly number[]): string | null {
+  const [high = 0, low = 0] = groups.slice(-2);
+  const is_mapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
+  return is_mapped ? [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.') : null;
+}

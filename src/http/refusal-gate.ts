@@ -1,0 +1,127 @@
+import type { Caller, KeyDirectory } from '../accounts/key-directory.ts';
+import type { Clock } from '../clock.ts';
+import { Refusal } from '../errors.ts';
+import type { RateLimiter } from '../limits/rate-limiter.ts';
+import {
+  ADDRESS_REFUSALS_PER_MINUTE,
+  keyRefusalsPerMinute,
+  type RefusalBudgets,
+} from '../limits/refusal-budgets.ts';
+import type { RequestContext } from './context.ts';
+import { errorResponse, requestRateHeaders } from './responses.ts';
+
+interface RefusalGateServices {
+  readonly keys: KeyDirectory;
+  readonly limiter: RateLimiter;
+  readonly refusals: RefusalBudgets;
+  readonly clock: Clock;
+}
+
+/**
+ * The 429 `rate_limit_exceeded` for a request that is not looked at, because the budget of refusals of its address or
+ * of its key is spent; null for every other. A valid key passes whatever else its address sends: only what cannot be a
+ * key, or is none, is held against the address. Nothing is read of the body.
+ */
+export function refusalOverBudget(
+  services: RefusalGateServices,
+  key: string | null,
+  context: RequestContext,
+): Response | null {
+  const now_ms = services.clock.monotonic_ms();
+  const address_wait_s = services.refusals.addressWait_s(context.client_address, now_ms);
+  if (key === null || (address_wait_s > 0 && !services.keys.mayExist(key))) {
+    return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
+  }
+  let caller: Caller | null;
+  try {
+    caller = services.keys.authenticate(key);
+  } catch {
+    return null;
+  }
+  if (caller === null) return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
+  const key_wait_s = services.refusals.keyWait_s(caller.key_id, now_ms);
+  return key_wait_s === 0 ? null : overKey(services, context, caller, key_wait_s);
+}
+
+/** The same for a request that no key was looked for in, such as one to an unknown path. */
+export function refusalOverAddressBudget(
+  services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
+  context: RequestContext,
+): Response | null {
+  const wait_s = services.refusals.addressWait_s(context.client_address, services.clock.monotonic_ms());
+  return wait_s === 0 ? null : overAddress(services, context, wait_s);
+}
+
+/** Counts a refusal against the key that asked, or against the address where there was no valid one. */
+export function spendRefusal(
+  services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
+  context: RequestContext,
+  refusal: Refusal,
+  body_bytes = 0,
+): void {
+  // What is our own fault is nobody's debt.
+  if (refusal.status >= 500) return;
+  const now_ms = services.clock.monotonic_ms();
+  const { caller, client_address } = context;
+  if (caller === null) {
+    services.refusals.spendOfAddress(client_address, now_ms);
+    return;
+  }
+  // A client that waits for its rate window asks again and again; only what its bodies cost is held against it.
+  const refusals = refusal.status === 429 ? 0 : 1;
+  const requests_per_minute = caller.limits?.requests_per_minute ?? 0;
+  services.refusals.spendOfKey(caller.key_id, requests_per_minute, { refusals, body_bytes }, now_ms);
+}
+
+function overAddress(
+  services: Pick<RefusalGateServices, 'refusals'>,
+  context: RequestContext,
+  wait_s: number,
+): Response {
+  return over(
+    services,
+    context,
+    `Too many requests without a valid API key came from this address: ${ADDRESS_REFUSALS_PER_MINUTE} per minute are answered.`,
+    wait_s,
+    budgetHeaders(ADDRESS_REFUSALS_PER_MINUTE, wait_s),
+  );
+}
+
+function overKey(
+  services: RefusalGateServices,
+  context: RequestContext,
+  caller: Caller,
+  wait_s: number,
+): Response {
+  context.caller = caller;
+  const { organization_id, limits } = caller;
+  const per_minute = keyRefusalsPerMinute(limits?.requests_per_minute ?? 0);
+  return over(
+    services,
+    context,
+    `Too many requests of this API key were refused: ${per_minute} refusals per minute are answered, fewer with large bodies.`,
+    wait_s,
+    limits === null
+      ? budgetHeaders(per_minute, wait_s)
+      : requestRateHeaders(services.limiter.status(organization_id, limits, services.clock.monotonic_ms())),
+  );
+}
+
+/** A 429 carries these headers (spec); where no organization is known, they tell of the limit that was reached. */
+function budgetHeaders(per_minute: number, wait_s: number): Record<string, string> {
+  return requestRateHeaders({ limit_requests: per_minute, remaining_requests: 0, reset_requests_s: wait_s });
+}
+
+function over(
+  { refusals }: Pick<RefusalGateServices, 'refusals'>,
+  context: RequestContext,
+  message: string,
+  retry_after_s: number,
+  headers: Readonly<Record<string, string>>,
+): Response {
+  const refusal = new Refusal('rate_limit_exceeded', { message, retry_after_s });
+  context.code = refusal.code;
+  context.is_over_budget = true;
+  refusals.noteUnanswered();
+  return errorResponse(context.request_id, refusal, headers);
+}

@@ -1,0 +1,126 @@
+/**
+ * Requests without a valid key that an address gets an ordinary refusal for. A client with a wrong key stops after a
+ * few (spec: "A 401 must not be retried with the same key"), and an address may stand for a whole office.
+ */
+export const ADDRESS_REFUSALS_PER_MINUTE = 1_200;
+/** The same for the refused requests of a key: at least this, and at least twice what its organization may ask. */
+const KEY_REFUSALS_PER_MINUTE_MIN = 3_000;
+const KEY_REFUSALS_PER_REQUEST = 2;
+/** A body that was read for nothing counts as one more refusal for every so many bytes. */
+const BYTES_PER_REFUSAL = 16_384;
+
+/** Places for addresses: a power of two, in one megabyte. */
+const ADDRESS_SLOTS = 65_536;
+const MINUTE_MS = 60_000;
+
+/** What a key's refusals took of its budget, at a time. */
+interface KeyDebt {
+  owed: number;
+  at_ms: number;
+  per_minute: number;
+}
+
+/** How many refusals of requests a key may have in a minute, given its organization's requests per minute. */
+export function keyRefusalsPerMinute(requests_per_minute: number): number {
+  return Math.max(KEY_REFUSALS_PER_MINUTE_MIN, KEY_REFUSALS_PER_REQUEST * requests_per_minute);
+}
+
+/**
+ * Token buckets for refusals that nobody pays for: of each client's address (no key, or an unknown one) and of each
+ * key. A bucket holds a minute's refusals and fills evenly. Pure: the caller gives the time, from a clock that never
+ * goes back, and a random seed.
+ *
+ * Addresses share a fixed number of places by a seeded hash: there is nothing to evict, so no number of addresses
+ * makes room for an attacker, and nobody can choose whose place is shared.
+ */
+export class RefusalBudgets {
+  readonly #seed: bigint;
+  readonly #address_owed = new Float64Array(ADDRESS_SLOTS);
+  readonly #address_at_ms = new Float64Array(ADDRESS_SLOTS);
+  readonly #keys = new Map<string, KeyDebt>();
+  #unanswered = 0;
+
+  constructor(seed: bigint) {
+    this.#seed = seed;
+  }
+
+  /** Whole seconds until the address has something left; 0 when it has. */
+  addressWait_s(address: string, now_ms: number): number {
+    return wait_s(this.#addressOwed(this.#slotOf(address), now_ms), ADDRESS_REFUSALS_PER_MINUTE);
+  }
+
+  /** Counts a refusal of a request that had no valid key. */
+  spendOfAddress(address: string, now_ms: number): void {
+    const slot = this.#slotOf(address);
+    const owed = this.#addressOwed(slot, now_ms) + 1;
+    this.#address_owed[slot] = Math.min(owed, 2 * ADDRESS_REFUSALS_PER_MINUTE);
+    this.#address_at_ms[slot] = now_ms;
+  }
+
+  /** Whole seconds until the key has something left; 0 when it has. */
+  keyWait_s(key_id: string, now_ms: number): number {
+    const debt = this.#keys.get(key_id);
+    return debt === undefined ? 0 : wait_s(keyOwed(debt, now_ms), debt.per_minute);
+  }
+
+  /**
+   * Counts a refused request of a key: as `refusals` (0 where another limit refused it) and by the bytes of its body
+   * that were read for it.
+   */
+  spendOfKey(
+    key_id: string,
+    requests_per_minute: number,
+    spent: { readonly refusals: 0 | 1; readonly body_bytes: number },
+    now_ms: number,
+  ): void {
+    const per_minute = keyRefusalsPerMinute(requests_per_minute);
+    const debt = this.#keys.get(key_id);
+    const before = debt === undefined ? 0 : keyOwed(debt, now_ms);
+    const owed = before + spent.refusals + Math.floor(spent.body_bytes / BYTES_PER_REFUSAL);
+    if (owed === 0) return;
+    this.#keys.set(key_id, { owed: Math.min(owed, 2 * per_minute), at_ms: now_ms, per_minute });
+  }
+
+  /** Notes a request that was not looked at, because a budget was spent. */
+  noteUnanswered(): void {
+    this.#unanswered += 1;
+  }
+
+  /** How many requests were noted since the last call. */
+  takeUnanswered(): number {
+    const count = this.#unanswered;
+    this.#unanswered = 0;
+    return count;
+  }
+
+  /** Drops the keys that owe nothing any more. */
+  forgetIdle(now_ms: number): void {
+    for (const [key_id, debt] of this.#keys) {
+      if (keyOwed(debt, now_ms) === 0) this.#keys.delete(key_id);
+    }
+  }
+
+  #slotOf(address: string): number {
+    return Number(Bun.hash.wyhash(address, this.#seed) % BigInt(ADDRESS_SLOTS));
+  }
+
+  #addressOwed(slot: number, now_ms: number): number {
+    const [owed = 0, at_ms = 0] = [this.#address_owed[slot], this.#address_at_ms[slot]];
+    return left(owed, now_ms - at_ms, ADDRESS_REFUSALS_PER_MINUTE);
+  }
+}
+
+function keyOwed({ owed, at_ms, per_minute }: KeyDebt, now_ms: number): number {
+  return left(owed, now_ms - at_ms, per_minute);
+}
+
+/** What is still owed of an amount after some time. */
+function left(owed: number, elapsed_ms: number, per_minute: number): number {
+  return Math.max(0, owed - (elapsed_ms * per_minute) / MINUTE_MS);
+}
+
+/** Until one more refusal fits in a bucket of one minute. */
+function wait_s(owed: number, per_minute: number): number {
+  const missing = owed + 1 - per_minute;
+  return missing <= 0 ? 0 : Math.max(1, Math.ceil((missing / per_minute) * (MINUTE_MS / 1_000)));
+}

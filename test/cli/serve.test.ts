@@ -1,0 +1,169 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openDatabase } from '../../db/connection.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { startChildServer } from '../support/child-server.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { tds, tdsJson, textField } from './support.ts';
+
+setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
+
+const MAIN = join(import.meta.dir, '../../src/main.ts');
+const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1'];
+const KEY = /sk_svc_[0-9A-Za-z_-]{32}/;
+
+let root: ReturnType<typeof temporaryDirectory>;
+let data: string;
+beforeEach(() => {
+  root = temporaryDirectory();
+  data = join(root.path, 'data');
+});
+afterEach(() => root.remove());
+
+const ANNOUNCED = /curl -s .*\r?\n|"engine"[\s\S]*\n\}/;
+
+/** `tds serve` whose output a program reads: what it printed until it answered, and its end with all that it printed. */
+async function serve(...flags: string[]): Promise<{ printed: string; end(): Promise<string> }> {
+  const child = Bun.spawn([process.execPath, MAIN, ...SERVE, '--data', data, ...flags], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  let printed = '';
+  const announced = Promise.withResolvers<void>();
+  const read = async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) {
+      printed += decoder.decode(chunk, { stream: true });
+      if (ANNOUNCED.test(printed)) announced.resolve();
+    }
+  };
+  const ended = read();
+  await Promise.race([announced.promise, ended]);
+  return {
+    printed,
+    async end() {
+      child.kill('SIGTERM');
+      await ended;
+      expect(await child.exited).toBe(0);
+      return printed;
+    },
+  };
+}
+
+/** `tds serve` on a terminal, until it has printed its curl line; then it is stopped as by Ctrl-C. */
+async function serveOnTerminal(...flags: string[]): Promise<{ code: number; printed: string }> {
+  let printed = '';
+  const decoder = new TextDecoder();
+  const started = Promise.withResolvers<void>();
+  const child = Bun.spawn([process.execPath, MAIN, ...SERVE, '--data', data, ...flags], {
+    terminal: {
+      cols: 2_000,
+      data(_terminal, bytes) {
+        printed += decoder.decode(bytes, { stream: true });
+        if (ANNOUNCED.test(printed)) started.resolve();
+      },
+    },
+  });
+  await Promise.race([started.promise, child.exited]);
+  child.kill('SIGINT');
+  return { code: await child.exited, printed };
+}
+
+describe('serve on an empty data directory, without a terminal', () => {
+  test('refuses in one sentence that says what to do, and makes nothing', async () => {
+    const refused = await tds([...SERVE, '--data', data]);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toBe(
+      `tds: There is no data in ${data}: mount it, name another directory with --data, or start anew with --init.\n`,
+    );
+    expect(existsSync(data)).toBe(false);
+  });
+
+  test('refuses the empty directory that an unmounted volume leaves, too', async () => {
+    mkdirSync(data);
+    expect(await tds([...SERVE, '--data', data])).toMatchObject({ code: 1, stdout: '' });
+    expect(readdirSync(data)).toEqual([]);
+  });
+
+  test('refuses a database that nothing was put into', async () => {
+    mkdirSync(data);
+    openDatabase(join(data, 'tds.sqlite')).$client.close();
+    const refused = await tds([...SERVE, '--data', data]);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('start anew with --init');
+  });
+});
+
+describe('the first key', () => {
+  test('with --init it goes to a file for the owner only, which the output names', async () => {
+    const { printed, end } = await serve('--init', '--json');
+    const path = join(data, 'first-api-key.txt');
+    expect(printed).toContain(`"api_key_file": ${JSON.stringify(path)}`);
+    expect(printed).not.toContain('"api_key":');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const key = readFileSync(path, 'utf8').trim();
+    expect(key).toMatch(KEY);
+    const address = /"address": "([^"]+)"/.exec(printed)?.[1];
+    const response = await fetch(`${address}/v1/models`, { headers: { 'x-api-key': key } });
+    expect(response.status).toBe(200);
+    expect(await end()).not.toMatch(KEY);
+  });
+
+  test('its curl line is one that a shell can run, whatever the directory is called', async () => {
+    data = join(root.path, "a 'b' $c");
+    const { printed, end } = await serve('--init');
+    const [line = ''] = /curl -s .*/.exec(printed) ?? [];
+    const answered = await new Response(Bun.spawn(['sh', '-c', line], { stdin: 'ignore' }).stdout).json();
+    expect(answered).toMatchObject({ object: 'decision' });
+    expect(await end()).not.toMatch(KEY);
+  });
+
+  test('at a later start nothing names a file', async () => {
+    await (await startChildServer(data, root.path)).stop();
+    const second = await startChildServer(data, root.path);
+    expect(second.key).toBeNull();
+    expect(second.output()).not.toContain('api_key');
+    expect(await second.stop()).toBe(0);
+  });
+
+  test('a file of that name is never written over, and the start that met it leaves the database empty', async () => {
+    mkdirSync(data);
+    const path = join(data, 'first-api-key.txt');
+    writeFileSync(path, 'the only copy of another key');
+    const refused = await tds([...SERVE, '--init', '--data', data]);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toBe(
+      `tds: ${path} is left from an earlier start: move it away and start again.\n`,
+    );
+    expect(readFileSync(path, 'utf8')).toBe('the only copy of another key');
+    expect(await tdsJson(['org', 'list', '--data', data])).toEqual([]);
+  });
+
+  test('on a terminal an empty directory is filled without a flag, and the key is shown there and nowhere else', async () => {
+    const { code, printed } = await serveOnTerminal();
+    expect(code).toBe(0);
+    const [key = ''] = KEY.exec(printed) ?? [];
+    expect(printed).toContain(`First API key, shown only this once: ${key}`);
+    expect(printed).toContain(`-H 'Authorization: Bearer ${key}'`);
+    expect(existsSync(join(data, 'first-api-key.txt'))).toBe(false);
+  });
+
+  test('on a terminal --json shows the key, and names no file', async () => {
+    const { printed } = await serveOnTerminal('--json');
+    expect(printed).toMatch(/"api_key": "sk_svc_/);
+    expect(printed).not.toContain('api_key_file');
+  });
+
+  test('of tds init is printed whoever reads it: a script asks for it so', async () => {
+    const created = await tdsJson(['init', '--data', data]);
+    expect(textField(created, 'key')).toMatch(KEY);
+    expect(readdirSync(data)).not.toContain('first-api-key.txt');
+  });
+});
+
+test('README starts it with a command that fills an empty directory', async () => {
+  const { scripts } = await Bun.file(join(import.meta.dir, '../../package.json')).json();
+  expect(scripts.start).toEndWith('bun src/main.ts serve --init');
+});
