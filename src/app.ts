@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia';
 import type { DecisionServices } from './decisions/services.ts';
 import { Refusal } from './errors.ts';
+import type { BodyLimits } from './http/body-bytes.ts';
 import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
 import { CONTENT_SECURITY_POLICY, docsPages, docsScript } from './http/docs.ts';
@@ -17,6 +18,7 @@ export interface AppServices extends DecisionServices {
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
   readonly log: Pick<Log, 'request' | 'failure' | 'warn' | 'info'>;
+  readonly body_limits: BodyLimits;
 }
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */

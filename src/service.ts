@@ -6,6 +6,10 @@ import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
+import type { Refusal } from './errors.ts';
+import { BodyBudget } from './http/body-budget.ts';
+import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
+import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
@@ -31,6 +35,8 @@ export interface ServiceParts {
   readonly log: Log;
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payment_provider: PaymentProvider | null;
+  /** Other bounds of the bodies that are being received than the usual ones. */
+  readonly body_limits?: Partial<BodyLimits>;
 }
 
 /** A service on its database, without a port. */
@@ -38,6 +44,8 @@ export interface Service {
   readonly services: AppServices & { readonly model: ModelLifecycle };
   /** Answers one HTTP request. */
   readonly handle: (request: Request) => Response | Promise<Response>;
+  /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
+  readonly refuse: (refusal: Refusal) => Response;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -78,12 +86,14 @@ export function openService(parts: ServiceParts): Service {
     settlement,
     usage,
     model,
+    body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
   };
   const stopMaintenance = startMaintenance({ db, commits, keys, limiter, clock, log });
   const app = createApp(services);
   return {
     services,
     handle: (request) => app.handle(request),
+    refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
     async close() {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the settlement ends.

@@ -64,7 +64,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   });
   try {
     await load(service);
-    const server = listen(service, options);
+    const server = await listen(service, options);
     // Only now: a start that failed would have made a key that nobody was shown.
     const first = initialize(context);
     announce(
@@ -111,9 +111,9 @@ async function load(service: Service): Promise<void> {
   }
 }
 
-function listen(service: Service, { host, port }: ServeConfig): RunningServer {
+async function listen(service: Service, { host, port }: ServeConfig): Promise<RunningServer> {
   try {
-    return startServer(service.handle, { host, port });
+    return await startServer(service, { host, port });
   } catch (error) {
     if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
     throw error;

@@ -1,8 +1,6 @@
 import type { JsonValue } from '../../native/plan/json.ts';
 import { Refusal } from '../errors.ts';
-
-/** The largest body that is read: 1 MB (spec, "Limits"). */
-export const BODY_BYTES_MAX = 1_048_576;
+import { type BodyLimits, readBytes } from './body-bytes.ts';
 
 /** Deeper than any record; parsing much deeper text would use up the stack. */
 const NESTING_MAX = 1_000;
@@ -13,54 +11,20 @@ const LONG_INTEGER_LENGTH = 16;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** How long a body may take to arrive; a client that sends slower holds a place and, at a stop, everybody else. */
-const BODY_DEADLINE_MS = 60_000;
-
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The JSON value of a request's body, or `request_too_large` by Content-Length or by the bytes that came, or
- * `invalid_json`, which is also what text that is not UTF-8 gets.
+ * The JSON value of a request's body, or what `readBytes` refuses it with, or `invalid_json`, which is also what text
+ * that is not UTF-8 gets.
  */
-export async function readJsonBody(request: Request): Promise<JsonValue | Refusal> {
-  const bytes = await readBytes(request);
+export async function readJsonBody(
+  request: Request,
+  owner: string,
+  limits: BodyLimits,
+): Promise<JsonValue | Refusal> {
+  const bytes = await readBytes(request, owner, limits);
   if (bytes instanceof Refusal) return bytes;
   return parseJson(bytes);
-}
-
-/** The bytes of a request's body, at most `BODY_BYTES_MAX` of them: `request_too_large` otherwise. */
-export async function readBytes(request: Request): Promise<Uint8Array | Refusal> {
-  const announced = Number(request.headers.get('content-length') ?? Number.NaN);
-  // A Content-Length beside Transfer-Encoding says nothing about the size (RFC 9112, 6.3).
-  if (announced > BODY_BYTES_MAX && !request.headers.has('transfer-encoding')) {
-    return new Refusal('request_too_large');
-  }
-  if (request.body === null) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  const reader = request.body.getReader();
-  let is_late = false;
-  const deadline = setTimeout(() => {
-    is_late = true;
-    reader.cancel().catch(() => {});
-  }, BODY_DEADLINE_MS);
-  let size = 0;
-  try {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      size += read.value.byteLength;
-      if (size > BODY_BYTES_MAX) {
-        reader.cancel().catch(() => {});
-        return new Refusal('request_too_large');
-      }
-      chunks.push(read.value);
-    }
-  } catch {
-    return new Refusal('invalid_json', { message: 'The request body ended early.' });
-  } finally {
-    clearTimeout(deadline);
-  }
-  if (is_late) return new Refusal('invalid_json', { message: 'The request body did not arrive in time.' });
-  const [first] = chunks;
-  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, size);
 }
 
 /** JSON text in UTF-8 as a value. Numbers that a double would change are kept as the text that they were written as. */

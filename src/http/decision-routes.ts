@@ -6,12 +6,16 @@ import { type DecisionOutcome, decide } from '../decisions/decide.ts';
 import type { DecisionServices } from '../decisions/services.ts';
 import { Refusal } from '../errors.ts';
 import { readJsonBody } from './body.ts';
+import type { BodyLimits } from './body-bytes.ts';
 import type { RequestContext, RequestContexts } from './context.ts';
 import { decisionOperation } from './operations.ts';
 import { errorResponse, jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
 
 /** `POST /v1/decisions` and `POST /v1/systemone`. */
-export function decisionRoutes(services: DecisionServices, contexts: RequestContexts) {
+export function decisionRoutes(
+  services: DecisionServices & { readonly body_limits: BodyLimits },
+  contexts: RequestContexts,
+) {
   const answer = async (
     request: Request,
     endpoint: '/v1/decisions' | '/v1/systemone',
@@ -24,7 +28,7 @@ export function decisionRoutes(services: DecisionServices, contexts: RequestCont
       default_model,
       key: extractKey(request.headers),
       query_mode: new URL(request.url).searchParams.get('mode'),
-      readBody: () => readJsonBody(request),
+      readBody: (key_id) => readJsonBody(request, key_id, services.body_limits),
       signal: request.signal,
     });
     context.caller = outcome.caller;

@@ -5,7 +5,7 @@ import type { Log } from '../ops/log.ts';
 import type { CreditContext } from '../payments/credit.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
-import { readBytes } from './body.ts';
+import { type BodyLimits, readBytes } from './body-bytes.ts';
 import type { RequestContexts } from './context.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
 
@@ -13,7 +13,11 @@ interface WebhookServices {
   readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
   readonly keys: KeyDirectory;
   readonly log: Pick<Log, 'info' | 'warn'>;
+  readonly body_limits: BodyLimits;
 }
+
+/** Whose budget the bodies of webhooks are in: no id of a key looks like it. */
+const WEBHOOK_BODIES = 'webhooks';
 
 /**
  * `POST /webhooks/paddle`: what the payment provider reports. A 200 ends the provider's tries; a 503 makes it try again.
@@ -37,7 +41,7 @@ export function webhookRoutes(services: WebhookServices, contexts: RequestContex
 async function receive(services: WebhookServices, request: Request): Promise<WebhookResult | Refusal> {
   const { payments, keys, log } = services;
   if (payments === null) return new Refusal('not_found');
-  const bytes = await readBytes(request);
+  const bytes = await readBytes(request, WEBHOOK_BODIES, services.body_limits);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
   try {

@@ -82,7 +82,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     payment_provider: options.payment_provider ?? null,
   });
   if (options.cold !== true) await untilReady(service);
-  const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });
+  const server = await startServer(service, { host: '127.0.0.1', port: 0 });
   return {
     directory,
     db,
