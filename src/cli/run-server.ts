@@ -111,9 +111,18 @@ async function load(service: Service): Promise<void> {
   }
 }
 
-async function listen(service: Service, { host, port }: ServeConfig): Promise<RunningServer> {
+async function listen(service: Service, config: ServeConfig): Promise<RunningServer> {
+  const { host, port } = config;
   try {
-    return await startServer(service, { host, port });
+    return await startServer(
+      service,
+      { host, port },
+      {
+        connection_limit: config.connectionLimit,
+        connection_limit_per_address: config.connectionLimitPerAddress,
+        client_address_header: config.clientAddressHeader,
+      },
+    );
   } catch (error) {
     if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
     throw error;

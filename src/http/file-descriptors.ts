@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { type Static, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 
 /**
@@ -7,8 +7,6 @@ import { Value } from '@sinclair/typebox/value';
  * loaded again, and requests to the payment provider.
  */
 const RESERVE = 64;
-/** Connections that are open at most, however many descriptors there are; each costs memory too. */
-const CONNECTIONS_MAX = 10_000;
 /** Below this the service would serve nobody, so the reserve gives way. */
 const CONNECTIONS_MIN = 16;
 /** What is assumed where the limit cannot be read: what systems give at least. */
@@ -23,12 +21,11 @@ const Report = Type.Object({
  * everything else is open. Bun raises the soft limit to the hard one when it starts.
  */
 export function connectionsThatFit(): number {
-  const free = descriptorLimit() - openDescriptors() - RESERVE;
-  return Math.max(CONNECTIONS_MIN, Math.min(CONNECTIONS_MAX, free));
+  return Math.max(CONNECTIONS_MIN, descriptorLimit() - openDescriptors() - RESERVE);
 }
 
 function descriptorLimit(): number {
-  const report: Static<typeof Report> | unknown = process.report?.getReport();
+  const report: unknown = process.report?.getReport();
   return Value.Check(Report, report) ? report.userLimits.open_files.soft : ASSUMED_LIMIT;
 }
 

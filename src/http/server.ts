@@ -12,6 +12,7 @@ import { clientOf, forwardedClient } from './client-address.ts';
 import { type Connection, Connections } from './connections.ts';
 import { webRequest, writeResponse } from './exchange.ts';
 import { connectionsThatFit } from './file-descriptors.ts';
+import { HalfClosedClients } from './half-closed-clients.ts';
 
 /** Another program listens on the port already. */
 export class PortTaken extends Error {
@@ -72,6 +73,9 @@ export interface RunningServer {
 /** How long a stop waits for the requests in flight: as long as clients are told to wait for an answer. */
 const DRAIN_MAX_MS = 120_000;
 
+/** However many file descriptors there are: a connection costs memory too. */
+const CONNECTION_LIMIT = 10_000;
+
 const LATE = ERRORS.request_timeout.status;
 
 const HEAD_BYTES_MAX = 16_384;
@@ -86,7 +90,7 @@ export async function startServer(
   options: ServerOptions = {},
 ): Promise<RunningServer> {
   const timeouts = { ...SERVER_TIMEOUTS, ...options.timeouts };
-  const total = Math.min(options.connection_limit ?? Number.POSITIVE_INFINITY, connectionsThatFit());
+  const total = Math.min(options.connection_limit ?? CONNECTION_LIMIT, connectionsThatFit());
   const per_address = options.connection_limit_per_address ?? Math.ceil(total / 2);
   const header = options.client_address_header?.toLowerCase();
   const connections = new Connections({ total, per_address: header === undefined ? per_address : null });
@@ -104,6 +108,9 @@ export async function startServer(
     connectionsCheckingInterval: timeouts.check_ms,
     maxHeaderSize: HEAD_BYTES_MAX,
   });
+
+  const half_closed = new HalfClosedClients();
+  Object.assign(server, { httpAllowHalfOpen: half_closed.is_supported });
 
   server.on('connection', (socket: Socket) => {
     const connection: Connection = {
@@ -128,10 +135,14 @@ export async function startServer(
     let unread: Timer | undefined;
     const client = header === undefined ? null : (clientIn(message, header) ?? connection.address);
     if (client !== null) requests_by_client.set(client, (requests_by_client.get(client) ?? 0) + 1);
+    const client_port = message.socket.remotePort;
+    // An interim response is for clients of HTTP/1.1 only.
+    if (message.httpVersionMinor > 0) half_closed.watch(client_port, () => reply.writeContinue());
     message.on('error', () => {});
     reply.on('error', () => {});
     reply.once('close', () => {
       clearTimeout(unread);
+      half_closed.forget(client_port);
       if (!reply.writableFinished) gone.abort();
       connections.end(connection);
       if (client !== null) countDown(requests_by_client, client);
@@ -166,6 +177,7 @@ export async function startServer(
   server.on('connect', (_message, socket) => void refuseRaw(socket, new Refusal('malformed_request')));
 
   await listen(server, address);
+  half_closed.start(portOf(server));
   return {
     address: `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${portOf(server)}`,
     connection_limit: total,
@@ -176,6 +188,7 @@ export async function startServer(
       const late = setTimeout(() => connections.closeAll(), DRAIN_MAX_MS);
       await closed;
       clearTimeout(late);
+      half_closed.stop();
     },
   };
 }
