@@ -3,7 +3,7 @@
  * the place that refuses has nothing more exact to say. Code, documentation and tests all read it.
  */
 export const ERRORS = {
-  malformed_request: { status: 400, message: 'This is not a valid HTTP/1.1 request.' },
+  malformed_request: { status: 400, message: 'What was sent is not a valid HTTP request.' },
   invalid_json: { status: 400, message: 'The request body is not valid JSON.' },
   missing_model: { status: 400, message: 'The request has no model.' },
   missing_state: {

@@ -26,12 +26,12 @@ export async function readBytes(
   owner: string,
   { budget, deadline_ms }: BodyLimits,
 ): Promise<Uint8Array | Refusal> {
-  const announced = Number(request.headers.get('content-length') ?? Number.NaN);
-  // A Content-Length beside Transfer-Encoding says nothing about the size (RFC 9112, 6.3).
-  if (announced > BODY_BYTES_MAX && !request.headers.has('transfer-encoding')) {
-    return new Refusal('request_too_large');
-  }
+  const announced = announcedBytes(request);
+  if (announced !== null && announced > BODY_BYTES_MAX) return new Refusal('request_too_large');
   if (request.body === null) return new Uint8Array();
+  // Room for the whole body is taken at once: a refusal costs least before anything was read.
+  let taken = announced ?? 0;
+  if (!budget.take(owner, taken)) return overloaded();
   // One growing buffer: a body of single bytes, kept as it came, would take a hundred times its size.
   const received = new Bun.ArrayBufferSink();
   received.start({ asUint8Array: true });
@@ -44,28 +44,42 @@ export async function readBytes(
   let size = 0;
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      const { byteLength } = read.value;
-      if (size + byteLength > BODY_BYTES_MAX) {
+      size += read.value.byteLength;
+      const refusal = size > BODY_BYTES_MAX ? new Refusal('request_too_large') : takeUpTo(size);
+      if (refusal !== null) {
         reader.cancel().catch(() => {});
-        return new Refusal('request_too_large');
+        return refusal;
       }
-      if (!budget.take(owner, byteLength)) {
-        reader.cancel().catch(() => {});
-        return new Refusal('overloaded', {
-          message: 'Too many request bodies are arriving at once.',
-          retry_after_s: RETRY_AFTER_S,
-        });
-      }
-      size += byteLength;
       received.write(read.value);
     }
   } catch {
     return new Refusal('invalid_json', { message: 'The request body ended early.' });
   } finally {
     clearTimeout(deadline);
-    budget.give(owner, size);
+    budget.give(owner, taken);
   }
   if (is_late) return new Refusal('request_timeout');
   const bytes = received.end();
   return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
+
+  function takeUpTo(bytes: number): Refusal | null {
+    const more = bytes - taken;
+    if (more <= 0) return null;
+    if (!budget.take(owner, more)) return overloaded();
+    taken += more;
+    return null;
+  }
+}
+
+/** The size that a request announces; null when it does not, as beside Transfer-Encoding (RFC 9112, 6.3). */
+function announcedBytes({ headers }: Request): number | null {
+  const length = headers.get('content-length');
+  return length === null || headers.has('transfer-encoding') ? null : Number(length);
+}
+
+function overloaded(): Refusal {
+  return new Refusal('overloaded', {
+    message: 'Too many request bodies are arriving at once.',
+    retry_after_s: RETRY_AFTER_S,
+  });
 }
