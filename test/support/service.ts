@@ -7,6 +7,7 @@ import { openEngine } from '../../native/open.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
+import type { BodyLimits } from '../../src/http/body-bytes.ts';
 import { type RunningServer, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
@@ -43,6 +44,7 @@ export interface TestServiceOptions {
   readonly directory?: string;
   readonly clock?: MovableClock;
   readonly payment_provider?: PaymentProvider;
+  readonly body_limits?: Partial<BodyLimits>;
   /** Does not load the model before the first request. */
   readonly cold?: boolean;
 }
@@ -80,6 +82,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     identifiers: randomIdentifiers,
     log: createLog('silent'),
     payment_provider: options.payment_provider ?? null,
+    ...(options.body_limits === undefined ? {} : { body_limits: options.body_limits }),
   });
   if (options.cold !== true) await untilReady(service);
   const server = await startServer(service, { host: '127.0.0.1', port: 0 });
