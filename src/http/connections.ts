@@ -9,6 +9,8 @@ export interface ConnectionLimits {
 export interface Connection {
   /** Who it is counted for. */
   readonly address: string;
+  /** The client's port. */
+  readonly port: number | undefined;
   /** Requests that are being answered on it; more than one where the client does not wait for answers. */
   requests: number;
   close(): void;

@@ -115,6 +115,7 @@ export async function startServer(
   server.on('connection', (socket: Socket) => {
     const connection: Connection = {
       address: clientOf(socket.remoteAddress ?? ''),
+      port: socket.remotePort,
       requests: 0,
       close: () => socket.destroy(),
     };
@@ -135,7 +136,7 @@ export async function startServer(
     let unread: Timer | undefined;
     const client = header === undefined ? null : (clientIn(message, header) ?? connection.address);
     if (client !== null) requests_by_client.set(client, (requests_by_client.get(client) ?? 0) + 1);
-    const client_port = message.socket.remotePort;
+    const client_port = connection.port;
     // An interim response is for clients of HTTP/1.1 only.
     if (message.httpVersionMinor > 0) half_closed.watch(client_port, () => reply.writeContinue());
     message.on('error', () => {});
