@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia';
 import type { DecisionServices } from './decisions/services.ts';
 import { Refusal } from './errors.ts';
+import type { BodyLimits } from './http/body-bytes.ts';
 import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
 import { docsPages, docsScript, PAGE_HEADERS } from './http/docs.ts';
@@ -20,6 +21,7 @@ export interface AppServices extends DecisionServices {
   /** Whether the API reference is served at `/swagger`. */
   readonly api_reference: boolean;
   readonly log: Pick<Log, 'request' | 'failure' | 'error' | 'warn' | 'info'>;
+  readonly body_limits: BodyLimits;
 }
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */

@@ -27,6 +27,12 @@ export interface ServeConfig extends ModelConfig {
   readonly idleUnload: number;
   /** Days after which the usage of a request is rolled up into daily totals; undefined keeps every row. */
   readonly usageRetentionDays?: number;
+  /** Connections that may be open; undefined leaves it to the file descriptors of the process. */
+  readonly connectionLimit?: number;
+  /** Of them from one address; undefined is half. */
+  readonly connectionLimitPerAddress?: number;
+  /** The header in which the proxy names the client; undefined trusts none. */
+  readonly clientAddressHeader?: string;
   readonly logLevel: LogLevel;
   /** Whether an empty data directory is filled though nobody is at a terminal. */
   readonly init?: true;
@@ -41,6 +47,7 @@ const THREADS_MAX = 512;
 const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
 const RETENTION_DAYS_MAX = 36_500;
+const CONNECTIONS_MAX = 1_000_000;
 
 /** What `openEngine` takes, of the options of `modelOptions`. */
 export function openOptions(config: ModelConfig): OpenOptions {
@@ -111,6 +118,21 @@ export function serveOptions(): Option[] {
     )
       .env('TDS_USAGE_RETENTION_DAYS')
       .argParser(wholeNumber(1, RETENTION_DAYS_MAX)),
+    new Option('--connection-limit <n>', 'connections open at once (default: what file descriptors allow)')
+      .env('TDS_CONNECTION_LIMIT')
+      .argParser(wholeNumber(1, CONNECTIONS_MAX)),
+    new Option(
+      '--connection-limit-per-address <n>',
+      'of them from one address; behind a proxy, requests at once of one client (default: half)',
+    )
+      .env('TDS_CONNECTION_LIMIT_PER_ADDRESS')
+      .argParser(wholeNumber(1, CONNECTIONS_MAX)),
+    new Option(
+      '--client-address-header <name>',
+      'header in which the proxy names the client, such as X-Forwarded-For; its last element is trusted',
+    )
+      .env('TDS_CLIENT_ADDRESS_HEADER')
+      .argParser(parseHeaderName),
     new Option('--log-level <level>', LOG_LEVELS.join(', '))
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)
@@ -129,6 +151,11 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
     if (value >= least && value <= most) return value;
     throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
   };
+}
+
+function parseHeaderName(text: string): string {
+  if (/^[\w!#$%&'*+.^`|~-]+$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be the name of a header.');
 }
 
 function parseGpu(text: string): Gpu {

@@ -3,6 +3,7 @@
  * the place that refuses has nothing more exact to say. Code, documentation and tests all read it.
  */
 export const ERRORS = {
+  malformed_request: { status: 400, message: 'What was sent is not a valid HTTP request.' },
   invalid_json: { status: 400, message: 'The request body is not valid JSON.' },
   missing_model: { status: 400, message: 'The request has no model.' },
   missing_state: {
@@ -33,6 +34,7 @@ export const ERRORS = {
   model_not_found: { status: 404, message: 'This model does not exist or is not open yet.' },
   not_found: { status: 404, message: 'This path does not exist.' },
   method_not_allowed: { status: 405, message: 'This path does not take this method.' },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   request_too_large: { status: 413, message: 'The request body is larger than 1 MB.' },
   too_many_questions: { status: 422, message: 'The request has more questions than the tier allows.' },
   invalid_question_type: {
@@ -45,6 +47,7 @@ export const ERRORS = {
   },
   invalid_mode: { status: 422, message: 'The mode must be "fast" or "consistent".' },
   invalid_request: { status: 422, message: 'The model rejected the request.' },
+  headers_too_large: { status: 431, message: 'The headers of the request are larger than 16 kB.' },
   rate_limit_exceeded: { status: 429, message: 'The rate limit of the organization is reached.' },
   project_spend_limit: {
     status: 429,
@@ -52,6 +55,7 @@ export const ERRORS = {
   },
   internal_error: { status: 500, message: 'Something went wrong on our side.' },
   model_unavailable: { status: 502, message: 'The model could not answer.' },
+  overloaded: { status: 503, message: 'Too many requests arrive at once.' },
   model_warming_up: { status: 503, message: 'Consistent mode is still starting.' },
   auth_unavailable: { status: 503, message: 'The key service is briefly unavailable.' },
   billing_unavailable: { status: 503, message: 'The billing service is briefly unavailable.' },
@@ -65,16 +69,18 @@ export const ERRORS = {
 /** The stable identifier that clients branch on. */
 export type ErrorCode = keyof typeof ERRORS;
 
-/** The category of an error, fixed by its status (spec, "Status to type"; 405 and 500 are not shown there). */
+/** The category of an error, fixed by its status (spec, "Status to type"; 405, 408, 431 and 500 are not shown there). */
 export const ERROR_TYPES = {
   400: 'invalid_request_error',
   401: 'authentication_error',
   402: 'insufficient_credit',
   404: 'not_found_error',
   405: 'invalid_request_error',
+  408: 'invalid_request_error',
   413: 'invalid_request_error',
   422: 'invalid_request_error',
   429: 'rate_limit_error',
+  431: 'invalid_request_error',
   500: 'api_error',
   502: 'api_error',
   503: 'overloaded_error',

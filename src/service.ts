@@ -8,7 +8,10 @@ import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
-import { clientAddress } from './http/client-address.ts';
+import type { Refusal } from './errors.ts';
+import { BodyBudget } from './http/body-budget.ts';
+import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
+import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
@@ -41,13 +44,17 @@ export interface ServiceParts {
   readonly writes?: GroupCommitOptions | undefined;
   /** False leaves the API reference at `/swagger` away. */
   readonly api_reference?: boolean;
+  /** Other bounds of the bodies that are being received than the usual ones. */
+  readonly body_limits?: Partial<BodyLimits>;
 }
 
 /** A service on its database, without a port. */
 export interface Service {
   readonly services: AppServices & { readonly model: ModelLifecycle };
-  /** Answers one HTTP request, which came over a connection from that address. */
-  readonly handle: (request: Request, peer_address?: string | null) => Response | Promise<Response>;
+  /** Answers one HTTP request of a client with that address. */
+  readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
+  /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
+  readonly refuse: (refusal: Refusal) => Response;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -91,6 +98,7 @@ export function openService(parts: ServiceParts): Service {
     settlement,
     usage,
     model,
+    body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
   };
   const stopMaintenance = startMaintenance({
     db,
@@ -111,7 +119,8 @@ export function openService(parts: ServiceParts): Service {
   const app = createApp(services);
   return {
     services,
-    handle: (request, peer_address = null) => app.handle(request, clientAddress(request, peer_address, null)),
+    handle: (request, client_address = '') => app.handle(request, client_address),
+    refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
     async close() {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the settlement ends.

@@ -49,7 +49,7 @@ const service = openService({
   payment_provider: null,
 });
 await service.services.model.ready('fast');
-const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });
+const server = await startServer(service, { host: '127.0.0.1', port: 0 });
 process.stdout.write(`${JSON.stringify({ address: server.address, key: first.key })}\n`);
 
 process.once('SIGTERM', async () => {

@@ -10,6 +10,7 @@ export interface ServiceAddress {
 
 /** A service in a process of its own, so that the load does not share its event loop. */
 export interface ServiceProcess extends ServiceAddress {
+  readonly pid: number;
   stop(): Promise<void>;
 }
 
@@ -28,6 +29,7 @@ export async function startServiceProcess(
   const address: ServiceAddress = JSON.parse(new TextDecoder().decode(value));
   return {
     ...address,
+    pid: child.pid,
     async stop() {
       child.kill('SIGTERM');
       await child.exited;

@@ -94,7 +94,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   });
   try {
     await load(service);
-    const server = listen(service, options);
+    const server = await listen(service, options);
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options.data, context, service.services.commits);
@@ -127,9 +127,18 @@ async function load(service: Service): Promise<void> {
   }
 }
 
-function listen(service: Service, { host, port }: ServeConfig): RunningServer {
+async function listen(service: Service, config: ServeConfig): Promise<RunningServer> {
+  const { host, port } = config;
   try {
-    return startServer(service.handle, { host, port });
+    return await startServer(
+      service,
+      { host, port },
+      {
+        connection_limit: config.connectionLimit,
+        connection_limit_per_address: config.connectionLimitPerAddress,
+        client_address_header: config.clientAddressHeader,
+      },
+    );
   } catch (error) {
     if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
     throw error;

@@ -25,8 +25,11 @@ export interface DecisionCall {
   /** The API key of the headers; null when there is none that could be one. */
   readonly key: string | null;
   readonly query_mode: string | null;
-  /** Reads and parses the body: `request_too_large`, `invalid_json` or `invalid_request` otherwise. Called once, after the key's check. */
-  readonly readBody: () => Promise<JsonValue | Refusal>;
+  /**
+   * Reads and parses the body, for the budget of the key that is named: `invalid_json`, `invalid_request`, or what
+   * `readBytes` refuses it with otherwise. Called once, after the key's check.
+   */
+  readonly readBody: (key_id: string) => Promise<JsonValue | Refusal>;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
 }
@@ -131,7 +134,7 @@ async function checkRequest(
   call: DecisionCall,
   caller: Caller & { readonly limits: TierLimits },
 ): Promise<CheckedRequest | Refusal> {
-  const value = await call.readBody();
+  const value = await call.readBody(caller.key_id);
   if (value instanceof Refusal) return value;
   // JSON that is no object has none of the fields.
   const body = isJsonObject(value) ? value : new JsonObject<JsonValue>([], []);

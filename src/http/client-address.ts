@@ -5,17 +5,14 @@ const NETWORK_GROUPS = 4;
 const GROUPS = 8;
 
 /**
- * The address that a client is counted by: an IPv4 address, or the /64 network of an IPv6 address, always in the same
- * spelling. With a header name it is the last address in that header, which is the one that our own proxy wrote, and
- * that of the connection when the header is missing or holds no address. Empty when nothing is known.
+ * What one client is counted by: an IPv4 address, or the /64 network of an IPv6 address, always in the same spelling.
+ * `forwarded` is the value of the header in which our own proxy names the client: its last address, because everything
+ * before it may be the client's invention. The connection's address where it is missing or holds none; empty when
+ * nothing is known.
  */
-export function clientAddress(
-  request: Request,
-  peer_address: string | null,
-  header_name: string | null,
-): string {
-  const forwarded = header_name === null ? null : request.headers.get(header_name);
-  return network(forwarded?.split(',').at(-1)?.trim() ?? '') ?? network(peer_address ?? '') ?? '';
+export function clientAddress(forwarded: string | null, peer_address: string | null): string {
+  const last = forwarded?.split(',').at(-1)?.trim() ?? '';
+  return network(last) ?? network(peer_address ?? '') ?? '';
 }
 
 function network(address: string): string | null {

@@ -6,13 +6,17 @@ import { type DecisionOutcome, decide } from '../decisions/decide.ts';
 import type { DecisionServices } from '../decisions/services.ts';
 import { Refusal } from '../errors.ts';
 import { readJsonBody } from './body.ts';
+import type { BodyLimits } from './body-bytes.ts';
 import type { RequestContext, RequestContexts } from './context.ts';
 import { decisionOperation } from './operations.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { errorResponse, jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
 
 /** `POST /v1/decisions` and `POST /v1/systemone`. */
-export function decisionRoutes(services: DecisionServices, contexts: RequestContexts) {
+export function decisionRoutes(
+  services: DecisionServices & { readonly body_limits: BodyLimits },
+  contexts: RequestContexts,
+) {
   const answer = async (
     request: Request,
     endpoint: '/v1/decisions' | '/v1/systemone',
@@ -29,8 +33,8 @@ export function decisionRoutes(services: DecisionServices, contexts: RequestCont
       default_model,
       key,
       query_mode: new URL(request.url).searchParams.get('mode'),
-      readBody: () =>
-        readJsonBody(request, (received_bytes) => {
+      readBody: (key_id) =>
+        readJsonBody(request, key_id, services.body_limits, (received_bytes) => {
           body_bytes = received_bytes;
         }),
       signal: request.signal,

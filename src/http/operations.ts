@@ -20,6 +20,7 @@ const DECISION_CODES: readonly ErrorCode[] = [
   'invalid_api_key',
   'insufficient_credit',
   'model_not_found',
+  'request_timeout',
   'request_too_large',
   'too_many_questions',
   'invalid_question_type',
@@ -30,6 +31,7 @@ const DECISION_CODES: readonly ErrorCode[] = [
   'project_spend_limit',
   'model_unavailable',
   'model_warming_up',
+  'overloaded',
   'auth_unavailable',
   'billing_unavailable',
   'catalog_unavailable',
@@ -38,6 +40,7 @@ const DECISION_CODES: readonly ErrorCode[] = [
 const MODEL_LIST_CODES: readonly ErrorCode[] = [
   'missing_api_key',
   'invalid_api_key',
+  'overloaded',
   'auth_unavailable',
   'catalog_unavailable',
 ];

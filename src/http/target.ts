@@ -2,12 +2,10 @@
 const ORIGIN = /^[a-z]+:\/\/[^/?#]*/i;
 
 /**
- * The request with a URL whose path can be told: itself, or, when its Host header is missing (as in HTTP/1.0) or is no
- * host, or when its target has a fragment, the same request on `localhost` without it. No route depends on the host.
+ * The URL of a request's target, on `localhost`: no route depends on the host, which may be missing (as in HTTP/1.0)
+ * or be no host at all. A fragment, which has no place in a target, is left out.
  */
-export function withPlainUrl(request: Request): Request {
-  const { url } = request;
-  if (URL.canParse(url) && !url.includes('#')) return request;
-  const [target = ''] = url.replace(ORIGIN, '').split('#');
-  return new Request(`http://localhost${target.startsWith('/') ? '' : '/'}${target}`, request);
+export function urlOf(target: string): string {
+  const [path = ''] = target.replace(ORIGIN, '').split('#');
+  return `http://localhost${path.startsWith('/') ? '' : '/'}${path}`;
 }

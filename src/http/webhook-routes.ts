@@ -5,7 +5,7 @@ import type { Log } from '../ops/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookContext, type WebhookResult } from '../payments/webhooks.ts';
-import { readBytes } from './body.ts';
+import { type BodyLimits, readBytes } from './body-bytes.ts';
 import type { RequestContexts } from './context.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
 
@@ -20,7 +20,11 @@ interface WebhookServices {
   readonly payments: Payments | null;
   readonly keys: KeyDirectory;
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
+  readonly body_limits: BodyLimits;
 }
+
+/** Whose budget the bodies of webhooks are in: no id of a key looks like it. */
+const WEBHOOK_BODIES = 'webhooks';
 
 /**
  * `POST /webhooks/paddle`: what the payment provider reports. A 200 ends the provider's tries; anything else makes it
@@ -58,7 +62,7 @@ async function receive(
   request: Request,
   signature: string | null,
 ): Promise<WebhookResult | Refusal> {
-  const bytes = await readBytes(request);
+  const bytes = await readBytes(request, WEBHOOK_BODIES, services.body_limits);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
   try {

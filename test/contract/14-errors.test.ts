@@ -9,14 +9,17 @@ import {
   test,
 } from 'bun:test';
 import { cpSync, readdirSync, renameSync } from 'node:fs';
+import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { ERROR_TYPES, ERRORS } from '../../src/errors.ts';
+import { BodyBudget } from '../../src/http/body-budget.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { type Around, Gate, intercepted, withoutTable } from '../support/faults.ts';
 import { booksOf, closeAudited, untilHeld, usageOf } from '../support/money.ts';
+import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
@@ -63,6 +66,51 @@ beforeEach(() => {
 });
 afterEach(() => {
   around = (run) => run();
+});
+
+describe('a body that is not finished', () => {
+  const head = (key: string, length: number) =>
+    `POST /v1/decisions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${length}\r\n\r\n`;
+
+  test('408 request_timeout, and the connection is closed: never charged, does not count', async () => {
+    const own = await startTestService({ body_limits: { deadline_ms: 50 } });
+    try {
+      const slow = addAccount(own);
+      const before = booksOf(own, slow);
+      const received = await sendRaw(own.server.address, head(slow.key, 20), ['{"model"']);
+      const { status, headers, body } = parseRaw(received);
+      await expectError(new Response(body, { status, headers }), 'request_timeout');
+      expect(headers.connection).toBe('close');
+      expect(booksOf(own, slow)).toEqual(before);
+      const response = await ask(own, slow.key);
+      expect(response.headers.get('x-ratelimit-remaining-requests')).toBe('299');
+    } finally {
+      await closeAudited(own);
+    }
+  });
+
+  test('503 overloaded above the budget of the key, with Retry-After; other keys are answered', async () => {
+    const budget = new BodyBudget({ owner_bytes: 2_000, total_bytes: 10_000 });
+    const own = await startTestService({ body_limits: { budget } });
+    try {
+      const [greedy, other] = [addAccount(own), addAccount(own)];
+      const before = booksOf(own, greedy);
+      const { hostname, port } = new URL(own.server.address);
+      const unfinished = connect(Number(port), hostname);
+      unfinished.write(`${head(greedy.key, 1_900)}{`);
+      while (budget.taken_bytes === 0) await Bun.sleep(POLL_MS);
+      const refused = await ask(own, greedy.key);
+      expect(refused.headers.get('retry-after')).toBe('1');
+      await expectError(refused, 'overloaded');
+      await expectDecision(await ask(own, other.key));
+      expect(booksOf(own, greedy)).toEqual(before);
+      unfinished.destroy();
+      while (budget.taken_bytes > 0) await Bun.sleep(POLL_MS);
+      await expectDecision(await ask(own, greedy.key));
+    } finally {
+      await closeAudited(own);
+    }
+  });
 });
 
 describe('503 auth_unavailable', () => {

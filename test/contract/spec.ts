@@ -7,6 +7,7 @@ export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   402: 'insufficient_credit',
   404: 'not_found_error',
   405: 'invalid_request_error',
+  408: 'invalid_request_error',
   413: 'invalid_request_error',
   422: 'invalid_request_error',
   429: 'rate_limit_error',
@@ -14,7 +15,10 @@ export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   503: 'overloaded_error',
 };
 
-/** "Codes". `invalid_request` may be 400 or 422, and is 422 here; the code of 405 is not shown. */
+/**
+ * "Codes". `invalid_request` may be 400 or 422, and is 422 here; the code of 405 is not shown. `request_timeout` and
+ * `overloaded` are additions of this service.
+ */
 export const STATUS_OF_CODE = {
   invalid_json: 400,
   missing_state: 400,
@@ -27,6 +31,7 @@ export const STATUS_OF_CODE = {
   model_not_found: 404,
   not_found: 404,
   method_not_allowed: 405,
+  request_timeout: 408,
   request_too_large: 413,
   too_many_questions: 422,
   invalid_question_type: 422,
@@ -37,6 +42,7 @@ export const STATUS_OF_CODE = {
   project_spend_limit: 429,
   model_unavailable: 502,
   model_warming_up: 503,
+  overloaded: 503,
   auth_unavailable: 503,
   billing_unavailable: 503,
   catalog_unavailable: 503,

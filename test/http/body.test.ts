@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Refusal } from '../../src/errors.ts';
-import { BODY_BYTES_MAX, parseJson, readJsonBody } from '../../src/http/body.ts';
+import { parseJson } from '../../src/http/body.ts';
 import { NESTING_MAX } from '../../src/json/read-json.ts';
 
 function parse(text: string) {
@@ -43,36 +43,4 @@ describe('parseJson', () => {
       }
     },
   );
-});
-
-describe('readJsonBody', () => {
-  const request = (body: string | ReadableStream, headers: Record<string, string> = {}) =>
-    new Request('http://localhost/', { method: 'POST', body, headers });
-
-  test('a Content-Length beside Transfer-Encoding says nothing: the bytes are counted', async () => {
-    const headers = { 'content-length': String(BODY_BYTES_MAX + 1), 'transfer-encoding': 'chunked' };
-    expect(await readJsonBody(request('[1]', headers))).toEqual([1]);
-  });
-
-  test('stops reading at the first byte too many', async () => {
-    let sent = 0;
-    const endless = new ReadableStream({
-      pull(controller) {
-        sent += 1;
-        controller.enqueue(new Uint8Array(65_536));
-      },
-    });
-    expect(codeOf(await readJsonBody(request(endless)))).toBe('request_too_large');
-    expect(sent).toBeLessThan(30);
-  });
-
-  test('a body that breaks off is invalid_json', async () => {
-    const broken = new ReadableStream({
-      start(controller) {
-        controller.enqueue(Buffer.from('{"a"'));
-        controller.error(new Error('gone'));
-      },
-    });
-    expect(codeOf(await readJsonBody(request(broken)))).toBe('invalid_json');
-  });
 });

@@ -3,6 +3,7 @@ import { OPERATOR } from '../../src/accounts/actor.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
+import { BodyBudget } from '../../src/http/body-budget.ts';
 import { RequestContexts } from '../../src/http/context.ts';
 import { webhookRoutes } from '../../src/http/webhook-routes.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
@@ -105,6 +106,7 @@ describe('answers and log lines', () => {
         payments: { context, provider },
         keys: new KeyDirectory(books.db, systemClock),
         log: { info: write('info'), warn: write('warn'), error: write('error') },
+        body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
       },
       contexts,
     );

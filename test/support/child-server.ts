@@ -23,11 +23,15 @@ function takeKey(path: string | undefined): string | null {
   return key;
 }
 
-/** Starts a server on the data directory; its temporary files go to `temporary_directory`. */
+/**
+ * Starts a server on the data directory; its temporary files go to `temporary_directory`. It has that many file
+ * descriptors, when they are given.
+ */
 export async function startChildServer(
   data_directory: string,
   temporary_directory: string,
   flags: readonly string[] = [],
+  file_descriptors?: number,
 ): Promise<ChildServer> {
   const command = [
     'serve',
@@ -42,7 +46,9 @@ export async function startChildServer(
     '--init',
     '--json',
   ];
-  const child = Bun.spawn([process.execPath, MAIN, ...command, ...flags], {
+  const limited =
+    file_descriptors === undefined ? [] : ['sh', '-c', `ulimit -n ${file_descriptors}; exec "$0" "$@"`];
+  const child = Bun.spawn([...limited, process.execPath, MAIN, ...command, ...flags], {
     env: { ...process.env, TMPDIR: temporary_directory, SQLITE_TMPDIR: temporary_directory },
     stdin: 'ignore',
     stdout: 'pipe',

@@ -8,6 +8,7 @@ import { openEngine } from '../../native/open.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
+import type { BodyLimits } from '../../src/http/body-bytes.ts';
 import { type RunningServer, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
@@ -48,6 +49,7 @@ export interface TestServiceOptions {
   readonly log?: Log;
   /** False serves no API reference. */
   readonly api_reference?: boolean;
+  readonly body_limits?: Partial<BodyLimits>;
   /** Does not load the model before the first request. */
   readonly cold?: boolean;
   /** How writes wait for a lock that another process has. */
@@ -89,9 +91,10 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     payment_provider: options.payment_provider ?? null,
     writes: options.writes,
     api_reference: options.api_reference ?? true,
+    ...(options.body_limits === undefined ? {} : { body_limits: options.body_limits }),
   });
   if (options.cold !== true) await untilReady(service);
-  const server = startServer(service.handle, { host: '127.0.0.1', port: 0 });
+  const server = await startServer(service, { host: '127.0.0.1', port: 0 });
   return {
     directory,
     db,

@@ -1,0 +1,88 @@
+import { Refusal } from '../errors.ts';
+import type { BodyBudget } from './body-budget.ts';
+
+/** The largest body that is read: 1 MB (spec, "Limits"). */
+export const BODY_BYTES_MAX = 1_048_576;
+
+/** How long a body may take to arrive; a client that sends slower holds a place and, at a stop, everybody else. */
+export const BODY_DEADLINE_MS = 60_000;
+
+/** Seconds after which a body that found no room is worth sending again: most arrive within one. */
+const RETRY_AFTER_S = 1;
+
+/** What bounds the bodies that are being received. */
+export interface BodyLimits {
+  readonly budget: BodyBudget;
+  readonly deadline_ms: number;
+}
+
+/**
+ * The bytes of a request's body. A refusal is `request_too_large` above `BODY_BYTES_MAX`, by Content-Length or by what
+ * came; `request_timeout` when it is not there in time; `overloaded` when the budget of `owner` or of all is used up
+ * by bodies that are still arriving; `invalid_json` when the client stopped sending. Nothing is read before the call.
+ * `onReceived` is told how many bytes came, whatever became of them.
+ */
+export async function readBytes(
+  request: Request,
+  owner: string,
+  { budget, deadline_ms }: BodyLimits,
+  onReceived: (bytes: number) => void = () => {},
+): Promise<Uint8Array | Refusal> {
+  const announced = announcedBytes(request);
+  if (announced !== null && announced > BODY_BYTES_MAX) return new Refusal('request_too_large');
+  if (request.body === null) return new Uint8Array();
+  // Room for the whole body is taken at once: a refusal costs least before anything was read.
+  let taken = announced ?? 0;
+  if (!budget.take(owner, taken)) return overloaded();
+  // One growing buffer: a body of single bytes, kept as it came, would take a hundred times its size.
+  const received = new Bun.ArrayBufferSink();
+  received.start({ asUint8Array: true });
+  const reader = request.body.getReader();
+  let is_late = false;
+  const deadline = setTimeout(() => {
+    is_late = true;
+    reader.cancel().catch(() => {});
+  }, deadline_ms);
+  let size = 0;
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      size += read.value.byteLength;
+      const refusal = size > BODY_BYTES_MAX ? new Refusal('request_too_large') : takeUpTo(size);
+      if (refusal !== null) {
+        reader.cancel().catch(() => {});
+        return refusal;
+      }
+      received.write(read.value);
+    }
+  } catch {
+    return new Refusal('invalid_json', { message: 'The request body ended early.' });
+  } finally {
+    clearTimeout(deadline);
+    budget.give(owner, taken);
+    onReceived(size);
+  }
+  if (is_late) return new Refusal('request_timeout');
+  const bytes = received.end();
+  return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
+
+  function takeUpTo(bytes: number): Refusal | null {
+    const more = bytes - taken;
+    if (more <= 0) return null;
+    if (!budget.take(owner, more)) return overloaded();
+    taken += more;
+    return null;
+  }
+}
+
+/** The size that a request announces; null when it does not, as beside Transfer-Encoding (RFC 9112, 6.3). */
+function announcedBytes({ headers }: Request): number | null {
+  const length = headers.get('content-length');
+  return length === null || headers.has('transfer-encoding') ? null : Number(length);
+}
+
+function overloaded(): Refusal {
+  return new Refusal('overloaded', {
+    message: 'Too many request bodies are arriving at once.',
+    retry_after_s: RETRY_AFTER_S,
+  });
+}

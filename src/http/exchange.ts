@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { urlOf } from './target.ts';
+
+const METHODS_WITHOUT_BODY: readonly (string | undefined)[] = ['GET', 'HEAD'];
+
+/** Whether the head of a request announces a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/**
+ * The request as the web's `Request`. Nothing of its body is read before somebody asks for it, and a client that waits
+ * to be asked (`Expect: 100-continue`) is asked then.
+ */
+export function webRequest(
+  message: IncomingMessage,
+  { signal, onFirstRead }: { readonly signal: AbortSignal; readonly onFirstRead: () => void },
+): Request {
+  const headers = new Headers();
+  const { rawHeaders } = message;
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '');
+  }
+  const has_body = hasBody(message) && !METHODS_WITHOUT_BODY.includes(message.method);
+  return new Request(urlOf(message.url ?? '/'), {
+    method: message.method ?? 'GET',
+    headers,
+    signal,
+    ...(has_body ? { body: bodyStream(message, onFirstRead) } : {}),
+  });
+}
+
+function bodyStream(message: IncomingMessage, onFirstRead: () => void): ReadableStream<Uint8Array> {
+  let is_started = false;
+  let is_ended = false;
+  const ended = (end: () => void) => {
+    if (is_ended) return;
+    is_ended = true;
+    end();
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (is_started) return;
+        is_started = true;
+        onFirstRead();
+        message.on('data', (chunk: Uint8Array) => {
+          if (!is_ended) controller.enqueue(chunk);
+        });
+        message.once('end', () => ended(() => controller.close()));
+        message.once('close', () => ended(() => controller.error(new Error('the connection was closed'))));
+      },
+      cancel() {
+        is_ended = true;
+        message.pause();
+      },
+    },
+    // The first pull is the first read, not the stream's making.
+    { highWaterMark: 0 },
+  );
+}
+
+/** Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. */
+export async function writeResponse(response: Response, reply: ServerResponse): Promise<void> {
+  const body = response.body === null ? null : await response.bytes();
+  if (reply.destroyed || reply.headersSent) return;
+  const headers: string[] = [];
+  response.headers.forEach((value, name) => {
+    headers.push(name, value);
+  });
+  if (body !== null) headers.push('content-length', String(body.byteLength));
+  else if (response.status !== 204) headers.push('content-length', '0');
+  reply.writeHead(response.status, headers);
+  if (body === null) reply.end();
+  else reply.end(body);
+}

@@ -1,0 +1,34 @@
+import { readdirSync } from 'node:fs';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+
+/**
+ * Descriptors that no connection may take: for the database's files, the audit's own connection to it, a model that is
+ * loaded again, and requests to the payment provider.
+ */
+const RESERVE = 64;
+/** Below this the service would serve nobody, so the reserve gives way. */
+const CONNECTIONS_MIN = 16;
+/** What is assumed where the limit cannot be read: what systems give at least. */
+const ASSUMED_LIMIT = 256;
+
+const Report = Type.Object({
+  userLimits: Type.Object({ open_files: Type.Object({ soft: Type.Number() }) }),
+});
+
+/**
+ * How many connections this process can have open beside the files that it has open now and the reserve. Call it when
+ * everything else is open. Bun raises the soft limit to the hard one when it starts.
+ */
+export function connectionsThatFit(): number {
+  return Math.max(CONNECTIONS_MIN, descriptorLimit() - openDescriptors() - RESERVE);
+}
+
+function descriptorLimit(): number {
+  const report: unknown = process.report?.getReport();
+  return Value.Check(Report, report) ? report.userLimits.open_files.soft : ASSUMED_LIMIT;
+}
+
+function openDescriptors(): number {
+  return readdirSync('/dev/fd').length;
+}

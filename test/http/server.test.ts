@@ -1,0 +1,302 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { connect, type Socket } from 'node:net';
+import type { Refusal } from '../../src/errors.ts';
+import { errorResponse } from '../../src/http/responses.ts';
+import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
+import { parseRaw } from '../support/raw-http.ts';
+
+/** So short that a test sees them end; the order among them is that of the real ones. */
+const TIMEOUTS = { idle_ms: 200, head_ms: 300, request_ms: 600, response_ms: 1_000, check_ms: 50 };
+
+const servers: RunningServer[] = [];
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await Promise.all(servers.splice(0).map((server) => server.stop()));
+});
+
+type Handle = (request: Request) => Response | Promise<Response>;
+
+async function start(handle: Handle, options: ServerOptions = {}): Promise<RunningServer> {
+  const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal) };
+  const server = await startServer(handler, { host: '127.0.0.1', port: 0 }, options);
+  servers.push(server);
+  return server;
+}
+
+/** One client's connection, with what came over it. */
+class RawClient {
+  readonly socket: Socket;
+  readonly closed: Promise<void>;
+  received = '';
+
+  constructor({ address }: RunningServer) {
+    const { hostname, port } = new URL(address);
+    this.socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    sockets.push(this.socket);
+    this.socket.on('error', () => {});
+    this.socket.on('data', (data) => {
+      this.received += data.toString('latin1');
+    });
+    this.socket.on('end', () => this.socket.end());
+    this.closed = new Promise((resolve) => this.socket.once('close', () => resolve()));
+  }
+
+  send(text: string): this {
+    this.socket.write(text);
+    return this;
+  }
+
+  /** Waits until so many responses have come. */
+  async responses(count: number): Promise<void> {
+    while ((this.received.match(/HTTP\/1\.1 [2-5]\d\d/g) ?? []).length < count) {
+      await new Promise((resolve) => this.socket.once('data', resolve));
+    }
+  }
+}
+
+const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+const ok: Handle = () => new Response('ok');
+const unauthorized: Handle = () => new Response('no', { status: 401 });
+
+/** A handler that answers when it is told to. */
+function held() {
+  const gate = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<Request>();
+  return {
+    begun: begun.promise,
+    answer: gate.resolve,
+    handle: async (request: Request) => {
+      begun.resolve(request);
+      await gate.promise;
+      return new Response('at last');
+    },
+  };
+}
+
+describe('a connection does not live for ever', () => {
+  test('after a response, refused or not, it is closed when it stays idle', async () => {
+    for (const handle of [ok, unauthorized]) {
+      const client = new RawClient(await start(handle, { timeouts: TIMEOUTS })).send(GET);
+      await client.closed;
+      expect(client.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    }
+  });
+
+  test('while a request is answered nothing is limited', async () => {
+    const server = await start(
+      async () => {
+        await Bun.sleep(2 * TIMEOUTS.request_ms);
+        return new Response('slow');
+      },
+      { timeouts: TIMEOUTS },
+    );
+    const client = new RawClient(server).send(GET);
+    await client.closed;
+    expect(parseRaw(client.received)).toMatchObject({ status: 200, body: 'slow' });
+  });
+
+  const unfinished = {
+    'says nothing': '',
+    'sends half a head': 'GET / HTTP/1.1\r\nHo',
+  };
+  for (const [name, text] of Object.entries(unfinished)) {
+    test(`one that ${name} is answered 408 and closed`, async () => {
+      const client = new RawClient(await start(ok, { timeouts: TIMEOUTS })).send(text);
+      await client.closed;
+      const { status, headers, body } = parseRaw(client.received);
+      expect(status).toBe(408);
+      expect(headers).toMatchObject({ connection: 'close', 'x-request-id': 'req_test' });
+      expect(JSON.parse(body).error).toMatchObject({
+        type: 'invalid_request_error',
+        code: 'request_timeout',
+      });
+    });
+  }
+
+  test('one whose refused body goes on and on is closed, and gets one response', async () => {
+    const server = await start(unauthorized, { timeouts: TIMEOUTS });
+    const client = new RawClient(server).send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n');
+    const drip = setInterval(() => client.send('x'), 20);
+    await client.closed;
+    clearInterval(drip);
+    expect(client.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
+  });
+
+  test('one that does not read its response is closed', async () => {
+    const large = new Uint8Array(64 * 1_048_576);
+    const server = await start(() => new Response(large), { timeouts: TIMEOUTS });
+    const client = new RawClient(server);
+    client.socket.pause();
+    client.send(GET);
+    const aborted = new Promise((resolve) => client.socket.once('error', resolve));
+    // Reading begins only after the server has given up, so what comes is cut off.
+    setTimeout(() => client.socket.resume(), 2 * TIMEOUTS.response_ms);
+    await Promise.race([client.closed, aborted]);
+    expect(client.received.length).toBeLessThan(large.byteLength);
+  });
+});
+
+describe('the limits of connections', () => {
+  test('above the limit of its address a connection is closed at once, and one that ends makes room', async () => {
+    const server = await start(ok, { connection_limit: 10, connection_limit_per_address: 2 });
+    const [first, second] = [new RawClient(server).send(GET), new RawClient(server).send(GET)];
+    await Promise.all([first.responses(1), second.responses(1)]);
+    const third = new RawClient(server).send(GET);
+    await third.closed;
+    expect(third.received).toBe('');
+    first.socket.destroy();
+    await first.closed;
+    await expectServed(server);
+  });
+
+  test('above the limit of all the connection that was idle for longest makes room', async () => {
+    const server = await start(ok, { connection_limit: 2, connection_limit_per_address: 10 });
+    const first = new RawClient(server).send(GET);
+    await first.responses(1);
+    const second = new RawClient(server).send(GET);
+    await second.responses(1);
+    first.send(GET);
+    await first.responses(2);
+    const third = new RawClient(server).send(GET);
+    await Promise.all([third.responses(1), second.closed]);
+    first.send(GET);
+    await first.responses(3);
+  });
+
+  test('a connection whose request is answered is never closed for another', async () => {
+    const { begun, answer, handle } = held();
+    const server = await start(handle, { connection_limit: 1, connection_limit_per_address: 10 });
+    const busy = new RawClient(server).send(GET);
+    await begun;
+    const second = new RawClient(server).send(GET);
+    await second.closed;
+    expect(second.received).toBe('');
+    answer();
+    await busy.responses(1);
+  });
+
+  test('behind a proxy the limit is one of requests at once, by the last element of the header', async () => {
+    const { begun, answer, handle } = held();
+    const server = await start((request) => (request.url.endsWith('/held') ? handle(request) : ok(request)), {
+      connection_limit: 10,
+      connection_limit_per_address: 1,
+      client_address_header: 'X-Forwarded-For',
+    });
+    const from = (list: string, path: string) =>
+      new RawClient(server).send(`GET ${path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: ${list}\r\n\r\n`);
+    const first = from('203.0.113.1', '/held');
+    await begun;
+    const same = from('198.51.100.7, 203.0.113.1', '/');
+    const other = from('203.0.113.1, 203.0.113.2', '/');
+    await Promise.all([same.responses(1), other.responses(1)]);
+    const refused = parseRaw(same.received);
+    expect(refused.status).toBe(503);
+    expect(refused.headers['retry-after']).toBe('1');
+    expect(JSON.parse(refused.body).error.code).toBe('overloaded');
+    expect(parseRaw(other.received).status).toBe(200);
+    answer();
+    await first.responses(1);
+    const again = from('203.0.113.1', '/');
+    await again.responses(1);
+    expect(parseRaw(again.received).status).toBe(200);
+  });
+});
+
+describe('a stop', () => {
+  test('ends idle connections at once, and others with an answer that says so', async () => {
+    const { begun, answer, handle } = held();
+    const server = await start((request) => (request.url.endsWith('/held') ? handle(request) : ok(request)));
+    const idle = new RawClient(server).send(GET);
+    await idle.responses(1);
+    const busy = new RawClient(server).send('GET /held HTTP/1.1\r\nHost: a\r\n\r\n');
+    await begun;
+    const stopped = server.stop();
+    await idle.closed;
+    answer();
+    await busy.closed;
+    const { status, headers } = parseRaw(busy.received);
+    expect([status, headers.connection]).toEqual([200, 'close']);
+    await stopped;
+  });
+});
+
+describe('a client that has sent its end', () => {
+  test.skipIf(process.platform !== 'linux')('gets its answer when it still listens', async () => {
+    const { begun, answer, handle } = held();
+    const server = await start(handle);
+    const client = new RawClient(server).send(GET);
+    client.socket.end();
+    await begun;
+    // Not before the server has asked whether it is still there.
+    while (!client.received.includes('100 Continue')) {
+      await new Promise((resolve) => client.socket.once('data', resolve));
+    }
+    answer();
+    await client.closed;
+    expect(parseRaw(client.received)).toMatchObject({ status: 200, body: 'at last' });
+  });
+
+  test('frees its place when it is gone', async () => {
+    const { begun, answer, handle } = held();
+    const server = await start(handle);
+    const client = new RawClient(server).send(GET);
+    const request = await begun;
+    client.socket.destroy();
+    await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
+    answer();
+    await expectServed(server);
+  });
+});
+
+describe('what is no HTTP request is answered with our error shape', () => {
+  const cases = {
+    'no request line': ['HELO\r\n\r\n', 400, 'malformed_request'],
+    'a method that does not exist': ['FROB / HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
+    'a tunnel': ['CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
+    'headers without end': [
+      `GET / HTTP/1.1\r\nHost: a\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`,
+      431,
+      'headers_too_large',
+    ],
+    'two lengths': [
+      'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+      400,
+      'malformed_request',
+    ],
+  } as const;
+  for (const [name, [text, expected, code]] of Object.entries(cases)) {
+    test(name, async () => {
+      const client = new RawClient(await start(ok)).send(text);
+      await client.closed;
+      const { status, headers, body } = parseRaw(client.received);
+      expect([status, headers['x-request-id']]).toEqual([expected, 'req_test']);
+      expect(JSON.parse(body)).toEqual({
+        error: { type: 'invalid_request_error', code, message: expect.any(String), param: null },
+        request_id: 'req_test',
+      });
+    });
+  }
+});
+
+test('a client that waits to be asked for its body is asked when it is read, and not before', async () => {
+  const read: Handle = async (request) => new Response(await request.text());
+  const head = 'POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n';
+  const refused = new RawClient(await start(unauthorized)).send(head);
+  await refused.responses(1);
+  expect(refused.received).not.toContain('100 Continue');
+  const asked = new RawClient(await start(read)).send(head);
+  while (!asked.received.includes('100 Continue')) {
+    await new Promise((resolve) => asked.socket.once('data', resolve));
+  }
+  asked.send('body');
+  await asked.responses(1);
+  expect(parseRaw(asked.received).body).toBe('body');
+});
+
+async function expectServed(server: RunningServer): Promise<void> {
+  const client = new RawClient(server).send(GET);
+  await client.responses(1);
+  expect(parseRaw(client.received).status).toBe(200);
+  client.socket.destroy();
+}
