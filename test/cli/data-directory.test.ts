@@ -208,7 +208,7 @@ describe("other users' access", () => {
     const data = join(root.path, 'open');
     mkdirSync(data);
     chmodSync(data, 0o777);
-    for (const args of [['init'], ['serve', '--port', '0']]) {
+    for (const args of [['init'], ['serve', '--init', '--port', '0']]) {
       const refused = await tds([...args, '--data', data]);
       expect(refused).toEqual({
         code: 1,

@@ -129,7 +129,7 @@ describe('the first key', () => {
   });
 
   test('a file of that name is never written over, and the start that met it leaves the database empty', async () => {
-    mkdirSync(data);
+    mkdirSync(data, { mode: 0o700 });
     const path = join(data, 'first-api-key.txt');
     writeFileSync(path, 'the only copy of another key');
     const refused = await tds([...SERVE, '--init', '--data', data]);
