@@ -15,8 +15,6 @@ export interface ModelConfig {
   readonly evaluator: Evaluator;
   /** Equal bits whatever else is asked at the same time, at a cost in speed. */
   readonly deterministic?: true;
-  /** Requests that may be at the model, waiting or running, before more are refused. */
-  readonly queueLimit: number;
 }
 
 /** Everything that an operator can set for a running service. */
@@ -25,6 +23,10 @@ export interface ServeConfig extends ModelConfig {
   readonly port: number;
   /** Seconds without a request after which the model is unloaded; 0 keeps it. */
   readonly idleUnload: number;
+  /** Requests that may be at the model, waiting or running, before more are refused. */
+  readonly queueLimit: number;
+  /** Seconds from a request's first turn at the model to its answer. */
+  readonly evaluationTimeout: number;
   readonly logLevel: LogLevel;
 }
 
@@ -43,7 +45,6 @@ export function openOptions(config: ModelConfig): OpenOptions {
     threads: config.threads,
     evaluator: config.evaluator,
     deterministic: config.deterministic,
-    queue_limit: config.queueLimit,
     // On standard error, because standard output may be JSON.
     onBuild: () =>
       process.stderr.write('Compiling the native engine, once on this machine; this can take a minute.\n'),
@@ -75,13 +76,6 @@ export function modelOptions(): Option[] {
       '--deterministic',
       'equal bits whatever else is asked at the same time, on any device; slower',
     ),
-    new Option(
-      '--queue-limit <n>',
-      'requests that may be at the model, waiting or running, before more are refused',
-    )
-      .env('TDS_QUEUE_LIMIT')
-      .default(512)
-      .argParser(wholeNumber(1, QUEUE_MAX)),
   ];
 }
 
@@ -97,6 +91,20 @@ export function serveOptions(): Option[] {
       .env('TDS_IDLE_UNLOAD')
       .default(0)
       .argParser(wholeNumber(0, DAY_S)),
+    new Option(
+      '--queue-limit <n>',
+      'requests that may be at the model, waiting or running; one organization may have as many as are still free',
+    )
+      .env('TDS_QUEUE_LIMIT')
+      .default(512)
+      .argParser(wholeNumber(1, QUEUE_MAX)),
+    new Option(
+      '--evaluation-timeout <seconds>',
+      "time from a request's first turn at the model to its answer",
+    )
+      .env('TDS_EVALUATION_TIMEOUT')
+      .default(300)
+      .argParser(wholeNumber(1, DAY_S)),
     new Option('--log-level <level>', LOG_LEVELS.join(', '))
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)

@@ -9,6 +9,7 @@ import type { Clock } from './clock.ts';
 import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
+import { ModelTurns } from './limits/model-turns.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { Turns } from './limits/turns.ts';
 import type { Log } from './ops/log.ts';
@@ -20,12 +21,22 @@ import { UsageLog } from './usage/usage.ts';
 /** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
 const ADMISSIONS_AT_ONCE = 4;
 
+/** Requests at the model, and milliseconds that one may take there, unless configured. */
+const QUEUE_LIMIT = 512;
+const EVALUATION_MS = 300_000;
+/** A request waits no longer for its turn than clients are advised to (spec, "Performance and cold start"). */
+const WAITING_MS = 120_000;
+
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
 export interface ServiceParts {
   readonly db: Db;
   readonly openEngine: () => Promise<DecisionEngine>;
   /** Milliseconds without a request after which the model is unloaded; 0 keeps it. */
   readonly idle_unload_ms: number;
+  /** Requests that may be at the model, waiting or running. */
+  readonly queue_limit?: number;
+  /** Milliseconds from a request's first turn at the model to its answer. */
+  readonly evaluation_ms?: number;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly log: Log;
@@ -59,7 +70,11 @@ export function openService(parts: ServiceParts): Service {
   const limiter = restoredLimiter(usage, clock);
   const keys = new KeyDirectory(db, clock);
   const catalog = new Catalog(db);
-  const model = new ModelLifecycle({ open: parts.openEngine, idle_unload_ms: parts.idle_unload_ms });
+  const model = new ModelLifecycle({
+    open: parts.openEngine,
+    idle_unload_ms: parts.idle_unload_ms,
+    now_ms: () => clock.monotonic_ms(),
+  });
   const payments =
     parts.payment_provider === null
       ? null
@@ -78,6 +93,8 @@ export function openService(parts: ServiceParts): Service {
     settlement,
     usage,
     model,
+    turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
+    model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const stopMaintenance = startMaintenance({ db, commits, keys, limiter, clock, log });
   const app = createApp(services);

@@ -1,6 +1,6 @@
 import type { ControlledEvaluateInputItem, LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp';
 import type { PlanEvaluator } from '../evaluator.ts';
-import { EvaluationFailed } from '../evaluator.ts';
+import { EngineFailed, EvaluationFailed } from '../evaluator.ts';
 import type { Branch, Plan, PlanLogits } from '../plan/plan.ts';
 import { planPositions } from '../plan/plan.ts';
 import { SerialQueue } from './queue.ts';
@@ -33,6 +33,8 @@ function equalTokens(left: readonly number[], right: readonly number[]): boolean
   return left.length === right.length && left.every((token, index) => token === right[index]);
 }
 
+/** One plan is read at a time: behind a small one another may wait, so that no time passes between them. */
+const LANE_TOKENS = 512;
 /** Tokenizing stops for other turns of the event loop after this long, at the end of a text. */
 const TOKENIZE_SLICE_MS = 4;
 
@@ -57,6 +59,7 @@ interface HeldPrefix {
  */
 export class LlamaEvaluator implements PlanEvaluator {
   readonly kind = 'llama';
+  readonly lane_tokens = LANE_TOKENS;
   readonly #queue: SerialQueue;
   #sequence: LlamaContextSequence;
   #held: HeldPrefix | undefined;
@@ -72,6 +75,11 @@ export class LlamaEvaluator implements PlanEvaluator {
   ) {
     this.#queue = new SerialQueue(queue_limit);
     this.#sequence = context.getSequence();
+  }
+
+  /** One sequence: every plan waits for the one before. */
+  laneOf(): 'small' {
+    return 'small';
   }
 
   stats(): LlamaStats {
@@ -91,7 +99,7 @@ export class LlamaEvaluator implements PlanEvaluator {
         await new Promise(setImmediate);
         slice_end_ms = performance.now() + TOKENIZE_SLICE_MS;
       }
-      if (this.#queue.closed) throw new EvaluationFailed('The model has been closed.');
+      if (this.#queue.closed) throw new EngineFailed('The model has been closed.');
       tokens.push(this.tokenize(text));
     }
     return tokens;
@@ -123,14 +131,14 @@ export class LlamaEvaluator implements PlanEvaluator {
       await this.#readPrefix(plan.prefix, scope);
       const logits: PlanLogits[number][] = [];
       for (const branch of plan.branches) {
-        if (this.#queue.closed) throw new EvaluationFailed('The model has been closed.');
+        if (this.#queue.closed) throw new EngineFailed('The model has been closed.');
         logits.push(await this.#readBranch(plan.prefix.length, branch));
       }
       return logits;
     } catch (error) {
       await this.#startOver();
       if (error instanceof EvaluationFailed) throw error;
-      throw new EvaluationFailed('The model could not evaluate the plan.', { cause: error });
+      throw new EngineFailed('The model could not evaluate the plan.', { cause: error });
     }
   }
 

@@ -57,6 +57,8 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     db: context.db,
     openEngine: () => openEngine(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
+    queue_limit: options.queueLimit,
+    evaluation_ms: options.evaluationTimeout * 1_000,
     clock: systemClock,
     identifiers: randomIdentifiers,
     log,

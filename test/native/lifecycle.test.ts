@@ -105,6 +105,8 @@ async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number>
   return scores?.[0] ?? Number.NaN;
 }
 
+const askFast = (engine: DecisionEngine) => ask(engine);
+
 /** Asks again until consistent mode is up. */
 async function consistentReady(lifecycle: ModelLifecycle): Promise<void> {
   while (lifecycle.status().state !== 'ready') await new Promise(setImmediate);
@@ -115,7 +117,7 @@ describe('loading', () => {
     const { lifecycle, events } = world();
     expect(lifecycle.status()).toEqual({ state: 'cold', load_error: undefined });
     expect(lifecycle.engineIfLoaded()).toBeUndefined();
-    const asked = Promise.all([1, 2, 3].map(() => lifecycle.use('fast', ask)));
+    const asked = Promise.all([1, 2, 3].map(() => lifecycle.use('fast', askFast)));
     expect(lifecycle.status().state).toBe('loading');
     const scores = await asked;
     expect(new Set(scores).size).toBe(1);
@@ -131,8 +133,8 @@ describe('loading', () => {
     expect(lifecycle.status().state).toBe('loading');
     await lifecycle.ready('fast');
     expect(lifecycle.status().state).toBe('fast_ready');
-    await expect(lifecycle.use('consistent', ask)).rejects.toMatchObject({ retry_after_s: 7 });
-    expect(Number.isFinite(await lifecycle.use('fast', ask))).toBe(true);
+    await expect(lifecycle.use('consistent', askFast)).rejects.toMatchObject({ retry_after_s: 7 });
+    expect(Number.isFinite(await lifecycle.use('fast', askFast))).toBe(true);
     openGate();
     await consistentReady(lifecycle);
     const score = await lifecycle.use('consistent', (engine) => ask(engine, 'consistent'));
@@ -143,12 +145,12 @@ describe('loading', () => {
     const made = world();
     made.failures = 1;
     const { lifecycle } = made;
-    const outcomes = await Promise.allSettled([lifecycle.ready('fast'), lifecycle.use('fast', ask)]);
+    const outcomes = await Promise.allSettled([lifecycle.ready('fast'), lifecycle.use('fast', askFast)]);
     for (const outcome of outcomes) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(ModelUnavailable) });
     }
     expect(lifecycle.status()).toEqual({ state: 'cold', load_error: 'no memory' });
-    expect(Number.isFinite(await lifecycle.use('fast', ask))).toBe(true);
+    expect(Number.isFinite(await lifecycle.use('fast', askFast))).toBe(true);
     expect(lifecycle.status().load_error).toBeUndefined();
     expect(made.events).toEqual(['open', 'open']);
   });
@@ -176,18 +178,18 @@ describe('loading', () => {
 describe('unloading when idle', () => {
   test('is off by default', async () => {
     const { lifecycle, delays_ms } = world();
-    await lifecycle.use('fast', ask);
+    await lifecycle.use('fast', askFast);
     expect(delays_ms).toEqual([]);
   });
 
   test('happens after the idle time, and the next request loads anew', async () => {
     const { lifecycle, events, passTime, delays_ms } = world({ idle_unload_ms: 60_000 });
-    const before = await lifecycle.use('fast', ask);
+    const before = await lifecycle.use('fast', askFast);
     expect(delays_ms.at(-1)).toBe(60_000);
     passTime();
     expect(lifecycle.status().state).toBe('cold');
     expect(lifecycle.engineIfLoaded()).toBeUndefined();
-    expect(await lifecycle.use('fast', ask)).toBe(before);
+    expect(await lifecycle.use('fast', askFast)).toBe(before);
     expect(events).toEqual(['open', 'close', 'open']);
   });
 
@@ -219,7 +221,7 @@ describe('recovering', () => {
     expect(lifecycle.status().state).toBe('cold');
     expect(events).toEqual(['open']);
     // The next request waits for a new engine, which waits for the old one's memory.
-    const next = lifecycle.use('fast', ask);
+    const next = lifecycle.use('fast', askFast);
     working.resolve();
     expect(await next).toBe(await using);
     expect(events).toEqual(['open', 'close', 'open']);
