@@ -1,5 +1,5 @@
 /**
- * What turns cost: the wall time of 32 requests of five questions at once, through the turns of the service ÷ given to
+ * What turns cost: the wall time (and the time of the processors) of 32 requests of five questions at once, through the turns of the service ÷ given to
  * the engine all at once, of one organization and of 16, in the median of the rounds.
  *
  *   bun bench/engine-turns.ts [rounds, default 5]
@@ -48,6 +48,8 @@ report({
   bench: 'engine-turns',
   threads: THREADS,
   batch: BATCH,
+  one_organization_cpu: rounded(times('one_in_turns').cpu_ms / times('one_at_once').cpu_ms),
+  many_organizations_cpu: rounded(times('many_in_turns').cpu_ms / times('many_at_once').cpu_ms),
   one_organization: rounded(times('one_in_turns').wall_ms / times('one_at_once').wall_ms),
   many_organizations: rounded(times('many_in_turns').wall_ms / times('many_at_once').wall_ms),
   batch_ms: rounded(times('one_in_turns').wall_ms),

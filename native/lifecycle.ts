@@ -45,8 +45,8 @@ interface Loaded {
   consistent_ready: boolean;
   /** Settles when consistent mode is ready, or never will be. */
   consistent: Promise<void>;
-  /** What tells each piece of work on it that the engine is retired. */
-  readonly users: Set<AbortController>;
+  /** Tells each piece of work on it to be given up, and rejects it. */
+  readonly users: Set<(reason: Error) => void>;
   is_retired: boolean;
   is_probed: boolean;
 }
@@ -55,6 +55,8 @@ interface Loaded {
 const UNMEASURED_MS = 5_000;
 /** How much later than it was told a client may come back and still find the model. */
 const LATE_CLIENT_MS = 10_000;
+/** A client that gives up after so long may have waited for an engine that hangs. */
+const DOUBTFUL_MS = 60_000;
 /** An engine that has not answered a small request for so long will not. */
 const PROBE_MS = 120_000;
 /** An engine that hangs may never close; the next one is opened all the same. */
@@ -149,9 +151,10 @@ export class ModelLifecycle {
 
   /**
    * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do, and
-   * at once with the signal's reason. An `EngineFailed` retires the engine; other work on it is given up through the
-   * signal that it was called with, and is begun anew on the next engine. After an `EvaluationFailed` or an
-   * `EvaluationTimedOut` the engine is asked whether it still answers, and retired when it does not.
+   * at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine; other work on it is given up through the
+   * signal that it was called with, and is begun anew on the next engine. After an `EvaluationFailed`, an
+   * `EvaluationTimedOut`, or any failure after a long time, the engine is asked whether it still answers, and retired when
+   * it does not.
    */
   async use<Result>(
     mode: Mode,
@@ -295,21 +298,30 @@ export class ModelLifecycle {
     signal: AbortSignal | undefined,
   ): Promise<Result> {
     const given_up = new AbortController();
-    const abort = () => given_up.abort(signal?.reason);
+    const lost = Promise.withResolvers<never>();
+    const giveUp = (reason: Error) => {
+      given_up.abort(reason);
+      lost.reject(reason);
+    };
+    // Work that a client left may still be done, and is worth its price then; work that takes too long is not.
+    const abort = () =>
+      signal?.reason instanceof EvaluationTimedOut ? giveUp(signal.reason) : given_up.abort(signal?.reason);
     signal?.addEventListener('abort', abort, { once: true });
-    loaded.users.add(given_up);
+    loaded.users.add(giveUp);
     this.#restartIdle();
+    const began_ms = this.#now_ms();
     try {
       signal?.throwIfAborted();
-      return await unlessAborted(work(loaded.engine, given_up.signal), given_up.signal);
+      return await Promise.race([work(loaded.engine, given_up.signal), lost.promise]);
     } catch (error) {
       if (loaded.is_retired) throw error instanceof EngineFailed ? new EngineRetired() : error;
+      const is_doubtful = error instanceof EvaluationFailed || error instanceof EvaluationTimedOut;
       if (error instanceof EngineFailed) this.#retire(loaded);
-      else if (error instanceof EvaluationFailed || error instanceof EvaluationTimedOut) this.#probe(loaded);
+      else if (is_doubtful || this.#now_ms() - began_ms >= DOUBTFUL_MS) this.#probe(loaded);
       throw error;
     } finally {
       signal?.removeEventListener('abort', abort);
-      loaded.users.delete(given_up);
+      loaded.users.delete(giveUp);
       this.#restartIdle();
     }
   }
@@ -336,7 +348,7 @@ export class ModelLifecycle {
     this.#loaded = undefined;
     this.#cancelIdle?.();
     this.#ended = this.#end(loaded.engine);
-    for (const user of loaded.users) user.abort(new EngineRetired());
+    for (const giveUp of loaded.users) giveUp(new EngineRetired());
   }
 
   /** Resolves when the engine is closed, or hangs. */

@@ -19,7 +19,7 @@ export interface DecisionModel {
   /**
    * Runs `work` with an engine that is ready for the mode, loading it first when it is cold. Rejects with
    * `ModelWarmingUp` when consistent mode is not ready yet, with `ModelUnavailable` when the model cannot be loaded,
-   * with what `work` rejects with, and at once with the signal's reason. `work` is called again, and what it did before
+   * with what `work` rejects with, and at once when the signal is aborted because time is up. `work` is called again, and what it did before
    * given up through its signal, when others' work has broken its engine.
    */
   use<T>(

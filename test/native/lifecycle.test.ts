@@ -349,6 +349,34 @@ describe('recovering', () => {
     expect(events).toEqual(['open', 'close', 'open', 'close', 'open']);
   });
 
+  test('an engine that hung for as long as a client had patience is replaced', async () => {
+    const made = world();
+    await made.lifecycle.ready('fast');
+    await consistentReady(made.lifecycle);
+    made.beforeWarmUp = () => {
+      made.beforeWarmUp = () => Promise.resolve();
+      return new Promise<never>(() => {});
+    };
+    const leave = async (waited_ms: number) => {
+      const client = new AbortController();
+      const waiting = made.lifecycle.use(
+        'fast',
+        (_, signal) =>
+          new Promise<never>((__, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+        client.signal,
+      );
+      await new Promise(setImmediate);
+      made.now_ms += waited_ms;
+      client.abort(new Error('gone'));
+      await expect(waiting).rejects.toThrow('gone');
+      made.passTime();
+    };
+    await leave(1_000);
+    expect(made.lifecycle.status().state).toBe('ready');
+    await leave(120_000);
+    expect(made.lifecycle.status().state).toBe('cold');
+  });
+
   describe.each([
     ['a plan that cannot be answered', new EvaluationFailed('a logit is no number')],
     ['an evaluation that took too long', new EvaluationTimedOut('too long')],
