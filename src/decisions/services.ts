@@ -19,8 +19,8 @@ export interface DecisionModel {
   /**
    * Runs `work` with an engine that is ready for the mode, loading it first when it is cold. Rejects with
    * `ModelWarmingUp` when consistent mode is not ready yet, with `ModelUnavailable` when the model cannot be loaded,
-   * with what `work` rejects with, and at once when the signal is aborted because time is up. `work` is called again, and what it did before
-   * given up through its signal, when others' work has broken its engine.
+   * with what `work` rejects with, and at once when the signal says that time is up. When others' work has broken its
+   * engine, `work` is given up through its signal, and is called again with the next one.
    */
   use<T>(
     mode: Mode,
