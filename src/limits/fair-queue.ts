@@ -13,6 +13,8 @@ export interface Waiting<Piece> {
 interface Flow<Piece> {
   /** Where its next piece starts on the common scale of tokens. */
   level_tokens: number;
+  /** Whether it has had nothing since it began to wait: among equals it is first. */
+  is_new: boolean;
   waiting_tokens: number;
   /** By lane, oldest first; `order` compares pieces of different lanes. */
   readonly small: Map<Waiting<Piece>, number>;
@@ -34,7 +36,10 @@ export class FairQueue<Piece> {
   /** Adds a piece behind the organization's own. */
   add(organization_id: string, lane: Lane, tokens: number, piece: Piece): Waiting<Piece> {
     const flow = this.#flowOf(organization_id);
-    if (isEmpty(flow)) flow.level_tokens = Math.max(flow.level_tokens, this.#level_tokens);
+    if (isEmpty(flow)) {
+      flow.level_tokens = Math.max(flow.level_tokens, this.#level_tokens);
+      flow.is_new = true;
+    }
     const waiting = { organization_id, lane, tokens, piece };
     flow[lane].set(waiting, this.#order++);
     flow.waiting_tokens += tokens;
@@ -60,13 +65,14 @@ export class FairQueue<Piece> {
         continue;
       }
       if (flow.small.size === 0 && !room.large) continue;
-      if (due === undefined || flow.level_tokens < due.level_tokens) due = flow;
+      if (due === undefined || isDueBefore(flow, due)) due = flow;
     }
     if (due === undefined) return undefined;
     const next = oldest(room.small ? due.small : undefined, room.large ? due.large : undefined);
     if (next === undefined) return undefined;
     this.#level_tokens = due.level_tokens;
     due.level_tokens += next.tokens;
+    due.is_new = false;
     this.remove(next);
     return next;
   }
@@ -86,7 +92,7 @@ export class FairQueue<Piece> {
   #flowOf(organization_id: string): Flow<Piece> {
     const existing = this.#flows.get(organization_id);
     if (existing !== undefined) return existing;
-    const created = { level_tokens: 0, waiting_tokens: 0, small: new Map(), large: new Map() };
+    const created = { level_tokens: 0, is_new: true, waiting_tokens: 0, small: new Map(), large: new Map() };
     this.#flows.set(organization_id, created);
     return created;
   }
@@ -94,6 +100,11 @@ export class FairQueue<Piece> {
 
 function isEmpty<Piece>(flow: Flow<Piece>): boolean {
   return flow.small.size === 0 && flow.large.size === 0;
+}
+
+function isDueBefore<Piece>(flow: Flow<Piece>, other: Flow<Piece>): boolean {
+  if (flow.level_tokens !== other.level_tokens) return flow.level_tokens < other.level_tokens;
+  return flow.is_new && !other.is_new;
 }
 
 /** Of the oldest pieces of both lanes, the older one. */
