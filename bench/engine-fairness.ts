@@ -1,58 +1,107 @@
 /**
- * Time of a request of five questions about 300 tokens, one after the other, alone and while records of 16K tokens are
- * being read: median and 99th percentile.
+ * What one organization's load does to another's small request.
  *
- *   bun bench/engine-fairness.ts [requests, default 100]
+ *   bun bench/engine-fairness.ts [requests, default 50]
+ *
+ * The time of a request of five questions about 300 tokens, one after the other: alone, while another organization has
+ * 60 requests of 2,500 words at the model all the time, and while it has two of 16K tokens. The bound for the first is
+ * three times the 99th percentile alone, and the longest single pass: the longest that the model took for one of the
+ * 60 from its turn to its answer.
  */
 import { openEngine } from '../native/open.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
-import { answer, fiveQuestions, THREADS } from './support/engine.ts';
+import { systemClock } from '../src/clock.ts';
+import { ModelTurns } from '../src/limits/model-turns.ts';
+import { fiveQuestions, THREADS } from './support/engine.ts';
 import { quantile, report, rounded } from './support/statistics.ts';
 
-const requests = Number(process.argv[2] ?? 100);
+const requests = Number(process.argv[2] ?? 50);
+const QUEUE_LIMIT = 512;
 const engine = await openEngine({ evaluator: 'addon', gpu: false, threads: THREADS });
+const turns = new ModelTurns(QUEUE_LIMIT, systemClock);
 const small = fiveQuestions();
-const large: DecisionInput = {
-  ...small,
-  state: 'The parcel is late and nobody calls. '.repeat(1990),
-};
+/** 2,500 words. */
+const long: DecisionInput = { ...small, state: 'The parcel is late and nobody calls. '.repeat(357) };
+const largest: DecisionInput = { ...small, state: 'The parcel is late and nobody calls. '.repeat(1990) };
 
-async function times(): Promise<number[]> {
-  const latencies: number[] = [];
-  for (let request = 0; request < requests; request++) {
-    const before = performance.now();
-    await answer(engine, small);
-    latencies.push(performance.now() - before);
-  }
-  return latencies;
+/** The longest that the model took for a plan of each organization. */
+const longest_pass_ms = new Map<string, number>();
+async function timed<Result>(organization: string, work: () => Promise<Result>): Promise<Result> {
+  const before = performance.now();
+  const result = await work();
+  const duration_ms = performance.now() - before;
+  longest_pass_ms.set(organization, Math.max(duration_ms, longest_pass_ms.get(organization) ?? 0));
+  return result;
 }
 
-await answer(engine, small);
+let records = 0;
+/** Answers a request as the service does, about a record that nobody has asked about; returns the milliseconds. */
+async function ask(organization: string, input: DecisionInput, signal?: AbortSignal): Promise<number> {
+  const before = performance.now();
+  const plan = await engine.plan(input);
+  const scope = `${organization} ${records++}`;
+  const options = signal === undefined ? { scope } : { scope, signal };
+  await turns.admit(organization, (place) =>
+    engine.evaluate(input, plan, {
+      ...options,
+      takeTurn: (turn, work, given_up) => place.run(turn, () => timed(organization, work), given_up),
+    }),
+  );
+  return performance.now() - before;
+}
+
+async function times(): Promise<readonly number[]> {
+  const latencies_ms: number[] = [];
+  for (let request = 0; request < requests; request++) latencies_ms.push(await ask('small', small));
+  return latencies_ms;
+}
+
+/** The times of the small request while another organization has `count` requests at the model. */
+async function beside(count: number, input: DecisionInput) {
+  const measured = new AbortController();
+  let answered = 0;
+  const load = Promise.allSettled(
+    Array.from({ length: count }, async () => {
+      while (!measured.signal.aborted) {
+        await ask('load', input, measured.signal);
+        answered += 1;
+      }
+    }),
+  );
+  await ask('small', small);
+  const latencies_ms = await times();
+  measured.abort();
+  await load;
+  return { latencies_ms, answered };
+}
+
+function percentiles(latencies_ms: readonly number[]) {
+  return { median_ms: rounded(quantile(latencies_ms, 0.5)), p99_ms: rounded(quantile(latencies_ms, 0.99)) };
+}
+
+await ask('small', small);
 const alone = await times();
-let is_measuring = true;
-let large_requests = 0;
-const { input_tokens: large_tokens } = await engine.plan(large);
-const load = Promise.allSettled(
-  [0, 1].map(async () => {
-    while (is_measuring) {
-      await answer(engine, large);
-      large_requests += 1;
-    }
-  }),
-);
-const beside = await times();
-is_measuring = false;
-await engine.close();
-await load;
+const beside_long = await beside(60, long);
+const pass_ms = longest_pass_ms.get('load') ?? Number.NaN;
+const alone_again = await times();
+const beside_largest = await beside(2, largest);
+const alone_p99_ms = quantile([...alone, ...alone_again], 0.99);
 report({
   bench: 'engine-fairness',
   threads: THREADS,
   requests,
-  large_tokens,
-  large_requests,
-  alone_median_ms: rounded(quantile(alone, 0.5)),
-  alone_p99_ms: rounded(quantile(alone, 0.99)),
-  beside_large_median_ms: rounded(quantile(beside, 0.5)),
-  beside_large_p99_ms: rounded(quantile(beside, 0.99)),
+  long_tokens: (await engine.plan(long)).input_tokens,
+  largest_tokens: (await engine.plan(largest)).input_tokens,
+  alone: percentiles([...alone, ...alone_again]),
+  beside_60_long: { ...percentiles(beside_long.latencies_ms), long_answered: beside_long.answered },
+  beside_2_largest: {
+    ...percentiles(beside_largest.latencies_ms),
+    largest_answered: beside_largest.answered,
+  },
+  longest_pass_ms: rounded(pass_ms),
+  bound_ms: rounded(3 * alone_p99_ms + pass_ms),
+  p99_of_bound: rounded(quantile(beside_long.latencies_ms, 0.99) / (3 * alone_p99_ms + pass_ms)),
 });
+
+await engine.close();
 process.exit(0);

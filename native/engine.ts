@@ -15,12 +15,35 @@ export interface EngineFacts {
   readonly calibrated: boolean;
 }
 
+/** One plan of a request, as far as the order matters in which the model takes plans. */
+export interface PlanTurn {
+  readonly tokens: number;
+  /** As `PlanEvaluator.laneOf` and `lane_tokens`. */
+  readonly lane: 'small' | 'large';
+  readonly lane_tokens: number;
+}
+
+/** Calls `work` when the plan's turn has come, and resolves or rejects as it does, or with the signal's reason. */
+export type TakeTurn = <Result>(
+  turn: PlanTurn,
+  work: () => Promise<Result>,
+  signal: AbortSignal,
+) => Promise<Result>;
+
+export interface EvaluateOptions {
+  /** The organization: nothing that is kept of a record is reused outside of it. */
+  readonly scope: string;
+  readonly signal?: AbortSignal;
+  /** When each plan is given to the model; at once when undefined. */
+  readonly takeTurn?: TakeTurn | undefined;
+}
+
 /** A loaded model: the only thing that `decisions/` knows of `native/`. */
 export interface DecisionEngine {
   readonly facts: EngineFacts;
   /**
-   * The plans and the exact billed tokens of a request. Rejects with `PlanRejected`, and with `EvaluationFailed` when
-   * the model is closed, also meanwhile. No model work; the event loop goes on turning.
+   * The plans and the exact billed tokens of a request. Rejects with `PlanRejected`, and with `EngineFailed` when the
+   * model is closed, also meanwhile. No model work; the event loop goes on turning.
    */
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
@@ -30,7 +53,7 @@ export interface DecisionEngine {
   evaluate(
     input: DecisionInput,
     plan: DecisionPlan,
-    options: { readonly scope: string; readonly signal?: AbortSignal },
+    options: EvaluateOptions,
   ): Promise<readonly (readonly number[])[]>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import type { DecisionEngine } from './engine.ts';
-import { EvaluationFailed } from './evaluator.ts';
+import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from './evaluator.ts';
 import type { DecisionInput } from './plan/profile.ts';
 import type { Mode } from './plan/question.ts';
 
@@ -33,20 +33,36 @@ export interface LifecycleOptions {
   /** Without work for this long the model is unloaded; 0, the default, keeps it. */
   readonly idle_unload_ms?: number;
   readonly schedule?: Schedule;
-  /** What a consistent request that comes too early is told to wait. */
-  readonly retry_after_s?: number;
+  /** Milliseconds that only go forward. */
+  readonly now_ms?: () => number;
 }
 
 /** A loaded engine, and who is using it. */
 interface Loaded {
   readonly engine: DecisionEngine;
+  /** When it began to answer fast requests. */
+  readonly since_ms: number;
   consistent_ready: boolean;
-  users: number;
-  /** Set when no new work may start on it; resolves once it is closed. */
-  retired: PromiseWithResolvers<void> | undefined;
+  /** Settles when consistent mode is ready, or never will be. */
+  consistent: Promise<void>;
+  /** Tells each piece of work on it to be given up, and rejects it. */
+  readonly users: Set<(reason: Error) => void>;
+  is_retired: boolean;
+  is_probed: boolean;
 }
 
-const DEFAULT_RETRY_AFTER_S = 5;
+/** What loading and warming up are taken to last before they have been measured. */
+const UNMEASURED_MS = 5_000;
+/** How much later than it was told a client may come back and still find the model. */
+const LATE_CLIENT_MS = 10_000;
+/** A client that gives up after so long may have waited for an engine that hangs. */
+const DOUBTFUL_MS = 60_000;
+/** An engine that has not answered a small request for so long will not. */
+const PROBE_MS = 120_000;
+/** An engine that hangs may never close; the next one is opened all the same. */
+const CLOSE_MS = 30_000;
+/** A request is moved on from an engine that others' work has broken; not from one to the next for ever. */
+const ENGINES_PER_REQUEST = 3;
 
 const scheduleByTimer: Schedule = (callback, delay_ms) => {
   const timer = setTimeout(callback, delay_ms);
@@ -62,6 +78,11 @@ function warmUpInput(mode: Mode): DecisionInput {
 async function warmUp(engine: DecisionEngine, mode: Mode): Promise<void> {
   const input = warmUpInput(mode);
   await engine.evaluate(input, await engine.plan(input), { scope: 'warm-up' });
+}
+
+/** The next engine is to answer: this one was retired because of another request. */
+class EngineRetired extends Error {
+  override readonly name = 'EngineRetired';
 }
 
 function reasonOf(error: unknown): string {
@@ -80,27 +101,32 @@ function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | u
 
 /**
  * The model's life (design, "Life cycle"): cold → loading → fast_ready → ready, and back to cold when nobody has asked
- * for a while or when an evaluation failed. Whoever needs a cold model loads it, once for all who wait.
+ * for a while or when the engine failed. Whoever needs a cold model loads it, once for all who wait.
  */
 export class ModelLifecycle {
   readonly #open: () => Promise<DecisionEngine>;
   readonly #idle_unload_ms: number;
   readonly #schedule: Schedule;
-  readonly #retry_after_s: number;
+  readonly #now_ms: () => number;
   #loading: Promise<Loaded> | undefined;
+  #loading_since_ms = 0;
   #loaded: Loaded | undefined;
   /** The end of the engine before: the next one is not opened while it holds its memory. */
   #ended: Promise<void> = Promise.resolve();
   #load_error: string | undefined;
+  /** What the last load, and the last start of consistent mode, took in this process. */
+  #load_ms = UNMEASURED_MS;
+  #warm_up_ms = UNMEASURED_MS;
+  /** Until then a client that was told to come back is waited for. */
+  #expected_until_ms = 0;
   #cancelIdle: (() => void) | undefined;
   #closed = false;
-  readonly #reported = new WeakSet<Error>();
 
   constructor(options: LifecycleOptions) {
     this.#open = options.open;
     this.#idle_unload_ms = options.idle_unload_ms ?? 0;
     this.#schedule = options.schedule ?? scheduleByTimer;
-    this.#retry_after_s = options.retry_after_s ?? DEFAULT_RETRY_AFTER_S;
+    this.#now_ms = options.now_ms ?? (() => performance.now());
   }
 
   status(): LifecycleStatus {
@@ -124,37 +150,36 @@ export class ModelLifecycle {
   }
 
   /**
-   * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do; an
-   * `EvaluationFailed` reopens the engine for the next call.
+   * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do, and
+   * at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine; other work on it is given up through the
+   * signal that it was called with, and is begun anew on the next engine. After an `EvaluationFailed`, an
+   * `EvaluationTimedOut`, or any failure after a long time, the engine is asked whether it still answers, and retired when
+   * it does not.
    */
   async use<Result>(
     mode: Mode,
-    work: (engine: DecisionEngine) => Promise<Result>,
+    work: (engine: DecisionEngine, signal: AbortSignal) => Promise<Result>,
     signal?: AbortSignal,
   ): Promise<Result> {
     let loaded = await this.#ready(mode, signal);
-    // Between becoming ready and this line, another request may have reported a failure.
-    while (loaded.retired !== undefined) loaded = await this.#ready(mode, signal);
-    loaded.users += 1;
-    this.#restartIdle();
-    try {
-      return await work(loaded.engine);
-    } catch (error) {
-      if (error instanceof EvaluationFailed) this.#fail(loaded, error);
-      throw error;
-    } finally {
-      loaded.users -= 1;
-      if (loaded.retired === undefined) this.#restartIdle();
-      else if (loaded.users === 0) await this.#end(loaded, loaded.retired);
+    for (let engines = 1; ; engines++) {
+      // Between becoming ready and this line, another request may have reported a failure.
+      while (loaded.is_retired) loaded = await this.#readyAgain(mode, signal);
+      try {
+        return await this.#useOnce(loaded, work, signal);
+      } catch (error) {
+        if (!(error instanceof EngineRetired)) throw error;
+        if (engines === ENGINES_PER_REQUEST) throw new ModelUnavailable('The model failed again and again.');
+      }
     }
   }
 
   /**
-   * Tells that an evaluation outside of `use` failed: the engine is unloaded once its users are done, and the next call
-   * loads anew. Errors other than `EvaluationFailed`, and those that `use` has seen, change nothing.
+   * Tells that an evaluation outside of `use` failed: after an `EngineFailed` the engine is unloaded, and the next call
+   * loads anew. Other errors change nothing.
    */
   reportFailure(error: unknown): void {
-    if (error instanceof EvaluationFailed && this.#loaded !== undefined) this.#fail(this.#loaded, error);
+    if (error instanceof EngineFailed && this.#loaded !== undefined) this.#retire(this.#loaded);
   }
 
   /** Unloads the model for good; what still runs on it is rejected. */
@@ -162,10 +187,8 @@ export class ModelLifecycle {
     this.#closed = true;
     this.#cancelIdle?.();
     const loading = this.#loading;
-    const loaded = this.#loaded;
-    this.#loaded = undefined;
     await loading?.catch(() => {});
-    await loaded?.engine.close();
+    if (this.#loaded !== undefined) this.#retire(this.#loaded);
     await this.#ended;
   }
 
@@ -179,17 +202,48 @@ export class ModelLifecycle {
     signal?.throwIfAborted();
     const loaded = this.#loaded;
     if (loaded !== undefined) {
-      if (mode === 'consistent' && !loaded.consistent_ready) throw new ModelWarmingUp(this.#retry_after_s);
+      if (mode === 'consistent' && !loaded.consistent_ready) throw this.#warmingUp();
       return loaded;
     }
     const failed_before = this.#load_error !== undefined;
-    this.#loading ??= this.#load();
-    // Who waits learns of a failed load; a load that was only set off must not become an unhandled rejection.
-    this.#loading.catch(() => {});
-    if (mode === 'fast') return await unlessAborted(this.#loading, signal);
+    const loading = this.#startLoading();
+    if (mode === 'fast') return await unlessAborted(loading, signal);
     // A model that cannot be loaded is not warming up: after a failure the outcome is waited for.
-    if (failed_before) await unlessAborted(this.#loading, signal);
-    throw new ModelWarmingUp(this.#retry_after_s);
+    if (failed_before) await unlessAborted(loading, signal);
+    throw this.#warmingUp();
+  }
+
+  /** For a request that was accepted before its engine was retired: it waits, in consistent mode too. */
+  async #readyAgain(mode: Mode, signal: AbortSignal | undefined): Promise<Loaded> {
+    const loaded = await this.#ready('fast', signal);
+    if (mode === 'consistent') await unlessAborted(loaded.consistent, signal);
+    return loaded;
+  }
+
+  #startLoading(): Promise<Loaded> {
+    if (this.#loading === undefined) {
+      this.#loading_since_ms = this.#now_ms();
+      this.#loading = this.#load();
+      // Who waits learns of a failed load; a load that was only set off must not become an unhandled rejection.
+      this.#loading.catch(() => {});
+    }
+    return this.#loading;
+  }
+
+  /** The refusal, and the promise in it: the model is kept until the client has come back. */
+  #warmingUp(): ModelWarmingUp {
+    const now_ms = this.#now_ms();
+    const loaded = this.#loaded;
+    const load_left_ms =
+      loaded === undefined ? Math.max(0, this.#load_ms - (now_ms - this.#loading_since_ms)) : 0;
+    const warm_up_left_ms = this.#warm_up_ms - (loaded === undefined ? 0 : now_ms - loaded.since_ms);
+    const retry_after_s = Math.max(1, Math.ceil((load_left_ms + Math.max(0, warm_up_left_ms)) / 1_000));
+    this.#expected_until_ms = Math.max(
+      this.#expected_until_ms,
+      now_ms + retry_after_s * 1_000 + LATE_CLIENT_MS,
+    );
+    this.#restartIdle();
+    return new ModelWarmingUp(retry_after_s);
   }
 
   async #load(): Promise<Loaded> {
@@ -208,12 +262,22 @@ export class ModelLifecycle {
         ? error
         : new ModelUnavailable('The model could not be loaded.', { cause: error });
     }
-    const loaded: Loaded = { engine, consistent_ready: false, users: 0, retired: undefined };
+    const since_ms = this.#now_ms();
+    const loaded: Loaded = {
+      engine,
+      since_ms,
+      consistent_ready: false,
+      consistent: Promise.resolve(),
+      users: new Set(),
+      is_retired: false,
+      is_probed: false,
+    };
+    this.#load_ms = since_ms - this.#loading_since_ms;
     this.#loading = undefined;
     this.#load_error = undefined;
     this.#loaded = loaded;
     this.#restartIdle();
-    void this.#startConsistent(loaded);
+    loaded.consistent = this.#startConsistent(loaded);
     return loaded;
   }
 
@@ -222,39 +286,90 @@ export class ModelLifecycle {
       await warmUp(loaded.engine, 'consistent');
     } catch (error) {
       // A queue full of fast requests is no reason to hold consistent ones back.
-      if (error instanceof EvaluationFailed) return this.#fail(loaded, error);
+      if (error instanceof EvaluationFailed) return this.#retire(loaded);
     }
+    this.#warm_up_ms = this.#now_ms() - loaded.since_ms;
     loaded.consistent_ready = true;
   }
 
-  #fail(loaded: Loaded, error: Error): void {
-    if (this.#reported.has(error)) return;
-    this.#reported.add(error);
-    this.#retire(loaded);
+  async #useOnce<Result>(
+    loaded: Loaded,
+    work: (engine: DecisionEngine, signal: AbortSignal) => Promise<Result>,
+    signal: AbortSignal | undefined,
+  ): Promise<Result> {
+    const given_up = new AbortController();
+    const lost = Promise.withResolvers<never>();
+    const giveUp = (reason: Error) => {
+      given_up.abort(reason);
+      lost.reject(reason);
+    };
+    // Work that a client left may still be done, and is worth its price then; work that takes too long is not.
+    const abort = () =>
+      signal?.reason instanceof EvaluationTimedOut ? giveUp(signal.reason) : given_up.abort(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    loaded.users.add(giveUp);
+    this.#restartIdle();
+    const began_ms = this.#now_ms();
+    try {
+      signal?.throwIfAborted();
+      return await Promise.race([work(loaded.engine, given_up.signal), lost.promise]);
+    } catch (error) {
+      if (loaded.is_retired) throw error instanceof EngineFailed ? new EngineRetired() : error;
+      const is_doubtful = error instanceof EvaluationFailed || error instanceof EvaluationTimedOut;
+      if (error instanceof EngineFailed) this.#retire(loaded);
+      else if (is_doubtful || this.#now_ms() - began_ms >= DOUBTFUL_MS) this.#probe(loaded);
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+      loaded.users.delete(giveUp);
+      this.#restartIdle();
+    }
   }
 
-  /** Takes the engine out of service; it is closed once nobody uses it. */
+  /** Retires the engine unless it answers a small request in time. */
+  #probe(loaded: Loaded): void {
+    if (loaded.is_probed) return;
+    loaded.is_probed = true;
+    const cancel = this.#schedule(() => this.#retire(loaded), PROBE_MS);
+    warmUp(loaded.engine, 'fast')
+      .catch((error) => {
+        if (error instanceof EvaluationFailed) this.#retire(loaded);
+      })
+      .finally(() => {
+        cancel();
+        loaded.is_probed = false;
+      });
+  }
+
+  /** Takes the engine out of service, and closes it. Whoever uses it goes on with the next one. */
   #retire(loaded: Loaded): void {
-    if (loaded.retired !== undefined || this.#loaded !== loaded) return;
-    const retired = Promise.withResolvers<void>();
-    loaded.retired = retired;
+    if (loaded.is_retired) return;
+    loaded.is_retired = true;
     this.#loaded = undefined;
     this.#cancelIdle?.();
-    this.#ended = retired.promise;
-    if (loaded.users === 0) void this.#end(loaded, retired);
+    this.#ended = this.#end(loaded.engine);
+    for (const giveUp of loaded.users) giveUp(new EngineRetired());
   }
 
-  async #end(loaded: Loaded, retired: PromiseWithResolvers<void>): Promise<void> {
+  /** Resolves when the engine is closed, or hangs. */
+  async #end(engine: DecisionEngine): Promise<void> {
+    const closed = Promise.withResolvers<void>();
+    const cancel = this.#schedule(closed.resolve, CLOSE_MS);
     // What failed may fail to close, too; the next engine is opened all the same.
-    await loaded.engine.close().catch(() => {});
-    retired.resolve();
+    engine
+      .close()
+      .catch(() => {})
+      .finally(closed.resolve);
+    await closed.promise;
+    cancel();
   }
 
   #restartIdle(): void {
     this.#cancelIdle?.();
     this.#cancelIdle = undefined;
     const loaded = this.#loaded;
-    if (this.#idle_unload_ms === 0 || loaded === undefined || loaded.users > 0) return;
-    this.#cancelIdle = this.#schedule(() => this.#retire(loaded), this.#idle_unload_ms);
+    if (this.#idle_unload_ms === 0 || loaded === undefined || loaded.users.size > 0) return;
+    const delay_ms = Math.max(this.#idle_unload_ms, this.#expected_until_ms - this.#now_ms());
+    this.#cancelIdle = this.#schedule(() => this.#retire(loaded), delay_ms);
   }
 }

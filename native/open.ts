@@ -1,14 +1,14 @@
 import { AddonUnavailable, createAddonEvaluator } from './addon/index.ts';
 import { rejectNarrowMatrices } from './amx.ts';
 import { applyTemperature, type Calibration, readCalibration } from './calibration.ts';
-import type { DecisionEngine } from './engine.ts';
-import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from './evaluator.ts';
+import type { DecisionEngine, EvaluateOptions, TakeTurn } from './engine.ts';
+import { EngineFailed, EvaluationFailed, type PlanEvaluator } from './evaluator.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
 import type { Gpu } from './llama/backend.ts';
 import { loadLlama } from './llama/load.ts';
 import { codesV1 } from './plan/codes-v1.ts';
 import { MARKERS_V1_TOKENS, markersV1 } from './plan/markers-v1.ts';
-import type { PlanLogits } from './plan/plan.ts';
+import { type PlanLogits, planTokens } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './plan/profile.ts';
 import { withSteadyReading } from './plan/steady.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';
@@ -18,10 +18,8 @@ import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './w
 
 /** The most positions that a plan may use unless configured: the model's advertised 16K. */
 const DEFAULT_CONTEXT_TOKENS = 16_384;
-/** Requests that may be at the model unless configured. */
-const DEFAULT_QUEUE_LIMIT = 512;
-/** Plans of one request at most: in consistent mode a question may have two. */
-const PLANS_PER_REQUEST_MAX = 128;
+/** Plans that may wait in an evaluator: whoever serves many bounds requests long before. */
+const WAITING_PLANS_MAX = 65_536;
 
 /** Which implementation evaluates plans. */
 export type Evaluator = 'auto' | PlanEvaluator['kind'];
@@ -34,8 +32,6 @@ export interface OpenOptions {
   readonly threads?: number | undefined;
   /** Positions that a plan may use, at most what the model was made for. */
   readonly context_tokens?: number | undefined;
-  /** Requests that may be at the model, waiting or running, before `EngineOverloaded`. */
-  readonly queue_limit?: number | undefined;
   /** `none` gives the model's own scores, as evaluation and fitting need them; `beside` (default) applies `calibration.json`. */
   readonly calibration?: 'beside' | 'none' | undefined;
   /** What evaluates plans: the C++ addon where it can be built (`auto`, the default), or one by name. */
@@ -86,8 +82,7 @@ async function openEvaluator(
     gpu: options.gpu ?? 'auto',
     threads: options.threads,
     context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
-    // The engine admits whole requests; the evaluators' own bound is never met first.
-    queue_limit: (options.queue_limit ?? DEFAULT_QUEUE_LIMIT) * PLANS_PER_REQUEST_MAX,
+    queue_limit: WAITING_PLANS_MAX,
   };
   if (wanted !== 'llama') {
     try {
@@ -107,18 +102,17 @@ async function openEvaluator(
   });
 }
 
+const atOnce: TakeTurn = (_, work) => work();
+
 /** A loaded model with its profile and calibration, as the service sees it. */
 class ProfiledEngine implements DecisionEngine {
   readonly facts: DecisionEngine['facts'];
-  /** Requests at the model now. */
-  #requests = 0;
   #closed = false;
 
   constructor(
     private readonly evaluator: PlanEvaluator,
     private readonly profile: PromptProfile,
     private readonly calibration: Calibration | undefined,
-    private readonly requests_max: number,
     weights: Weights,
   ) {
     this.facts = {
@@ -133,27 +127,31 @@ class ProfiledEngine implements DecisionEngine {
   }
 
   async plan(input: DecisionInput): Promise<DecisionPlan> {
-    if (this.#closed) throw new EvaluationFailed('The model has been closed.');
+    if (this.#closed) throw new EngineFailed('The model has been closed.');
     return await this.profile.plan(input, this.evaluator.context_tokens);
   }
 
   async evaluate(
     input: DecisionInput,
     plan: DecisionPlan,
-    options: { readonly scope: string; readonly signal?: AbortSignal },
+    options: EvaluateOptions,
   ): Promise<readonly (readonly number[])[]> {
-    if (this.#requests >= this.requests_max) throw new EngineOverloaded('The queue is full.');
     // A request that has lost one plan has no answer: its plans that still wait give up their places.
     const failure = new AbortController();
     const signal =
       options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
-    this.#requests += 1;
+    const { scope, takeTurn = atOnce } = options;
+    const { evaluator } = this;
     const evaluations: Promise<PlanLogits>[] = [];
     const slices = new Slices();
     try {
       for (const one of plan.plans) {
         await slices.pause();
-        const evaluation = this.evaluator.evaluate(one, { scope: options.scope, signal });
+        const evaluation = takeTurn(
+          { tokens: planTokens(one), lane: evaluator.laneOf(one), lane_tokens: evaluator.lane_tokens },
+          () => evaluator.evaluate(one, { scope, signal }),
+          signal,
+        );
         // It may be rejected while the next one is submitted, which must not wait for what has no answer.
         evaluation.catch((error: unknown) => failure.abort(error));
         evaluations.push(evaluation);
@@ -169,8 +167,6 @@ class ProfiledEngine implements DecisionEngine {
       failure.abort(error);
       await Promise.allSettled(evaluations);
       throw error;
-    } finally {
-      this.#requests -= 1;
     }
   }
 
@@ -203,13 +199,7 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
       options.calibration === 'none'
         ? undefined
         : await readCalibration(weights.first, profile.name, weights.sha256);
-    return new ProfiledEngine(
-      evaluator,
-      profile,
-      calibration,
-      options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
-      weights,
-    );
+    return new ProfiledEngine(evaluator, profile, calibration, weights);
   } catch (error) {
     await evaluator.close();
     throw error;

@@ -15,8 +15,6 @@ export interface ModelConfig {
   readonly evaluator: Evaluator;
   /** Equal bits whatever else is asked at the same time, at a cost in speed. */
   readonly deterministic?: true;
-  /** Requests that may be at the model, waiting or running, before more are refused. */
-  readonly queueLimit: number;
 }
 
 /** Everything that an operator can set for a running service. */
@@ -33,6 +31,10 @@ export interface ServeConfig extends ModelConfig {
   readonly connectionLimitPerAddress?: number;
   /** The header in which the proxy names the client; undefined trusts none. */
   readonly clientAddressHeader?: string;
+  /** Requests that may be at the model, waiting or running, before more are refused. */
+  readonly queueLimit: number;
+  /** Seconds from a request's first turn at the model to its answer. */
+  readonly evaluationTimeout: number;
   readonly logLevel: LogLevel;
   /** Whether an empty data directory is filled though nobody is at a terminal. */
   readonly init?: true;
@@ -57,7 +59,6 @@ export function openOptions(config: ModelConfig): OpenOptions {
     threads: config.threads,
     evaluator: config.evaluator,
     deterministic: config.deterministic,
-    queue_limit: config.queueLimit,
     // On standard error, because standard output may be JSON.
     onBuild: () =>
       process.stderr.write('Compiling the native engine, once on this machine; this can take a minute.\n'),
@@ -89,13 +90,6 @@ export function modelOptions(): Option[] {
       '--deterministic',
       'equal bits whatever else is asked at the same time, on any device; slower',
     ),
-    new Option(
-      '--queue-limit <n>',
-      'requests that may be at the model, waiting or running, before more are refused',
-    )
-      .env('TDS_QUEUE_LIMIT')
-      .default(512)
-      .argParser(wholeNumber(1, QUEUE_MAX)),
   ];
 }
 
@@ -133,6 +127,20 @@ export function serveOptions(): Option[] {
     )
       .env('TDS_CLIENT_ADDRESS_HEADER')
       .argParser(parseHeaderName),
+    new Option(
+      '--queue-limit <n>',
+      'requests that may be at the model, waiting or running; one organization may have as many as are still free',
+    )
+      .env('TDS_QUEUE_LIMIT')
+      .default(512)
+      .argParser(wholeNumber(1, QUEUE_MAX)),
+    new Option(
+      '--evaluation-timeout <seconds>',
+      "time from a request's first turn at the model to its answer",
+    )
+      .env('TDS_EVALUATION_TIMEOUT')
+      .default(300)
+      .argParser(wholeNumber(1, DAY_S)),
     new Option('--log-level <level>', LOG_LEVELS.join(', '))
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)

@@ -15,6 +15,7 @@ import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
+import { ModelTurns } from './limits/model-turns.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { Turns } from './limits/turns.ts';
@@ -27,6 +28,12 @@ import { UsageLog } from './usage/usage.ts';
 /** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
 const ADMISSIONS_AT_ONCE = 4;
 
+/** Requests at the model, and milliseconds that one may take there, unless configured. */
+const QUEUE_LIMIT = 512;
+const EVALUATION_MS = 300_000;
+/** A request waits no longer for its turn than clients are advised to (spec, "Performance and cold start"). */
+const WAITING_MS = 120_000;
+
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
 export interface ServiceParts {
   readonly db: Db;
@@ -35,6 +42,10 @@ export interface ServiceParts {
   readonly idle_unload_ms: number;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
+  /** Requests that may be at the model, waiting or running. */
+  readonly queue_limit?: number;
+  /** Milliseconds from a request's first turn at the model to its answer. */
+  readonly evaluation_ms?: number;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly log: Log;
@@ -77,7 +88,11 @@ export function openService(parts: ServiceParts): Service {
   const refusals = new RefusalBudgets(randomBytes(8).readBigUInt64LE());
   const keys = new KeyDirectory(db, clock);
   const catalog = new Catalog(db);
-  const model = new ModelLifecycle({ open: parts.openEngine, idle_unload_ms: parts.idle_unload_ms });
+  const model = new ModelLifecycle({
+    open: parts.openEngine,
+    idle_unload_ms: parts.idle_unload_ms,
+    now_ms: () => clock.monotonic_ms(),
+  });
   const payments =
     parts.payment_provider === null
       ? null
@@ -99,6 +114,8 @@ export function openService(parts: ServiceParts): Service {
     usage,
     model,
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
+    turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
+    model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const stopMaintenance = startMaintenance({
     db,

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { availableParallelism, totalmem } from 'node:os';
-import { EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
+import { EngineFailed, EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
 import type { Plan, PlanLogits } from '../plan/plan.ts';
 import { type PreTokenizer, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
 import { DeviceUnavailable } from '../setup-error.ts';
@@ -26,6 +26,12 @@ const FEW_THREADS = 8;
 const DEFAULT_PREFIX_CACHE_BYTES = 512 * 2 ** 20;
 /** The part of the machine's memory that they take at most unless configured. */
 const PREFIX_CACHE_SHARE = 1 / 8;
+/** What the C++ engine's lane of small plans takes, how it counts cells, and of how many it reads branches at once. */
+const SMALL_PLAN_CELLS = 4_032;
+const TILE_CELLS = 64;
+const WAVE_CELLS = 1_024;
+/** Tokens that keep a lane busy: two decodes where they are filled up, else one plan that runs and one behind it. */
+const LANE_TOKENS = { gpu: 4_096, full_decodes: 1_024, few_threads: 512 };
 
 export interface AddonOptions {
   /** A GGUF file, or the first part of a split one. */
@@ -146,6 +152,10 @@ export async function addonStatus(gpu: Gpu = 'auto'): Promise<AddonStatus> {
   }
 }
 
+function inTiles(cells: number): number {
+  return Math.ceil(cells / TILE_CELLS) * TILE_CELLS;
+}
+
 /** ggml's names of backends in ours. */
 function deviceName(backend: string): string {
   const name = backend.toLowerCase();
@@ -168,9 +178,21 @@ export class AddonEvaluator implements PlanEvaluator {
     readonly device: string,
     readonly missing_gpu: string | undefined,
     readonly context_tokens: number,
+    readonly lane_tokens: number,
     pre_tokenizer: PreTokenizer,
   ) {
     this.#text_check = rejectSlowRuns(pre_tokenizer);
+  }
+
+  /** As `Lane::fits` decides it; a plan that is as large as the bound may be taken for one of the other lane. */
+  laneOf(plan: Plan): 'small' | 'large' {
+    const lengths = plan.branches.map((branch) => branch.tokens.length);
+    const read_at_once = Math.min(
+      WAVE_CELLS,
+      lengths.reduce((sum, length) => sum + length, 0),
+    );
+    const cells = inTiles(plan.prefix.length) + inTiles(Math.max(read_at_once, ...lengths));
+    return cells <= SMALL_PLAN_CELLS ? 'small' : 'large';
   }
 
   tokenize(text: string): readonly number[] {
@@ -179,7 +201,7 @@ export class AddonEvaluator implements PlanEvaluator {
   }
 
   async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
-    if (this.#is_closed) throw new EvaluationFailed('The model has been closed.');
+    if (this.#is_closed) throw new EngineFailed('The model has been closed.');
     texts.forEach(this.#text_check);
     const id = this.#next_id++;
     const batch = Promise.withResolvers<readonly (readonly number[])[]>();
@@ -195,12 +217,12 @@ export class AddonEvaluator implements PlanEvaluator {
     const { promise, resolve, reject } = Promise.withResolvers<PlanLogits>();
     const { signal } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    if (this.#is_closed) return Promise.reject(new EvaluationFailed('The model has been closed.'));
+    if (this.#is_closed) return Promise.reject(new EngineFailed('The model has been closed.'));
     const id = this.#next_id++;
     try {
       const submission = this.binding.submit(this.native, id, options.scope, packPlan(plan));
       if (submission === 'overloaded') return Promise.reject(new EngineOverloaded('The queue is full.'));
-      if (submission === 'closed') return Promise.reject(new EvaluationFailed('The model has been closed.'));
+      if (submission === 'closed') return Promise.reject(new EngineFailed('The model has been closed.'));
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       return Promise.reject(new EvaluationFailed(`The plan cannot be evaluated: ${reason}.`, { cause }));
@@ -240,7 +262,7 @@ export class AddonEvaluator implements PlanEvaluator {
         const batch = this.#batches.get(event.id);
         this.#batches.delete(event.id);
         if (event.error === undefined) batch?.resolve(unpackTokens(event.tokens, event.lengths));
-        else batch?.reject(new EvaluationFailed(event.error));
+        else batch?.reject(new (this.#is_closed ? EngineFailed : EvaluationFailed)(event.error));
         return;
       }
       default: {
@@ -251,7 +273,8 @@ export class AddonEvaluator implements PlanEvaluator {
           if (event.logits.every(Number.isFinite)) pending.resolve(unpackLogits(pending.plan, event.logits));
           else pending.reject(new EvaluationFailed('The model gave a logit that is no number.'));
         }
-        if (event.kind === 'failed') pending?.reject(new EvaluationFailed(event.error));
+        // A plan that cannot be read is refused before: what fails here is a decode, or the engine has been closed.
+        if (event.kind === 'failed') pending?.reject(new EngineFailed(event.error));
       }
     }
   }
@@ -268,6 +291,7 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;
   const require_gpu = built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto';
+  const full_decodes = options.full_decodes ?? threads > FEW_THREADS;
   const native_options: NativeOptions = {
     ...nativeBackends(built.library),
     model_path: options.model_path,
@@ -277,7 +301,7 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
     queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
     prefix_cache_bytes:
       options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
-    full_decodes: options.full_decodes ?? threads > FEW_THREADS,
+    full_decodes,
     deterministic: options.deterministic ?? false,
     fault_token: options.fault_token ?? -1,
     read_fault_token: options.read_fault_token ?? -1,
@@ -293,12 +317,15 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
       reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
       return;
     }
+    const device = deviceName(event.device);
+    const few_or_full = full_decodes ? LANE_TOKENS.full_decodes : LANE_TOKENS.few_threads;
     evaluator = new AddonEvaluator(
       binding,
       native,
-      deviceName(event.device),
+      device,
       event.missing_gpu || undefined,
       event.context_tokens,
+      device === 'cpu' ? few_or_full : LANE_TOKENS.gpu,
       { model: event.tokenizer_model, pre: event.pre_tokenizer },
     );
     resolve(evaluator);

@@ -1,6 +1,6 @@
 import type { ControlledEvaluateInputItem, LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp';
 import type { PlanEvaluator } from '../evaluator.ts';
-import { EvaluationFailed } from '../evaluator.ts';
+import { EngineFailed, EvaluationFailed } from '../evaluator.ts';
 import type { Branch, Plan, PlanLogits } from '../plan/plan.ts';
 import { planPositions } from '../plan/plan.ts';
 import { type PreTokenizer, rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
@@ -35,6 +35,8 @@ function equalTokens(left: readonly number[], right: readonly number[]): boolean
   return left.length === right.length && left.every((token, index) => token === right[index]);
 }
 
+/** One plan is read at a time: behind a small one another may wait, so that no time passes between them. */
+const LANE_TOKENS = 512;
 /** What an evaluator has done since it was opened. */
 export interface LlamaStats {
   /** Tokens that went through the model. */
@@ -56,6 +58,7 @@ interface HeldPrefix {
  */
 export class LlamaEvaluator implements PlanEvaluator {
   readonly kind = 'llama';
+  readonly lane_tokens = LANE_TOKENS;
   readonly #queue: SerialQueue;
   readonly #text_checks: readonly TextCheck[];
   #sequence: LlamaContextSequence;
@@ -76,6 +79,11 @@ export class LlamaEvaluator implements PlanEvaluator {
     this.#sequence = context.getSequence();
   }
 
+  /** One sequence: every plan waits for the one before. */
+  laneOf(): 'small' {
+    return 'small';
+  }
+
   stats(): LlamaStats {
     return { read_tokens: this.#read_tokens, reused_tokens: this.#reused_tokens };
   }
@@ -92,7 +100,7 @@ export class LlamaEvaluator implements PlanEvaluator {
     const slices = new Slices();
     for (const text of texts) {
       await slices.pause();
-      if (this.#queue.closed) throw new EvaluationFailed('The model has been closed.');
+      if (this.#queue.closed) throw new EngineFailed('The model has been closed.');
       tokens.push(this.tokenize(text));
     }
     return tokens;
@@ -124,14 +132,14 @@ export class LlamaEvaluator implements PlanEvaluator {
       await this.#readPrefix(plan.prefix, scope);
       const logits: PlanLogits[number][] = [];
       for (const branch of plan.branches) {
-        if (this.#queue.closed) throw new EvaluationFailed('The model has been closed.');
+        if (this.#queue.closed) throw new EngineFailed('The model has been closed.');
         logits.push(await this.#readBranch(plan.prefix.length, branch));
       }
       return logits;
     } catch (error) {
       await this.#startOver();
       if (error instanceof EvaluationFailed) throw error;
-      throw new EvaluationFailed('The model could not evaluate the plan.', { cause: error });
+      throw new EngineFailed('The model could not evaluate the plan.', { cause: error });
     }
   }
 

@@ -1,4 +1,4 @@
-import { EngineOverloaded, EvaluationFailed } from '../evaluator.ts';
+import { EngineFailed, EngineOverloaded } from '../evaluator.ts';
 
 interface Waiting {
   /** Does the work and settles the caller's promise; never rejects. */
@@ -21,10 +21,10 @@ export class SerialQueue {
 
   /**
    * What `work` resolves or rejects with, once its turn has come. Rejects with the signal's reason when aborted while
-   * it waits, with `EngineOverloaded` when too much waits, and with `EvaluationFailed` when the queue is closed.
+   * it waits, with `EngineOverloaded` when too much waits, and with `EngineFailed` when the queue is closed.
    */
   run<Result>(work: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
-    if (this.#closed) return Promise.reject(new EvaluationFailed('The model has been closed.'));
+    if (this.#closed) return Promise.reject(new EngineFailed('The model has been closed.'));
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#waiting.length >= this.limit) {
       return Promise.reject(new EngineOverloaded(`${this.limit} plans wait already.`));
@@ -50,11 +50,11 @@ export class SerialQueue {
     return promise;
   }
 
-  /** Rejects everything that waits with `EvaluationFailed`; resolves when the running piece has ended. */
+  /** Rejects everything that waits with `EngineFailed`; resolves when the running piece has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const waiting of this.#waiting.splice(0)) {
-      waiting.reject(new EvaluationFailed('The model has been closed.'));
+      waiting.reject(new EngineFailed('The model has been closed.'));
     }
     await this.#running;
   }

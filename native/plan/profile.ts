@@ -6,7 +6,7 @@ import type { Mode, Question } from './question.ts';
 export interface BatchTokenizer {
   /**
    * The tokens of every text, in the order of the texts. The event loop goes on turning meanwhile. Rejects with
-   * `EvaluationFailed` when the model is closed, and with `PlanRejected` for a text that its vocabulary's tokenizer
+   * `EngineFailed` when the model is closed, and with `PlanRejected` for a text that its vocabulary's tokenizer
    * cannot take (`native/pre-tokenizer.ts`).
    */
   tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]>;

@@ -86,6 +86,8 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     openEngine: () => openEngine(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
     usage_retention_days: options.usageRetentionDays,
+    queue_limit: options.queueLimit,
+    evaluation_ms: options.evaluationTimeout * 1_000,
     clock: systemClock,
     identifiers: randomIdentifiers,
     log,

@@ -10,6 +10,7 @@ import type { RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
 import { dollarsOf } from '../money.ts';
 import { estimatedTokens, worstCaseTokens } from './estimate.ts';
 import { type Decided, engineInput, evaluateRequest } from './evaluate.ts';
+import { EvaluationDeadline } from './evaluation-deadline.ts';
 import { modelRefusal } from './model-refusal.ts';
 import { cost_micros } from './pricing.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
@@ -285,24 +286,37 @@ async function placeHold(
 /** Step 4: the model's answers, or why it has none. */
 async function askModel(services: DecisionServices, held: HeldRequest): Promise<Decided | Refusal> {
   const { request, caller, call } = held;
+  const deadline = new EvaluationDeadline(call.signal, services.model_time);
   try {
-    return await services.model.use(
-      request.mode,
-      async (engine) => {
-        const plan = held.plan ?? (await engine.plan(engineInput(request)));
-        if (plan.input_tokens > held.worst_case_tokens) {
-          throw new RangeError('the plan reads more than was held for it');
-        }
-        return await evaluateRequest(engine, request, plan, {
-          scope: caller.organization_id,
-          signal: call.signal,
-          clock: services.clock,
-        });
-      },
-      call.signal,
+    return await services.turns.admit(caller.organization_id, (place) =>
+      services.model.use(
+        request.mode,
+        async (engine, signal) => {
+          const plan = held.plan ?? (await engine.plan(engineInput(request)));
+          if (plan.input_tokens > held.worst_case_tokens) {
+            throw new RangeError('the plan reads more than was held for it');
+          }
+          deadline.wait(() => place.retryAfter_s());
+          return await evaluateRequest(engine, request, plan, {
+            scope: caller.organization_id,
+            signal,
+            takeTurn: (turn, work, given_up) => {
+              const begin = () => {
+                deadline.begin();
+                return work();
+              };
+              return place.run(turn, begin, given_up);
+            },
+            clock: services.clock,
+          });
+        },
+        deadline.signal,
+      ),
     );
   } catch (error) {
     return modelRefusal(error, request);
+  } finally {
+    deadline.end();
   }
 }
 

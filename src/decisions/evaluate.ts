@@ -1,4 +1,4 @@
-import type { DecisionEngine } from '../../native/engine.ts';
+import type { DecisionEngine, TakeTurn } from '../../native/engine.ts';
 import { JsonObject } from '../../native/plan/json.ts';
 import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
 import type { Clock } from '../clock.ts';
@@ -30,7 +30,13 @@ export async function evaluateRequest(
   engine: DecisionEngine,
   request: DecisionRequest,
   plan: DecisionPlan,
-  options: { readonly scope: string; readonly signal: AbortSignal; readonly clock: Clock },
+  options: {
+    readonly scope: string;
+    readonly signal: AbortSignal;
+    /** When each plan is given to the model; at once when undefined. */
+    readonly takeTurn?: TakeTurn;
+    readonly clock: Clock;
+  },
 ): Promise<Decided> {
   const started_ms = options.clock.monotonic_ms();
   const scores = await engine.evaluate(engineInput(request), plan, options);

@@ -1,11 +1,10 @@
-import { EngineOverloaded } from '../../native/evaluator.ts';
+import { EvaluationTimedOut } from '../../native/evaluator.ts';
 import { ModelWarmingUp } from '../../native/lifecycle.ts';
 import { PlanRejected } from '../../native/plan/profile.ts';
 import { Refusal } from '../errors.ts';
+import { QueueFull } from '../limits/model-turns.ts';
+import { TurnTimedOut } from './evaluation-deadline.ts';
 import type { DecisionRequest } from './request.ts';
-
-/** A full queue empties by one request in about this time. */
-const OVERLOADED_RETRY_AFTER_S = 1;
 
 /** What the client is told when step 4 fails: never the error's own text, which may quote what it failed on. */
 export function modelRefusal(error: unknown, request: DecisionRequest): Refusal {
@@ -19,11 +18,11 @@ export function modelRefusal(error: unknown, request: DecisionRequest): Refusal 
   if (error instanceof ModelWarmingUp) {
     return new Refusal('model_warming_up', { retry_after_s: error.retry_after_s });
   }
-  if (error instanceof EngineOverloaded) {
-    return new Refusal('model_unavailable', {
-      message: 'Too many requests are waiting for the model.',
-      retry_after_s: OVERLOADED_RETRY_AFTER_S,
-    });
+  if (error instanceof QueueFull || error instanceof TurnTimedOut) {
+    return new Refusal('model_unavailable', { message: error.message, retry_after_s: error.retry_after_s });
+  }
+  if (error instanceof EvaluationTimedOut) {
+    return new Refusal('model_unavailable', { message: error.message });
   }
   return new Refusal('model_unavailable');
 }

@@ -7,6 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Settlement } from '../ledger/settlement.ts';
+import type { ModelTurns } from '../limits/model-turns.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Turns } from '../limits/turns.ts';
@@ -19,9 +20,14 @@ export interface DecisionModel {
   /**
    * Runs `work` with an engine that is ready for the mode, loading it first when it is cold. Rejects with
    * `ModelWarmingUp` when consistent mode is not ready yet, with `ModelUnavailable` when the model cannot be loaded,
-   * and with what `work` rejects with.
+   * with what `work` rejects with, and at once when the signal says that time is up. When others' work has broken its
+   * engine, `work` is given up through its signal, and is called again with the next one.
    */
-  use<T>(mode: Mode, work: (engine: DecisionEngine) => Promise<T>, signal?: AbortSignal): Promise<T>;
+  use<T>(
+    mode: Mode,
+    work: (engine: DecisionEngine, signal: AbortSignal) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T>;
 }
 
 /** The real parts behind the six steps. */
@@ -40,4 +46,8 @@ export interface DecisionServices {
   readonly settlement: Settlement;
   readonly usage: UsageLog;
   readonly model: DecisionModel;
+  /** In which plans are given to the model. */
+  readonly turns: ModelTurns;
+  /** How long a request may wait for its first turn at the model, and then take to be answered. */
+  readonly model_time: { readonly waiting_ms: number; readonly evaluation_ms: number };
 }

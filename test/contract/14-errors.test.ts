@@ -254,8 +254,8 @@ describe('502 model_unavailable', () => {
   });
 
   test('a full queue: Retry-After, not charged, and answered later', async () => {
-    const engine = await openEngine({ gpu: false, threads: 1, context_tokens: 1_024, queue_limit: 1 });
-    const { own, account } = await startOnOwnEngine(() => Promise.resolve(engine));
+    const own = await startTestService({ queue_limit: 1 });
+    const account = addAccount(own);
     try {
       const before = booksOf(own, account);
       const responses = await Promise.all(
@@ -266,7 +266,7 @@ describe('502 model_unavailable', () => {
       const refused = responses.filter(({ status }) => status !== 200);
       expect(refused.length).toBeGreaterThan(0);
       for (const response of refused) {
-        expect(response.headers.get('retry-after')).toBe('1');
+        expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
         await expectError(response, 'model_unavailable');
       }
       const answered = await Promise.all(

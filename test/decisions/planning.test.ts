@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { EvaluationFailed } from '../../native/evaluator.ts';
+import { EngineFailed } from '../../native/evaluator.ts';
 import { openEngine } from '../../native/open.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
@@ -58,7 +58,7 @@ test('a request whose engine is closed while it is planned is planned and answer
   await gate.reached;
   beforePlanning = () => Promise.resolve();
   // As an idle unload does: nobody uses the engine, and it is closed at once.
-  model.reportFailure(new EvaluationFailed('to be closed'));
+  model.reportFailure(new EngineFailed('to be closed'));
   gate.open();
   await expectDecision(await response);
   expect(model.engineIfLoaded()).not.toBe(closed);

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { EngineOverloaded } from '../../native/evaluator.ts';
+import type { DecisionEngine, PlanTurn, TakeTurn } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import { jsonValueOf } from '../../native/plan/json.ts';
+import { planTokens } from '../../native/plan/plan.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { type Mode, type Question, scoreCount } from '../../native/plan/question.ts';
 import { writeTinyModel } from './support/gguf.ts';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   ] as const) {
     const model_path = join(directory.path, `${name}.gguf`);
     await writeTinyModel(model_path, { ...model, context_tokens: 8192 });
-    engines.set(name, await openEngine({ model_path, gpu: false, threads: 1, queue_limit: 3 }));
+    engines.set(name, await openEngine({ model_path, gpu: false, threads: 1 }));
   }
 });
 afterAll(async () => {
@@ -133,28 +133,30 @@ test.each(MODES)('255 options and 255 levels have a score each, %s', async (mode
   expect(scores.every((question_scores) => new Set(question_scores).size > 200)).toBe(true);
 });
 
-test('as many requests as the limit are taken, however many plans they have; the next is refused as a whole', async () => {
+test('every plan waits for its turn, with what it costs, and one that fails gives the others up', async () => {
   const engine = engineOf('markers-v1');
   const noul: Question = { type: 'noul', instructions: 'Is it?', yes: undefined, no: undefined };
-  const input: DecisionInput = {
-    state: 'x',
-    questions: Array.from({ length: 64 }, () => noul),
-    mode: 'consistent',
-  };
+  const input: DecisionInput = { state: 'x', questions: [noul, noul, noul], mode: 'consistent' };
   const plan = await engine.plan(input);
-  const ask = (scope: number) => engine.evaluate(input, plan, { scope: `queue ${scope}` });
-  const outcomes = await Promise.allSettled([1, 2, 3, 4, 5].map(ask));
-  expect(outcomes.map((outcome) => outcome.status)).toEqual([
-    'fulfilled',
-    'fulfilled',
-    'fulfilled',
-    'rejected',
-    'rejected',
-  ]);
-  expect(outcomes[3]).toMatchObject({ reason: expect.any(EngineOverloaded) });
-  // Those that were answered have given up their places.
-  const again = await Promise.allSettled([6, 7, 8].map(ask));
-  expect(again.every((outcome) => outcome.status === 'fulfilled')).toBe(true);
+  const turns: PlanTurn[] = [];
+  const inTurn: TakeTurn = (turn, work) => {
+    turns.push(turn);
+    return work();
+  };
+  const scores = await engine.evaluate(input, plan, { scope: 'turns', takeTurn: inTurn });
+  expect(scores).toEqual(await engine.evaluate(input, plan, { scope: 'no turns' }));
+  expect(turns.map(({ tokens }) => tokens)).toEqual(plan.plans.map(planTokens));
+  for (const { lane } of turns) expect(lane).toBe('small');
+  const given_up: AbortSignal[] = [];
+  const refusing: TakeTurn = (_, __, signal) => {
+    given_up.push(signal);
+    if (given_up.length === plan.plans.length) return Promise.reject(new Error('refused'));
+    return new Promise((___, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  };
+  await expect(engine.evaluate(input, plan, { scope: 'turns', takeTurn: refusing })).rejects.toThrow(
+    'refused',
+  );
+  expect(given_up.every(({ aborted }) => aborted)).toBe(true);
 });
 
 test('a client that goes away frees the places of its request', async () => {

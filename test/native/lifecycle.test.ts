@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { EvaluationFailed } from '../../native/evaluator.ts';
+import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/evaluator.ts';
 import {
   type LifecycleOptions,
   ModelLifecycle,
@@ -41,10 +41,14 @@ interface World {
   /** Runs what was scheduled last, if it was not cancelled. */
   readonly passTime: () => void;
   readonly delays_ms: readonly number[];
+  /** The lifecycle's time. */
+  now_ms: number;
+  /** What becomes of the warm-ups and probes of every engine, before it evaluates them. */
+  beforeWarmUp: (mode: Mode) => Promise<void>;
 }
 
 /** A lifecycle of real engines on a generated model, whose time and whose failures are the test's. */
-function world(options: Omit<LifecycleOptions, 'open' | 'schedule'> = {}, gated = false): World {
+function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = false): World {
   const events: string[] = [];
   const delays_ms: number[] = [];
   const gate = Promise.withResolvers<void>();
@@ -61,6 +65,7 @@ function world(options: Omit<LifecycleOptions, 'open' | 'schedule'> = {}, gated 
     lifecycle: new ModelLifecycle({
       ...options,
       schedule,
+      now_ms: () => made.now_ms,
       open: async () => {
         events.push('open');
         if (made.failures > 0) {
@@ -72,6 +77,7 @@ function world(options: Omit<LifecycleOptions, 'open' | 'schedule'> = {}, gated 
           facts: engine.facts,
           plan: (input) => engine.plan(input),
           async evaluate(input, plan, evaluation) {
+            if (evaluation.scope === 'warm-up') await made.beforeWarmUp(input.mode);
             if (input.mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
             return await engine.evaluate(input, plan, evaluation);
           },
@@ -87,6 +93,8 @@ function world(options: Omit<LifecycleOptions, 'open' | 'schedule'> = {}, gated 
     openGate: gate.resolve,
     passTime: () => due?.(),
     delays_ms,
+    now_ms: 0,
+    beforeWarmUp: () => Promise.resolve(),
   };
   lifecycles.push(made.lifecycle);
   return made;
@@ -105,6 +113,8 @@ async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number>
   return scores?.[0] ?? Number.NaN;
 }
 
+const askFast = (engine: DecisionEngine) => ask(engine);
+
 /** Asks again until consistent mode is up. */
 async function consistentReady(lifecycle: ModelLifecycle): Promise<void> {
   while (lifecycle.status().state !== 'ready') await new Promise(setImmediate);
@@ -115,7 +125,7 @@ describe('loading', () => {
     const { lifecycle, events } = world();
     expect(lifecycle.status()).toEqual({ state: 'cold', load_error: undefined });
     expect(lifecycle.engineIfLoaded()).toBeUndefined();
-    const asked = Promise.all([1, 2, 3].map(() => lifecycle.use('fast', ask)));
+    const asked = Promise.all([1, 2, 3].map(() => lifecycle.use('fast', askFast)));
     expect(lifecycle.status().state).toBe('loading');
     const scores = await asked;
     expect(new Set(scores).size).toBe(1);
@@ -125,14 +135,14 @@ describe('loading', () => {
   });
 
   test('consistent mode comes after fast mode, and until then is refused with a time', async () => {
-    const { lifecycle, openGate } = world({ retry_after_s: 7 }, true);
+    const { lifecycle, openGate } = world({}, true);
     // A consistent request is refused by a cold model too, and loads it.
     await expect(lifecycle.ready('consistent')).rejects.toBeInstanceOf(ModelWarmingUp);
     expect(lifecycle.status().state).toBe('loading');
     await lifecycle.ready('fast');
     expect(lifecycle.status().state).toBe('fast_ready');
-    await expect(lifecycle.use('consistent', ask)).rejects.toMatchObject({ retry_after_s: 7 });
-    expect(Number.isFinite(await lifecycle.use('fast', ask))).toBe(true);
+    await expect(lifecycle.use('consistent', askFast)).rejects.toBeInstanceOf(ModelWarmingUp);
+    expect(Number.isFinite(await lifecycle.use('fast', askFast))).toBe(true);
     openGate();
     await consistentReady(lifecycle);
     const score = await lifecycle.use('consistent', (engine) => ask(engine, 'consistent'));
@@ -143,12 +153,12 @@ describe('loading', () => {
     const made = world();
     made.failures = 1;
     const { lifecycle } = made;
-    const outcomes = await Promise.allSettled([lifecycle.ready('fast'), lifecycle.use('fast', ask)]);
+    const outcomes = await Promise.allSettled([lifecycle.ready('fast'), lifecycle.use('fast', askFast)]);
     for (const outcome of outcomes) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(ModelUnavailable) });
     }
     expect(lifecycle.status()).toEqual({ state: 'cold', load_error: 'no memory' });
-    expect(Number.isFinite(await lifecycle.use('fast', ask))).toBe(true);
+    expect(Number.isFinite(await lifecycle.use('fast', askFast))).toBe(true);
     expect(lifecycle.status().load_error).toBeUndefined();
     expect(made.events).toEqual(['open', 'open']);
   });
@@ -176,18 +186,18 @@ describe('loading', () => {
 describe('unloading when idle', () => {
   test('is off by default', async () => {
     const { lifecycle, delays_ms } = world();
-    await lifecycle.use('fast', ask);
+    await lifecycle.use('fast', askFast);
     expect(delays_ms).toEqual([]);
   });
 
   test('happens after the idle time, and the next request loads anew', async () => {
     const { lifecycle, events, passTime, delays_ms } = world({ idle_unload_ms: 60_000 });
-    const before = await lifecycle.use('fast', ask);
+    const before = await lifecycle.use('fast', askFast);
     expect(delays_ms.at(-1)).toBe(60_000);
     passTime();
     expect(lifecycle.status().state).toBe('cold');
     expect(lifecycle.engineIfLoaded()).toBeUndefined();
-    expect(await lifecycle.use('fast', ask)).toBe(before);
+    expect(await lifecycle.use('fast', askFast)).toBe(before);
     expect(events).toEqual(['open', 'close', 'open']);
   });
 
@@ -205,38 +215,219 @@ describe('unloading when idle', () => {
   });
 });
 
+describe('the time until consistent mode is ready', () => {
+  const told_s = async (lifecycle: ModelLifecycle): Promise<number> => {
+    const error: unknown = await lifecycle.ready('consistent').catch((reason: unknown) => reason);
+    if (!(error instanceof ModelWarmingUp)) throw new Error('it is ready');
+    return error.retry_after_s;
+  };
+
+  /** Loads once: the load takes 20 seconds, and the start of consistent mode 40. */
+  async function measured(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}): Promise<World> {
+    const made = world(options, true);
+    made.beforeWarmUp = () => {
+      made.now_ms += 20_000;
+      made.beforeWarmUp = () => Promise.resolve();
+      return Promise.resolve();
+    };
+    await made.lifecycle.ready('fast');
+    made.now_ms += 40_000;
+    made.openGate();
+    await consistentReady(made.lifecycle);
+    return made;
+  }
+
+  test('is at least a second, and less and less', async () => {
+    const made = world({}, true);
+    await made.lifecycle.ready('fast');
+    const told: number[] = [];
+    for (let second = 0; second < 10; second++) {
+      told.push(await told_s(made.lifecycle));
+      made.now_ms += 1_000;
+    }
+    expect(told).toEqual([5, 4, 3, 2, 1, 1, 1, 1, 1, 1]);
+    made.openGate();
+  });
+
+  test('is what it took before, less what has passed', async () => {
+    const made = await measured();
+    made.lifecycle.reportFailure(new EngineFailed('to be loaded again'));
+    const ends = {
+      fast: Promise.withResolvers<void>(),
+      consistent: Promise.withResolvers<void>(),
+    };
+    made.beforeWarmUp = (mode) => ends[mode].promise;
+    expect(await told_s(made.lifecycle)).toBe(60);
+    made.now_ms += 15_500;
+    expect(await told_s(made.lifecycle)).toBe(45);
+    // The load takes longer this time.
+    made.now_ms += 30_000;
+    expect(await told_s(made.lifecycle)).toBe(40);
+    ends.fast.resolve();
+    await made.lifecycle.ready('fast');
+    expect(await told_s(made.lifecycle)).toBe(40);
+    made.now_ms += 39_500;
+    expect(await told_s(made.lifecycle)).toBe(1);
+    ends.consistent.resolve();
+    await consistentReady(made.lifecycle);
+  });
+
+  test('a client that was told to come back finds the model, however short the idle time is', async () => {
+    const made = await measured({ idle_unload_ms: 2_000 });
+    const { lifecycle, passTime, delays_ms } = made;
+    expect(delays_ms.at(-1)).toBe(2_000);
+    passTime();
+    expect(lifecycle.status().state).toBe('cold');
+    const retry_after_ms = 1_000 * (await told_s(lifecycle));
+    await lifecycle.ready('fast');
+    await consistentReady(lifecycle);
+    // Nobody else asks: the model is kept until the client has had its time, and a little more.
+    expect(delays_ms.at(-1)).toBeGreaterThan(retry_after_ms);
+    made.now_ms += retry_after_ms;
+    expect(Number.isFinite(await lifecycle.use('consistent', (engine) => ask(engine, 'consistent')))).toBe(
+      true,
+    );
+    made.now_ms += 60_000;
+    await lifecycle.use('fast', askFast);
+    expect(delays_ms.at(-1)).toBe(2_000);
+  });
+});
+
 describe('recovering', () => {
-  test('a failed evaluation reopens the engine, after those who use it are done', async () => {
+  test("an engine that failed is replaced, and the others' work begins anew on the next one", async () => {
     const { lifecycle, events } = world();
-    const working = Promise.withResolvers<void>();
-    const using = lifecycle.use('fast', async (engine) => {
-      await working.promise;
+    const begun: AbortSignal[] = [];
+    const held = Promise.withResolvers<void>();
+    const using = lifecycle.use('fast', async (engine, signal) => {
+      begun.push(signal);
+      if (begun.length === 1) await held.promise;
       return await ask(engine);
     });
+    const consistent = consistentReady(lifecycle).then(() =>
+      lifecycle.use('consistent', async (engine) => {
+        if (events.length === 1) await held.promise;
+        return await ask(engine, 'consistent');
+      }),
+    );
     await lifecycle.ready('fast');
-    const failure = new EvaluationFailed('decode failed');
+    await consistentReady(lifecycle);
+    await new Promise(setImmediate);
+    const failure = new EngineFailed('decode failed');
     await expect(lifecycle.use('fast', () => Promise.reject(failure))).rejects.toBe(failure);
-    expect(lifecycle.status().state).toBe('cold');
-    expect(events).toEqual(['open']);
-    // The next request waits for a new engine, which waits for the old one's memory.
-    const next = lifecycle.use('fast', ask);
-    working.resolve();
-    expect(await next).toBe(await using);
+    expect(lifecycle.status().state).not.toBe('ready');
+    // Nobody waits for work on what has failed, nor refuses what was accepted.
+    expect(await using).toBe(await lifecycle.use('fast', askFast));
+    expect(Number.isFinite(await consistent)).toBe(true);
+    expect(begun.map(({ aborted }) => aborted)).toEqual([true, false]);
     expect(events).toEqual(['open', 'close', 'open']);
+    held.resolve();
+  });
+
+  test('the failure of others is not the own one, and a request does not go from engine to engine for ever', async () => {
+    const { lifecycle, events } = world();
+    await lifecycle.ready('fast');
+    const victim = lifecycle.use('fast', (_, signal) => {
+      void lifecycle.use('fast', () => Promise.reject(new EngineFailed('poison'))).catch(() => {});
+      return new Promise<never>((__, reject) =>
+        signal.addEventListener('abort', () => reject(new EngineFailed('closed'))),
+      );
+    });
+    await expect(victim).rejects.toBeInstanceOf(ModelUnavailable);
+    expect(events.filter((event) => event === 'open')).toHaveLength(3);
   });
 
   test('a failure is counted once, and other errors not at all', async () => {
     const { lifecycle, events } = world();
-    const failure = new EvaluationFailed('decode failed');
+    const failure = new EngineFailed('decode failed');
     await lifecycle.use('fast', () => Promise.reject(failure)).catch(() => {});
     await lifecycle.ready('fast');
-    lifecycle.reportFailure(failure);
     lifecycle.reportFailure(new Error('something else'));
     await lifecycle.use('fast', () => Promise.reject(new Error('something else'))).catch(() => {});
     expect(events).toEqual(['open', 'close', 'open']);
-    lifecycle.reportFailure(new EvaluationFailed('another'));
+    lifecycle.reportFailure(new EngineFailed('another'));
     await lifecycle.ready('fast');
     expect(events).toEqual(['open', 'close', 'open', 'close', 'open']);
+  });
+
+  test('an engine that hung for as long as a client had patience is replaced', async () => {
+    const made = world();
+    await made.lifecycle.ready('fast');
+    await consistentReady(made.lifecycle);
+    made.beforeWarmUp = () => {
+      made.beforeWarmUp = () => Promise.resolve();
+      return new Promise<never>(() => {});
+    };
+    const leave = async (waited_ms: number) => {
+      const client = new AbortController();
+      const waiting = made.lifecycle.use(
+        'fast',
+        (_, signal) =>
+          new Promise<never>((__, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+        client.signal,
+      );
+      await new Promise(setImmediate);
+      made.now_ms += waited_ms;
+      client.abort(new Error('gone'));
+      await expect(waiting).rejects.toThrow('gone');
+      made.passTime();
+    };
+    await leave(1_000);
+    expect(made.lifecycle.status().state).toBe('ready');
+    await leave(120_000);
+    expect(made.lifecycle.status().state).toBe('cold');
+  });
+
+  describe.each([
+    ['a plan that cannot be answered', new EvaluationFailed('a logit is no number')],
+    ['an evaluation that took too long', new EvaluationTimedOut('too long')],
+  ])('%s', (_, failure) => {
+    test('does not retire an engine that still answers', async () => {
+      const made = world();
+      await made.lifecycle.ready('fast');
+      await consistentReady(made.lifecycle);
+      const engine = made.lifecycle.engineIfLoaded();
+      const probed = Promise.withResolvers<void>();
+      made.beforeWarmUp = () => {
+        probed.resolve();
+        return Promise.resolve();
+      };
+      await expect(made.lifecycle.use('fast', () => Promise.reject(failure))).rejects.toBe(failure);
+      await probed.promise;
+      expect(Number.isFinite(await made.lifecycle.use('fast', askFast))).toBe(true);
+      expect(made.lifecycle.engineIfLoaded()).toBe(engine);
+      expect(made.events).toEqual(['open']);
+    });
+
+    test('retires one that gives no answers', async () => {
+      const made = world();
+      await made.lifecycle.ready('fast');
+      await consistentReady(made.lifecycle);
+      made.beforeWarmUp = () => {
+        made.beforeWarmUp = () => Promise.resolve();
+        return Promise.reject(new EvaluationFailed('a logit is no number'));
+      };
+      await expect(made.lifecycle.use('fast', () => Promise.reject(failure))).rejects.toBe(failure);
+      while (made.lifecycle.status().state === 'ready') await new Promise(setImmediate);
+      expect(Number.isFinite(await made.lifecycle.use('fast', askFast))).toBe(true);
+      expect(made.events).toEqual(['open', 'close', 'open']);
+    });
+
+    test('retires one that hangs, and who waits on it goes on with the next one', async () => {
+      const made = world();
+      await made.lifecycle.ready('fast');
+      await consistentReady(made.lifecycle);
+      const hanging = new Promise<never>(() => {});
+      made.beforeWarmUp = () => {
+        made.beforeWarmUp = () => Promise.resolve();
+        return hanging;
+      };
+      let times = 0;
+      const waiting = made.lifecycle.use('fast', (engine) => (++times === 1 ? hanging : ask(engine)));
+      await expect(made.lifecycle.use('fast', () => Promise.reject(failure))).rejects.toBe(failure);
+      made.passTime();
+      expect(Number.isFinite(await waiting)).toBe(true);
+      expect(made.events).toEqual(['open', 'close', 'open']);
+    });
   });
 });
 

@@ -54,6 +54,9 @@ export interface TestServiceOptions {
   readonly cold?: boolean;
   /** How writes wait for a lock that another process has. */
   readonly writes?: GroupCommitOptions;
+  /** Requests that may be at the model, and milliseconds that one may take there. */
+  readonly queue_limit?: number;
+  readonly evaluation_ms?: number;
 }
 
 /** Between two looks at something that another part of the process is about to do. */
@@ -85,6 +88,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     db,
     openEngine: options.openEngine ?? embeddedEngine,
     idle_unload_ms: 0,
+    ...(options.queue_limit === undefined ? {} : { queue_limit: options.queue_limit }),
+    ...(options.evaluation_ms === undefined ? {} : { evaluation_ms: options.evaluation_ms }),
     clock,
     identifiers: randomIdentifiers,
     log: options.log ?? createLog('silent'),

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { type AddonEvaluator, type AddonOptions, createAddonEvaluator } from '../../../native/addon/index.ts';
-import { EngineOverloaded, EvaluationFailed } from '../../../native/evaluator.ts';
+import { EngineFailed, EngineOverloaded, EvaluationFailed } from '../../../native/evaluator.ts';
 import { type Plan, planTokens } from '../../../native/plan/plan.ts';
 import { tinyModelBytes, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
@@ -121,6 +121,7 @@ describeAddon('the addon evaluates plans', () => {
     const broken = await open({ model_path });
     const rejected: unknown = await broken.evaluate(PLAIN, fresh()).catch((error: unknown) => error);
     expect(rejected).toBeInstanceOf(EvaluationFailed);
+    expect(rejected).not.toBeInstanceOf(EngineFailed);
     await broken.close();
   });
 
@@ -300,6 +301,7 @@ describeAddon('the addon evaluates plans', () => {
     );
     expect(results[0]).toEqual({ status: 'fulfilled', value: expected });
     expect(results[1]).toMatchObject({ status: 'rejected', reason: expect.any(EvaluationFailed) });
+    expect(results[1]).not.toMatchObject({ reason: expect.any(EngineFailed) });
     expect(results[2]).toEqual({ status: 'fulfilled', value: expected });
   });
 
@@ -315,7 +317,7 @@ describeAddon('the addon evaluates plans', () => {
     );
     const answered = { status: 'fulfilled', value: expected } as const;
     expect(results[0]).toEqual(answered);
-    expect(results[1]).toMatchObject({ status: 'rejected', reason: expect.any(EvaluationFailed) });
+    expect(results[1]).toMatchObject({ status: 'rejected', reason: expect.any(EngineFailed) });
     expect(results[2]).toEqual(answered);
     expect(results[3]?.status).toBe('fulfilled');
     expect(results[4]?.status).toBe('rejected');
@@ -381,6 +383,18 @@ describeAddon('the addon evaluates plans', () => {
     await expect(evaluator.evaluate(PLAIN, { ...fresh(), signal: late.signal })).rejects.toThrow('too late');
   });
 
+  test('a plan is of the lane that the engine reads it in', () => {
+    const lanes = [PLAIN, { prefix: [], branches: [] }, LONG].map((one) => evaluator.laneOf(one));
+    expect(lanes).toEqual(['small', 'small', 'large']);
+    const branch = { tokens: Array.from({ length: 300 }, () => 9), reads: [] };
+    // The engine reads branches in waves, so that many of them take no more room than some.
+    expect(evaluator.laneOf({ prefix: [1], branches: Array.from({ length: 64 }, () => branch) })).toBe(
+      'small',
+    );
+    expect(evaluator.laneOf(filledPlan(1, { prefix: 3_900, branches: [64] }))).toBe('small');
+    expect(evaluator.laneOf(filledPlan(1, { prefix: 4_000, branches: [64] }))).toBe('large');
+  });
+
   test('small plans are not held up by large ones', async () => {
     const large = [0, 1].map(() => evaluator.evaluate(LONG, fresh()).then(() => 'large'));
     const small = Array.from({ length: 8 }, () => evaluator.evaluate(PLAIN, fresh()).then(() => 'small'));
@@ -405,10 +419,10 @@ describeAddon('the addon evaluates plans', () => {
     const settled = Promise.allSettled([LONG, PLAIN, LONG].map((one) => closing.evaluate(one, fresh())));
     await Promise.all([closing.close(), closing.close()]);
     for (const result of await settled) {
-      if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(EvaluationFailed);
+      if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(EngineFailed);
     }
     expect((await settled)[2]?.status).toBe('rejected');
-    await expect(closing.evaluate(PLAIN, fresh())).rejects.toBeInstanceOf(EvaluationFailed);
+    await expect(closing.evaluate(PLAIN, fresh())).rejects.toBeInstanceOf(EngineFailed);
     expect(() => closing.tokenize('the')).toThrow();
     expect(() => closing.stats()).toThrow();
   });

@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { ModelTurns, QueueFull, type Turn } from '../../src/limits/model-turns.ts';
+import { MovableClock } from '../support/clock.ts';
+
+const LANE_TOKENS = 500;
+
+/** Requests of one piece each, which end when the test says so. */
+function model(requests_max: number) {
+  const clock = MovableClock.stopped();
+  const turns = new ModelTurns(requests_max, clock);
+  const running: { readonly name: string; readonly turn: Turn; readonly end: (error?: Error) => void }[] = [];
+  return {
+    clock,
+    running,
+    ask(name: string, tokens: number, options: { lane?: Turn['lane']; signal?: AbortSignal } = {}) {
+      const [organization_id = ''] = name;
+      const turn = { tokens, lane: options.lane ?? 'small', lane_tokens: LANE_TOKENS };
+      const work = () => {
+        const end = Promise.withResolvers<string>();
+        running.push({
+          name,
+          turn,
+          end: (error) => (error === undefined ? end.resolve(name) : end.reject(error)),
+        });
+        return end.promise;
+      };
+      const signal = options.signal ?? new AbortController().signal;
+      return turns.admit(organization_id, (place) => place.run(turn, work, signal));
+    },
+    /** Lets the piece that runs for the longest end, `duration_ms` later, and the next ones begin. */
+    async endOldest(duration_ms = 0, error?: Error) {
+      clock.advance(duration_ms);
+      running.shift()?.end(error);
+      await settled();
+    },
+    names: () => running.map(({ name }) => name),
+  };
+}
+
+/** Lets everything happen that waits for nothing but promises. */
+function settled(): Promise<void> {
+  return new Promise(setImmediate);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+test('so much is given to the model as keeps it busy, and no more', async () => {
+  const { ask, names, endOldest } = model(100);
+  const all = [ask('a1', 400), ask('a2', 400), ask('a3', 3_000), ask('a4', 100)];
+  await settled();
+  expect(names()).toEqual(['a1', 'a2']);
+  await endOldest();
+  expect(names()).toEqual(['a2', 'a3']);
+  await endOldest();
+  expect(names()).toEqual(['a3']);
+  await endOldest();
+  expect(names()).toEqual(['a4']);
+  await endOldest();
+  expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4']);
+});
+
+test('with sixty large requests of one organization waiting, a small one of another is next', async () => {
+  const { ask, names, endOldest } = model(200);
+  const flood = Array.from({ length: 60 }, (_, index) => ask(`a${index}`, 3_300));
+  const small = ask('b', 50);
+  await settled();
+  expect(names()).toEqual(['a0']);
+  await endOldest();
+  expect(names()).toEqual(['b', 'a1']);
+  await endOldest();
+  expect(await small).toBe('b');
+  for (let index = 1; index < 60; index++) await endOldest();
+  expect(await Promise.all(flood)).toHaveLength(60);
+});
+
+test('while a large plan is read, small ones of the same and of other organizations are', async () => {
+  const { ask, names, endOldest } = model(100);
+  const all = [
+    ask('a1', 16_000, { lane: 'large' }),
+    ask('a2', 16_000, { lane: 'large' }),
+    ask('a3', 400),
+    ask('b1', 400),
+  ];
+  await settled();
+  expect(names()).toEqual(['a1', 'a3', 'b1']);
+  for (let index = 0; index < 4; index++) await endOldest();
+  expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'b1']);
+});
+
+describe('the queue', () => {
+  test('that one organization has filled has room for the others', async () => {
+    const { ask, endOldest, running } = model(16);
+    const flood = Array.from({ length: 20 }, (_, index) => ask(`a${index}`, 300));
+    const of_b = Array.from({ length: 20 }, (_, index) => ask(`b${index}`, 300));
+    const of_c = ask('c', 300);
+    const outcomes = Promise.allSettled([...flood, ...of_b, of_c]);
+    await settled();
+    while (running.length > 0) await endOldest();
+    const taken = (await outcomes).map(({ status }) => status === 'fulfilled');
+    expect(taken.slice(0, 20).filter(Boolean)).toHaveLength(8);
+    expect(taken.slice(20, 40).filter(Boolean)).toHaveLength(4);
+    expect(taken[40]).toBe(true);
+    for (const outcome of await outcomes) {
+      if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(QueueFull);
+    }
+  });
+
+  test('says when there should be a place, from the speed that it has measured', async () => {
+    const { ask, endOldest, running } = model(8);
+    const first = ask('a0', 1_000);
+    await settled();
+    await endOldest(2_000);
+    await first;
+    const all = Promise.allSettled([
+      ...Array.from({ length: 4 }, (_, index) => ask(`a${index}`, 1_000)),
+      ask('b0', 1_000),
+      ask('b1', 1_000),
+    ]);
+    await settled();
+    // Two milliseconds a token, two organizations; three of A's four wait.
+    const refused = await Promise.allSettled([ask('a4', 1_000), ask('a5', 1_000)]);
+    expect(refused).toMatchObject([{ reason: { retry_after_s: 3 } }, { reason: { retry_after_s: 6 } }]);
+    while (running.length > 0) await endOldest(2_000);
+    expect((await all).every(({ status }) => status === 'fulfilled')).toBe(true);
+  });
+});
+
+test('who leaves while waiting is never begun; who leaves while running frees the lane', async () => {
+  const { ask, names, endOldest, running } = model(100);
+  const gone = new AbortController();
+  const leaving = Promise.allSettled(
+    ['a1', 'a2', 'a3', 'a4'].map((name) => ask(name, 1_000, { signal: gone.signal })),
+  );
+  const staying = ask('a5', 1_000);
+  const other = ask('b', 1_000);
+  await settled();
+  expect(names()).toEqual(['a1']);
+  gone.abort(new Error('gone'));
+  const reason = expect.objectContaining({ message: 'gone' });
+  expect(await leaving).toMatchObject(Array.from({ length: 4 }, () => ({ status: 'rejected', reason })));
+  expect(names()).toEqual(['a1', 'b']);
+  // The end of what was given up frees nothing twice.
+  await endOldest();
+  expect(names()).toEqual(['b']);
+  await endOldest();
+  await endOldest();
+  expect(await Promise.all([staying, other])).toEqual(['a5', 'b']);
+  expect(running).toEqual([]);
+});
+
+test('every request is answered, refused, failed or given up exactly once, within the bounds, and none is forgotten', async () => {
+  const REQUESTS_MAX = 12;
+  const step = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        kind: fc.constant('ask' as const),
+        organization: fc.constantFrom('a', 'b', 'c'),
+        tokens: fc.integer({ min: 1, max: 2_000 }),
+        lane: fc.constantFrom<Turn['lane']>('small', 'large'),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('end' as const), fails: fc.boolean() }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('leave' as const), index: fc.nat(30) }) },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+      const { ask, endOldest, running } = model(REQUESTS_MAX);
+      const begun = new Map<string, number>();
+      const outcomes = new Map<string, string[]>();
+      const clients: { readonly name: string; readonly gone: AbortController }[] = [];
+      const open = () => clients.filter(({ name }) => outcomes.get(name)?.length === 0);
+      for (const [index, one] of steps.entries()) {
+        if (one.kind === 'ask') {
+          const name = `${one.organization}${index}`;
+          const of_all = open().length;
+          const of_own = open().filter((client) => client.name.startsWith(one.organization)).length;
+          const gone = new AbortController();
+          const ends: string[] = [];
+          outcomes.set(name, ends);
+          clients.push({ name, gone });
+          ask(name, one.tokens, { lane: one.lane, signal: gone.signal }).then(
+            () => ends.push('answered'),
+            (error) => ends.push(error instanceof QueueFull ? 'refused' : messageOf(error)),
+          );
+          await settled();
+          expect(ends.includes('refused')).toBe(of_own >= REQUESTS_MAX - of_all);
+        } else if (one.kind === 'end') await endOldest(10, one.fails ? new Error('failed') : undefined);
+        else {
+          const client = open()[one.index];
+          if (client === undefined) continue;
+          client.gone.abort(new Error('gone'));
+          await settled();
+          const at = running.findIndex(({ name }) => name === client.name);
+          if (at >= 0) running.splice(at, 1);
+          expect(outcomes.get(client.name)).toEqual(['gone']);
+        }
+        expect(open().length).toBeLessThanOrEqual(REQUESTS_MAX);
+        for (const lane of ['small', 'large'] as const) {
+          const inside = running.filter(({ turn }) => turn.lane === lane).map(({ turn }) => turn.tokens);
+          // A lane is full before its last piece is added, never.
+          const before_last = inside.reduce((sum, cost) => sum + cost, 0) - (inside.at(-1) ?? 0);
+          expect(before_last).toBeLessThan(LANE_TOKENS);
+        }
+        // The model is never idle while a request waits.
+        if (open().length > 0) expect(running.length).toBeGreaterThan(0);
+        for (const { name } of running) begun.set(name, (begun.get(name) ?? 0) + 1);
+      }
+      while (running.length > 0) await endOldest(10);
+      await settled();
+      for (const [name, ends] of outcomes) {
+        expect(ends).toHaveLength(1);
+        if (ends[0] === 'refused') expect(begun.has(name)).toBe(false);
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
