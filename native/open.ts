@@ -157,7 +157,7 @@ class ProfiledEngine implements DecisionEngine {
         evaluations.push(evaluation);
         signal.throwIfAborted();
       }
-      const scores = this.profile.scores(input, await Promise.all(evaluations));
+      const scores = this.profile.scores(input, plan.plans, await Promise.all(evaluations));
       const { calibration } = this;
       if (calibration === undefined) return scores;
       return input.questions.map((question, index) =>

@@ -2,11 +2,12 @@ import { Slices } from '../slices.ts';
 import { type ChatFrame, chatFrame, clientTokenizer } from './chat-frame.ts';
 import { findLabels, type Label } from './labels.ts';
 import { optionText } from './option-text.ts';
-import { type Branch, type Plan, type PlanLogits, planTokens } from './plan.ts';
+import type { Branch, PlanLogits } from './plan.ts';
 import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
 import { PlanRejected } from './profile.ts';
 import type { Question } from './question.ts';
 import { QuestionTexts, type TextReader, type TokensOf } from './question-texts.ts';
+import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { readRecord } from './record.ts';
 import { text } from './render.ts';
 import { cutMiddle } from './shorten.ts';
@@ -29,6 +30,8 @@ interface LabelledQuestion {
 /** Where a question's options are listed in the client's order, or the other way round. */
 type Order = 'forward' | 'reversed';
 const ORDERS = ['forward', 'reversed'] as const;
+/** In consistent mode a question is read in each order, with the record and without it. */
+const CONSISTENT_READINGS = 2 * ORDERS.length;
 
 function inOrder<Item>(items: readonly Item[], order: Order): readonly Item[] {
   return order === 'forward' ? items : items.toReversed();
@@ -111,19 +114,24 @@ class CodesV1 implements PromptProfile {
 
   async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
     const windows = readRecord(input.state, context_tokens);
-    const plans =
-      input.mode === 'fast'
-        ? [await this.#fastPlan(windows, input.questions, context_tokens)]
-        : await this.#consistentPlans(windows, input.questions, context_tokens);
-    return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
+    if (input.mode === 'consistent')
+      return await this.#consistentPlans(windows, input.questions, context_tokens);
+    const plans = await this.#fastPlans(windows, input.questions, context_tokens);
+    return { plans, input_tokens: sharedTokens(plans) };
   }
 
-  scores(input: DecisionInput, logits: readonly PlanLogits[]): readonly (readonly number[])[] {
+  scores(
+    input: DecisionInput,
+    plans: readonly RequestPlan[],
+    logits: readonly PlanLogits[],
+  ): readonly (readonly number[])[] {
+    const readings = logitsByReading(plans, logits);
     return input.questions.map((question, index) => {
+      const own = readings.slice(CONSISTENT_READINGS * index, CONSISTENT_READINGS * (index + 1));
       const scores =
         input.mode === 'fast'
-          ? (logits[0]?.[index]?.[0] ?? [])
-          : this.#consistentScores(question, index, logits[2 * index], logits[2 * index + 1]);
+          ? (readings[index]?.[0] ?? [])
+          : this.#consistentScores(question, index, own.slice(0, ORDERS.length), own.slice(ORDERS.length));
       const [yes, no] = scores;
       if (yes === undefined || no === undefined)
         throw new Error(`The logits of question ${index} are missing.`);
@@ -131,11 +139,11 @@ class CodesV1 implements PromptProfile {
     });
   }
 
-  async #fastPlan(
+  async #fastPlans(
     windows: readonly string[],
     questions: readonly Question[],
     context_tokens: number,
-  ): Promise<Plan> {
+  ): Promise<readonly RequestPlan[]> {
     const texts = new QuestionTexts(this.#client, context_tokens);
     const opening_text = openingText('');
     const slices = new Slices();
@@ -144,13 +152,11 @@ class CodesV1 implements PromptProfile {
     );
     const tokensOf = await texts.tokenize([opening_text, ...windows]);
     const opening = [...this.#frame.head, ...tokensOf(opening_text)];
-    const branches = await slices.map(listed, (question) => this.#branch(question, tokensOf));
-    const room = branches.reduce(
-      (smallest, branch, index) =>
-        Math.min(smallest, this.#room(opening.length + branch.tokens.length, index, context_tokens)),
-      context_tokens,
-    );
-    return { prefix: [...opening, ...cutMiddle(windows.flatMap(tokensOf), room)], branches };
+    const branches = await slices.map(listed, (question, index) => {
+      const branch = this.#branch(question, tokensOf);
+      return { branch, room: this.#room(opening.length + branch.tokens.length, index, context_tokens) };
+    });
+    return sharedPlans(opening, windows.flatMap(tokensOf), branches, context_tokens);
   }
 
   /** A plan with the record and one without it, for each question. */
@@ -158,7 +164,7 @@ class CodesV1 implements PromptProfile {
     windows: readonly string[],
     questions: readonly Question[],
     context_tokens: number,
-  ): Promise<readonly Plan[]> {
+  ): Promise<DecisionPlan> {
     const texts = new QuestionTexts(this.#client, context_tokens);
     const slices = new Slices();
     const rendered = await slices.map(questions, (question, index) => {
@@ -169,19 +175,31 @@ class CodesV1 implements PromptProfile {
         listed: ORDERS.map((order) => this.#listed(question, index, order, texts)),
       };
     });
-    const tokensOf = await texts.tokenize(windows);
+    const opening_text = openingText('');
+    const tokensOf = await texts.tokenize([opening_text, ...windows]);
     const record = windows.flatMap(tokensOf);
-    const plans = await slices.map(rendered, (question, index) => {
+    const format_tokens = this.#frame.head.length + tokensOf(opening_text).length;
+    const asked = await slices.map(rendered, (question, index) => {
       const opening = [...this.#frame.head, ...tokensOf(question.opening)];
       const branches = question.listed.map((listed) => this.#branch(listed, tokensOf));
       const longest = Math.max(...branches.map((branch) => branch.tokens.length));
       const room = this.#room(opening.length + longest, index, context_tokens);
-      return [
-        { prefix: [...opening, ...cutMiddle(record, room)], branches },
-        { prefix: opening, branches },
-      ];
+      const read = cutMiddle(record, room);
+      const first_reading = CONSISTENT_READINGS * index;
+      const numbers = (from: number) => branches.map((_, order) => first_reading + from + order);
+      return {
+        plans: [
+          { prefix: [...opening, ...read], branches, readings: numbers(0) },
+          { prefix: opening, branches, readings: numbers(ORDERS.length) },
+        ],
+        // Billed is the record and the question once, however often they are read.
+        input_tokens: format_tokens + read.length + (branches[0]?.tokens.length ?? 0),
+      };
     });
-    return plans.flat();
+    return {
+      plans: asked.flatMap(({ plans }) => plans),
+      input_tokens: asked.reduce((sum, { input_tokens }) => sum + input_tokens, 0),
+    };
   }
 
   /** A question as it stands after the record, with its text taken to be tokenized. */

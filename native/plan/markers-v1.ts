@@ -1,11 +1,12 @@
 import { Slices } from '../slices.ts';
 import { optionText } from './option-text.ts';
-import type { Branch, Plan, PlanLogits } from './plan.ts';
+import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
 import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile } from './profile.ts';
 import { PlanRejected } from './profile.ts';
 import type { Question } from './question.ts';
 import { QuestionTexts, type TextReader, type TokensOf, type WordingTexts } from './question-texts.ts';
+import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { readRecord } from './record.ts';
 import { cutMiddle } from './shorten.ts';
 
@@ -93,28 +94,22 @@ function fastPlans(
   record: readonly number[],
   asked: readonly AskedQuestion[],
   context_tokens: number,
-): readonly Plan[] {
-  const room = asked.reduce(
-    (smallest, question, index) =>
-      Math.min(smallest, recordRoom(question.branch.tokens.length, context_tokens, index)),
-    context_tokens,
-  );
-  return [
-    {
-      prefix: [RECORD, ...cutMiddle(record, room)],
-      branches: asked.map((question) => question.branch),
-    },
-  ];
+): readonly RequestPlan[] {
+  const branches = asked.map(({ branch }, index) => ({
+    branch,
+    room: recordRoom(branch.tokens.length, context_tokens, index),
+  }));
+  return sharedPlans([RECORD], record, branches, context_tokens);
 }
 
 function consistentPlans(
   record: readonly number[],
   asked: readonly AskedQuestion[],
   context_tokens: number,
-): readonly Plan[] {
+): readonly RequestPlan[] {
   return asked.map(({ head, branch }, index) => {
     const room = recordRoom(head.length + branch.tokens.length, context_tokens, index);
-    return { prefix: [...head, RECORD, ...cutMiddle(record, room)], branches: [branch] };
+    return { prefix: [...head, RECORD, ...cutMiddle(record, room)], branches: [branch], readings: [index] };
   });
 }
 
@@ -126,8 +121,7 @@ function readScore(logits: readonly number[]): number {
 
 /**
  * decision-1's own profile: every option is closed by an answer token, and its score is the logit of yes minus the
- * logit of no there. In fast mode the record is the prefix of one plan and each question is a branch; in consistent
- * mode each question has its own plan and stands before the record too. `tokenizer` is the model's.
+ * logit of no there. In fast mode the record is the prefix and each question is a branch; in consistent mode each question has its own plan and stands before the record too. `tokenizer` is the model's.
  */
 export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
   return {
@@ -144,16 +138,20 @@ export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
       const tokensOf = await texts.tokenize(windows);
       const asked = await slices.map(rendered, (question) => askQuestion(question, tokensOf));
       const record = windows.flatMap(tokensOf);
-      const plans = (input.mode === 'fast' ? fastPlans : consistentPlans)(record, asked, context_tokens);
+      if (input.mode === 'fast') {
+        const plans = fastPlans(record, asked, context_tokens);
+        return { plans, input_tokens: sharedTokens(plans) };
+      }
+      const plans = consistentPlans(record, asked, context_tokens);
       return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
     },
 
-    scores(input: DecisionInput, logits: readonly PlanLogits[]): readonly (readonly number[])[] {
-      return input.questions.map((_, index) => {
-        const branch = input.mode === 'fast' ? logits[0]?.[index] : logits[index]?.[0];
-        if (branch === undefined) throw new Error(`The logits of question ${index} are missing.`);
-        return branch.map(readScore);
-      });
+    scores(
+      _input: DecisionInput,
+      plans: readonly RequestPlan[],
+      logits: readonly PlanLogits[],
+    ): readonly (readonly number[])[] {
+      return logitsByReading(plans, logits).map((branch) => branch.map(readScore));
     },
   };
 }

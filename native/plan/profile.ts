@@ -1,6 +1,7 @@
 import type { JsonValue } from './json.ts';
-import type { Plan, PlanLogits } from './plan.ts';
+import type { PlanLogits } from './plan.ts';
 import type { Mode, Question } from './question.ts';
+import type { RequestPlan } from './readings.ts';
 
 /** Text to token ids with special tokens disabled: nothing that a client writes becomes a control token. */
 export interface BatchTokenizer {
@@ -25,9 +26,10 @@ export interface DecisionInput {
   readonly mode: Mode;
 }
 
-/** What a request became: plans to evaluate, and the tokens that they read, which is what is billed. */
+/** What a request became: plans to evaluate, and the tokens that are billed for it. */
 export interface DecisionPlan {
-  readonly plans: readonly Plan[];
+  readonly plans: readonly RequestPlan[];
+  /** In fast mode the record once and every question; in consistent mode the record and the question, for each question. */
   readonly input_tokens: number;
 }
 
@@ -38,16 +40,21 @@ export interface DecisionPlan {
 export interface PromptProfile {
   readonly name: string;
   /**
-   * The plans for a request. A record that does not fit into `context_tokens` loses its middle, on token boundaries.
+   * The plans for a request. A record that does not fit into `context_tokens` beside a question loses its middle for
+   * that question, on token boundaries: no other question of the request changes what it sees.
    * Rejects with `PlanRejected` when the questions alone do not fit, or have more characters than are looked at: what
    * planning costs is bounded. Texts are rendered at once, and tokenized in one batch.
    */
   plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan>;
   /**
-   * One list of scores a question, from the logits of every plan: the log-odds of yes for a noul, a score an option
+   * One list of scores a question, from the logits of each of the request's plans: the log-odds of yes for a noul, a score an option
    * or level otherwise, to be compared by softmax. Not calibrated.
    */
-  scores(input: DecisionInput, logits: readonly PlanLogits[]): readonly (readonly number[])[];
+  scores(
+    input: DecisionInput,
+    plans: readonly RequestPlan[],
+    logits: readonly PlanLogits[],
+  ): readonly (readonly number[])[];
 }
 
 /** The model's own reason for refusing a request that passed the service's checks (spec, `invalid_request`). */

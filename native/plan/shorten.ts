@@ -3,6 +3,16 @@ const WINDOW_CHARACTERS_PER_TOKEN = 8;
 /** Tokens at a window's cut edge may differ from those of the whole text: this many more are wanted than are used. */
 const WINDOW_EDGE_TOKENS = 64;
 
+/** A record that is cut is cut to whole steps of this part of the context, so that most questions share one cut. */
+const CUT_STEPS = 64;
+
+/** How many tokens of a record of `length` are read where `room` of the context's are left: all of it, or whole steps. */
+export function readableTokens(length: number, room: number, context_tokens: number): number {
+  if (length <= room) return length;
+  const step = Math.max(1, Math.floor(context_tokens / CUT_STEPS));
+  return room < step ? room : room - (room % step);
+}
+
 /** `tokens` cut to `room`: the first half of the room and the last half stay. */
 export function cutMiddle(tokens: readonly number[], room: number): readonly number[] {
   if (tokens.length <= room) return tokens;

@@ -1,7 +1,7 @@
-import type { Plan, PlanLogits } from './plan.ts';
-import { planTokens } from './plan.ts';
+import type { PlanLogits } from './plan.ts';
 import { type DecisionInput, type DecisionPlan, PlanRejected, type PromptProfile } from './profile.ts';
 import type { ChoiceQuestion, NoulQuestion, Question, ScoreQuestion } from './question.ts';
+import type { RequestPlan } from './readings.ts';
 
 /** The share of a noul's own score; the rest is its score as a choice between yes and no. */
 const NOUL_SHARE = 1 / 2;
@@ -111,6 +111,35 @@ function byQuestion<Item>({ asked, owners }: WordedRequest, items: readonly Item
   return asked.map((_, question) => items.filter((_item, wording) => owners[wording] === question));
 }
 
+/** The plans of one question: those of all wordings, with the branches of its own. */
+function plansOf(
+  { owners }: WordedRequest,
+  question: number,
+  plans: readonly RequestPlan[],
+): readonly RequestPlan[] {
+  return plans.flatMap(({ prefix, branches, readings }) => {
+    const own = readings.flatMap((reading, at) => (owners[reading] === question ? [at] : []));
+    if (own.length === 0) return [];
+    return [
+      {
+        prefix,
+        branches: own.flatMap((at) => branches[at] ?? []),
+        readings: own.flatMap((at) => readings[at] ?? []),
+      },
+    ];
+  });
+}
+
+/** The record and the question once, however many wordings are read: a client can tell beforehand what is billed. */
+function billedTokens(plans: readonly RequestPlan[]): number {
+  const first = Math.min(...plans.flatMap(({ readings }) => readings));
+  for (const { prefix, branches, readings } of plans) {
+    const branch = branches[readings.indexOf(first)];
+    if (branch !== undefined) return prefix.length + branch.tokens.length;
+  }
+  throw new Error('A question has no wording.');
+}
+
 /** `plan`'s result; a rejected wording is a rejection of the question that it is of. */
 async function rejectingOwners(
   owners: readonly number[],
@@ -140,20 +169,24 @@ export function withSteadyReading(profile: PromptProfile): PromptProfile {
     async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
       if (input.mode === 'fast') return await profile.plan(input, context_tokens);
       const request = worded(input);
-      const { plans: wordings } = await rejectingOwners(request.owners, () =>
+      const wordings = await rejectingOwners(request.owners, () =>
         profile.plan(request.input, context_tokens),
       );
-      const [together] = wordings;
-      if (together === undefined) throw new Error('A profile made no plan.');
-      const { prefix } = together;
-      const plans = byQuestion(request, together.branches).map((branches): Plan => ({ prefix, branches }));
-      return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
+      const asked = request.asked.map((_, question) => plansOf(request, question, wordings.plans));
+      return {
+        plans: asked.flat(),
+        input_tokens: asked.reduce((sum, plans) => sum + billedTokens(plans), 0),
+      };
     },
 
-    scores(input: DecisionInput, logits: readonly PlanLogits[]): readonly (readonly number[])[] {
-      if (input.mode === 'fast') return profile.scores(input, logits);
+    scores(
+      input: DecisionInput,
+      plans: readonly RequestPlan[],
+      logits: readonly PlanLogits[],
+    ): readonly (readonly number[])[] {
+      if (input.mode === 'fast') return profile.scores(input, plans, logits);
       const request = worded(input);
-      const scores = byQuestion(request, profile.scores(request.input, [logits.flat()]));
+      const scores = byQuestion(request, profile.scores(request.input, plans, logits));
       return request.asked.map(({ combine }, question) => combine(scores[question] ?? []));
     },
   };

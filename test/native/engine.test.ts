@@ -18,6 +18,9 @@ const MODELS = ['markers-v1', 'codes-v1'] as const;
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 const engines = new Map<string, DecisionEngine>();
+/** The same models with so little context that records do not fit. */
+const cramped = new Map<string, DecisionEngine>();
+const CRAMPED_TOKENS = 512;
 beforeAll(async () => {
   directory = await temporaryDirectory();
   for (const [name, model] of [
@@ -27,15 +30,17 @@ beforeAll(async () => {
     const model_path = join(directory.path, `${name}.gguf`);
     await writeTinyModel(model_path, { ...model, context_tokens: 8192 });
     engines.set(name, await openEngine({ model_path, gpu: false, threads: 1 }));
+    const context_tokens = CRAMPED_TOKENS;
+    cramped.set(name, await openEngine({ model_path, gpu: false, threads: 1, context_tokens }));
   }
 });
 afterAll(async () => {
-  for (const engine of engines.values()) await engine.close();
+  for (const engine of [...engines.values(), ...cramped.values()]) await engine.close();
   await directory[Symbol.asyncDispose]();
 });
 
-function engineOf(profile: string): DecisionEngine {
-  const engine = engines.get(profile);
+function engineOf(profile: string, among = engines): DecisionEngine {
+  const engine = among.get(profile);
   if (engine === undefined) throw new Error(`There is no ${profile}.`);
   return engine;
 }
@@ -71,6 +76,49 @@ test.each(MODELS)('%s is chosen by the vocabulary', (profile) => {
   expect(engineOf(profile).facts.profile).toStartWith(profile);
   expect(engineOf(profile).facts).toMatchObject({ context_tokens: 8192, device: 'cpu' });
 });
+
+/** Questions that leave rooms of very different sizes for the record. */
+const sizedQuestion: fc.Arbitrary<Question> = fc.oneof(
+  fc.nat({ max: 25 }).map((words) => ({
+    type: 'noul' as const,
+    instructions: 'is the '.repeat(words),
+    yes: undefined,
+    no: undefined,
+  })),
+  fc.integer({ min: 2, max: 12 }).map((options) => ({
+    type: 'choice' as const,
+    instructions: 'the',
+    options: Array.from({ length: options }, (_, index) => ({ id: `is ${index}`, description: null })),
+  })),
+  fc.integer({ min: 2, max: 6 }).map((levels) => ({
+    type: 'score' as const,
+    instructions: 'the',
+    levels: Array.from({ length: levels }, (_, level) => ' is'.repeat(level)),
+  })),
+);
+
+test.each(MODELS)(
+  '%s: other questions never change what is read of a record that is too long',
+  async (profile) => {
+    const engine = engineOf(profile, cramped);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(' the', ' is', 'q', 'zz', '. '), { minLength: 400, maxLength: 900 }),
+        fc.array(sizedQuestion, { minLength: 2, maxLength: 5 }),
+        fc.constantFrom(...MODES),
+        async (words, questions, mode) => {
+          const state = words.join('');
+          const together = await scoresOf(engine, { state, questions, mode });
+          for (const [index, one] of questions.entries()) {
+            const [alone] = await scoresOf(engine, { state, questions: [one], mode });
+            expect(alone).toEqual([...(together[index] ?? [])]);
+          }
+        },
+      ),
+      { numRuns: 25 },
+    );
+  },
+);
 
 describe.each([
   ['markers-v1', 15],

@@ -18,7 +18,7 @@ async function answer(evaluator: PlanEvaluator, vector: Vector): Promise<readonl
   const input = vectorInput(vector);
   const { plans } = await profile.plan(input, CONTEXT_TOKENS);
   const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
-  return profile.scores(input, logits).flatMap((scores) => {
+  return profile.scores(input, plans, logits).flatMap((scores) => {
     // A noul's only score is the log-odds of yes.
     const weights = (scores.length === 1 ? [...scores, 0] : scores).map(Math.exp);
     const sum = weights.reduce((left, right) => left + right, 0);

@@ -63,7 +63,7 @@ describe.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector]
     test('gets the pinned scores', async () => {
       const { plans } = await profile.plan(input, CONTEXT_TOKENS);
       const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
-      const scores = profile.scores(input, logits);
+      const scores = profile.scores(input, plans, logits);
       const expected = vector.plans.flatMap(({ branches }) => branches.map((branch) => branch.scores));
       expect(scores.map((question) => question.length)).toEqual(expected.map((question) => question.length));
       const distances = expected.flatMap((question, index) =>

@@ -44,7 +44,7 @@ describeAddon('the addon reads decision-1', () => {
       const { plans } = await profile.plan(input, 1024);
       for (const one of [evaluator, separate]) {
         const logits = await Promise.all(plans.map((plan) => one.evaluate(plan, fresh())));
-        const scores = profile.scores(input, logits).flat();
+        const scores = profile.scores(input, plans, logits).flat();
         expect(scores.length).toBe(expected.length);
         const distances = expected.map((score, index) => Math.abs(score - (scores[index] ?? Number.NaN)));
         expect(Math.max(...distances)).toBeLessThanOrEqual(TOLERANCE);

@@ -135,7 +135,7 @@ const FAULT_TOKEN = 8;
     const input = vectorInput(vector);
     const { plans } = await profile.plan(input, 1024);
     const logits = await Promise.all(plans.map((one) => decision.evaluate(one, fresh())));
-    const scores = profile.scores(input, logits).flat();
+    const scores = profile.scores(input, plans, logits).flat();
     const expected = vector.plans.flatMap(({ branches }) => branches.flatMap((branch) => branch.scores));
     expect(scores.length).toBe(expected.length);
     const distances = expected.map((score, index) => Math.abs(score - (scores[index] ?? Number.NaN)));

@@ -66,14 +66,15 @@ describe.each(MODES)('%s', (mode) => {
     const whole = evaluator.tokenize(words);
     const long: Question = { ...NOUL, instructions: 'Is it late, or will it be before the month ends?' };
     const { plans } = await profile.plan({ state: words, questions: [NOUL, long], mode }, 256);
-    // In fast mode the room is what the longest branch leaves; in consistent mode each plan has its own.
-    expect(Math.max(...plans.map(planPositions))).toBe(256);
+    // In fast mode a record is cut to whole steps, of 4 tokens here.
+    const step = mode === 'fast' ? 4 : 1;
     for (const plan of plans) {
       const record = plan.prefix.slice(plan.prefix.indexOf(3) + 1);
       const head = Math.floor(record.length / 2);
       expect(record.slice(0, head)).toEqual(whole.slice(0, head));
       expect(record.slice(head)).toEqual(whole.slice(whole.length - (record.length - head)));
-      if (mode === 'consistent') expect(planPositions(plan)).toBe(256);
+      expect(planPositions(plan)).toBeLessThanOrEqual(256);
+      expect(planPositions(plan)).toBeGreaterThan(256 - step);
     }
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
-import { type Plan, type PlanLogits, planTokens } from '../../../native/plan/plan.ts';
+import type { Plan, PlanLogits } from '../../../native/plan/plan.ts';
 import {
   type DecisionInput,
   type DecisionPlan,
@@ -32,7 +32,7 @@ function logitsOf({ prefix, branches }: Plan): PlanLogits {
 
 async function scoresOf(profile: PromptProfile, input: DecisionInput) {
   const { plans } = await planOf(profile, input);
-  return profile.scores(input, plans.map(logitsOf));
+  return profile.scores(input, plans, plans.map(logitsOf));
 }
 
 function planOf(profile: PromptProfile, input: DecisionInput): Promise<DecisionPlan> {
@@ -146,14 +146,15 @@ describe('consistent', () => {
     expect(rejected).toMatchObject({ question: 2 });
   });
 
-  test('every question has a plan that reads the record, and all that is read is billed', async () => {
+  test('every question has a plan that reads the record, and is billed as if it were asked alone in fast mode', async () => {
     const questions = [choice(['b', 'a']), NOUL, SCORE];
     const { plans, input_tokens } = await planOf(steady, input('consistent', ...questions));
     expect(plans.map(({ branches }) => branches.length)).toEqual([2, 3, 4]);
     const [alone] = (await planOf(inner, input('fast', NOUL))).plans;
     const record = alone?.prefix ?? [];
     expect(plans.map(({ prefix }) => prefix)).toEqual([record, record, record]);
-    expect(input_tokens).toBe(plans.reduce((sum, plan) => sum + planTokens(plan), 0));
+    const apart = await Promise.all(questions.map((question) => planOf(inner, input('fast', question))));
+    expect(input_tokens).toBe(apart.reduce((sum, plan) => sum + plan.input_tokens, 0));
   });
 
   test('what is read for a question is the same with other questions and without', async () => {
@@ -161,7 +162,10 @@ describe('consistent', () => {
     const together = input('consistent', ...questions);
     const apart = questions.map((question) => input('consistent', question));
     const plans = await Promise.all(apart.map((one) => planOf(steady, one)));
-    expect((await planOf(steady, together)).plans).toEqual(plans.flatMap((plan) => plan.plans));
+    const read = ({ prefix, branches }: Plan): Plan => ({ prefix, branches });
+    expect((await planOf(steady, together)).plans.map(read)).toEqual(
+      plans.flatMap((plan) => plan.plans).map(read),
+    );
     const scores = await Promise.all(apart.map((one) => scoresOf(steady, one)));
     expect(await scoresOf(steady, together)).toEqual(scores.flat());
   });
