@@ -116,7 +116,9 @@ describe('Models', () => {
     const engine = await embeddedEngine();
     const question = { type: 'noul', instructions: 'Is it long?', yes: undefined, no: undefined } as const;
     const plan = await engine.plan({ state: 'word '.repeat(100_000), questions: [question], mode: 'fast' });
-    expect(plan.input_tokens).toBe(16_384);
+    // A record is cut to whole steps of 256 tokens.
+    expect(plan.input_tokens).toBeLessThanOrEqual(16_384);
+    expect(plan.input_tokens).toBeGreaterThan(16_384 - 256);
   });
 
   test('a longer record is answered from its start and end, and billed as read', async () => {
@@ -128,7 +130,8 @@ describe('Models', () => {
       const middle = ' filler'.repeat(2_000);
       const answerTo = async (state: string) => await expectDecision(await ask(small, key, { state }));
       const long = await answerTo(`Start of it.${middle} End of it.`);
-      expect(long.usage.input_tokens).toBe(context_tokens);
+      expect(long.usage.input_tokens).toBeLessThanOrEqual(context_tokens);
+      expect(long.usage.input_tokens).toBeGreaterThan(context_tokens - context_tokens / 64);
       const otherMiddle = await answerTo(
         `Start of it.${' filler'.repeat(900)} other${' filler'.repeat(1_100)} End of it.`,
       );
