@@ -14,8 +14,8 @@ export interface TensorFacts {
   readonly ggmlType: GgmlType;
 }
 
-/** Whether ggml computes with AMX on a CPU that `/proc/cpuinfo` describes so. */
-export function servesAmx(cpuinfo: string): boolean {
+/** Whether ggml computes with AMX on a CPU that `/proc/cpuinfo` describes so, if the kernel permits it. */
+export function servesAmx(cpuinfo = readCpuinfo()): boolean {
   const flags = new Set(/^flags\s*:(.*)$/m.exec(cpuinfo)?.[1]?.split(/\s+/));
   return ['amx_tile', 'amx_int8', 'avx512_vnni'].every((flag) => flags.has(flag));
 }

@@ -19,6 +19,7 @@ export interface NativeMachine {
   /** Why the GPU that was wanted is not used; empty when it is, or when none was wanted. */
   readonly missing_gpu: string;
   readonly has_own_kernels: boolean;
+  readonly uses_amx: boolean;
 }
 
 export interface NativeOptions extends NativeBackends {
@@ -30,6 +31,7 @@ export interface NativeOptions extends NativeBackends {
   readonly prefix_cache_bytes: number;
   readonly full_decodes: boolean;
   readonly deterministic: boolean;
+  readonly own_kernels: boolean;
   /** −1 for none. */
   readonly fault_token: number;
   readonly read_fault_token: number;

@@ -51,6 +51,8 @@ export interface AddonOptions {
   readonly deterministic?: boolean | undefined;
   /** Called when the addon must be compiled first, which takes a while. */
   readonly onBuild?: (() => void) | undefined;
+  /** False leaves the CPU's work to llama.cpp's kernels, as where the instructions for ours are missing. For tests. */
+  readonly own_kernels?: boolean | undefined;
   /** A token id that makes a decode fail: what else is in the decode must not. For tests. */
   readonly fault_token?: number | undefined;
   /** A token id whose logit cannot be read: whose logits are read beside it must come all the same. For tests. */
@@ -83,6 +85,8 @@ export interface AvailableAddon {
   readonly missing_gpu: string | undefined;
   /** Whether it computes with the addon's own kernels. */
   readonly has_own_kernels: boolean;
+  /** Whether llama.cpp multiplies matrices by AMX. */
+  readonly uses_amx: boolean;
 }
 
 /** Whether the addon can be used on this machine, for `tds doctor`. */
@@ -132,11 +136,18 @@ function nativeBackends({ directory, fallback_directory, gpu }: LlamaLibrary): N
   };
 }
 
-/** Builds and loads the addon where that is possible, and says what is missing where it is not. */
-export async function addonStatus(gpu: Gpu = 'auto'): Promise<AddonStatus> {
+/**
+ * Builds and loads the addon where that is possible, and says what is missing where it is not. The first call in a
+ * process loads ggml's backends; tests take them from another folder than the library's.
+ */
+export async function addonStatus(gpu: Gpu = 'auto', backends_directory?: string): Promise<AddonStatus> {
   try {
     const { binding, built } = await loadBinding(gpu);
-    const machine = binding.inspect(nativeBackends(built.library));
+    const backends = nativeBackends(built.library);
+    const machine = binding.inspect({
+      ...backends,
+      library_directory: backends_directory ?? backends.library_directory,
+    });
     return {
       available: true,
       addon_path: built.path,
@@ -145,6 +156,7 @@ export async function addonStatus(gpu: Gpu = 'auto'): Promise<AddonStatus> {
       device_name: machine.description,
       missing_gpu: machine.missing_gpu || undefined,
       has_own_kernels: machine.has_own_kernels,
+      uses_amx: machine.uses_amx,
     };
   } catch (error) {
     if (!(error instanceof AddonUnavailable)) throw error;
@@ -303,6 +315,7 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
       options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
     full_decodes,
     deterministic: options.deterministic ?? false,
+    own_kernels: options.own_kernels ?? true,
     fault_token: options.fault_token ?? -1,
     read_fault_token: options.read_fault_token ?? -1,
   };

@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { rename, rm, writeFile } from 'node:fs/promises';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { type Calibration, calibrationPath } from '../../native/calibration.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
 import type { Mode } from '../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
-import { wholeNumber } from '../config.ts';
 import { type CalibrationFit, fitCalibration, fitTable } from '../evaluation/calibration-fit.ts';
 import { scoredQuestions } from '../evaluation/collect.ts';
-import type { FoldBy } from '../evaluation/fit.ts';
 import { seededRandom } from '../evaluation/random.ts';
 import { type CasesFile, readCases } from '../evaluation/read-cases.ts';
 import { drawCases } from '../evaluation/run.ts';
@@ -23,14 +21,9 @@ import {
 } from './evaluation.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
-const DEFAULT_FOLDS = 5;
-const FOLDS_MAX = 100;
-
 interface CalibrateOptions extends EvaluationOptions {
   readonly output?: string;
   readonly work: string;
-  readonly folds: number;
-  readonly foldBy: FoldBy;
   readonly json?: true;
 }
 
@@ -43,12 +36,6 @@ export function registerCalibrate(program: Command): void {
     )
     .option('--output <file>', 'where the calibration goes (default: calibration.json beside the weights)')
     .option('--work <directory>', 'folder of scores, shared with tds eval', 'evaluation')
-    .option('--folds <n>', 'parts that the estimate is made of', wholeNumber(2, FOLDS_MAX), DEFAULT_FOLDS)
-    .addOption(
-      new Option('--fold-by <unit>', 'what is kept together in a part')
-        .choices(['set', 'record'])
-        .default('set'),
-    )
     .option('--json', 'print JSON');
   addEvaluationOptions(command)
     .addHelpText(

@@ -11,7 +11,15 @@ import { seededRandom } from '../evaluation/random.ts';
 import { readCases } from '../evaluation/read-cases.ts';
 import { type EvaluationReport, evaluationReport } from '../evaluation/report.ts';
 import { drawCases } from '../evaluation/run.ts';
-import { setTable, stabilityTable, summaryLines, type Table, typeTable } from '../evaluation/text.ts';
+import {
+  ABSTAINING_TITLE,
+  abstainingTable,
+  setTable,
+  stabilityTable,
+  summaryLines,
+  type Table,
+  typeTable,
+} from '../evaluation/text.ts';
 import { openScores, workspacePath } from '../evaluation/workspace.ts';
 import { CommandFailed } from './command-failed.ts';
 import {
@@ -100,6 +108,8 @@ async function scoredReport(
       mode,
       temperatures: calibration?.temperatures[mode],
       seed: options.seed,
+      folds: options.folds,
+      fold_by: options.foldBy,
       resamples: RESAMPLES,
     });
   } finally {
@@ -138,6 +148,7 @@ function printReport(report: EvaluationReport, cases_file: string, options: Eval
   };
   show('By set', setTable(report));
   show('By question type, with 95% intervals', typeTable(report));
+  show(ABSTAINING_TITLE, abstainingTable(report));
   show('Steadiness', stabilityTable(report));
   printLine('');
   for (const line of summaryLines(report)) printLine(line);

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import type { Mode } from '../../native/plan/question.ts';
@@ -6,6 +6,7 @@ import { SetupError } from '../../native/setup-error.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, modelOptions, openOptions, wholeNumber } from '../config.ts';
 import { CasesError, type EvaluationCase } from '../evaluation/cases.ts';
+import type { FoldBy } from '../evaluation/fit.ts';
 import { ProgressBar } from '../evaluation/progress.ts';
 import { runCases } from '../evaluation/run.ts';
 import { type ScoreFile, ScoreFileError } from '../evaluation/score-file.ts';
@@ -16,11 +17,15 @@ import { CommandFailed } from './command-failed.ts';
 const EXIT_INTERRUPTED = 130;
 const LIMIT_MAX = 1_000_000_000;
 const DEFAULT_SEED = 1;
+const DEFAULT_FOLDS = 5;
+const FOLDS_MAX = 100;
 
 /** The options that evaluation and calibration have in common. */
 export interface EvaluationOptions extends DataOptions, ModelConfig {
   readonly limit?: number;
   readonly seed: number;
+  readonly folds: number;
+  readonly foldBy: FoldBy;
 }
 
 /** Adds the options of `EvaluationOptions`. */
@@ -34,6 +39,17 @@ export function addEvaluationOptions(command: Command): Command {
       'seed of what is drawn: records, folds, resamples',
       wholeNumber(0, 2 ** 32 - 1),
       DEFAULT_SEED,
+    )
+    .option(
+      '--folds <n>',
+      'parts, each of which is judged by a fit on the others',
+      wholeNumber(2, FOLDS_MAX),
+      DEFAULT_FOLDS,
+    )
+    .addOption(
+      new Option('--fold-by <unit>', 'what is kept together in a part')
+        .choices(['set', 'record'])
+        .default('set'),
     );
 }
 

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatAudit, runAudit } from '../../db/audit.ts';
 import { type AvailableAddon, addonStatus } from '../../native/addon/index.ts';
+import { servesAmx } from '../../native/amx.ts';
+import { loadedCpuLibrary } from '../../native/cpu-library.ts';
 import { llamaBackend } from '../../native/llama/backend.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, WeightsError } from '../../native/weights.ts';
 import type { ModelConfig } from '../config.ts';
@@ -48,23 +50,34 @@ async function weightsFinding(path: string): Promise<Finding> {
 
 /** The device and what computes on it: node-llama-cpp is only asked where it is what serves. */
 async function engineFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
-  if (evaluator === 'llama') return [await llamaDeviceFinding(gpu)];
+  if (evaluator === 'llama') return await llamaFindings(gpu);
   const status = await addonStatus(gpu);
   if (!status.available && evaluator === 'addon') {
     return [{ subject: 'native engine', state: 'broken', detail: status.reason }];
   }
   if (!status.available) {
     const detail = `${status.reason} Plans go through node-llama-cpp instead.`;
-    return [await llamaDeviceFinding(gpu), { subject: 'native engine', state: 'slow', detail }];
+    return [...(await llamaFindings(gpu)), { subject: 'native engine', state: 'slow', detail }];
   }
   return [
     addonDeviceFinding(status, gpu),
-    {
-      subject: 'native engine',
-      state: 'ok',
-      detail: `${status.addon_path}, computes with ${status.has_own_kernels ? 'its own kernels' : "llama.cpp's kernels"}`,
-    },
+    ...(status.device === 'cpu' ? [kernelsFinding(status)] : []),
+    { subject: 'native engine', state: 'ok', detail: status.addon_path },
   ];
+}
+
+/** Which kernels compute on the CPU: ours where it has the instructions, a variant of llama.cpp's, and AMX. */
+function kernelsFinding({
+  has_own_kernels,
+  uses_amx,
+}: Pick<AvailableAddon, 'has_own_kernels' | 'uses_amx'>): Finding {
+  const library = loadedCpuLibrary();
+  const llama = `llama.cpp's${library === undefined ? '' : ` (${library})`}`;
+  const detail = has_own_kernels ? `the native engine's (AVX-512 VNNI) and ${llama}` : llama;
+  if (uses_amx) return { subject: 'kernels', state: 'ok', detail: `${detail}, which use AMX` };
+  return servesAmx()
+    ? { subject: 'kernels', state: 'slow', detail: `${detail}; the system does not permit the use of AMX` }
+    : { subject: 'kernels', state: 'ok', detail: `${detail}, without AMX` };
 }
 
 function addonDeviceFinding({ device, device_name, missing_gpu }: AvailableAddon, gpu: Gpu): Finding {
@@ -75,16 +88,14 @@ function addonDeviceFinding({ device, device_name, missing_gpu }: AvailableAddon
     : { subject: 'device', state: 'broken', detail: `there is no GPU to be used: ${missing_gpu}` };
 }
 
-async function llamaDeviceFinding(gpu: Gpu): Promise<Finding> {
+async function llamaFindings(gpu: Gpu): Promise<readonly Finding[]> {
   try {
     const { device } = await llamaBackend(gpu);
-    return { subject: 'device', state: 'ok', detail: device };
+    const kernels = kernelsFinding({ has_own_kernels: false, uses_amx: servesAmx() });
+    return [{ subject: 'device', state: 'ok', detail: device }, ...(device === 'cpu' ? [kernels] : [])];
   } catch (error) {
-    return {
-      subject: 'device',
-      state: 'broken',
-      detail: error instanceof Error ? error.message : String(error),
-    };
+    const detail = error instanceof Error ? error.message : String(error);
+    return [{ subject: 'device', state: 'broken', detail }];
   }
 }
 

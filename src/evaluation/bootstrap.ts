@@ -71,5 +71,6 @@ export function estimateMetrics(
     negative_log_likelihood: of('negative_log_likelihood'),
     expected_calibration_error: of('expected_calibration_error'),
     automatic_share: of('automatic_share'),
+    mean_absolute_level_error: of('mean_absolute_level_error'),
   };
 }

@@ -101,12 +101,13 @@ export type FoldBy = 'set' | 'record';
  * as the groups allow. `groups` are in the order in which they are dealt out.
  */
 export function assignFolds(
-  questions: readonly ScoredQuestion[],
+  questions: readonly Pick<ScoredQuestion, 'source' | 'record'>[],
   by: FoldBy,
   folds: number,
   order: (groups: readonly string[]) => readonly string[],
 ): readonly number[] {
-  const groupOf = ({ source, record }: ScoredQuestion) => (by === 'set' ? source : record);
+  const groupOf = ({ source, record }: Pick<ScoredQuestion, 'source' | 'record'>) =>
+    by === 'set' ? source : record;
   const groups = order([...new Set(questions.map(groupOf))]);
   const fold_of = new Map(groups.map((group, index) => [group, index % folds]));
   return questions.map((question) => fold_of.get(groupOf(question)) ?? 0);

@@ -1,6 +1,14 @@
 import type { ReliabilityBin } from './metrics.ts';
 import type { EvaluationReport, Results } from './report.ts';
-import { setTable, stabilityTable, summaryLines, type Table, typeTable } from './text.ts';
+import {
+  ABSTAINING_TITLE,
+  abstainingTable,
+  setTable,
+  stabilityTable,
+  summaryLines,
+  type Table,
+  typeTable,
+} from './text.ts';
 
 const STYLE = `
 body{font:14px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:84rem;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -35,6 +43,9 @@ ${summaryLines(report)
 <h2>By question type</h2>
 <p>In brackets: 95% bootstrap intervals over records. Probabilities are the engine's, before a noul is committed to one side.</p>
 ${tableHtml(typeTable(report))}
+<h2>${escapeHtml(ABSTAINING_TITLE)}</h2>
+<p>The threshold is the least confidence in an answer, before a noul is committed to one side, at which it may be taken automatically. It was chosen on these questions, which flatters it: out of fold, each question is judged by a threshold that it had no part in.</p>
+${tableHtml(abstainingTable(report))}
 <h2>Reliability</h2>
 <p>What the model said against what was so: the probability of yes for a noul, the confidence in the answer otherwise. The area of a dot is the share of its questions; on the line, probabilities are true.</p>
 ${diagrams('Uncalibrated', report.uncalibrated)}

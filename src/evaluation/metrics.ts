@@ -1,9 +1,8 @@
+import { automaticAnswers, automaticThreshold } from './abstaining.ts';
 import { confidenceOf, isCorrect, type Prediction } from './predictions.ts';
 
 /** Bins of equal width that calibration is measured in. */
 export const CALIBRATION_BINS = 10;
-/** The share of wrong answers that automatic decisions may have. */
-export const AUTOMATIC_ERROR_MAX = 0.05;
 /** A probability of zero is taken for this, so that one question cannot make the likelihood infinite. */
 const PROBABILITY_MIN = 1e-12;
 
@@ -118,23 +117,25 @@ export const expectedCalibrationError: Metric = (predictions) => {
   return gap / predictions.length;
 };
 
-/**
- * The largest share of questions that can be left to the model, the surest first, so that at most 5% of them are
- * answered wrong. Questions of equal confidence are taken or left together, as one threshold would.
- */
+/** The largest share of questions that can be left to the model so that at most 5% of them are answered wrong. */
 export const automaticShare: Metric = (predictions) => {
-  const ranked = predictions
-    .map((prediction) => ({ confidence: confidenceOf(prediction), wrong: isCorrect(prediction) ? 0 : 1 }))
-    .sort((a, b) => b.confidence - a.confidence);
-  let wrong = 0;
-  let taken = 0;
-  ranked.forEach((item, index) => {
-    wrong += item.wrong;
-    const last_of_its_confidence = ranked[index + 1]?.confidence !== item.confidence;
-    if (last_of_its_confidence && wrong <= AUTOMATIC_ERROR_MAX * (index + 1)) taken = index + 1;
-  });
-  return taken / predictions.length;
+  const threshold = automaticThreshold(predictions);
+  return automaticAnswers(predictions, () => threshold).share;
 };
+
+/**
+ * The mean distance of the expected level from the true one, in levels; of scores only, NaN for other types. The
+ * expected level is the mean of the levels by their probabilities (spec, "Answer: score").
+ */
+export const meanAbsoluteLevelError: Metric = (predictions) =>
+  mean(
+    predictions
+      .filter(({ type }) => type === 'score')
+      .map(({ probabilities, answer }) => {
+        const expected = probabilities.reduce((sum, probability, level) => sum + level * probability, 0);
+        return Math.abs(expected - answer);
+      }),
+  );
 
 /** Every metric that is reported, by its name in a report. */
 export const METRICS = {
@@ -145,6 +146,7 @@ export const METRICS = {
   negative_log_likelihood: negativeLogLikelihood,
   expected_calibration_error: expectedCalibrationError,
   automatic_share: automaticShare,
+  mean_absolute_level_error: meanAbsoluteLevelError,
 } as const satisfies Record<string, Metric>;
 
 export type MetricName = keyof typeof METRICS;

@@ -1,13 +1,15 @@
 import type { TypeTemperatures } from '../../native/calibration.ts';
 import type { EngineFacts } from '../../native/engine.ts';
 import type { Mode } from '../../native/plan/question.ts';
+import { type Abstaining, abstaining } from './abstaining.ts';
 import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';
 import type { EvaluationCase } from './cases.ts';
 import { answerPairs, predictionOf, scoredQuestions } from './collect.ts';
+import { assignFolds, type FoldBy } from './fit.ts';
 import { accuracy, type ReliabilityBin, reliabilityBins } from './metrics.ts';
 import { type Prediction, QUESTION_TYPES, type QuestionType } from './predictions.ts';
 import { PROBES, type Probe } from './probes.ts';
-import { seededRandom } from './random.ts';
+import { seededRandom, shuffled } from './random.ts';
 import type { ScoreFile } from './score-file.ts';
 import { type Steadiness, steadiness } from './stability.ts';
 
@@ -26,6 +28,7 @@ export interface Results {
     /** The mean over sets of the accuracy in each, so that no set counts for more because it is larger. */
     readonly accuracy_over_sets: number;
     readonly reliability: readonly ReliabilityBin[];
+    readonly abstaining: Abstaining;
   })[];
   readonly sets: readonly GroupResult[];
 }
@@ -50,6 +53,8 @@ export interface EvaluationReport {
   readonly model: Omit<EngineFacts, 'calibrated'>;
   readonly mode: Mode;
   readonly seed: number;
+  /** What thresholds are measured by, out of fold. */
+  readonly folds: { readonly count: number; readonly by: FoldBy };
   readonly uncalibrated: Results;
   /** Null where the weights have no calibration. */
   readonly calibrated: Results | null;
@@ -71,6 +76,9 @@ export interface ReportInput {
   readonly mode: Mode;
   readonly temperatures: TypeTemperatures | undefined;
   readonly seed: number;
+  /** As for `fitCalibration`: the same seed makes the same folds. */
+  readonly folds: number;
+  readonly fold_by: FoldBy;
   /** Draws behind every confidence interval. */
   readonly resamples: number;
 }
@@ -101,6 +109,7 @@ export function evaluationReport(input: ReportInput): EvaluationReport {
     model,
     mode,
     seed: input.seed,
+    folds: { count: input.folds, by: input.fold_by },
     uncalibrated: results(undefined),
     calibrated: temperatures === undefined ? null : results(temperatures),
     stability: stabilityOf(cases, file, temperatures),
@@ -119,7 +128,7 @@ export function evaluationReport(input: ReportInput): EvaluationReport {
 
 function resultsOf(
   predictions: readonly Prediction[],
-  { seed, resamples }: Pick<ReportInput, 'seed' | 'resamples'>,
+  { seed, resamples, folds, fold_by }: Pick<ReportInput, 'seed' | 'resamples' | 'folds' | 'fold_by'>,
 ): Results {
   const group = (source: string | null, of_type: readonly Prediction[], type: QuestionType): GroupResult => ({
     type,
@@ -128,15 +137,18 @@ function resultsOf(
     records: new Set(of_type.map(({ record }) => record)).size,
     metrics: estimateMetrics(of_type, { resamples, random: seededRandom(seed) }),
   });
+  const fold_of = assignFolds(predictions, fold_by, folds, (groups) => shuffled(groups, seededRandom(seed)));
   const by_type = QUESTION_TYPES.map((type) => ({
     type,
     predictions: predictions.filter((prediction) => prediction.type === type),
+    fold_of: fold_of.filter((_, index) => predictions[index]?.type === type),
   })).filter((one) => one.predictions.length > 0);
   return {
-    types: by_type.map(({ type, predictions: of_type }) => ({
+    types: by_type.map(({ type, predictions: of_type, fold_of: folds_of_type }) => ({
       ...group(null, of_type, type),
       accuracy_over_sets: meanOverSets(of_type),
       reliability: reliabilityBins(of_type),
+      abstaining: abstaining(of_type, folds_of_type),
     })),
     sets: by_type.flatMap(({ type, predictions: of_type }) =>
       [...Map.groupBy(of_type, ({ source }) => source)]

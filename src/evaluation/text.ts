@@ -1,5 +1,6 @@
+import { AUTOMATIC_ERROR_MAX, type Automatic } from './abstaining.ts';
 import type { Estimate } from './bootstrap.ts';
-import type { EvaluationReport, GroupResult } from './report.ts';
+import type { EvaluationReport, GroupResult, Results } from './report.ts';
 
 /** A table as rows of cells; the first row is the headings. */
 export type Table = readonly (readonly string[])[];
@@ -13,11 +14,28 @@ export const PROBE_NAMES = {
   text_added: 'irrelevant text added',
 } as const;
 
-const METRIC_HEADINGS = ['ACCURACY', 'BALANCED', 'CHANCE', 'BRIER', 'ECE', 'NLL', 'AUTOMATIC AT 5%'];
+export const ABSTAINING_TITLE = `Automatic answers, of which at most ${percent(AUTOMATIC_ERROR_MAX)} are wrong`;
+
+const METRIC_HEADINGS = [
+  'ACCURACY',
+  'BALANCED',
+  'CHANCE',
+  'BRIER',
+  'ECE',
+  'NLL',
+  'AUTOMATIC AT 5%',
+  'LEVEL ERROR',
+];
+/** A threshold is printed in parts of this. */
+const THRESHOLD_PARTS = 10_000;
 
 /** A number to three digits; a dash where there is none. */
 export function number(value: number): string {
   return Number.isFinite(value) ? value.toFixed(3) : '-';
+}
+
+function percent(share: number): string {
+  return `${Number((100 * share).toFixed(1))}%`;
 }
 
 /** A number with its 95% interval. */
@@ -34,18 +52,23 @@ function metricCells({ metrics }: GroupResult, show: (estimate: Estimate) => str
     show(metrics.expected_calibration_error),
     show(metrics.negative_log_likelihood),
     show(metrics.automatic_share),
+    show(metrics.mean_absolute_level_error),
+  ];
+}
+
+/** The results before calibration, and after it where there is one. */
+function stagesOf(report: EvaluationReport): readonly { readonly name: string; readonly results: Results }[] {
+  return [
+    { name: 'uncalibrated', results: report.uncalibrated },
+    ...(report.calibrated === null ? [] : [{ name: 'calibrated', results: report.calibrated }]),
   ];
 }
 
 /** The results by type, before calibration and after it. */
 export function typeTable(report: EvaluationReport): Table {
-  const stages = [
-    { name: 'uncalibrated', results: report.uncalibrated },
-    ...(report.calibrated === null ? [] : [{ name: 'calibrated', results: report.calibrated }]),
-  ];
   return [
     ['TYPE', 'SCORES', 'QUESTIONS', 'SETS', 'OVER SETS', ...METRIC_HEADINGS],
-    ...stages.flatMap(({ name, results }) =>
+    ...stagesOf(report).flatMap(({ name, results }) =>
       results.types.map((group) => [
         group.type,
         name,
@@ -56,6 +79,32 @@ export function typeTable(report: EvaluationReport): Table {
       ]),
     ),
   ];
+}
+
+/** From which confidence on answers are automatic, and what that comes to, here and out of fold. */
+export function abstainingTable(report: EvaluationReport): Table {
+  const cells = (automatic: Automatic | null) =>
+    automatic === null
+      ? ['-', '-']
+      : [percent(automatic.share), automatic.error_rate === null ? '-' : percent(automatic.error_rate)];
+  return [
+    ['TYPE', 'SCORES', 'THRESHOLD', 'AUTOMATIC', 'WRONG', 'AUTOMATIC OUT OF FOLD', 'WRONG OUT OF FOLD'],
+    ...stagesOf(report).flatMap(({ name, results }) =>
+      results.types.map(({ type, abstaining }) => [
+        type,
+        name,
+        thresholdText(abstaining.threshold),
+        ...cells(abstaining),
+        ...cells(abstaining.out_of_fold),
+      ]),
+    ),
+  ];
+}
+
+/** Rounded up: what is less sure than the threshold itself is never let through. */
+function thresholdText(threshold: number | null): string {
+  if (threshold === null) return 'none';
+  return (Math.ceil(threshold * THRESHOLD_PARTS) / THRESHOLD_PARTS).toFixed(4);
 }
 
 /** The results by type and set, of the answers as they are served. */

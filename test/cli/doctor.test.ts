@@ -32,12 +32,21 @@ test('a machine without a GPU serves on its CPU', async () => {
   const engine =
     compilerPath() === undefined
       ? found('native engine', 'slow', /no C\+\+ compiler.*node-llama-cpp instead/)
-      : found('native engine', 'ok', /tds-engine\.node, computes with (its own|llama\.cpp's) kernels$/);
+      : found('native engine', 'ok', /tds-engine\.node$/);
+  const library = process.platform === 'linux' ? String.raw` \(libggml-cpu-\S+\.so\)` : '';
+  const kernels = found(
+    'kernels',
+    'ok',
+    new RegExp(
+      `^(the native engine's \\(AVX-512 VNNI\\) and )?llama\\.cpp's${library}, (without|which use) AMX$`,
+    ),
+  );
   expect(await doctor('--gpu', 'none')).toEqual({
     code: 0,
     findings: [
       found('weights', 'ok', /decision-1-00001-of-00002\.gguf, SHA-256 [0-9a-f]{64}$/),
       found('device', 'ok', compilerPath() === undefined ? /^cpu$/ : /^cpu \(.+\)$/),
+      kernels,
       engine,
       found('data', 'ok', /is empty: the first start fills it$/),
     ],

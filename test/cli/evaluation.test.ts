@@ -56,6 +56,9 @@ describe('tds eval', () => {
     const { code, stdout, stderr } = whole;
     expect(code).toBe(0);
     expect(stdout).toContain('12 of 12 records, mode fast');
+    for (const heading of ['LEVEL ERROR', 'of which at most 5% are wrong', 'THRESHOLD', 'OUT OF FOLD']) {
+      expect(stdout).toContain(heading);
+    }
     for (const word of ['noul', 'choice', 'score', 'options reversed', 'uncalibrated', 'Latency']) {
       expect(stdout).toContain(word);
     }
@@ -68,6 +71,9 @@ describe('tds eval', () => {
     ]);
     const html = await readFile(join(directory, 'whole', 'example-cases.fast.html'), 'utf8');
     expect(html.match(/<svg/g)?.length).toBe(3);
+    for (const heading of ['LEVEL ERROR', 'of which at most 5% are wrong', 'THRESHOLD']) {
+      expect(html).toContain(heading);
+    }
     expect(html).not.toMatch(/(src|href)=|url\(|@import|<script/);
     for (const file of files) {
       const content = await readFile(join(directory, 'whole', file), 'utf8');
@@ -93,6 +99,12 @@ describe('tds eval', () => {
     }
     expect(report.cases).toMatchObject({ records: 12, evaluated: 12, refused: 0 });
     expect(report.calibrated).toBeNull();
+    expect(report.folds).toEqual({ count: 5, by: 'set' });
+    for (const { type, metrics, abstaining } of report.uncalibrated.types) {
+      expect(Object.keys(abstaining).sort()).toEqual(['error_rate', 'out_of_fold', 'share', 'threshold']);
+      expect(abstaining.share).toBe(metrics.automatic_share.value);
+      expect(metrics.mean_absolute_level_error.value === null).toBe(type !== 'score');
+    }
   });
 
   test('interrupted, it goes on where it was and comes to the same scores', async () => {

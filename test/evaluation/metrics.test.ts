@@ -8,16 +8,34 @@ import {
   chance,
   expectedCalibrationError,
   METRICS,
+  meanAbsoluteLevelError,
   negativeLogLikelihood,
   reliabilityBins,
 } from '../../src/evaluation/metrics.ts';
 import type { Prediction } from '../../src/evaluation/predictions.ts';
-import { choicePrediction, noulPrediction } from './support.ts';
+import { choicePrediction, noulPrediction, scorePrediction } from './support.ts';
 
 const nouls = fc.array(
   fc
     .tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.boolean())
     .map(([yes, answer]) => noulPrediction(yes, answer)),
+  { minLength: 1, maxLength: 40 },
+);
+
+const LEVELS = 4;
+const scores = fc.array(
+  fc
+    .tuple(
+      fc.array(fc.double({ min: 0.01, max: 1, noNaN: true }), { minLength: LEVELS, maxLength: LEVELS }),
+      fc.nat({ max: LEVELS - 1 }),
+    )
+    .map(([weights, answer]) => {
+      const sum = weights.reduce((total, weight) => total + weight, 0);
+      return scorePrediction(
+        weights.map((weight) => weight / sum),
+        answer,
+      );
+    }),
   { minLength: 1, maxLength: 40 },
 );
 
@@ -77,6 +95,25 @@ describe('on cases worked by hand', () => {
     expect(balancedAccuracy(predictions)).toBeCloseTo(0.5, 12);
   });
 
+  test.each([
+    ['sure and right', [scorePrediction([0, 0, 1], 2)], 0],
+    ['sure and as far off as can be', [scorePrediction([1, 0, 0, 0], 3)], 3],
+    // The expected level is 0.2 + 2 * 0.7 = 1.6.
+    ['between the levels', [scorePrediction([0.1, 0.2, 0.7], 2)], 0.4],
+    // The most likely level is right, the expected one is 1 away from it.
+    ['by the expected level, not by the most likely', [scorePrediction([0.5, 0, 0.5], 0)], 1],
+    ['above the right level and below it alike', [scorePrediction([0, 1], 0), scorePrediction([1, 0], 1)], 1],
+    [
+      'of the scores only',
+      [scorePrediction([0, 1], 0), choicePrediction([0, 1], 1), noulPrediction(0, false)],
+      1,
+    ],
+    ['of no score', [choicePrediction([0, 1], 1), noulPrediction(0, false)], Number.NaN],
+  ] as const)('the level error: %s', (_, predictions, value) => {
+    if (Number.isNaN(value)) expect(meanAbsoluteLevelError(predictions)).toBeNaN();
+    else expect(meanAbsoluteLevelError(predictions)).toBeCloseTo(value, 12);
+  });
+
   test('at 5% error, nineteen right and one wrong can all be decided', () => {
     const right = Array.from({ length: 19 }, (_, index) => noulPrediction(0.99 - index / 1000, true));
     expect(automaticShare([...right, noulPrediction(0.6, false)])).toBe(1);
@@ -109,16 +146,20 @@ describe('for all predictions', () => {
   });
 
   test('no metric depends on the order of the predictions', () => {
-    const withOrder = nouls.chain((predictions) =>
-      fc.tuple(
-        fc.constant(predictions),
-        fc.shuffledSubarray(predictions, { minLength: predictions.length, maxLength: predictions.length }),
-      ),
-    );
+    const withOrder = fc
+      .oneof(nouls, scores)
+      .chain((predictions) =>
+        fc.tuple(
+          fc.constant(predictions),
+          fc.shuffledSubarray(predictions, { minLength: predictions.length, maxLength: predictions.length }),
+        ),
+      );
     fc.assert(
       fc.property(withOrder, ([predictions, other]) => {
         for (const metric of Object.values(METRICS)) {
-          expect(metric(other)).toBeCloseTo(metric(predictions), 9);
+          const value = metric(predictions);
+          if (Number.isNaN(value)) expect(metric(other)).toBeNaN();
+          else expect(metric(other)).toBeCloseTo(value, 9);
         }
       }),
       { verbose: 1 },
@@ -134,6 +175,20 @@ describe('for all predictions', () => {
         expect([expectedCalibrationError(right), automaticShare(right)]).toEqual([0, 1]);
         expect([accuracy(wrong), brier(wrong), automaticShare(wrong)]).toEqual([0, 1, 0]);
         expect(Number.isFinite(negativeLogLikelihood(wrong))).toBe(true);
+      }),
+      { verbose: 1 },
+    );
+  });
+
+  test('the level error is at most the distance of the ends, and the same on a scale turned around', () => {
+    fc.assert(
+      fc.property(scores, (predictions) => {
+        const turned = predictions.map(({ probabilities, answer }) =>
+          scorePrediction(probabilities.toReversed(), LEVELS - 1 - answer),
+        );
+        const error = meanAbsoluteLevelError(predictions);
+        expect(error >= 0 && error <= LEVELS - 1).toBe(true);
+        expect(meanAbsoluteLevelError(turned)).toBeCloseTo(error, 9);
       }),
       { verbose: 1 },
     );

@@ -33,6 +33,16 @@ export function choicePrediction(
   };
 }
 
+/** A prediction of a score whose right level is `answer`. */
+export function scorePrediction(
+  probabilities: readonly number[],
+  answer: number,
+  more: Partial<Prediction> = {},
+): Prediction {
+  const classes = probabilities.map((_, level) => String(level));
+  return choicePrediction(probabilities, answer, { type: 'score', classes, ...more });
+}
+
 /** A choice with these scores whose answer is option `answer`. */
 export function scoredChoice(
   scores: readonly number[],

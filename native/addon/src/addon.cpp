@@ -261,7 +261,8 @@ napi_value inspect(napi_env env, napi_callback_info info) {
     if (!check(env, napi_create_object(env, &object)) || !set_string(env, object, "device", facts.device) ||
         !set_string(env, object, "description", facts.description) ||
         !set_string(env, object, "missing_gpu", facts.missing_gpu) ||
-        !set_boolean(env, object, "has_own_kernels", facts.has_own_kernels)) {
+        !set_boolean(env, object, "has_own_kernels", facts.has_own_kernels) ||
+        !set_boolean(env, object, "uses_amx", facts.uses_amx)) {
         return nullptr;
     }
     return object;
@@ -305,6 +306,7 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
         !get_number_property(env, values[0], "prefix_cache_bytes", prefix_cache_bytes) ||
         !get_boolean_property(env, values[0], "full_decodes", options.full_decodes) ||
         !get_boolean_property(env, values[0], "deterministic", options.deterministic) ||
+        !get_boolean_property(env, values[0], "own_kernels", options.own_kernels) ||
         !get_integer_property(env, values[0], "fault_token", options.fault_token) ||
         !get_integer_property(env, values[0], "read_fault_token", options.read_fault_token)) {
         return nullptr;

@@ -1,6 +1,7 @@
 #include "engine.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include "ggml-backend.h"
@@ -54,6 +55,17 @@ Function cpu_function(const char * name) {
     return reinterpret_cast<Function>(ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name));
 }
 
+/** ggml keeps matrices that AMX multiplies in buffers of their own, which it only has where it may use AMX. */
+bool has_amx_buffers() {
+    auto * extra_types = cpu_function<ggml_backend_dev_get_extra_bufts_t>("ggml_backend_dev_get_extra_bufts");
+    if (!extra_types) return false;
+    ggml_backend_buffer_type_t * types = extra_types(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU));
+    for (; types && *types; types++) {
+        if (std::strcmp(ggml_backend_buft_name(*types), "AMX") == 0) return true;
+    }
+    return false;
+}
+
 /** ggml's name of a device's backend; that of the CPU without one. */
 std::string backend_name(ggml_backend_dev_t device) {
     return device ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(device)) : "CPU";
@@ -71,6 +83,7 @@ MachineFacts inspect_machine(const BackendOptions & options) {
     if (device) facts.description = ggml_backend_dev_description(device);
     if (!gpu && !options.gpu.empty()) facts.missing_gpu = missing_gpu(options);
     facts.has_own_kernels = !gpu && q8::is_supported();
+    facts.uses_amx = !gpu && has_amx_buffers();
     return facts;
 }
 
@@ -209,7 +222,7 @@ bool Engine::load(EngineFacts & facts) {
     }
     readout_ = std::make_unique<Readout>();
 
-    if (!gpu) kernels_ = KernelBackend::create(options_.threads, threadpool_);
+    if (!gpu && options_.own_kernels) kernels_ = KernelBackend::create(options_.threads, threadpool_);
 
     const auto metadata = [&](const char * key) -> std::string {
         char value[64];

@@ -38,6 +38,8 @@ struct EngineOptions {
     bool full_decodes = false;
     /** One plan at a time, one branch a decode. */
     bool deterministic = false;
+    /** Whether our kernels compute where the CPU has the instructions. */
+    bool own_kernels = true;
     /** Token ids that make a decode fail, and what is read of it, for tests; -1 for none. */
     int32_t fault_token = -1;
     int32_t read_fault_token = -1;
@@ -66,6 +68,8 @@ struct MachineFacts {
     std::string missing_gpu;
     /** Whether it computes with our own kernels. */
     bool has_own_kernels = false;
+    /** Whether ggml multiplies matrices by AMX: the CPU has it, and the kernel permits it. */
+    bool uses_amx = false;
 };
 
 /** Any thread; loads the backends. */

@@ -1,10 +1,10 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { createAddonEvaluator } from '../../../native/addon/index.ts';
+import { type AddonOptions, addonStatus, createAddonEvaluator } from '../../../native/addon/index.ts';
 import { type TinyShape, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
-import { arbitraryPlan, describeAddon } from './support.ts';
+import { arbitraryPlan, describeAddon, filledPlan } from './support.ts';
 
 // The first test builds the addon.
 setDefaultTimeout(180_000);
@@ -55,5 +55,32 @@ describeAddon("the addon's kernels", () => {
     );
     await llama.close();
     await evaluator.close();
+  });
+
+  test('compute where the CPU has their instructions, and not where they are switched off', async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, 'tiny.gguf');
+    const shape: TinyShape = { width: 256, heads: 2, cache_heads: 1, hidden: 288, quantized: true };
+    await writeTinyModel(path, { ...TINY_MARKERS, shape });
+    const logits = async (own_kernels: AddonOptions['own_kernels']) => {
+      const evaluator = await createAddonEvaluator({
+        model_path: path,
+        context_tokens: 2048,
+        gpu: false,
+        threads: 1,
+        own_kernels,
+      });
+      const answer = await evaluator.evaluate(filledPlan(1, { prefix: 150, branches: [40] }), { scope: 'a' });
+      await evaluator.close();
+      return answer.flat(2);
+    };
+    const [unset, on, off] = [await logits(undefined), await logits(true), await logits(false)];
+    const status = await addonStatus(false);
+    if (!status.available) throw new Error(status.reason);
+    expect(on).toEqual(unset);
+    // The order of additions shows in the last bits. With AMX, ggml keeps products to itself, but not attention.
+    expect(off.some((logit, index) => logit !== on[index])).toBe(status.has_own_kernels);
+    const distances = off.map((logit, index) => Math.abs(logit - (on[index] ?? Number.NaN)));
+    expect(Math.max(...distances)).toBeLessThanOrEqual(TOLERANCE.quantized);
   });
 });
