@@ -77,13 +77,13 @@ export async function createAddonTokenizer(options: AddonTokenizerOptions): Prom
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
   const { promise, resolve, reject } = Promise.withResolvers<ModelTokenizer>();
   const unusable = (reason: string, cause?: unknown) =>
-    new EvaluationFailed(`The vocabulary of ${model_path} cannot be used: ${reason}.`, { cause });
+    new EvaluationFailed(`The vocabulary of ${model_path} cannot be used: ${reason}`, { cause });
   let tokenizer: AddonTokenizer | undefined;
   const onEvent = (event: TokenizerEvent): void => {
     tokenizer?.receive(event);
     if (event.kind !== 'loaded') return;
     if (event.error !== undefined) {
-      reject(unusable(event.error));
+      reject(unusable(`${event.error}.`));
       return;
     }
     tokenizer = new AddonTokenizer(binding, native, pre_tokenizer);
