@@ -6,7 +6,6 @@
  *   bun bench/engine-modes.ts [rounds, default 3]
  */
 import { type AddonEvaluator, createAddonEvaluator, createAddonTokenizer } from '../native/addon/index.ts';
-import { readModelFacts } from '../native/gguf.ts';
 import { markersV1 } from '../native/plan/markers-v1.ts';
 import { type Plan, planTokens } from '../native/plan/plan.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
@@ -28,8 +27,7 @@ const options = {
 } as const;
 const evaluator = await createAddonEvaluator(options);
 const deterministic = await createAddonEvaluator({ ...options, deterministic: true });
-const { pre_tokenizer } = await readModelFacts(EMBEDDED_WEIGHTS);
-const tokenizer = await createAddonTokenizer({ model_path: EMBEDDED_WEIGHTS, pre_tokenizer, gpu: false });
+const tokenizer = await createAddonTokenizer({ model_path: EMBEDDED_WEIGHTS, gpu: false });
 
 function manyQuestions(mode: Mode): DecisionInput {
   const five = fiveQuestions(mode);

@@ -92,16 +92,12 @@ async function byWantedEvaluator<Opened>(
 }
 
 /** Throws `SetupError`: `WeightsError`, `AddonUnavailable`, and `DeviceUnavailable` when node-llama-cpp lacks the device. */
-function openTokenizer(
-  weights: Weights,
-  { pre_tokenizer }: ModelFacts,
-  options: OpenOptions,
-): Promise<ModelTokenizer> {
+function openTokenizer(weights: Weights, options: OpenOptions): Promise<ModelTokenizer> {
   const { gpu = 'auto', onBuild } = options;
   return byWantedEvaluator<ModelTokenizer>(
     options,
-    () => createAddonTokenizer({ model_path: weights.first, pre_tokenizer, gpu, onBuild }),
-    () => loadLlamaTokenizer(weights, pre_tokenizer, gpu),
+    () => createAddonTokenizer({ model_path: weights.first, gpu, onBuild }),
+    () => loadLlamaTokenizer(weights, gpu),
   );
 }
 
@@ -243,30 +239,41 @@ class ModelPlanner implements DecisionPlanner {
   }
 }
 
-/**
- * Reads a model's vocabulary and chooses its prompt profile: `markers-v1` for decision-1's vocabulary, `codes-v1` for any
- * other. Throws `WeightsError` when the files are missing, cut or corrupt, or when the model cannot be asked.
- */
-export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
-  const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
-  const facts = await readModelFacts(weights.first);
-  const has_markers = hasMarkers(facts.vocabulary);
+/** What the weights' file says of the model. Throws `WeightsError` when the model cannot be served. */
+async function readServableFacts({ first }: Weights): Promise<ModelFacts> {
+  const facts = await readModelFacts(first);
   if (abortsOnText(facts.pre_tokenizer)) {
     throw new WeightsError(
-      `The model ${weights.first} cannot be served (llama.cpp's tokenizer for it ends the process on some texts): give another model.`,
+      `The model ${first} cannot be served (llama.cpp's tokenizer for it ends the process on some texts): give another model.`,
     );
   }
   if (!(facts.trained_context_tokens >= 1)) {
     throw new WeightsError(
-      `The model ${weights.first} does not say for how many tokens it was made: give another file.`,
+      `The model ${first} does not say for how many tokens it was made: give another file.`,
     );
   }
-  const context_tokens = Math.min(
-    options.context_tokens ?? DEFAULT_CONTEXT_TOKENS,
-    facts.trained_context_tokens,
-  );
-  const tokenizer = await openTokenizer(weights, facts, options);
+  return facts;
+}
+
+/**
+ * Reads a model's vocabulary and chooses its prompt profile: `markers-v1` for decision-1's vocabulary, `codes-v1` for any
+ * other. Throws `SetupError`: `WeightsError` when the files are missing, cut or corrupt, or the model cannot be served.
+ */
+export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
+  const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
+  // The one reads the file on this thread, the other meanwhile on a thread of its own.
+  const [read, opened] = await Promise.allSettled([
+    readServableFacts(weights),
+    openTokenizer(weights, options),
+  ]);
+  if (opened.status === 'rejected') throw read.status === 'rejected' ? read.reason : opened.reason;
+  const tokenizer = opened.value;
   try {
+    if (read.status === 'rejected') throw read.reason;
+    const facts = read.value;
+    const { trained_context_tokens } = facts;
+    const context_tokens = Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, trained_context_tokens);
+    const has_markers = hasMarkers(facts.vocabulary);
     const profile = has_markers
       ? withSteadyReading(markersV1(tokenizer))
       : chatProfile(weights, facts, tokenizer);

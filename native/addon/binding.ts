@@ -56,7 +56,14 @@ export type EngineEvent =
 
 /** What a tokenizer tells: `loaded` once, one event for each accepted batch of texts, `closed` last. */
 export type TokenizerEvent =
-  | { readonly kind: 'loaded'; readonly error?: string }
+  | {
+      readonly kind: 'loaded';
+      readonly error?: undefined;
+      /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
+      readonly tokenizer_model: string;
+      readonly pre_tokenizer: string;
+    }
+  | { readonly kind: 'loaded'; readonly error: string }
   | {
       readonly kind: 'tokenized';
       readonly id: number;

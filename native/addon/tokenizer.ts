@@ -9,8 +9,6 @@ import { unpackTokens } from './pack.ts';
 export interface AddonTokenizerOptions {
   /** A GGUF file, or the first part of a split one. */
   readonly model_path: string;
-  /** How the file says that text is split into words. */
-  readonly pre_tokenizer: PreTokenizer;
   /** Of the engines beside it, because a process loads ggml's backends once. */
   readonly gpu?: Gpu | undefined;
   /** Called when the addon must be compiled first, which takes a while. */
@@ -73,7 +71,7 @@ class AddonTokenizer implements ModelTokenizer {
  * it cannot be, and `EvaluationFailed` when the vocabulary cannot be loaded or no thread can be started.
  */
 export async function createAddonTokenizer(options: AddonTokenizerOptions): Promise<ModelTokenizer> {
-  const { model_path, pre_tokenizer } = options;
+  const { model_path } = options;
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
   const { promise, resolve, reject } = Promise.withResolvers<ModelTokenizer>();
   const unusable = (reason: string, cause?: unknown) =>
@@ -86,7 +84,10 @@ export async function createAddonTokenizer(options: AddonTokenizerOptions): Prom
       reject(unusable(`${event.error}.`));
       return;
     }
-    tokenizer = new AddonTokenizer(binding, native, pre_tokenizer);
+    tokenizer = new AddonTokenizer(binding, native, {
+      model: event.tokenizer_model,
+      pre: event.pre_tokenizer,
+    });
     resolve(tokenizer);
   };
   let native: NativeTokenizer;

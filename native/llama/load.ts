@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os';
 import type { LlamaModel, LlamaModelOptions } from 'node-llama-cpp';
-import type { PreTokenizer } from '../pre-tokenizer.ts';
 import { type Weights, WeightsError } from '../weights.ts';
 import { type Gpu, type LlamaBackend, llamaBackend } from './backend.ts';
 import { LlamaEvaluator } from './evaluator.ts';
@@ -44,7 +43,7 @@ async function loadContext(model: LlamaModel, options: LoadOptions): Promise<Lla
 async function loadModel(
   weights: Weights,
   backend: LlamaBackend,
-  options: Pick<LlamaModelOptions, 'vocabOnly' | 'onLoadProgress'>,
+  options: Omit<LlamaModelOptions, 'modelPath'>,
 ): Promise<LlamaModel> {
   backend.takeComplaint();
   try {
@@ -75,11 +74,13 @@ export async function loadLlama(weights: Weights, options: LoadOptions): Promise
  * Loads the vocabulary of weights through node-llama-cpp's objects. `gpu` is that of the evaluators beside it: a process
  * has one backend. Throws `WeightsError` when it cannot be loaded.
  */
-export async function loadLlamaTokenizer(
-  weights: Weights,
-  pre_tokenizer: PreTokenizer,
-  gpu: Gpu,
-): Promise<LlamaTokenizer> {
-  const model = await loadModel(weights, await llamaBackend(gpu), { vocabOnly: true });
-  return new LlamaTokenizer(model, pre_tokenizer);
+export async function loadLlamaTokenizer(weights: Weights, gpu: Gpu): Promise<LlamaTokenizer> {
+  return new LlamaTokenizer(
+    await loadModel(weights, await llamaBackend(gpu), {
+      vocabOnly: true,
+      // The memory that its weights would take is not needed.
+      gpuLayers: 0,
+      ignoreMemorySafetyChecks: true,
+    }),
+  );
 }

@@ -1,7 +1,7 @@
 import type { LlamaModel } from 'node-llama-cpp';
 import { EngineFailed } from '../evaluator.ts';
 import type { ModelTokenizer } from '../model-tokenizer.ts';
-import { type PreTokenizer, rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
+import { rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
 import { Slices } from '../slices.ts';
 
 /** Tokenizes by llama.cpp, on the event loop: node-llama-cpp tokenizes on no other thread. */
@@ -10,10 +10,9 @@ export class LlamaTokenizer implements ModelTokenizer {
   #is_closed = false;
 
   /** Takes over `model`, of which the vocabulary is enough, and frees it on close. */
-  constructor(
-    private readonly model: LlamaModel,
-    pre_tokenizer: PreTokenizer,
-  ) {
+  constructor(private readonly model: LlamaModel) {
+    const { ggml } = model.fileInfo.metadata.tokenizer;
+    const pre_tokenizer = { model: ggml.model, pre: ggml.pre };
     this.#text_checks = [rejectDeepRecursion(pre_tokenizer), rejectSlowRuns(pre_tokenizer)];
   }
 

@@ -107,12 +107,8 @@ describeAddon("the addon's tokens are those of llama.cpp", () => {
   test.each([...WITHOUT_RECURSION, ...PATTERNS])('%s', async (pre_tokenizer) => {
     await using directory = await temporaryDirectory();
     const model_path = await writeModel(directory.path, pre_tokenizer);
-    const { tokenizer: llama, facts } = await llamaTokenizer(model_path);
-    const addon = await createAddonTokenizer({
-      model_path,
-      pre_tokenizer: facts.pre_tokenizer,
-      gpu: false,
-    });
+    const { tokenizer: llama } = await llamaTokenizer(model_path);
+    const addon = await createAddonTokenizer({ model_path, gpu: false });
     const part = fc.oneof(
       fc.lorem(),
       fc.constantFrom(

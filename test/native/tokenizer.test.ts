@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { compilerPath } from '../../native/addon/build.ts';
 import { createAddonTokenizer } from '../../native/addon/index.ts';
 import { EvaluationFailed } from '../../native/evaluator.ts';
-import { readModelFacts } from '../../native/gguf.ts';
 import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import { openPlanner } from '../../native/open.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
@@ -24,8 +23,7 @@ async function openTokenizer(
   model_path = EMBEDDED_WEIGHTS,
 ): Promise<ModelTokenizer> {
   if (kind === 'llama') return (await llamaTokenizer(model_path)).tokenizer;
-  const { pre_tokenizer } = await readModelFacts(model_path);
-  return await createAddonTokenizer({ model_path, pre_tokenizer, gpu: false });
+  return await createAddonTokenizer({ model_path, gpu: false });
 }
 
 /** A text of so many characters that is like no other. */

@@ -23,12 +23,15 @@ using tds::ModelTokenizer;
 using tds::Outcome;
 using tds::Submission;
 using tds::Task;
+using tds::TokenizerFacts;
 
 enum class EventKind { loaded, done, tokenized, closed };
 
 struct Event {
     EventKind kind;
+    /** Of what was loaded: an engine, or a tokenizer. */
     EngineFacts facts;
+    TokenizerFacts tokenizer_facts;
     std::unique_ptr<Task> task;
     std::unique_ptr<Batch> batch;
 };
@@ -184,14 +187,21 @@ const char * outcome_name(const Task & task) {
     return "failed";
 }
 
+bool describe_tokenizer(napi_env env, Instance * instance, const TokenizerFacts & facts, napi_value object) {
+    if (!facts.error.empty()) return set_string(env, object, "error", facts.error);
+    instance->is_loaded = true;
+    return set_string(env, object, "tokenizer_model", facts.tokenizer_model) &&
+           set_string(env, object, "pre_tokenizer", facts.pre_tokenizer);
+}
+
 bool describe(napi_env env, Instance * instance, const Event & event, napi_value object) {
     switch (event.kind) {
         case EventKind::loaded:
             if (!set_string(env, object, "kind", "loaded")) return false;
-            if (instance->engine && !set_string(env, object, "missing_gpu", event.facts.missing_gpu)) return false;
+            if (instance->tokenizer) return describe_tokenizer(env, instance, event.tokenizer_facts, object);
+            if (!set_string(env, object, "missing_gpu", event.facts.missing_gpu)) return false;
             if (!event.facts.error.empty()) return set_string(env, object, "error", event.facts.error);
             instance->is_loaded = true;
-            if (!instance->engine) return true;
             instance->vocabulary = event.facts.vocabulary;
             instance->context_tokens = event.facts.context_tokens;
             return set_string(env, object, "device", event.facts.device) &&
@@ -275,27 +285,25 @@ void start_engine(Instance * shared, EngineOptions options) {
     shared->engine = std::make_unique<Engine>(
         std::move(options),
         [shared](const EngineFacts & facts) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, nullptr, nullptr}));
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, {}, nullptr, nullptr}));
         },
         [shared](std::unique_ptr<Task> task) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, std::move(task), nullptr}));
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, {}, std::move(task), nullptr}));
         },
-        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, nullptr, nullptr})); });
+        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, {}, nullptr, nullptr})); });
 }
 
 /** Throws std::system_error when its thread cannot be started. */
 void start_tokenizer(Instance * shared, BackendOptions backends, std::string model_path) {
     shared->tokenizer = std::make_unique<ModelTokenizer>(
         std::move(backends), std::move(model_path),
-        [shared](const std::string & error) {
-            auto event = std::unique_ptr<Event>(new Event{EventKind::loaded, {}, nullptr, nullptr});
-            event->facts.error = error;
-            send(shared, std::move(event));
+        [shared](const TokenizerFacts & facts) {
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, {}, facts, nullptr, nullptr}));
         },
         [shared](std::unique_ptr<Batch> batch) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::tokenized, {}, nullptr, std::move(batch)}));
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::tokenized, {}, {}, nullptr, std::move(batch)}));
         },
-        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, nullptr, nullptr})); });
+        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, {}, nullptr, nullptr})); });
 }
 
 /**

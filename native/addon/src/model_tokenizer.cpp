@@ -27,14 +27,14 @@ void ModelTokenizer::close() {
 }
 
 void ModelTokenizer::run() {
-    std::string error;
+    TokenizerFacts facts;
     try {
-        load();
-    } catch (const std::exception & exception) {
-        error = exception.what();
+        load(facts);
+    } catch (const std::exception & error) {
+        facts.error = error.what();
     }
-    on_loaded_(error);
-    if (error.empty()) {
+    on_loaded_(facts);
+    if (facts.error.empty()) {
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [&] { return closing_; });
     }
@@ -44,7 +44,7 @@ void ModelTokenizer::run() {
     on_closed_();
 }
 
-void ModelTokenizer::load() {
+void ModelTokenizer::load(TokenizerFacts & facts) {
     std::lock_guard<std::mutex> lock(backends_mutex());
     load_backends(backends_);
     llama_model_params params = llama_model_default_params();
@@ -55,6 +55,12 @@ void ModelTokenizer::load() {
     model_ = load_model_file(model_path_, params);
     tokenizer_ = std::make_unique<Tokenizer>(model_, model_path_);
     pool_.start(tokenizer_.get());
+    const auto metadata = [&](const char * key) -> std::string {
+        char value[64];
+        return llama_model_meta_val_str(model_, key, value, sizeof(value)) < 0 ? "" : value;
+    };
+    facts.tokenizer_model = metadata("tokenizer.ggml.model");
+    facts.pre_tokenizer = metadata("tokenizer.ggml.pre");
 }
 
 }  // namespace tds

@@ -15,11 +15,18 @@
 
 namespace tds {
 
+/** What is known once the vocabulary is loaded; `error` is empty then. */
+struct TokenizerFacts {
+    std::string error;
+    /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
+    std::string tokenizer_model;
+    std::string pre_tokenizer;
+};
+
 /** A model file's tokenizer. Of the file only the vocabulary is loaded: no weights, so that it can outlive an engine. */
 class ModelTokenizer {
   public:
-    /** The error is empty when the vocabulary is loaded. */
-    using OnLoaded = std::function<void(const std::string & error)>;
+    using OnLoaded = std::function<void(const TokenizerFacts &)>;
     using OnTokenized = TokenizerPool::OnDone;
     using OnClosed = std::function<void()>;
 
@@ -43,7 +50,7 @@ class ModelTokenizer {
 
   private:
     void run();
-    void load();
+    void load(TokenizerFacts & facts);
 
     const BackendOptions backends_;
     const std::string model_path_;

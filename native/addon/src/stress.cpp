@@ -114,7 +114,7 @@ void tokenize_some(ModelTokenizer & tokenizer, Session & session) {
 
 void run_session(const EngineOptions & options, Session & session, double seconds) {
     std::promise<EngineFacts> loaded;
-    std::promise<std::string> tokenizer_loaded;
+    std::promise<tds::TokenizerFacts> tokenizer_loaded;
     std::promise<void> closed, tokenizer_closed;
     const auto on_done = [&](std::unique_ptr<Task> task) {
         std::lock_guard<std::mutex> lock(session.mutex);
@@ -139,12 +139,12 @@ void run_session(const EngineOptions & options, Session & session, double second
     uint64_t accepted = 0, refused = 0, next_id = 1;
     {
         ModelTokenizer tokenizer(options.backends, options.model_path,
-                                 [&](const std::string & error) { tokenizer_loaded.set_value(error); }, on_tokenized,
+                                 [&](const tds::TokenizerFacts & facts) { tokenizer_loaded.set_value(facts); }, on_tokenized,
                                  [&] { tokenizer_closed.set_value(); });
         Engine engine(options, [&](const EngineFacts & facts) { loaded.set_value(facts); }, on_done,
                       [&] { closed.set_value(); });
-        const std::string tokenizer_error = tokenizer_loaded.get_future().get();
-        require(tokenizer_error.empty(), tokenizer_error.c_str());
+        const tds::TokenizerFacts tokenizer_facts = tokenizer_loaded.get_future().get();
+        require(tokenizer_facts.error.empty(), tokenizer_facts.error.c_str());
         const EngineFacts facts = loaded.get_future().get();
         require(facts.error.empty(), facts.error.c_str());
         fuzz_unpacking(facts.vocabulary);

@@ -15,8 +15,7 @@ const SCRIPT = `
   const { createAddonEvaluator, createAddonTokenizer } = await import(${JSON.stringify(join(import.meta.dir, '..', '..', '..', 'native', 'addon', 'index.ts'))});
   try {
     const evaluator = await createAddonEvaluator({ model_path: process.env.MODEL, context_tokens: 512, gpu: false, threads: 1 });
-    const pre_tokenizer = { model: 'gpt2', pre: 'tekken' };
-    const tokenizer = await createAddonTokenizer({ model_path: process.env.MODEL, pre_tokenizer, gpu: false });
+    const tokenizer = await createAddonTokenizer({ model_path: process.env.MODEL, gpu: false });
     const [tokens] = await tokenizer.tokenizeAll(['word '.repeat(1000)]).catch((error) => [error]);
     console.log(tokens instanceof Error ? tokens.name + ': ' + tokens.message : 'answered');
     await tokenizer.close();

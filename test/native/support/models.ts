@@ -47,14 +47,13 @@ export async function llamaTokenizer(
 ): Promise<{ readonly tokenizer: ModelTokenizer; readonly facts: ModelFacts }> {
   const weights = await verifyWeights(path);
   const facts = await readModelFacts(weights.first);
-  return { tokenizer: await loadLlamaTokenizer(weights, facts.pre_tokenizer, false), facts };
+  return { tokenizer: await loadLlamaTokenizer(weights, false), facts };
 }
 
 /** The same where all of the model's weights are in memory, which no tokenizer of the service has. */
 export async function loadedTokenizer(path: string): Promise<ModelTokenizer> {
   const { llama } = await llamaBackend(false);
-  const { pre_tokenizer } = await readModelFacts(path);
-  return new LlamaTokenizer(await llama.loadModel({ modelPath: path }), pre_tokenizer);
+  return new LlamaTokenizer(await llama.loadModel({ modelPath: path }));
 }
 
 /** A model loaded on the CPU with one thread, and what its file says. */

@@ -3,16 +3,14 @@
  * JSON on standard input. Prints how many tokens each has, or null where it is refused.
  */
 import { createAddonTokenizer } from '../../../native/addon/index.ts';
-import { readModelFacts } from '../../../native/gguf.ts';
 import { PlanRejected } from '../../../native/plan/profile.ts';
 import { llamaTokenizer } from './models.ts';
 
 const [kind, model_path = ''] = process.argv.slice(2);
 const texts: readonly { readonly part: string; readonly times: number }[] = await Bun.stdin.json();
-const { pre_tokenizer } = await readModelFacts(model_path);
 const { tokenizer } =
   kind === 'addon'
-    ? { tokenizer: await createAddonTokenizer({ model_path, pre_tokenizer, gpu: false }) }
+    ? { tokenizer: await createAddonTokenizer({ model_path, gpu: false }) }
     : await llamaTokenizer(model_path);
 const counts: (number | null)[] = [];
 for (const { part, times } of texts) {
