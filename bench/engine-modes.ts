@@ -5,7 +5,7 @@
  *
  *   bun bench/engine-modes.ts [rounds, default 3]
  */
-import { type AddonEvaluator, createAddonEvaluator } from '../native/addon/index.ts';
+import { type AddonEvaluator, createAddonEvaluator, createAddonTokenizer } from '../native/addon/index.ts';
 import { markersV1 } from '../native/plan/markers-v1.ts';
 import { type Plan, planTokens } from '../native/plan/plan.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
@@ -27,6 +27,7 @@ const options = {
 } as const;
 const evaluator = await createAddonEvaluator(options);
 const deterministic = await createAddonEvaluator({ ...options, deterministic: true });
+const tokenizer = await createAddonTokenizer({ model_path: EMBEDDED_WEIGHTS, gpu: false });
 
 function manyQuestions(mode: Mode): DecisionInput {
   const five = fiveQuestions(mode);
@@ -40,7 +41,7 @@ function manyQuestions(mode: Mode): DecisionInput {
 }
 
 const plansOf = async (input: DecisionInput) =>
-  (await markersV1(evaluator).plan(input, options.context_tokens)).plans;
+  (await markersV1(tokenizer).plan(input, options.context_tokens)).plans;
 const tokensOf = (plans: readonly Plan[]) => plans.reduce((sum, plan) => sum + planTokens(plan), 0);
 const evaluate = (by: AddonEvaluator, plans: readonly Plan[]) =>
   Promise.all(plans.map((plan) => by.evaluate(plan, { scope: 'bench' })));
@@ -82,3 +83,4 @@ report({
 });
 await evaluator.close();
 await deterministic.close();
+await tokenizer.close();

@@ -30,7 +30,7 @@ const db = openDatabase(join(directory, 'tds.sqlite'));
 const accounts = creditContext(db, systemClock, randomIdentifiers);
 const service = openService({
   db,
-  openEngine: () => Promise.reject(new Error('no request of this bench gets as far as the model')),
+  openPlanner: () => Promise.reject(new Error('no request of this bench gets as far as the model')),
   idle_unload_ms: 0,
   clock: systemClock,
   identifiers: randomIdentifiers,

@@ -4,9 +4,9 @@
  *
  *   bun bench/tokenizer.ts [rounds, default 9]
  */
-import { openEngine } from '../native/open.ts';
+import { openPlanner } from '../native/open.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
-import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { fiveQuestions, inTurns } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { report, rounded } from './support/statistics.ts';
 
@@ -24,12 +24,12 @@ function largest(): DecisionInput {
   return { state: text, questions, mode: 'fast' };
 }
 
-const options = { gpu: false, threads: THREADS } as const;
-const addon = await openEngine({ ...options, evaluator: 'addon' });
-const llama = await openEngine({ ...options, evaluator: 'llama' });
+const options = { gpu: false } as const;
+const addon = await openPlanner({ ...options, evaluator: 'addon' });
+const llama = await openPlanner({ ...options, evaluator: 'llama' });
 for (const [name, input] of Object.entries({ five_questions: fiveQuestions(), largest: largest() })) {
   // What is refused for its length has been tokenized all the same.
-  const plan = (engine: typeof addon) => engine.plan(input).catch(() => undefined);
+  const plan = (planner: typeof addon) => planner.plan(input).catch(() => undefined);
   const times = await inTurns(rounds, { addon: () => plan(addon), llama: () => plan(llama) });
   report({
     bench: 'tokenizer',

@@ -38,13 +38,26 @@ export interface EvaluateOptions {
   readonly takeTurn?: TakeTurn | undefined;
 }
 
-/** A loaded model: the only thing that `decisions/` knows of `native/`. */
+/** A model of which the vocabulary is in memory, and not the weights: it plans requests, and loads engines. */
+export interface DecisionPlanner {
+  /**
+   * The plans and the exact billed tokens of a request, whether an engine is open or not. Rejects with `PlanRejected`,
+   * and with `EngineFailed` when the planner is closed, also meanwhile. No model work; the event loop goes on turning.
+   */
+  plan(input: DecisionInput): Promise<DecisionPlan>;
+  /**
+   * Loads the weights; one engine is open at a time. Rejects with `SetupError`: `WeightsError` when the files are missing or
+   * cannot be loaded, are others than the planner was opened on, or have a calibration for others beside them.
+   */
+  openEngine(): Promise<DecisionEngine>;
+  /** Frees the vocabulary; engines are closed apart. */
+  close(): Promise<void>;
+}
+
+/** A loaded model, which evaluates the plans of its planner. */
 export interface DecisionEngine {
   readonly facts: EngineFacts;
-  /**
-   * The plans and the exact billed tokens of a request. Rejects with `PlanRejected`, and with `EngineFailed` when the
-   * model is closed, also meanwhile. No model work; the event loop goes on turning.
-   */
+  /** As its planner. */
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
    * Calibrated scores, a list a question: the log-odds of yes for a noul, a score an option or level otherwise (to be

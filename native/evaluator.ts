@@ -1,8 +1,7 @@
 import type { Plan, PlanLogits } from './plan/plan.ts';
-import type { Tokenizer } from './plan/profile.ts';
 
 /** What evaluates plans: `llama/` through node-llama-cpp's objects, `addon/` in C++. Both give the same answers. */
-export interface PlanEvaluator extends Tokenizer {
+export interface PlanEvaluator {
   readonly kind: 'llama' | 'addon';
   /** `cpu`, `cuda`, `metal` or `vulkan`. */
   readonly device: string;

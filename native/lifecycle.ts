@@ -1,6 +1,6 @@
-import type { DecisionEngine } from './engine.ts';
+import type { DecisionEngine, DecisionPlanner } from './engine.ts';
 import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from './evaluator.ts';
-import type { DecisionInput } from './plan/profile.ts';
+import { type DecisionInput, type DecisionPlan, PlanRejected } from './plan/profile.ts';
 import type { Mode } from './plan/question.ts';
 
 /** Calls back after a delay, unless the function that it returns is called before. */
@@ -29,8 +29,8 @@ export class ModelUnavailable extends Error {
 }
 
 export interface LifecycleOptions {
-  readonly open: () => Promise<DecisionEngine>;
-  /** Without work for this long the model is unloaded; 0, the default, keeps it. */
+  readonly openPlanner: () => Promise<DecisionPlanner>;
+  /** Without work for this long the engine is closed; 0, the default, keeps it. The planner stays. */
   readonly idle_unload_ms?: number;
   readonly schedule?: Schedule;
   /** Milliseconds that only go forward. */
@@ -101,13 +101,15 @@ function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | u
 
 /**
  * The model's life (design, "Life cycle"): cold → loading → fast_ready → ready, and back to cold when nobody has asked
- * for a while or when the engine failed. Whoever needs a cold model loads it, once for all who wait.
+ * for a while or when the engine failed. Whoever needs a cold model loads it, once for all who wait. Its planner is
+ * opened at the first use and stays until the end, so that requests are planned alike whether the model is cold or not.
  */
 export class ModelLifecycle {
-  readonly #open: () => Promise<DecisionEngine>;
+  readonly #openPlanner: () => Promise<DecisionPlanner>;
   readonly #idle_unload_ms: number;
   readonly #schedule: Schedule;
   readonly #now_ms: () => number;
+  #planner: Promise<DecisionPlanner> | undefined;
   #loading: Promise<Loaded> | undefined;
   #loading_since_ms = 0;
   #loaded: Loaded | undefined;
@@ -123,7 +125,7 @@ export class ModelLifecycle {
   #closed = false;
 
   constructor(options: LifecycleOptions) {
-    this.#open = options.open;
+    this.#openPlanner = options.openPlanner;
     this.#idle_unload_ms = options.idle_unload_ms ?? 0;
     this.#schedule = options.schedule ?? scheduleByTimer;
     this.#now_ms = options.now_ms ?? (() => performance.now());
@@ -136,6 +138,20 @@ export class ModelLifecycle {
   /** The engine when one is loaded, without loading any; it may be unloaded at any later time. */
   engineIfLoaded(): DecisionEngine | undefined {
     return this.#loaded?.engine;
+  }
+
+  /**
+   * The plans of a request, and exactly what it is billed for; loads no engine. Rejects with `PlanRejected`, and with
+   * `ModelUnavailable` when there is no planner (the next call tries again) or when it fails.
+   */
+  async plan(input: DecisionInput): Promise<DecisionPlan> {
+    try {
+      const planner = await this.#openedPlanner();
+      return await planner.plan(input);
+    } catch (error) {
+      if (error instanceof PlanRejected || error instanceof ModelUnavailable) throw error;
+      throw new ModelUnavailable('The request could not be planned.', { cause: error });
+    }
   }
 
   /**
@@ -190,6 +206,19 @@ export class ModelLifecycle {
     await loading?.catch(() => {});
     if (this.#loaded !== undefined) this.#retire(this.#loaded);
     await this.#ended;
+    const planner = await this.#planner?.catch(() => undefined);
+    await planner?.close();
+  }
+
+  #openedPlanner(): Promise<DecisionPlanner> {
+    if (this.#closed) return Promise.reject(new ModelUnavailable('The model has been closed.'));
+    if (this.#planner !== undefined) return this.#planner;
+    const opening = this.#openPlanner();
+    this.#planner = opening;
+    opening.catch(() => {
+      this.#planner = undefined;
+    });
+    return opening;
   }
 
   #state(): LifecycleState {
@@ -250,7 +279,8 @@ export class ModelLifecycle {
     let engine: DecisionEngine | undefined;
     try {
       await this.#ended;
-      engine = await this.#open();
+      const planner = await this.#openedPlanner();
+      engine = await planner.openEngine();
       if (this.#closed) throw new ModelUnavailable('The model has been closed.');
       await warmUp(engine, 'fast');
       if (this.#closed) throw new ModelUnavailable('The model has been closed.');

@@ -1,11 +1,12 @@
-import { AddonUnavailable, createAddonEvaluator } from './addon/index.ts';
+import { AddonUnavailable, createAddonEvaluator, createAddonTokenizer } from './addon/index.ts';
 import { rejectNarrowMatrices } from './amx.ts';
 import { applyTemperature, type Calibration, readCalibration } from './calibration.ts';
-import type { DecisionEngine, EvaluateOptions, TakeTurn } from './engine.ts';
+import type { DecisionEngine, DecisionPlanner, EvaluateOptions, TakeTurn } from './engine.ts';
 import { EngineFailed, EvaluationFailed, type PlanEvaluator } from './evaluator.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
 import type { Gpu } from './llama/backend.ts';
-import { loadLlama } from './llama/load.ts';
+import { loadLlama, loadLlamaTokenizer } from './llama/load.ts';
+import type { ModelTokenizer } from './model-tokenizer.ts';
 import { codesV1 } from './plan/codes-v1.ts';
 import { MARKERS_V1_TOKENS, markersV1 } from './plan/markers-v1.ts';
 import { type PlanLogits, planTokens } from './plan/plan.ts';
@@ -14,7 +15,7 @@ import { withSteadyReading } from './plan/steady.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';
 import { abortsOnText } from './pre-tokenizer.ts';
 import { Slices } from './slices.ts';
-import { EMBEDDED_WEIGHTS, verifyWeights, type Weights, WeightsError } from './weights.ts';
+import { EMBEDDED_WEIGHTS, requireUnchanged, verifyWeights, type Weights, WeightsError } from './weights.ts';
 
 /** The most positions that a plan may use unless configured: the model's advertised 16K. */
 const DEFAULT_CONTEXT_TOKENS = 16_384;
@@ -43,6 +44,14 @@ export interface OpenOptions {
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 
+/** What a model is opened as, besides what the options say. */
+interface ModelSetup {
+  readonly weights: Weights;
+  readonly context_tokens: number;
+  readonly has_markers: boolean;
+  readonly options: OpenOptions;
+}
+
 /** decision-1's vocabulary has its control tokens at fixed ids; any other model is asked through its chat template. */
 function hasMarkers(vocabulary: Vocabulary): boolean {
   return Object.entries(MARKERS_V1_TOKENS).every(
@@ -62,44 +71,59 @@ function chatProfile(weights: Weights, facts: ModelFacts, tokenizer: Tokenizer):
 }
 
 /**
- * The evaluator for a model: the C++ addon where it can be built, else node-llama-cpp's objects; `options.evaluator`
- * names one of them. Throws `SetupError`: `WeightsError`, `DeviceUnavailable` when a GPU is asked for that is not there,
- * and `AddonUnavailable` when the addon is asked for and cannot be built.
+ * `byAddon`'s result, or `byLlama`'s where the addon cannot be built or refuses the weights; `options.evaluator` names one
+ * of them. Throws `AddonUnavailable` when the addon is asked for and cannot be built, and what they throw.
  */
-async function openEvaluator(
-  weights: Weights,
-  facts: ModelFacts,
-  has_markers: boolean,
-  options: OpenOptions,
-): Promise<PlanEvaluator> {
-  const wanted = options.evaluator ?? 'auto';
-  if (!(facts.trained_context_tokens >= 1)) {
-    throw new WeightsError(
-      `The model ${weights.first} does not say for how many tokens it was made: give another file.`,
-    );
-  }
-  const common = {
-    gpu: options.gpu ?? 'auto',
-    threads: options.threads,
-    context_tokens: Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, facts.trained_context_tokens),
-    queue_limit: WAITING_PLANS_MAX,
-  };
-  if (wanted !== 'llama') {
+async function byWantedEvaluator<Opened>(
+  { evaluator = 'auto' }: OpenOptions,
+  byAddon: () => Promise<Opened>,
+  byLlama: () => Promise<Opened>,
+): Promise<Opened> {
+  if (evaluator !== 'llama') {
     try {
-      const { deterministic, onBuild } = options;
-      return await createAddonEvaluator({ ...common, model_path: weights.first, deterministic, onBuild });
+      return await byAddon();
     } catch (error) {
       // Weights that llama.cpp refuses are refused again below, with llama.cpp's own reason.
       const is_expected = error instanceof AddonUnavailable || error instanceof EvaluationFailed;
-      if (wanted === 'addon' || !is_expected) throw error;
+      if (evaluator === 'addon' || !is_expected) throw error;
     }
   }
-  return loadLlama(weights, {
-    ...common,
-    // decision-1's vectors were made without it, and with it their scores move by more than they may.
-    flash_attention: has_markers ? false : 'auto',
-    onProgress: options.onProgress,
-  });
+  return await byLlama();
+}
+
+/** Throws `SetupError`: `WeightsError`, `AddonUnavailable`, and `DeviceUnavailable` when node-llama-cpp lacks the device. */
+function openTokenizer(weights: Weights, options: OpenOptions): Promise<ModelTokenizer> {
+  const { gpu = 'auto', onBuild } = options;
+  return byWantedEvaluator<ModelTokenizer>(
+    options,
+    () => createAddonTokenizer({ model_path: weights.first, gpu, onBuild }),
+    () => loadLlamaTokenizer(weights, gpu),
+  );
+}
+
+/**
+ * Throws `SetupError`: `WeightsError`, `AddonUnavailable`, and `DeviceUnavailable` when a GPU is asked for that is not
+ * there.
+ */
+function openEvaluator({
+  weights,
+  context_tokens,
+  has_markers,
+  options,
+}: ModelSetup): Promise<PlanEvaluator> {
+  const { threads, gpu = 'auto', deterministic, onBuild, onProgress } = options;
+  const common = { gpu, threads, context_tokens, queue_limit: WAITING_PLANS_MAX };
+  return byWantedEvaluator<PlanEvaluator>(
+    options,
+    () => createAddonEvaluator({ ...common, model_path: weights.first, deterministic, onBuild }),
+    () =>
+      loadLlama(weights, {
+        ...common,
+        // decision-1's vectors were made without it, and with it their scores move by more than they may.
+        flash_attention: has_markers ? false : 'auto',
+        onProgress,
+      }),
+  );
 }
 
 const atOnce: TakeTurn = (_, work) => work();
@@ -107,9 +131,9 @@ const atOnce: TakeTurn = (_, work) => work();
 /** A loaded model with its profile and calibration, as the service sees it. */
 class ProfiledEngine implements DecisionEngine {
   readonly facts: DecisionEngine['facts'];
-  #closed = false;
 
   constructor(
+    private readonly planner: DecisionPlanner,
     private readonly evaluator: PlanEvaluator,
     private readonly profile: PromptProfile,
     private readonly calibration: Calibration | undefined,
@@ -126,9 +150,8 @@ class ProfiledEngine implements DecisionEngine {
     };
   }
 
-  async plan(input: DecisionInput): Promise<DecisionPlan> {
-    if (this.#closed) throw new EngineFailed('The model has been closed.');
-    return await this.profile.plan(input, this.evaluator.context_tokens);
+  plan(input: DecisionInput): Promise<DecisionPlan> {
+    return this.planner.plan(input);
   }
 
   async evaluate(
@@ -171,37 +194,114 @@ class ProfiledEngine implements DecisionEngine {
   }
 
   close(): Promise<void> {
-    this.#closed = true;
     return this.evaluator.close();
   }
 }
 
-/**
- * Loads a model and chooses its prompt profile: `markers-v1` for decision-1's vocabulary, `codes-v1` for any other.
- * Throws `WeightsError` when the files are missing, cut or corrupt, or when the calibration beside them is for others.
- */
-export async function openEngine(options: OpenOptions = {}): Promise<DecisionEngine> {
-  const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
-  const facts = await readModelFacts(weights.first);
-  const has_markers = hasMarkers(facts.vocabulary);
+/** A model's prompt profile with its tokenizer, and what its weights are loaded with. */
+class ModelPlanner implements DecisionPlanner {
+  #closed = false;
+
+  constructor(
+    private readonly setup: ModelSetup,
+    private readonly tokenizer: ModelTokenizer,
+    private readonly profile: PromptProfile,
+  ) {}
+
+  async plan(input: DecisionInput): Promise<DecisionPlan> {
+    if (this.#closed) throw new EngineFailed('The model has been closed.');
+    return await this.profile.plan(input, this.setup.context_tokens);
+  }
+
+  async openEngine(): Promise<DecisionEngine> {
+    if (this.#closed) throw new EngineFailed('The model has been closed.');
+    const { profile } = this;
+    const { weights, options } = this.setup;
+    // The vocabulary in memory must be that of the weights.
+    await requireUnchanged(weights);
+    const evaluator = await openEvaluator(this.setup);
+    try {
+      if (evaluator.device === 'cpu') await rejectNarrowMatrices(weights);
+      const calibration =
+        options.calibration === 'none'
+          ? undefined
+          : await readCalibration(weights.first, profile.name, weights.sha256);
+      return new ProfiledEngine(this, evaluator, profile, calibration, weights);
+    } catch (error) {
+      await evaluator.close();
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    return this.tokenizer.close();
+  }
+}
+
+/** What the weights' file says of the model. Throws `WeightsError` when the model cannot be served. */
+async function readServableFacts({ first }: Weights): Promise<ModelFacts> {
+  const facts = await readModelFacts(first);
   if (abortsOnText(facts.pre_tokenizer)) {
     throw new WeightsError(
-      `The model ${weights.first} cannot be served (llama.cpp's tokenizer for it ends the process on some texts): give another model.`,
+      `The model ${first} cannot be served (llama.cpp's tokenizer for it ends the process on some texts): give another model.`,
     );
   }
-  const evaluator = await openEvaluator(weights, facts, has_markers, options);
+  if (!(facts.trained_context_tokens >= 1)) {
+    throw new WeightsError(
+      `The model ${first} does not say for how many tokens it was made: give another file.`,
+    );
+  }
+  return facts;
+}
+
+/**
+ * Reads a model's vocabulary and chooses its prompt profile: `markers-v1` for decision-1's vocabulary, `codes-v1` for any
+ * other. Throws `SetupError`: `WeightsError` when the files are missing, cut or corrupt, or the model cannot be served.
+ */
+export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
+  const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
+  // The one reads the file on this thread, the other meanwhile on a thread of its own.
+  const [read, opened] = await Promise.allSettled([
+    readServableFacts(weights),
+    openTokenizer(weights, options),
+  ]);
+  if (opened.status === 'rejected') throw read.status === 'rejected' ? read.reason : opened.reason;
+  const tokenizer = opened.value;
   try {
-    if (evaluator.device === 'cpu') await rejectNarrowMatrices(weights);
+    if (read.status === 'rejected') throw read.reason;
+    const facts = read.value;
+    const { trained_context_tokens } = facts;
+    const context_tokens = Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, trained_context_tokens);
+    const has_markers = hasMarkers(facts.vocabulary);
     const profile = has_markers
-      ? withSteadyReading(markersV1(evaluator))
-      : chatProfile(weights, facts, evaluator);
-    const calibration =
-      options.calibration === 'none'
-        ? undefined
-        : await readCalibration(weights.first, profile.name, weights.sha256);
-    return new ProfiledEngine(evaluator, profile, calibration, weights);
+      ? withSteadyReading(markersV1(tokenizer))
+      : chatProfile(weights, facts, tokenizer);
+    return new ModelPlanner({ weights, context_tokens, has_markers, options }, tokenizer, profile);
   } catch (error) {
-    await evaluator.close();
+    await tokenizer.close();
+    throw error;
+  }
+}
+
+/**
+ * Loads a model for as long as the engine is open, planner and weights together. Throws as `openPlanner` and
+ * `DecisionPlanner.openEngine` do.
+ */
+export async function openEngine(options: OpenOptions = {}): Promise<DecisionEngine> {
+  const planner = await openPlanner(options);
+  try {
+    const engine = await planner.openEngine();
+    return {
+      facts: engine.facts,
+      plan: (input) => planner.plan(input),
+      evaluate: (input, plan, evaluation) => engine.evaluate(input, plan, evaluation),
+      async close() {
+        await Promise.all([engine.close(), planner.close()]);
+      },
+    };
+  } catch (error) {
+    await planner.close();
     throw error;
   }
 }

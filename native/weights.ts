@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { open, readFile } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SetupError } from './setup-error.ts';
@@ -28,6 +28,8 @@ export interface Weights {
   readonly parts: readonly string[];
   /** SHA-256 over the parts in order, in hex. */
   readonly sha256: string;
+  /** Of the files when they were read: another one after a file was replaced or written to. */
+  readonly file_identity: string;
 }
 
 /**
@@ -114,6 +116,32 @@ async function readWeights(path: string, use: (piece: Uint8Array) => void): Prom
   }
 }
 
+/** What the file system says of the files: which they are, and when they were last written. */
+async function fileIdentity(parts: readonly string[]): Promise<string> {
+  const identities = parts.map(async (part) => {
+    try {
+      const { dev, ino, size, mtimeNs, ctimeNs } = await stat(part, { bigint: true });
+      return [dev, ino, size, mtimeNs, ctimeNs].join(':');
+    } catch (error) {
+      throw unreadable(part, error);
+    }
+  });
+  return (await Promise.all(identities)).join(' ');
+}
+
+/**
+ * Resolves when the files are still those that were verified; they are read again only where one was replaced or
+ * written to. Throws `WeightsError`.
+ */
+export async function requireUnchanged(weights: Weights): Promise<void> {
+  if ((await fileIdentity(weights.parts)) === weights.file_identity) return;
+  const { sha256 } = await verifyWeights(weights.first);
+  if (sha256 === weights.sha256) return;
+  throw new WeightsError(
+    `The weights ${weights.first} are others than at the start: start the service again to serve them.`,
+  );
+}
+
 /**
  * Finds the parts of the weights at `path` and reads them once: every part is a GGUF file, and has the checksum that
  * `SHA256SUMS` beside it gives, which the embedded weights must have. Throws `WeightsError`.
@@ -121,6 +149,7 @@ async function readWeights(path: string, use: (piece: Uint8Array) => void): Prom
 export async function verifyWeights(path: string): Promise<Weights> {
   const parts = weightsParts(path);
   const checksums = await readChecksums(path);
+  const file_identity = await fileIdentity(parts);
   const whole = createHash('sha256');
   for (const part of parts) {
     const hash = createHash('sha256');
@@ -138,5 +167,5 @@ export async function verifyWeights(path: string): Promise<Weights> {
       throw new WeightsError(`${CHECKSUMS} has no line for ${part}: ${remedy(part)}.`);
     }
   }
-  return { first: path, parts, sha256: whole.digest('hex') };
+  return { first: path, parts, sha256: whole.digest('hex'), file_identity };
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { startCheckpoints } from '../db/checkpoint.ts';
 import { type Db, neverWait } from '../db/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/group-commit.ts';
-import type { DecisionEngine } from '../native/engine.ts';
+import type { DecisionPlanner } from '../native/engine.ts';
 import { ModelLifecycle } from '../native/lifecycle.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
@@ -37,8 +37,8 @@ const WAITING_MS = 120_000;
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
 export interface ServiceParts {
   readonly db: Db;
-  readonly openEngine: () => Promise<DecisionEngine>;
-  /** Milliseconds without a request after which the model is unloaded; 0 keeps it. */
+  readonly openPlanner: () => Promise<DecisionPlanner>;
+  /** Milliseconds without a request after which the model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
@@ -89,7 +89,7 @@ export function openService(parts: ServiceParts): Service {
   const keys = new KeyDirectory(db, clock);
   const catalog = new Catalog(db);
   const model = new ModelLifecycle({
-    open: parts.openEngine,
+    openPlanner: parts.openPlanner,
     idle_unload_ms: parts.idle_unload_ms,
     now_ms: () => clock.monotonic_ms(),
   });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { openDatabase } from '../../db/connection.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { openEngine } from '../../native/open.ts';
+import { openPlanner } from '../../native/open.ts';
 import { scoreCount } from '../../native/plan/question.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
@@ -38,9 +38,14 @@ setTierSettings(context, OPERATOR, organization_id, { requests_per_minute: 1e9, 
 
 const service = openService({
   db,
-  openEngine: async () => {
-    const engine = await openEngine({ gpu: false, threads: Number(threads) });
-    return kind === 'instant' ? instant(engine) : engine;
+  openPlanner: async () => {
+    const planner = await openPlanner({ gpu: false, threads: Number(threads) });
+    if (kind !== 'instant') return planner;
+    return {
+      plan: (input) => planner.plan(input),
+      openEngine: async () => instant(await planner.openEngine()),
+      close: () => planner.close(),
+    };
   },
   idle_unload_ms: 0,
   clock: systemClock,

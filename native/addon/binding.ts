@@ -3,6 +3,9 @@ import type { AddonStats } from './index.ts';
 /** An engine of the addon; opaque. */
 export type NativeEngine = { readonly __nativeEngine: never };
 
+/** A tokenizer of the addon; opaque. */
+export type NativeTokenizer = { readonly __nativeTokenizer: never };
+
 /** Where llama.cpp and ggml's backends are, and which of them is wanted. */
 export interface NativeBackends {
   readonly library_directory: string;
@@ -37,8 +40,8 @@ export interface NativeOptions extends NativeBackends {
   readonly read_fault_token: number;
 }
 
-/** What the engine tells: `loaded` once, one event for each accepted plan or batch of texts, `closed` last. */
-export type AddonEvent =
+/** What an engine tells: `loaded` once, one event for each accepted plan, `closed` last. */
+export type EngineEvent =
   | {
       readonly kind: 'loaded';
       readonly error?: undefined;
@@ -46,14 +49,23 @@ export type AddonEvent =
       /** As in `NativeMachine`. */
       readonly missing_gpu: string;
       readonly context_tokens: number;
-      /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
-      readonly tokenizer_model: string;
-      readonly pre_tokenizer: string;
     }
   | { readonly kind: 'loaded'; readonly error: string; readonly missing_gpu: string }
   | { readonly kind: 'answered'; readonly id: number; readonly logits: Float32Array }
   | { readonly kind: 'failed'; readonly id: number; readonly error: string }
   | { readonly kind: 'cancelled'; readonly id: number }
+  | { readonly kind: 'closed' };
+
+/** What a tokenizer tells: `loaded` once, one event for each accepted batch of texts, `closed` last. */
+export type TokenizerEvent =
+  | {
+      readonly kind: 'loaded';
+      readonly error?: undefined;
+      /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
+      readonly tokenizer_model: string;
+      readonly pre_tokenizer: string;
+    }
+  | { readonly kind: 'loaded'; readonly error: string }
   | {
       readonly kind: 'tokenized';
       readonly id: number;
@@ -70,7 +82,7 @@ export type AddonEvent =
 export interface AddonBinding {
   inspect(backends: NativeBackends): NativeMachine;
   /** Throws when the engine's thread cannot be started. */
-  open(options: NativeOptions, onEvent: (event: AddonEvent) => void): NativeEngine;
+  open(options: NativeOptions, onEvent: (event: EngineEvent) => void): NativeEngine;
   /** Throws when the plan is malformed. */
   submit(
     engine: NativeEngine,
@@ -79,14 +91,30 @@ export interface AddonBinding {
     packed: Int32Array,
   ): 'accepted' | 'overloaded' | 'closed';
   cancel(engine: NativeEngine, id: number): void;
-  tokenize(engine: NativeEngine, text: string): Int32Array;
-  /** Throws when the model has been closed. */
-  tokenizeAll(engine: NativeEngine, id: number, texts: readonly string[]): void;
   stats(engine: NativeEngine): AddonStats;
-  close(engine: NativeEngine): void;
+  /** Throws when the tokenizer's thread cannot be started. */
+  openTokenizer(
+    options: NativeBackends & { readonly model_path: string },
+    onEvent: (event: TokenizerEvent) => void,
+  ): NativeTokenizer;
+  /** Throws when the tokenizer has been closed. */
+  tokenize(tokenizer: NativeTokenizer, text: string): Int32Array;
+  /** Throws when the tokenizer has been closed. */
+  tokenizeAll(tokenizer: NativeTokenizer, id: number, texts: readonly string[]): void;
+  close(opened: NativeEngine | NativeTokenizer): void;
 }
 
-const FUNCTIONS = ['inspect', 'open', 'submit', 'cancel', 'tokenize', 'tokenizeAll', 'stats', 'close'];
+const FUNCTIONS = [
+  'inspect',
+  'open',
+  'submit',
+  'cancel',
+  'stats',
+  'openTokenizer',
+  'tokenize',
+  'tokenizeAll',
+  'close',
+];
 
 export function isAddonBinding(value: unknown): value is AddonBinding {
   if (typeof value !== 'object' || value === null) return false;

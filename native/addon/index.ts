@@ -1,22 +1,15 @@
-import { createRequire } from 'node:module';
 import { availableParallelism, totalmem } from 'node:os';
 import { EngineFailed, EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
 import type { Plan, PlanLogits } from '../plan/plan.ts';
-import { type PreTokenizer, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
 import { DeviceUnavailable } from '../setup-error.ts';
-import {
-  type AddonBinding,
-  type AddonEvent,
-  isAddonBinding,
-  type NativeBackends,
-  type NativeEngine,
-  type NativeOptions,
-} from './binding.ts';
-import { AddonUnavailable, type BuiltAddon, buildAddon, rebuildAddon } from './build.ts';
-import type { Gpu, LlamaLibrary } from './library.ts';
-import { packPlan, unpackLogits, unpackTokens } from './pack.ts';
+import type { AddonBinding, EngineEvent, NativeEngine, NativeOptions } from './binding.ts';
+import { AddonUnavailable } from './build.ts';
+import type { Gpu } from './library.ts';
+import { loadBinding, nativeBackends } from './load.ts';
+import { packPlan, unpackLogits } from './pack.ts';
 
 export { AddonUnavailable } from './build.ts';
+export { createAddonTokenizer } from './tokenizer.ts';
 
 /** Plans that may wait unless configured. */
 const DEFAULT_QUEUE_LIMIT = 512;
@@ -98,44 +91,6 @@ interface PendingPlan {
   readonly reject: (reason: unknown) => void;
 }
 
-async function loadBinding(
-  gpu: Gpu,
-  onBuild?: () => void,
-): Promise<{ binding: AddonBinding; built: BuiltAddon }> {
-  const built = await buildAddon(gpu, onBuild);
-  try {
-    return { binding: requireBinding(built.path), built };
-  } catch {
-    // A file that the disk lost is built again; what still cannot be loaded is at fault in another way.
-    const rebuild = rebuilds.get(built.path) ?? rebuildAddon(built, onBuild);
-    rebuilds.set(built.path, rebuild);
-    await rebuild;
-    return { binding: requireBinding(built.path), built };
-  }
-}
-
-/** By path, addons that this process could not load and has built again: once each. */
-const rebuilds = new Map<string, Promise<void>>();
-
-function requireBinding(path: string): AddonBinding {
-  let binding: unknown;
-  try {
-    binding = createRequire(import.meta.url)(path);
-  } catch (cause) {
-    throw new AddonUnavailable(`The addon ${path} could not be loaded.`, { cause });
-  }
-  if (!isAddonBinding(binding)) throw new AddonUnavailable(`The addon ${path} is not ours.`);
-  return binding;
-}
-
-function nativeBackends({ directory, fallback_directory, gpu }: LlamaLibrary): NativeBackends {
-  return {
-    library_directory: directory,
-    fallback_directory: fallback_directory ?? '',
-    gpu: gpu === false ? '' : gpu,
-  };
-}
-
 /**
  * Builds and loads the addon where that is possible, and says what is missing where it is not. The first call in a
  * process loads ggml's backends; tests take them from another folder than the library's.
@@ -178,9 +133,7 @@ function deviceName(backend: string): string {
 export class AddonEvaluator implements PlanEvaluator {
   readonly kind = 'addon';
   readonly #plans = new Map<number, PendingPlan>();
-  readonly #batches = new Map<number, PromiseWithResolvers<readonly (readonly number[])[]>>();
   readonly #closed = Promise.withResolvers<void>();
-  readonly #text_check: TextCheck;
   #next_id = 1;
   #is_closed = false;
 
@@ -191,10 +144,7 @@ export class AddonEvaluator implements PlanEvaluator {
     readonly missing_gpu: string | undefined,
     readonly context_tokens: number,
     readonly lane_tokens: number,
-    pre_tokenizer: PreTokenizer,
-  ) {
-    this.#text_check = rejectSlowRuns(pre_tokenizer);
-  }
+  ) {}
 
   /** As `Lane::fits` decides it; a plan that is as large as the bound may be taken for one of the other lane. */
   laneOf(plan: Plan): 'small' | 'large' {
@@ -205,21 +155,6 @@ export class AddonEvaluator implements PlanEvaluator {
     );
     const cells = inTiles(plan.prefix.length) + inTiles(Math.max(read_at_once, ...lengths));
     return cells <= SMALL_PLAN_CELLS ? 'small' : 'large';
-  }
-
-  tokenize(text: string): readonly number[] {
-    this.#text_check(text);
-    return Array.from(this.binding.tokenize(this.native, text));
-  }
-
-  async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
-    if (this.#is_closed) throw new EngineFailed('The model has been closed.');
-    texts.forEach(this.#text_check);
-    const id = this.#next_id++;
-    const batch = Promise.withResolvers<readonly (readonly number[])[]>();
-    this.binding.tokenizeAll(this.native, id, texts);
-    this.#batches.set(id, batch);
-    return await batch.promise;
   }
 
   evaluate(
@@ -262,21 +197,14 @@ export class AddonEvaluator implements PlanEvaluator {
     return this.#closed.promise;
   }
 
-  /** What the engine's threads have sent. */
-  receive(event: AddonEvent): void {
+  /** What the engine's thread has sent. */
+  receive(event: EngineEvent): void {
     switch (event.kind) {
       case 'loaded':
         return;
       case 'closed':
         this.#closed.resolve();
         return;
-      case 'tokenized': {
-        const batch = this.#batches.get(event.id);
-        this.#batches.delete(event.id);
-        if (event.error === undefined) batch?.resolve(unpackTokens(event.tokens, event.lengths));
-        else batch?.reject(new (this.#is_closed ? EngineFailed : EvaluationFailed)(event.error));
-        return;
-      }
       default: {
         const pending = this.#plans.get(event.id);
         this.#plans.delete(event.id);
@@ -319,7 +247,7 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
     fault_token: options.fault_token ?? -1,
     read_fault_token: options.read_fault_token ?? -1,
   };
-  const onEvent = (event: AddonEvent): void => {
+  const onEvent = (event: EngineEvent): void => {
     evaluator?.receive(event);
     if (event.kind !== 'loaded') return;
     if (event.missing_gpu !== '' && require_gpu) {
@@ -339,7 +267,6 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
       event.missing_gpu || undefined,
       event.context_tokens,
       device === 'cpu' ? few_or_full : LANE_TOKENS.gpu,
-      { model: event.tokenizer_model, pre: event.pre_tokenizer },
     );
     resolve(evaluator);
   };

@@ -3,8 +3,6 @@ import type { PlanEvaluator } from '../evaluator.ts';
 import { EngineFailed, EvaluationFailed } from '../evaluator.ts';
 import type { Branch, Plan, PlanLogits } from '../plan/plan.ts';
 import { planPositions } from '../plan/plan.ts';
-import { type PreTokenizer, rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
-import { Slices } from '../slices.ts';
 import { SerialQueue } from './queue.ts';
 
 /** Whether a plan's number can be a token id at all; llama.cpp refuses those beyond its vocabulary. */
@@ -60,7 +58,6 @@ export class LlamaEvaluator implements PlanEvaluator {
   readonly kind = 'llama';
   readonly lane_tokens = LANE_TOKENS;
   readonly #queue: SerialQueue;
-  readonly #text_checks: readonly TextCheck[];
   #sequence: LlamaContextSequence;
   #held: HeldPrefix | undefined;
   #read_tokens = 0;
@@ -72,10 +69,8 @@ export class LlamaEvaluator implements PlanEvaluator {
     readonly context_tokens: number,
     readonly device: string,
     queue_limit: number,
-    pre_tokenizer: PreTokenizer,
   ) {
     this.#queue = new SerialQueue(queue_limit);
-    this.#text_checks = [rejectDeepRecursion(pre_tokenizer), rejectSlowRuns(pre_tokenizer)];
     this.#sequence = context.getSequence();
   }
 
@@ -86,24 +81,6 @@ export class LlamaEvaluator implements PlanEvaluator {
 
   stats(): LlamaStats {
     return { read_tokens: this.#read_tokens, reused_tokens: this.#reused_tokens };
-  }
-
-  /** Throws `PlanRejected` for a text that llama.cpp's tokenizer cannot take on this thread. */
-  tokenize(text: string): readonly number[] {
-    for (const check of this.#text_checks) check(text);
-    return this.context.model.tokenize(text, false);
-  }
-
-  /** In slices on the event loop: node-llama-cpp tokenizes on no other thread. */
-  async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
-    const tokens: (readonly number[])[] = [];
-    const slices = new Slices();
-    for (const text of texts) {
-      await slices.pause();
-      if (this.#queue.closed) throw new EngineFailed('The model has been closed.');
-      tokens.push(this.tokenize(text));
-    }
-    return tokens;
   }
 
   evaluate(

@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os';
-import type { LlamaModel } from 'node-llama-cpp';
+import type { LlamaModel, LlamaModelOptions } from 'node-llama-cpp';
 import { type Weights, WeightsError } from '../weights.ts';
 import { type Gpu, type LlamaBackend, llamaBackend } from './backend.ts';
 import { LlamaEvaluator } from './evaluator.ts';
+import { LlamaTokenizer } from './tokenizer.ts';
 
 export interface LoadOptions {
   readonly gpu: Gpu;
@@ -36,28 +37,50 @@ async function loadContext(model: LlamaModel, options: LoadOptions): Promise<Lla
     swaFullCache: true,
   });
   const device = model.llama.gpu === false ? 'cpu' : model.llama.gpu;
-  const { ggml } = model.fileInfo.metadata.tokenizer;
-  const pre_tokenizer = { model: ggml.model, pre: ggml.pre };
-  return new LlamaEvaluator(context, options.context_tokens, device, options.queue_limit, pre_tokenizer);
+  return new LlamaEvaluator(context, options.context_tokens, device, options.queue_limit);
+}
+
+async function loadModel(
+  weights: Weights,
+  backend: LlamaBackend,
+  options: Omit<LlamaModelOptions, 'modelPath'>,
+): Promise<LlamaModel> {
+  backend.takeComplaint();
+  try {
+    return await backend.llama.loadModel({ modelPath: weights.first, ...options });
+  } catch (error) {
+    throw loadError(weights, backend, error);
+  }
 }
 
 /** Loads weights into an evaluator through node-llama-cpp's objects. Throws `WeightsError` when they cannot be. */
 export async function loadLlama(weights: Weights, options: LoadOptions): Promise<LlamaEvaluator> {
   const backend = await llamaBackend(options.gpu);
-  backend.takeComplaint();
-  let model: LlamaModel;
-  try {
-    model = await backend.llama.loadModel({
-      modelPath: weights.first,
-      ...(options.onProgress === undefined ? {} : { onLoadProgress: options.onProgress }),
-    });
-  } catch (error) {
-    throw loadError(weights, backend, error);
-  }
+  const { onProgress } = options;
+  const model = await loadModel(
+    weights,
+    backend,
+    onProgress === undefined ? {} : { onLoadProgress: onProgress },
+  );
   try {
     return await loadContext(model, options);
   } catch (error) {
     await model.dispose();
     throw loadError(weights, backend, error);
   }
+}
+
+/**
+ * Loads the vocabulary of weights through node-llama-cpp's objects. `gpu` is that of the evaluators beside it: a process
+ * has one backend. Throws `WeightsError` when it cannot be loaded.
+ */
+export async function loadLlamaTokenizer(weights: Weights, gpu: Gpu): Promise<LlamaTokenizer> {
+  return new LlamaTokenizer(
+    await loadModel(weights, await llamaBackend(gpu), {
+      vocabOnly: true,
+      // The memory that its weights would take is not needed.
+      gpuLayers: 0,
+      ignoreMemorySafetyChecks: true,
+    }),
+  );
 }

@@ -9,7 +9,6 @@ export type CatalogModel = typeof models.$inferSelect;
 /** A live decision model: what a request can be answered by. */
 export interface DecisionModelEntry {
   readonly id: string;
-  readonly context_tokens: number;
   readonly input_price_micros_per_million_tokens: number;
 }
 
@@ -84,5 +83,5 @@ export function asDecisionModel(model: CatalogModel): DecisionModelEntry | null 
   const { id, kind, status, context_tokens, input_price_micros_per_million_tokens } = model;
   if (kind !== 'decision' || status !== 'live') return null;
   if (context_tokens === null || input_price_micros_per_million_tokens === null) return null;
-  return { id, context_tokens, input_price_micros_per_million_tokens };
+  return { id, input_price_micros_per_million_tokens };
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupCommit } from '../../db/group-commit.ts';
 import type { EngineFacts } from '../../native/engine.ts';
-import { openEngine } from '../../native/open.ts';
+import { openPlanner } from '../../native/open.ts';
 import { SetupError } from '../../native/setup-error.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
@@ -83,7 +83,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   const log = createLog(options.logLevel);
   const service = openService({
     db: context.db,
-    openEngine: () => openEngine(openOptions(options)),
+    openPlanner: () => openPlanner(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
     usage_retention_days: options.usageRetentionDays,
     queue_limit: options.queueLimit,

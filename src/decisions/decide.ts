@@ -1,14 +1,14 @@
 import { isJsonObject, JsonObject, type JsonValue } from '../../native/plan/json.ts';
-import { type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
+import type { DecisionPlan } from '../../native/plan/profile.ts';
 import type { Mode } from '../../native/plan/question.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { Refusal } from '../errors.ts';
 import type { Hold } from '../ledger/ledger.ts';
-import type { RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
+import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
 import { dollarsOf } from '../money.ts';
-import { estimatedTokens, worstCaseTokens } from './estimate.ts';
+import { estimatedTokens } from './estimate.ts';
 import { type Decided, engineInput, evaluateRequest } from './evaluate.ts';
 import { EvaluationDeadline } from './evaluation-deadline.ts';
 import { modelRefusal } from './model-refusal.ts';
@@ -52,20 +52,18 @@ interface CheckedRequest {
   readonly request: DecisionRequest;
 }
 
-/** A request within its limits: what it will read at most, and its place in the token window. */
+/** A request within its limits: what it will read, and its place in the token window. */
 interface AdmittedRequest extends CheckedRequest {
-  /** The plan, or why the model will not make one; null when it is not loaded. */
-  readonly plan: DecisionPlan | PlanRejected | null;
-  /** What it is billed for at most, in tokens: exact where there is a plan. */
-  readonly worst_case_tokens: number;
+  /** The plan, or why the model will not answer the request. */
+  readonly plan: DecisionPlan | Refusal;
   readonly reservation: TokenReservation;
   readonly admitted_at_ms: number;
   readonly rate: RateStatus;
 }
 
-/** A request that the model has not rejected so far. */
+/** A request that the model will answer, and is paid for. */
 interface HeldRequest extends AdmittedRequest {
-  readonly plan: DecisionPlan | null;
+  readonly plan: DecisionPlan;
   readonly hold: Hold;
 }
 
@@ -86,13 +84,13 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
     return { result: admitted.refusal, caller, rate: admitted.rate, reached_model: false };
   }
 
-  const planned = planOrRejection(admitted.request);
-  if (planned instanceof Refusal) {
-    const { result, reached_model } = refuseRejected(services, admitted.request, planned);
+  const { plan } = admitted.request;
+  if (plan instanceof Refusal) {
+    const { result, reached_model } = refuseUnplanned(services, admitted.request, plan);
     return { result, caller, rate: admitted.request.rate, reached_model };
   }
 
-  const held = await placeHold(services, admitted.request, planned);
+  const held = await placeHold(services, admitted.request, plan);
   if (held instanceof Refusal) {
     return { result: held, caller, rate: admitted.request.rate, reached_model: false };
   }
@@ -168,43 +166,24 @@ async function admit(
   | { readonly refusal: null; readonly request: AdmittedRequest }
   | { readonly refusal: Refusal; readonly rate: RateStatus }
 > {
+  const { limiter, clock } = services;
   const { organization_id, limits } = checked.caller;
-  // Tokenizing is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
-  const exhausted = services.limiter.requestsExhausted(
+  // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
+  const exhausted = limiter.requestsExhausted(organization_id, limits, clock.monotonic_ms());
+  if (exhausted !== null) return rateLimited(exhausted, limits);
+  const plan = await planOrRefusal(services, checked.request);
+  const admission = limiter.admit(
     organization_id,
     limits,
-    services.clock.monotonic_ms(),
+    estimatedTokens(tokensOf(plan)),
+    clock.monotonic_ms(),
   );
-  const plan = exhausted ? null : await planIfLoaded(services, checked.request);
-  const worst_case_tokens =
-    plan === null || plan instanceof PlanRejected
-      ? worstCaseTokens(checked.request, checked.model.context_tokens)
-      : plan.input_tokens;
-  const admission = services.limiter.admit(
-    organization_id,
-    limits,
-    estimatedTokens(worst_case_tokens),
-    services.clock.monotonic_ms(),
-  );
-  if (!admission.admitted) {
-    const limit =
-      admission.limit === 'requests'
-        ? `${limits.requests_per_minute} requests per minute`
-        : `${limits.tokens_per_minute} input tokens per minute`;
-    return {
-      refusal: new Refusal('rate_limit_exceeded', {
-        message: `The organization has reached its limit of ${limit}.`,
-        retry_after_s: admission.retry_after_s,
-      }),
-      rate: admission.status,
-    };
-  }
+  if (!admission.admitted) return rateLimited(admission, limits);
   return {
     refusal: null,
     request: {
       ...checked,
       plan,
-      worst_case_tokens,
       reservation: admission.reservation,
       admitted_at_ms: services.clock.now_ms(),
       rate: admission.status,
@@ -212,38 +191,48 @@ async function admit(
   };
 }
 
-/** The plan, when there is an engine to make it, or its reason not to; null also when the request is rejected anyway. */
-async function planIfLoaded(
+function rateLimited(
+  { limit, retry_after_s, status }: RateRefusal,
+  { requests_per_minute, tokens_per_minute }: TierLimits,
+): { readonly refusal: Refusal; readonly rate: RateStatus } {
+  const reached =
+    limit === 'requests'
+      ? `${requests_per_minute} requests per minute`
+      : `${tokens_per_minute} input tokens per minute`;
+  const message = `The organization has reached its limit of ${reached}.`;
+  return { refusal: new Refusal('rate_limit_exceeded', { message, retry_after_s }), rate: status };
+}
+
+/** The plan, or why there is none: the model rejects the request, or cannot even plan now. */
+async function planOrRefusal(
   services: DecisionServices,
   request: DecisionRequest,
-): Promise<DecisionPlan | PlanRejected | null> {
-  if (request.rejection !== null) return null;
+): Promise<DecisionPlan | Refusal> {
+  if (request.rejection !== null) return request.rejection;
   try {
-    return (await services.model.engineIfLoaded()?.plan(engineInput(request))) ?? null;
+    return await services.model.plan(engineInput(request));
   } catch (error) {
-    // An engine that was just closed, or is while it plans, is opened again in step 4, which then makes the plan.
-    return error instanceof PlanRejected ? error : null;
+    return modelRefusal(error, request);
   }
 }
 
-/** The plan; why the model rejects the request, as far as that is known before it is asked; null while it is not. */
-function planOrRejection({ plan, request }: AdmittedRequest): DecisionPlan | Refusal | null {
-  if (request.rejection !== null) return request.rejection;
-  return plan instanceof PlanRejected ? modelRefusal(plan, request) : plan;
+/** What the request is billed for, exactly; a request without a plan has no less than any other. */
+function tokensOf(plan: DecisionPlan | Refusal): number {
+  return plan instanceof Refusal ? 1 : plan.input_tokens;
 }
 
 /**
- * Steps 3 and 4 of a request that the model rejects: what would refuse the hold comes first, and nothing is written,
- * because a request that costs nothing must leave nothing that grows (spec, rule 5).
+ * Steps 3 and 4 of a request that has no plan: what would refuse any hold comes first, and nothing is written, because a
+ * request that costs nothing must leave nothing that grows (spec, rule 5).
  */
-function refuseRejected(
+function refuseUnplanned(
   services: DecisionServices,
   admitted: AdmittedRequest,
   rejection: Refusal,
 ): { readonly result: Refusal; readonly reached_model: boolean } {
   services.limiter.settle(admitted.reservation, 0);
   try {
-    const refusal = services.ledger.refusalOf(worstCase(admitted));
+    const refusal = services.ledger.refusalOf(exactCost(admitted));
     if (refusal !== null) return { result: new Refusal(refusal), reached_model: false };
   } catch {
     return { result: new Refusal('billing_unavailable'), reached_model: false };
@@ -251,21 +240,21 @@ function refuseRejected(
   return { result: rejection, reached_model: true };
 }
 
-/** What a hold for the request reserves, and of whom. */
-function worstCase({ caller, model, worst_case_tokens, admitted_at_ms }: AdmittedRequest) {
+/** What a hold for the request reserves, and of whom. The plan says what is read, so that the worst case is the exact cost. */
+function exactCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   return {
     organization_id: caller.organization_id,
     project_id: caller.project_id,
-    amount_micros: cost_micros(worst_case_tokens, model.input_price_micros_per_million_tokens),
+    amount_micros: cost_micros(tokensOf(plan), model.input_price_micros_per_million_tokens),
     at_ms: admitted_at_ms,
   };
 }
 
-/** Step 3: reserves the worst case of the credit and of the project's monthly limit. */
+/** Step 3: reserves the cost, of the credit and of the project's monthly limit. */
 async function placeHold(
   services: DecisionServices,
   admitted: AdmittedRequest,
-  plan: DecisionPlan | null,
+  plan: DecisionPlan,
 ): Promise<HeldRequest | Refusal> {
   const refuse = (refusal: Refusal): Refusal => {
     services.limiter.settle(admitted.reservation, 0);
@@ -275,7 +264,7 @@ async function placeHold(
   services.keys.flushLastUsed(services.commits).catch(() => {});
   try {
     const result = await services.commits.run(() =>
-      services.ledger.hold({ ...worstCase(admitted), request_id: admitted.call.request_id }),
+      services.ledger.hold({ ...exactCost(admitted), request_id: admitted.call.request_id }),
     );
     return result.held ? { ...admitted, plan, hold: result.hold } : refuse(new Refusal(result.refusal));
   } catch {
@@ -292,12 +281,8 @@ async function askModel(services: DecisionServices, held: HeldRequest): Promise<
       services.model.use(
         request.mode,
         async (engine, signal) => {
-          const plan = held.plan ?? (await engine.plan(engineInput(request)));
-          if (plan.input_tokens > held.worst_case_tokens) {
-            throw new RangeError('the plan reads more than was held for it');
-          }
           deadline.wait(() => place.retryAfter_s());
-          return await evaluateRequest(engine, request, plan, {
+          return await evaluateRequest(engine, request, held.plan, {
             scope: caller.organization_id,
             signal,
             takeTurn: (turn, work, given_up) => {
@@ -321,9 +306,8 @@ async function askModel(services: DecisionServices, held: HeldRequest): Promise<
 }
 
 /**
- * Step 5 after a failure: nothing is charged. The row of usage goes with the release. What a model that was cold
- * rejects has none, as when it is loaded. A client that went away has none, because its request was taken off the
- * model; its tokens stay in the window, or leaving early would be free work.
+ * Step 5 after a failure: nothing is charged. The row of usage goes with the release. A client that went away has none,
+ * because its request was taken off the model; its tokens stay in the window, or leaving early would be free work.
  */
 async function releaseHold(
   services: DecisionServices,
@@ -335,7 +319,7 @@ async function releaseHold(
   if (!is_abandoned) services.limiter.settle(held.reservation, 0);
   const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
   await services.settlement.release(held.hold, () => {
-    if (!is_abandoned && refusal.code !== 'invalid_request') services.usage.record(row);
+    if (!is_abandoned) services.usage.record(row);
   });
   return refusal;
 }

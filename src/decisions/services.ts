@@ -1,5 +1,6 @@
 import type { GroupCommit } from '../../db/group-commit.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
+import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
 import type { Mode } from '../../native/plan/question.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -15,8 +16,11 @@ import type { UsageLog } from '../usage/usage.ts';
 
 /** The model behind the catalog's entry, loaded or not. */
 export interface DecisionModel {
-  /** The engine, when it is loaded and can plan at once. */
-  engineIfLoaded(): DecisionEngine | undefined;
+  /**
+   * The plans of a request, and exactly what it is billed for, whether the model is loaded or not. Rejects with
+   * `PlanRejected` when the model will not read it, and with `ModelUnavailable`.
+   */
+  plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
    * Runs `work` with an engine that is ready for the mode, loading it first when it is cold. Rejects with
    * `ModelWarmingUp` when consistent mode is not ready yet, with `ModelUnavailable` when the model cannot be loaded,

@@ -25,15 +25,18 @@ export interface TokenReservation {
   readonly entry: WindowEntry;
 }
 
+/** A limit that is reached. */
+export interface RateRefusal {
+  readonly admitted: false;
+  readonly limit: 'requests' | 'tokens';
+  /** Whole seconds until the oldest request leaves the window that is full; at least 1. */
+  readonly retry_after_s: number;
+  readonly status: RateStatus;
+}
+
 export type Admission =
   | { readonly admitted: true; readonly reservation: TokenReservation; readonly status: RateStatus }
-  | {
-      readonly admitted: false;
-      readonly limit: 'requests' | 'tokens';
-      /** Whole seconds until the oldest request leaves the window that is full; at least 1. */
-      readonly retry_after_s: number;
-      readonly status: RateStatus;
-    };
+  | RateRefusal;
 
 interface Windows {
   readonly requests: SlidingWindow;
@@ -48,11 +51,18 @@ export class RateLimiter {
   readonly #windows = new Map<string, Windows>();
 
   /**
-   * Whether the organization has no request left now. Lets a caller refuse without working out the tokens; nothing is
-   * counted by it.
+   * The refusal when the organization has no request left now, or null. Lets a caller refuse without working out the
+   * tokens; nothing is counted by it.
    */
-  requestsExhausted(organization_id: string, limits: RateLimits, now_ms: number): boolean {
-    return this.#of(organization_id).requests.total(now_ms) >= limits.requests_per_minute;
+  requestsExhausted(organization_id: string, limits: RateLimits, now_ms: number): RateRefusal | null {
+    const windows = this.#of(organization_id);
+    if (windows.requests.total(now_ms) < limits.requests_per_minute) return null;
+    return {
+      admitted: false,
+      limit: 'requests',
+      retry_after_s: wholeSeconds(windows.requests.untilOldestLeaves_ms(now_ms)),
+      status: statusOf(windows, limits, now_ms),
+    };
   }
 
   /**
@@ -61,15 +71,9 @@ export class RateLimiter {
    * the whole token allowance runs when the window is empty, and then fills it.
    */
   admit(organization_id: string, limits: RateLimits, estimated_tokens: number, now_ms: number): Admission {
+    const exhausted = this.requestsExhausted(organization_id, limits, now_ms);
+    if (exhausted !== null) return exhausted;
     const windows = this.#of(organization_id);
-    if (windows.requests.total(now_ms) >= limits.requests_per_minute) {
-      return {
-        admitted: false,
-        limit: 'requests',
-        retry_after_s: wholeSeconds(windows.requests.untilOldestLeaves_ms(now_ms)),
-        status: statusOf(windows, limits, now_ms),
-      };
-    }
     windows.requests.add(now_ms, 1);
     const used_tokens = windows.tokens.total(now_ms);
     const fits = used_tokens === 0 || used_tokens + estimated_tokens <= limits.tokens_per_minute;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { openEngine } from '../../native/open.ts';
+import { openPlanner } from '../../native/open.ts';
 import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
 import {
@@ -123,8 +123,9 @@ describe('Models', () => {
 
   test('a longer record is answered from its start and end, and billed as read', async () => {
     const context_tokens = 256;
-    const engine = await openEngine({ gpu: false, threads: 1, context_tokens });
-    const small = await startTestService({ openEngine: () => Promise.resolve(engine) });
+    const small = await startTestService({
+      openPlanner: () => openPlanner({ gpu: false, threads: 1, context_tokens }),
+    });
     try {
       const { key } = addAccount(small);
       const middle = ' filler'.repeat(2_000);

@@ -3,12 +3,10 @@ import fc from 'fast-check';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { readModelFacts } from '../../native/gguf.ts';
 import { isJsonObject } from '../../native/plan/json.ts';
-import { type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
+import type { DecisionPlan } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
-import { estimatedTokens, worstCaseTokens } from '../../src/decisions/estimate.ts';
 import { engineInput } from '../../src/decisions/evaluate.ts';
-import { type DecisionRequest, parseDecisionRequest } from '../../src/decisions/request.ts';
-import { DecisionRequestSchema } from '../../src/decisions/schemas.ts';
+import { parseDecisionRequest } from '../../src/decisions/request.ts';
 import { Refusal } from '../../src/errors.ts';
 import { parseJson } from '../../src/http/body.ts';
 import { expectDecision } from '../contract/expectations.ts';
@@ -22,7 +20,7 @@ import {
   startTestService,
   type TestService,
 } from '../support/service.ts';
-import { CONTROL_SPELLINGS, text, valuesOf } from './schema-values.ts';
+import { CONTROL_SPELLINGS } from './schema-values.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -160,58 +158,5 @@ describe('over the port', () => {
       expect(answers.q?.type === 'choice' && Object.keys(answers.q.probabilities)).toEqual(['a', 'b']);
       expect(usage.decisions).toBe(1);
     }
-  });
-});
-
-describe('what is held for a request', () => {
-  // Texts only: what is no text is held for at the length of the whole context.
-  const long = fc.tuple(text, fc.constantFrom(0, 1, 10, 300)).map(([each, times]) => each.repeat(times));
-  const options = fc.uniqueArray(fc.tuple(text, long), {
-    minLength: 2,
-    maxLength: 5,
-    selector: ([id]) => id,
-  });
-  const question = fc.oneof(
-    fc.record({ type: fc.constant('noul'), instructions: long }),
-    fc.record({
-      type: fc.constant('noul'),
-      instructions: long,
-      criteria: fc.record({ true: long, false: long }),
-    }),
-    fc.record({ type: fc.constant('choice'), instructions: long, criteria: options.map(Object.fromEntries) }),
-    fc.record({
-      type: fc.constant('score'),
-      instructions: long,
-      criteria: fc.array(long, { minLength: 2, maxLength: 5 }),
-    }),
-  );
-  const textRequest = fc.record({
-    state: long,
-    questions: fc.dictionary(text, question, { minKeys: 1, maxKeys: 3 }),
-    mode: fc.constantFrom('fast', 'consistent'),
-  });
-
-  /** Null when the model rejects the request. */
-  async function billedTokens(request: DecisionRequest): Promise<number | null> {
-    try {
-      return (await engine.plan(engineInput(request))).input_tokens;
-    } catch (error) {
-      if (error instanceof PlanRejected) return null;
-      throw error;
-    }
-  }
-
-  test('is never less than what it can be billed, also when nothing could be tokenized yet', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(textRequest, valuesOf(DecisionRequestSchema)), async (value) => {
-        const request = requestOf(value);
-        if (request === null) return;
-        const input_tokens = await billedTokens(request);
-        if (input_tokens === null) return;
-        expect(worstCaseTokens(request, engine.facts.context_tokens)).toBeGreaterThanOrEqual(input_tokens);
-        expect(estimatedTokens(input_tokens)).toBeGreaterThan(input_tokens);
-      }),
-      { numRuns: 1_000, seed: propertySeed('worst case') },
-    );
   });
 });

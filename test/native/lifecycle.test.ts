@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import type { DecisionEngine } from '../../native/engine.ts';
+import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
 import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/evaluator.ts';
 import {
   type LifecycleOptions,
@@ -9,8 +9,8 @@ import {
   ModelWarmingUp,
   type Schedule,
 } from '../../native/lifecycle.ts';
-import { openEngine } from '../../native/open.ts';
-import type { DecisionInput } from '../../native/plan/profile.ts';
+import { openPlanner } from '../../native/open.ts';
+import { type DecisionInput, PlanRejected } from '../../native/plan/profile.ts';
 import type { Mode } from '../../native/plan/question.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
@@ -31,11 +31,14 @@ afterAll(async () => {
   await directory[Symbol.asyncDispose]();
 });
 
-/** What was opened and closed, in order; consistent warm-ups wait for `gate`, opening fails while `failures` last. */
+/** The engines that were opened and closed, in order; consistent warm-ups wait for `gate`, opening fails while `failures` last. */
 interface World {
   readonly lifecycle: ModelLifecycle;
   readonly events: string[];
+  /** The planners that were opened and closed. */
+  readonly planner_events: string[];
   failures: number;
+  planner_failures: number;
   /** Lets the consistent warm-up of every engine go on. */
   readonly openGate: () => void;
   /** Runs what was scheduled last, if it was not cancelled. */
@@ -50,6 +53,7 @@ interface World {
 /** A lifecycle of real engines on a generated model, whose time and whose failures are the test's. */
 function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = false): World {
   const events: string[] = [];
+  const planner_events: string[] = [];
   const delays_ms: number[] = [];
   const gate = Promise.withResolvers<void>();
   if (!gated) gate.resolve();
@@ -66,46 +70,62 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
       ...options,
       schedule,
       now_ms: () => made.now_ms,
-      open: async () => {
-        events.push('open');
-        if (made.failures > 0) {
-          made.failures -= 1;
-          throw new Error('no memory');
+      openPlanner: async () => {
+        planner_events.push('open');
+        if (made.planner_failures > 0) {
+          made.planner_failures -= 1;
+          throw new Error('no vocabulary');
         }
-        const engine = await openEngine({ model_path: path, gpu: false, threads: 1, context_tokens: 256 });
+        const planner = await openPlanner({ model_path: path, gpu: false, threads: 1, context_tokens: 256 });
         return {
-          facts: engine.facts,
-          plan: (input) => engine.plan(input),
-          async evaluate(input, plan, evaluation) {
-            if (evaluation.scope === 'warm-up') await made.beforeWarmUp(input.mode);
-            if (input.mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
-            return await engine.evaluate(input, plan, evaluation);
-          },
+          plan: (input) => planner.plan(input),
+          openEngine: () => openEngine(planner),
           close() {
-            events.push('close');
-            return engine.close();
+            planner_events.push('close');
+            return planner.close();
           },
         };
       },
     }),
     events,
+    planner_events,
     failures: 0,
+    planner_failures: 0,
     openGate: gate.resolve,
     passTime: () => due?.(),
     delays_ms,
     now_ms: 0,
     beforeWarmUp: () => Promise.resolve(),
   };
+  const openEngine = async (planner: DecisionPlanner): Promise<DecisionEngine> => {
+    events.push('open');
+    if (made.failures > 0) {
+      made.failures -= 1;
+      throw new Error('no memory');
+    }
+    const engine = await planner.openEngine();
+    return {
+      facts: engine.facts,
+      plan: (input) => engine.plan(input),
+      async evaluate(input, plan, evaluation) {
+        if (evaluation.scope === 'warm-up') await made.beforeWarmUp(input.mode);
+        if (input.mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
+        return await engine.evaluate(input, plan, evaluation);
+      },
+      close() {
+        events.push('close');
+        return engine.close();
+      },
+    };
+  };
   lifecycles.push(made.lifecycle);
   return made;
 }
 
+const NOUL = { type: 'noul', instructions: 'on?', yes: undefined, no: undefined } as const;
+
 function input(mode: Mode): DecisionInput {
-  return {
-    state: 'on',
-    questions: [{ type: 'noul', instructions: 'on?', yes: undefined, no: undefined }],
-    mode,
-  };
+  return { state: 'on', questions: [NOUL], mode };
 }
 
 async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number> {
@@ -431,7 +451,62 @@ describe('recovering', () => {
   });
 });
 
+describe('planning', () => {
+  test('needs no weights, and gives the same plans while the model is cold, loaded, and unloaded again', async () => {
+    const { lifecycle, events, planner_events, passTime } = world({ idle_unload_ms: 60_000 });
+    const cold = await lifecycle.plan(input('fast'));
+    expect(cold.plans).toHaveLength(1);
+    expect(lifecycle.status().state).toBe('cold');
+    expect(events).toEqual([]);
+    const engine = await lifecycle.ready('fast');
+    expect(await engine.plan(input('fast'))).toEqual(cold);
+    expect(await lifecycle.plan(input('fast'))).toEqual(cold);
+    passTime();
+    expect(lifecycle.status().state).toBe('cold');
+    expect(await lifecycle.plan(input('fast'))).toEqual(cold);
+    await lifecycle.ready('fast');
+    expect(events).toEqual(['open', 'close', 'open']);
+    expect(planner_events).toEqual(['open']);
+  });
+
+  test('opens one planner for all who come at once', async () => {
+    const { lifecycle, planner_events } = world();
+    await Promise.all([
+      lifecycle.plan(input('fast')),
+      lifecycle.use('fast', askFast),
+      lifecycle.plan(input('consistent')),
+    ]);
+    expect(planner_events).toEqual(['open']);
+  });
+
+  test('without a planner nothing is planned or loaded, and the next call tries again', async () => {
+    const made = world();
+    made.planner_failures = 2;
+    await expect(made.lifecycle.plan(input('fast'))).rejects.toBeInstanceOf(ModelUnavailable);
+    await expect(made.lifecycle.ready('fast')).rejects.toBeInstanceOf(ModelUnavailable);
+    expect(made.lifecycle.status()).toEqual({ state: 'cold', load_error: 'no vocabulary' });
+    expect(made.events).toEqual([]);
+    expect((await made.lifecycle.plan(input('fast'))).plans).toHaveLength(1);
+    expect(made.planner_events).toEqual(['open', 'open', 'open']);
+  });
+
+  test('a request that the model will not read is rejected as such', async () => {
+    const { lifecycle } = world();
+    const long = { ...input('fast'), questions: [{ ...NOUL, instructions: 'word '.repeat(1_000) }] };
+    await expect(lifecycle.plan(long)).rejects.toBeInstanceOf(PlanRejected);
+  });
+});
+
 describe('closing', () => {
+  test('frees the planner, and nothing is planned any more', async () => {
+    const { lifecycle, planner_events, events } = world();
+    await lifecycle.plan(input('fast'));
+    await lifecycle.close();
+    expect(planner_events).toEqual(['open', 'close']);
+    expect(events).toEqual([]);
+    await expect(lifecycle.plan(input('fast'))).rejects.toBeInstanceOf(ModelUnavailable);
+  });
+
   test('ends a loaded engine and takes nothing more', async () => {
     const { lifecycle, events } = world();
     await lifecycle.ready('fast');
@@ -441,10 +516,12 @@ describe('closing', () => {
   });
 
   test('during a load ends the engine that comes of it', async () => {
-    const { lifecycle, events } = world();
+    const { lifecycle, events, planner_events } = world();
     const waiting = lifecycle.ready('fast');
+    while (events.length === 0) await new Promise(setImmediate);
     const [outcome] = await Promise.allSettled([waiting, lifecycle.close()]);
     expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(ModelUnavailable) });
     expect(events).toEqual(['open', 'close']);
+    expect(planner_events).toEqual(['open', 'close']);
   });
 });

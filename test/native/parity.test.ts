@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { createAddonEvaluator } from '../../native/addon/index.ts';
 import type { PlanEvaluator } from '../../native/evaluator.ts';
+import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import { markersV1 } from '../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
-import { loadOnCpu, temporaryDirectory } from './support/models.ts';
+import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
 import { VECTORS, type Vector, vectorInput } from './support/vectors.ts';
 import { widen } from './support/widen.ts';
 
@@ -13,8 +14,12 @@ setDefaultTimeout(180_000);
 const CONTEXT_TOKENS = 1024;
 
 /** Each question's probabilities, one list after the other. */
-async function answer(evaluator: PlanEvaluator, vector: Vector): Promise<readonly number[]> {
-  const profile = markersV1(evaluator);
+async function answer(
+  evaluator: PlanEvaluator,
+  tokenizer: ModelTokenizer,
+  vector: Vector,
+): Promise<readonly number[]> {
+  const profile = markersV1(tokenizer);
   const input = vectorInput(vector);
   const { plans } = await profile.plan(input, CONTEXT_TOKENS);
   const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
@@ -32,6 +37,7 @@ describeAddon('decision-1 answers alike through both implementations', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   let addon: PlanEvaluator;
   let llama: PlanEvaluator;
+  let tokenizer: ModelTokenizer;
   beforeAll(async () => {
     directory = await temporaryDirectory();
     const { parts } = await verifyWeights(EMBEDDED_WEIGHTS);
@@ -43,18 +49,20 @@ describeAddon('decision-1 answers alike through both implementations', () => {
       threads: 1,
     });
     llama = (await loadOnCpu(model_path, { context_tokens: CONTEXT_TOKENS })).evaluator;
+    ({ tokenizer } = await llamaTokenizer(model_path));
   });
   afterAll(async () => {
     await addon.close();
     await llama.close();
+    await tokenizer.close();
     await directory[Symbol.asyncDispose]();
   });
 
   test.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector] as const))(
     '%s',
     async (_, vector) => {
-      const ours = await answer(addon, vector);
-      const theirs = await answer(llama, vector);
+      const ours = await answer(addon, tokenizer, vector);
+      const theirs = await answer(llama, tokenizer, vector);
       expect(ours.length).toBe(theirs.length);
       const distances = ours.map((probability, index) =>
         Math.abs(probability - (theirs[index] ?? Number.NaN)),

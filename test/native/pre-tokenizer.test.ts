@@ -2,7 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { compilerPath } from '../../native/addon/build.ts';
-import { createAddonEvaluator } from '../../native/addon/index.ts';
+import { createAddonTokenizer } from '../../native/addon/index.ts';
 import type { PlanEvaluator } from '../../native/evaluator.ts';
 import { openEngine } from '../../native/open.ts';
 import { PlanRejected } from '../../native/plan/profile.ts';
@@ -10,7 +10,7 @@ import { rejectDeepRecursion, rejectSlowRuns, WORD_CHARACTERS_MAX } from '../../
 import { WeightsError } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
 import { writeTinyModel } from './support/gguf.ts';
-import { loadOnCpu, TINY_CHAT, temporaryDirectory } from './support/models.ts';
+import { llamaTokenizer, TINY_CHAT, temporaryDirectory } from './support/models.ts';
 
 // The addon is built first where it is not yet.
 setDefaultTimeout(300_000);
@@ -107,8 +107,8 @@ describeAddon("the addon's tokens are those of llama.cpp", () => {
   test.each([...WITHOUT_RECURSION, ...PATTERNS])('%s', async (pre_tokenizer) => {
     await using directory = await temporaryDirectory();
     const model_path = await writeModel(directory.path, pre_tokenizer);
-    const addon = await createAddonEvaluator({ model_path, context_tokens: 512, gpu: false, threads: 1 });
-    const { evaluator: llama } = await loadOnCpu(model_path, { context_tokens: 512 });
+    const { tokenizer: llama } = await llamaTokenizer(model_path);
+    const addon = await createAddonTokenizer({ model_path, gpu: false });
     const part = fc.oneof(
       fc.lorem(),
       fc.constantFrom(

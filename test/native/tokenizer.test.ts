@@ -2,36 +2,28 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { compilerPath } from '../../native/addon/build.ts';
-import { createAddonEvaluator } from '../../native/addon/index.ts';
-import type { PlanEvaluator } from '../../native/evaluator.ts';
+import { createAddonTokenizer } from '../../native/addon/index.ts';
 import { EvaluationFailed } from '../../native/evaluator.ts';
-import { openEngine } from '../../native/open.ts';
+import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
+import { openPlanner } from '../../native/open.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import type { Question } from '../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
 import { writeTinyModel } from './support/gguf.ts';
-import { loadOnCpu, MARKER_CONTROL, temporaryDirectory } from './support/models.ts';
+import { llamaTokenizer, loadedTokenizer, MARKER_CONTROL, temporaryDirectory } from './support/models.ts';
 
 // The addon is built first where it is not yet.
 setDefaultTimeout(180_000);
 
-const CONTEXT_TOKENS = 1024;
 const IMPLEMENTATIONS = compilerPath() === undefined ? (['llama'] as const) : (['addon', 'llama'] as const);
 
-async function openEvaluator(
-  kind: PlanEvaluator['kind'],
+async function openTokenizer(
+  kind: (typeof IMPLEMENTATIONS)[number],
   model_path = EMBEDDED_WEIGHTS,
-): Promise<PlanEvaluator> {
-  if (kind === 'llama') {
-    return (await loadOnCpu(model_path, { context_tokens: CONTEXT_TOKENS })).evaluator;
-  }
-  return await createAddonEvaluator({
-    model_path,
-    context_tokens: CONTEXT_TOKENS,
-    gpu: false,
-    threads: 1,
-  });
+): Promise<ModelTokenizer> {
+  if (kind === 'llama') return (await llamaTokenizer(model_path)).tokenizer;
+  return await createAddonTokenizer({ model_path, gpu: false });
 }
 
 /** A text of so many characters that is like no other. */
@@ -54,16 +46,16 @@ function largeRequest(): DecisionInput {
   return { state: longText(64, 15_000), questions, mode: 'consistent' };
 }
 
-let reference: PlanEvaluator;
+let reference: ModelTokenizer;
 beforeAll(async () => {
-  reference = await openEvaluator('llama');
+  reference = await loadedTokenizer(EMBEDDED_WEIGHTS);
 });
 afterAll(() => reference.close());
 
 describeAddon("the addon's own byte-pair encoding", () => {
-  let addon: PlanEvaluator;
+  let addon: ModelTokenizer;
   beforeAll(async () => {
-    addon = await openEvaluator('addon');
+    addon = await openTokenizer('addon');
   });
   afterAll(() => addon.close());
 
@@ -94,8 +86,8 @@ describeAddon("the addon's own byte-pair encoding", () => {
     const model_path = join(directory.path, 'tiny.gguf');
     const words = ['  ', ' 12', "'s", ' \n', 'aba', 'ab', '中中', ' the', '?!'];
     await writeTinyModel(model_path, { control: MARKER_CONTROL, words, maker_defined });
-    const ours = await openEvaluator('addon', model_path);
-    const theirs = await openEvaluator('llama', model_path);
+    const ours = await openTokenizer('addon', model_path);
+    const theirs = await loadedTokenizer(model_path);
     const part = fc.constantFrom(
       ...words,
       ...MARKER_CONTROL,
@@ -137,7 +129,7 @@ describeAddon("the addon's own byte-pair encoding", () => {
 
 describe.each(IMPLEMENTATIONS)('%s', (kind) => {
   test('a batch has the tokens of its texts one by one', async () => {
-    const evaluator = await openEvaluator(kind);
+    const tokenizer = await openTokenizer(kind);
     const part = fc.oneof(
       fc.constantFrom(...MARKER_CONTROL, '<', '|yes|>', '\ud83d', '\ude00', '\0', ' ', '\r\n', 'e\u0301'),
       fc.string({ unit: 'binary', maxLength: 8 }),
@@ -150,37 +142,37 @@ describe.each(IMPLEMENTATIONS)('%s', (kind) => {
       fc.asyncProperty(fc.array(text, { maxLength: 12 }), async (texts) => {
         const expected = texts.map((one) => [...reference.tokenize(one)]);
         const [batch, others] = await Promise.all([
-          evaluator.tokenizeAll(texts),
-          evaluator.tokenizeAll(texts.toReversed()),
+          tokenizer.tokenizeAll(texts),
+          tokenizer.tokenizeAll(texts.toReversed()),
         ]);
         expect(batch).toEqual(expected);
         expect(others).toEqual(expected.toReversed());
-        expect(texts.map((one) => [...evaluator.tokenize(one)])).toEqual(expected);
+        expect(texts.map((one) => [...tokenizer.tokenize(one)])).toEqual(expected);
       }),
       { numRuns: 300 },
     );
-    expect(await evaluator.tokenizeAll([])).toEqual([]);
-    expect(await evaluator.tokenizeAll([''])).toEqual([[]]);
-    await evaluator.close();
+    expect(await tokenizer.tokenizeAll([])).toEqual([]);
+    expect(await tokenizer.tokenizeAll([''])).toEqual([[]]);
+    await tokenizer.close();
   });
 
   test('a long batch has the tokens of its texts, and ordinary ones do not wait for it', async () => {
-    const evaluator = await openEvaluator(kind);
+    const tokenizer = await openTokenizer(kind);
     const texts = Array.from({ length: 16 }, (_, index) => longText(index, 15_000));
     const done: string[] = [];
-    const large = evaluator.tokenizeAll(texts).finally(() => done.push('large'));
+    const large = tokenizer.tokenizeAll(texts).finally(() => done.push('large'));
     const small = Array.from({ length: 4 }, () =>
-      evaluator.tokenizeAll(['Is it late?']).finally(() => done.push('small')),
+      tokenizer.tokenizeAll(['Is it late?']).finally(() => done.push('small')),
     );
     await Promise.all(small);
     expect(await large).toEqual(texts.map((text) => [...reference.tokenize(text)]));
     expect(done).toEqual(['small', 'small', 'small', 'small', 'large']);
-    await evaluator.close();
+    await tokenizer.close();
   });
 
   test('closing while texts are tokenized rejects what is not done, and frees the model', async () => {
     const texts = Array.from({ length: 16 }, (_, index) => longText(index, 15_000));
-    const closing = await openEvaluator(kind);
+    const closing = await openTokenizer(kind);
     const settled = Promise.allSettled([1, 2, 3].map(() => closing.tokenizeAll(texts)));
     // Some of the work has begun.
     await closing.tokenizeAll(['Is it late?']);
@@ -195,9 +187,9 @@ describe.each(IMPLEMENTATIONS)('%s', (kind) => {
 
   test('the event loop turns while a request of a megabyte is planned, and closing ends the planning', async () => {
     const input = largeRequest();
-    const engine = await openEngine({ evaluator: kind, gpu: false, threads: 1 });
+    const planner = await openPlanner({ evaluator: kind, gpu: false });
     let is_planned = false;
-    const planning = engine.plan(input).finally(() => {
+    const planning = planner.plan(input).finally(() => {
       is_planned = true;
     });
     let turns = 0;
@@ -209,8 +201,8 @@ describe.each(IMPLEMENTATIONS)('%s', (kind) => {
     expect(turns).toBeGreaterThan(10);
     expect((await planning).plans).toHaveLength(64);
 
-    const [ended] = await Promise.allSettled([engine.plan(input), engine.close()]);
+    const [ended] = await Promise.allSettled([planner.plan(input), planner.close()]);
     expect(ended).toMatchObject({ status: 'rejected', reason: expect.any(EvaluationFailed) });
-    await expect(engine.plan(input)).rejects.toBeInstanceOf(EvaluationFailed);
+    await expect(planner.plan(input)).rejects.toBeInstanceOf(EvaluationFailed);
   });
 });

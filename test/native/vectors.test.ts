@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { PlanEvaluator } from '../../native/evaluator.ts';
-import { loadLlama } from '../../native/llama/load.ts';
+import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import { markersV1 } from '../../native/plan/markers-v1.ts';
 import type { PromptProfile } from '../../native/plan/profile.ts';
-import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
+import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { llamaTokenizer, loadOnCpu } from './support/models.ts';
 import { VECTORS, vectorInput } from './support/vectors.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
@@ -16,18 +17,17 @@ const CONTEXT_TOKENS = 1024;
 
 // The profile alone: an engine divides its scores by temperatures, and reads options in more than one order.
 let evaluator: PlanEvaluator;
+let tokenizer: ModelTokenizer;
 let profile: PromptProfile;
 beforeAll(async () => {
-  evaluator = await loadLlama(await verifyWeights(EMBEDDED_WEIGHTS), {
-    gpu: false,
-    threads: 1,
-    context_tokens: CONTEXT_TOKENS,
-    queue_limit: 64,
-    flash_attention: false,
-  });
-  profile = markersV1(evaluator);
+  ({ evaluator } = await loadOnCpu(EMBEDDED_WEIGHTS, { context_tokens: CONTEXT_TOKENS }));
+  ({ tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS));
+  profile = markersV1(tokenizer);
 });
-afterAll(() => evaluator.close());
+afterAll(async () => {
+  await evaluator.close();
+  await tokenizer.close();
+});
 
 test('there are sixteen vectors', () => {
   expect(VECTORS.length).toBe(16);

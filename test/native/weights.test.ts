@@ -110,6 +110,7 @@ describe('an operator’s own file', () => {
       first: path,
       parts: [path],
       sha256: sha256(tinyModelBytes(TINY_MARKERS)),
+      file_identity: expect.any(String),
     });
   });
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Db, openDatabase } from '../../db/connection.ts';
 import type { GroupCommitOptions } from '../../db/group-commit.ts';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { openEngine } from '../../native/open.ts';
+import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
+import { openPlanner } from '../../native/open.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
@@ -39,8 +39,10 @@ export interface TestAccount {
 }
 
 export interface TestServiceOptions {
-  /** Opens the model; the embedded weights, loaded once for the whole test run, by default. */
+  /** Opens the engine of the embedded model, which is loaded once for the whole test run by default. */
   readonly openEngine?: () => Promise<DecisionEngine>;
+  /** Opens another model than the embedded one. */
+  readonly openPlanner?: () => Promise<DecisionPlanner>;
   /** A database directory to go on with, as after a restart; it is kept at the end. */
   readonly directory?: string;
   readonly clock?: MovableClock;
@@ -65,12 +67,24 @@ export const POLL_MS = 5;
 /** For `setDefaultTimeout` of a test file: loading the model takes seconds, and more on a busy machine. */
 export const MODEL_TEST_TIMEOUT_MS = 60_000;
 
-let shared: Promise<DecisionEngine> | undefined;
+let shared_planner: Promise<DecisionPlanner> | undefined;
+let shared_engine: Promise<DecisionEngine> | undefined;
+
+function sharedPlanner(): Promise<DecisionPlanner> {
+  shared_planner ??= openPlanner({ gpu: false, threads: 1 });
+  return shared_planner;
+}
+
+/** The planner of the embedded model, whose engines `open` opens; closing it does nothing, as with `embeddedEngine`. */
+export async function embeddedPlanner(open = embeddedEngine): Promise<DecisionPlanner> {
+  const planner = await sharedPlanner();
+  return { plan: (input) => planner.plan(input), openEngine: open, close: () => Promise.resolve() };
+}
 
 /** The embedded model, loaded once: closing it does nothing, because other services still use it. */
 export async function embeddedEngine(): Promise<DecisionEngine> {
-  shared ??= openEngine({ gpu: false, threads: 1 });
-  const engine = await shared;
+  shared_engine ??= sharedPlanner().then((planner) => planner.openEngine());
+  const engine = await shared_engine;
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
@@ -86,7 +100,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const db = openDatabase(join(directory, 'tds.sqlite'));
   const service = openService({
     db,
-    openEngine: options.openEngine ?? embeddedEngine,
+    openPlanner: options.openPlanner ?? (() => embeddedPlanner(options.openEngine)),
     idle_unload_ms: 0,
     ...(options.queue_limit === undefined ? {} : { queue_limit: options.queue_limit }),
     ...(options.evaluation_ms === undefined ? {} : { evaluation_ms: options.evaluation_ms }),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "model_tokenizer.hpp"
 
 namespace {
 
@@ -18,24 +19,29 @@ using tds::Batch;
 using tds::Engine;
 using tds::EngineFacts;
 using tds::EngineOptions;
+using tds::ModelTokenizer;
 using tds::Outcome;
 using tds::Submission;
 using tds::Task;
+using tds::TokenizerFacts;
 
 enum class EventKind { loaded, done, tokenized, closed };
 
 struct Event {
     EventKind kind;
+    /** Of what was loaded: an engine, or a tokenizer. */
     EngineFacts facts;
+    TokenizerFacts tokenizer_facts;
     std::unique_ptr<Task> task;
     std::unique_ptr<Batch> batch;
 };
 
-/** An open engine, as JavaScript holds it. All but the events are touched by the JavaScript thread only. */
+/** An open engine or tokenizer, as JavaScript holds it. All but the events are touched by the JavaScript thread only. */
 struct Instance {
-    napi_env env = nullptr;
     napi_threadsafe_function events = nullptr;
+    /** One of the two, until it is closed. */
     std::unique_ptr<Engine> engine;
+    std::unique_ptr<ModelTokenizer> tokenizer;
     bool is_loaded = false;
     int32_t vocabulary = 0;
     int32_t context_tokens = 0;
@@ -147,7 +153,7 @@ bool set_array(napi_env env, napi_value object, const char * name, napi_typedarr
     return create_array(env, type, data, array) && check(env, napi_set_named_property(env, object, name, array));
 }
 
-/** The arguments of a call, the first of which is an engine. */
+/** The arguments of a call, the first of which is an engine or a tokenizer. */
 template <size_t Count>
 Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)[Count]) {
     size_t count = Count;
@@ -165,10 +171,11 @@ void send(Instance * instance, std::unique_ptr<Event> event) {
     if (napi_call_threadsafe_function(instance->events, sent, napi_tsfn_nonblocking) != napi_ok) delete sent;
 }
 
-/** Waits for the inference thread, which has nothing left to do or is told to stop. */
+/** Waits for the instance's own thread, which has nothing left to do or is told to stop. */
 void release(void * data) {
     auto * instance = static_cast<Instance *>(data);
     instance->engine.reset();
+    instance->tokenizer.reset();
 }
 
 const char * outcome_name(const Task & task) {
@@ -180,18 +187,24 @@ const char * outcome_name(const Task & task) {
     return "failed";
 }
 
+bool describe_tokenizer(napi_env env, Instance * instance, const TokenizerFacts & facts, napi_value object) {
+    if (!facts.error.empty()) return set_string(env, object, "error", facts.error);
+    instance->is_loaded = true;
+    return set_string(env, object, "tokenizer_model", facts.tokenizer_model) &&
+           set_string(env, object, "pre_tokenizer", facts.pre_tokenizer);
+}
+
 bool describe(napi_env env, Instance * instance, const Event & event, napi_value object) {
     switch (event.kind) {
         case EventKind::loaded:
             if (!set_string(env, object, "kind", "loaded")) return false;
+            if (instance->tokenizer) return describe_tokenizer(env, instance, event.tokenizer_facts, object);
             if (!set_string(env, object, "missing_gpu", event.facts.missing_gpu)) return false;
             if (!event.facts.error.empty()) return set_string(env, object, "error", event.facts.error);
             instance->is_loaded = true;
             instance->vocabulary = event.facts.vocabulary;
             instance->context_tokens = event.facts.context_tokens;
             return set_string(env, object, "device", event.facts.device) &&
-                   set_string(env, object, "tokenizer_model", event.facts.tokenizer_model) &&
-                   set_string(env, object, "pre_tokenizer", event.facts.pre_tokenizer) &&
                    set_number(env, object, "context_tokens", event.facts.context_tokens);
         case EventKind::done: {
             const Task & task = *event.task;
@@ -223,7 +236,7 @@ void on_event(napi_env env, napi_value callback, void * context, void * data) {
     const bool is_return = event->kind == EventKind::done || event->kind == EventKind::tokenized;
     if (is_return) instance->pending--;
     if (event->kind == EventKind::loaded || (is_return && instance->pending == 0)) {
-        // A loaded engine with nothing to do does not keep the process alive.
+        // What is loaded and has nothing to do does not keep the process alive.
         napi_unref_threadsafe_function(env, instance->events);
     }
     napi_handle_scope scope;
@@ -269,20 +282,61 @@ napi_value inspect(napi_env env, napi_callback_info info) {
 }
 
 /** Throws std::system_error when its thread cannot be started. */
-void start_engine(Instance & instance, EngineOptions options) {
-    Instance * shared = &instance;
+void start_engine(Instance * shared, EngineOptions options) {
     shared->engine = std::make_unique<Engine>(
         std::move(options),
         [shared](const EngineFacts & facts) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, nullptr, nullptr}));
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, {}, nullptr, nullptr}));
         },
         [shared](std::unique_ptr<Task> task) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, std::move(task), nullptr}));
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, {}, std::move(task), nullptr}));
+        },
+        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, {}, nullptr, nullptr})); });
+}
+
+/** Throws std::system_error when its thread cannot be started. */
+void start_tokenizer(Instance * shared, BackendOptions backends, std::string model_path) {
+    shared->tokenizer = std::make_unique<ModelTokenizer>(
+        std::move(backends), std::move(model_path),
+        [shared](const TokenizerFacts & facts) {
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, {}, facts, nullptr, nullptr}));
         },
         [shared](std::unique_ptr<Batch> batch) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::tokenized, {}, nullptr, std::move(batch)}));
+            send(shared, std::unique_ptr<Event>(new Event{EventKind::tokenized, {}, {}, nullptr, std::move(batch)}));
         },
-        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, nullptr, nullptr})); });
+        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, {}, nullptr, nullptr})); });
+}
+
+/**
+ * A new instance for JavaScript, whose events go to `on_event_callback` once `start` has started it. Null when a
+ * JavaScript exception is pending; throws what `start` throws.
+ */
+template <typename Start>
+napi_value create_instance(napi_env env, const char * resource, napi_value on_event_callback, Start start) {
+    auto instance = std::make_unique<Instance>();
+    Instance * shared = instance.get();
+    napi_value name, external;
+    if (!check(env, napi_create_string_utf8(env, resource, NAPI_AUTO_LENGTH, &name)) ||
+        !check(env, napi_create_external(
+                        env, shared, [](napi_env, void * data, void *) { delete static_cast<Instance *>(data); }, nullptr,
+                        &external))) {
+        return nullptr;
+    }
+    instance.release();
+    if (!check(env, napi_create_threadsafe_function(env, on_event_callback, nullptr, name, 0, 1, nullptr, nullptr, shared,
+                                                    on_event, &shared->events)) ||
+        !check(env, napi_add_env_cleanup_hook(env, release, shared))) {
+        return nullptr;
+    }
+    try {
+        start(shared);
+    } catch (...) {
+        // Nothing has started that would send an event.
+        napi_remove_env_cleanup_hook(env, release, shared);
+        napi_release_threadsafe_function(shared->events, napi_tsfn_abort);
+        throw;
+    }
+    return external;
 }
 
 /** open(options, onEvent): the engine, which sends `loaded` next. */
@@ -322,31 +376,27 @@ napi_value open_engine(napi_env env, napi_callback_info info) {
     options.queue_limit = static_cast<size_t>(queue_limit);
     options.prefix_cache_bytes = static_cast<size_t>(prefix_cache_bytes);
 
-    auto instance = std::make_unique<Instance>();
-    Instance * shared = instance.get();
-    napi_value name, external;
-    if (!check(env, napi_create_string_utf8(env, "tds engine", NAPI_AUTO_LENGTH, &name)) ||
-        !check(env, napi_create_external(
-                        env, shared, [](napi_env, void * data, void *) { delete static_cast<Instance *>(data); }, nullptr,
-                        &external))) {
+    return create_instance(env, "tds engine", values[1],
+                           [&](Instance * shared) { start_engine(shared, std::move(options)); });
+}
+
+/** openTokenizer(options, onEvent): the tokenizer of a model file, which sends `loaded` next. */
+napi_value open_tokenizer(napi_env env, napi_callback_info info) {
+    napi_value values[2];
+    size_t count = 2;
+    if (!check(env, napi_get_cb_info(env, info, &count, values, nullptr, nullptr))) return nullptr;
+    if (count < 2) {
+        throw_error(env, "An argument is missing.");
         return nullptr;
     }
-    instance.release();
-    shared->env = env;
-    if (!check(env, napi_create_threadsafe_function(env, values[1], nullptr, name, 0, 1, nullptr, nullptr, shared,
-                                                    on_event, &shared->events)) ||
-        !check(env, napi_add_env_cleanup_hook(env, release, shared))) {
+    BackendOptions backends;
+    std::string model_path;
+    if (!get_backends(env, values[0], backends) || !get_string_property(env, values[0], "model_path", model_path)) {
         return nullptr;
     }
-    try {
-        start_engine(*shared, std::move(options));
-    } catch (...) {
-        // Nothing has started that would send an event.
-        napi_remove_env_cleanup_hook(env, release, shared);
-        napi_release_threadsafe_function(shared->events, napi_tsfn_abort);
-        throw;
-    }
-    return external;
+    return create_instance(env, "tds tokenizer", values[1], [&](Instance * shared) {
+        start_tokenizer(shared, std::move(backends), std::move(model_path));
+    });
 }
 
 /** submit(engine, id, scope, packed plan): "accepted", "overloaded" or "closed". Throws when the plan is malformed. */
@@ -392,17 +442,17 @@ napi_value cancel(napi_env env, napi_callback_info info) {
     return nullptr;
 }
 
-/** tokenize(engine, text): Int32Array */
+/** tokenize(tokenizer, text): Int32Array */
 napi_value tokenize(napi_env env, napi_callback_info info) {
     napi_value values[2];
     Instance * instance = arguments(env, info, values);
     std::string text;
     if (!instance || !get_string(env, values[1], text)) return nullptr;
-    if (!instance->engine || !instance->is_loaded) {
+    if (!instance->tokenizer || !instance->is_loaded) {
         throw_error(env, "The model has been closed.");
         return nullptr;
     }
-    const auto tokens = instance->engine->tokenize(text);
+    const auto tokens = instance->tokenizer->tokenize(text);
     if (!tokens) {
         throw_error(env, "The text could not be tokenized.");
         return nullptr;
@@ -411,7 +461,7 @@ napi_value tokenize(napi_env env, napi_callback_info info) {
     return create_array(env, napi_int32_array, *tokens, array) ? array : nullptr;
 }
 
-/** tokenizeAll(engine, id, texts): `tokenized` follows. Throws when the model has been closed. */
+/** tokenizeAll(tokenizer, id, texts): `tokenized` follows. Throws when the model has been closed. */
 napi_value tokenize_all(napi_env env, napi_callback_info info) {
     napi_value values[3];
     Instance * instance = arguments(env, info, values);
@@ -428,7 +478,7 @@ napi_value tokenize_all(napi_env env, napi_callback_info info) {
             return nullptr;
         }
     }
-    if (!instance->engine || !instance->is_loaded || !instance->engine->tokenize_all(std::move(batch))) {
+    if (!instance->tokenizer || !instance->is_loaded || !instance->tokenizer->tokenize_all(std::move(batch))) {
         throw_error(env, "The model has been closed.");
         return nullptr;
     }
@@ -460,14 +510,15 @@ napi_value stats(napi_env env, napi_callback_info info) {
     return object;
 }
 
-/** close(engine): `closed` follows when all is freed. */
-napi_value close_engine(napi_env env, napi_callback_info info) {
+/** close(engine or tokenizer): `closed` follows when all is freed. */
+napi_value close_instance(napi_env env, napi_callback_info info) {
     napi_value values[1];
     Instance * instance = arguments(env, info, values);
-    if (!instance || !instance->engine) return nullptr;
+    if (!instance || (!instance->engine && !instance->tokenizer)) return nullptr;
     instance->is_loaded = false;
     napi_ref_threadsafe_function(env, instance->events);
-    instance->engine->close();
+    if (instance->engine) instance->engine->close();
+    if (instance->tokenizer) instance->tokenizer->close();
     return nullptr;
 }
 
@@ -492,10 +543,11 @@ napi_value initialize(napi_env env, napi_value exports) {
         {"open", nullptr, guarded<open_engine>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"submit", nullptr, guarded<submit>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"cancel", nullptr, guarded<cancel>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"openTokenizer", nullptr, guarded<open_tokenizer>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"tokenize", nullptr, guarded<tokenize>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"tokenizeAll", nullptr, guarded<tokenize_all>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"stats", nullptr, guarded<stats>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"close", nullptr, guarded<close_engine>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"close", nullptr, guarded<close_instance>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
     };
     napi_define_properties(env, exports, sizeof(functions) / sizeof(functions[0]), functions);
     return exports;

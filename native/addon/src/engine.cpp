@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include "ggml-backend.h"
+#include "model_file.hpp"
 #include "q8_matmul.hpp"
 
 namespace tds {
@@ -18,35 +20,6 @@ constexpr uint32_t SMALL_CELLS = 4096;
 constexpr uint32_t GPU_CELLS = 16384;
 /** Room of a lane beyond the longest plan: rounding, more than one branch at a time, and fillers. */
 constexpr uint32_t SPARE_CELLS = 2 * TILE + 1024 + TILE;
-
-/** llama.cpp says why it refuses a file only in its log: while this lives, its first complaint is kept. */
-class Complaint {
-  public:
-    Complaint() {
-        llama_log_get(&callback_, &data_);
-        llama_log_set(keep, this);
-    }
-    ~Complaint() { llama_log_set(callback_, data_); }
-    Complaint(const Complaint &) = delete;
-    Complaint & operator=(const Complaint &) = delete;
-
-    std::string text() {
-        std::lock_guard<std::mutex> lock(mutex_);
-        return text_.substr(0, text_.find('\n'));
-    }
-
-  private:
-    static void keep(ggml_log_level level, const char * text, void * data) {
-        auto & complaint = *static_cast<Complaint *>(data);
-        std::lock_guard<std::mutex> lock(complaint.mutex_);
-        if (level == GGML_LOG_LEVEL_ERROR && complaint.text_.empty()) complaint.text_ = text;
-    }
-
-    ggml_log_callback callback_ = nullptr;
-    void * data_ = nullptr;
-    std::mutex mutex_;
-    std::string text_;
-};
 
 template <typename Function>
 Function cpu_function(const char * name) {
@@ -87,14 +60,13 @@ MachineFacts inspect_machine(const BackendOptions & options) {
     return facts;
 }
 
-Engine::Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnTokenized on_tokenized, OnClosed on_closed)
+Engine::Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed)
     : options_(std::move(options)),
       on_loaded_(std::move(on_loaded)),
       on_done_(std::move(on_done)),
       on_closed_(std::move(on_closed)),
       queues_(1),
       prefixes_(options_.prefix_cache_bytes),
-      tokenizer_pool_(std::move(on_tokenized)),
       thread_([this] { run(); }) {}
 
 Engine::~Engine() {
@@ -154,10 +126,6 @@ size_t Engine::waiting() const {
     return waiting;
 }
 
-std::optional<std::vector<int32_t>> Engine::tokenize(const std::string & text) const {
-    return tokenizer_->tokenize(text);
-}
-
 void Engine::run() {
     EngineFacts facts;
     bool is_loaded = false;
@@ -181,7 +149,6 @@ void Engine::run() {
         for (auto & task : lane->withdraw_all()) left.push_back(std::move(task));
     }
     for (auto & task : left) fail(std::move(task), "The model has been closed.");
-    tokenizer_pool_.stop();
     unload();
     on_closed_();
 }
@@ -200,15 +167,7 @@ bool Engine::load(EngineFacts & facts) {
     params.n_gpu_layers = gpu ? -1 : 0;
     ggml_backend_dev_t no_devices[] = {nullptr};
     if (!gpu) params.devices = no_devices;
-    {
-        Complaint complaint;
-        model_ = llama_model_load_from_file(options_.model_path.c_str(), params);
-        if (!model_) {
-            facts.error = complaint.text();
-            if (facts.error.empty()) facts.error = "the weights could not be loaded";
-            return false;
-        }
-    }
+    model_ = load_model_file(options_.model_path, params);
     if (llama_model_has_encoder(model_) || llama_model_is_recurrent(model_) || llama_model_is_hybrid(model_)) {
         facts.error = "this kind of model cannot share a prefix between branches";
         return false;
@@ -223,11 +182,6 @@ bool Engine::load(EngineFacts & facts) {
     readout_ = std::make_unique<Readout>();
 
     if (!gpu && options_.own_kernels) kernels_ = KernelBackend::create(options_.threads, threadpool_);
-
-    const auto metadata = [&](const char * key) -> std::string {
-        char value[64];
-        return llama_model_meta_val_str(model_, key, value, sizeof(value)) < 0 ? "" : value;
-    };
 
     LaneShared shared;
     shared.model = model_;
@@ -271,15 +225,11 @@ bool Engine::load(EngineFacts & facts) {
         std::lock_guard<std::mutex> queues_lock(mutex_);
         queues_.resize(lanes_.size());
     }
-    tokenizer_ = std::make_unique<Tokenizer>(model_, options_.model_path);
-    tokenizer_pool_.start(tokenizer_.get());
     // Where the model is computed, not where it should be.
     ggml_backend_dev_t device = lanes_.front()->device();
     facts.device = backend_name(device ? device : gpu);
     facts.context_tokens = options_.context_tokens;
     facts.vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_));
-    facts.tokenizer_model = metadata("tokenizer.ggml.model");
-    facts.pre_tokenizer = metadata("tokenizer.ggml.pre");
     return true;
 }
 
@@ -287,7 +237,6 @@ void Engine::unload() {
     lanes_.clear();
     kernels_.reset();
     readout_.reset();
-    tokenizer_.reset();
     if (threadpool_) free_threadpool_(threadpool_);
     threadpool_ = nullptr;
     if (model_) llama_model_free(model_);

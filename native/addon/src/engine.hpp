@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +17,6 @@
 #include "prefix_cache.hpp"
 #include "readout.hpp"
 #include "task.hpp"
-#include "tokenizer.hpp"
 
 namespace tds {
 
@@ -54,9 +52,6 @@ struct EngineFacts {
     std::string missing_gpu;
     int32_t context_tokens = 0;
     int32_t vocabulary = 0;
-    /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
-    std::string tokenizer_model;
-    std::string pre_tokenizer;
 };
 
 /** What a machine has for an engine, as far as is known without a model. */
@@ -85,14 +80,13 @@ class Engine {
   public:
     using OnLoaded = std::function<void(const EngineFacts &)>;
     using OnDone = std::function<void(std::unique_ptr<Task>)>;
-    using OnTokenized = TokenizerPool::OnDone;
     using OnClosed = std::function<void()>;
 
     /**
-     * Starts loading, or throws std::system_error when the system starts no more threads. `on_loaded` comes once and `on_closed` last, from the inference thread; `on_done` per task and
-     * `on_tokenized` per batch, from any.
+     * Starts loading, or throws std::system_error when the system starts no more threads. `on_loaded` comes once and
+     * `on_closed` last, from the inference thread; `on_done` per task, from any.
      */
-    Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnTokenized on_tokenized, OnClosed on_closed);
+    Engine(EngineOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed);
     /** Closes and waits for the thread. */
     ~Engine();
     Engine(const Engine &) = delete;
@@ -105,10 +99,6 @@ class Engine {
     /** Any thread. What is not done fails. */
     void close();
 
-    /** Any thread, after loading and before `close`. As `Tokenizer::tokenize`. */
-    std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
-    /** Any thread. An accepted batch comes back through `on_tokenized` exactly once; false when there is no model. */
-    bool tokenize_all(std::unique_ptr<Batch> batch) { return tokenizer_pool_.submit(std::move(batch)); }
     /** Any thread. */
     size_t waiting() const;
     const Counters & counters() const { return counters_; }
@@ -145,8 +135,6 @@ class Engine {
     PrefixCache prefixes_;
     std::unique_ptr<Readout> readout_;
     llama_model * model_ = nullptr;
-    std::unique_ptr<Tokenizer> tokenizer_;
-    TokenizerPool tokenizer_pool_;
     std::vector<std::unique_ptr<Lane>> lanes_;
     ggml_threadpool_t threadpool_ = nullptr;
     /** Looked up when loading: what is registered may change when the engine closes, because another one loads. */

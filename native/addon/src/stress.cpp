@@ -1,4 +1,5 @@
-// Runs the engine without JavaScript, to be built under a sanitizer (`bun native/addon/build.ts --sanitize=address`):
+// Runs the engine and the tokenizer without JavaScript, to be built under a sanitizer
+// (`bun native/addon/build.ts --sanitize=address`):
 //   stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]]
 // Random plans, malformed ones, cancelling, failing decodes and closing while busy. Exits 0 when every accepted plan
 // came back exactly once and answers of equal plans were equal.
@@ -16,12 +17,14 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "model_tokenizer.hpp"
 
 namespace {
 
 using tds::Engine;
 using tds::EngineFacts;
 using tds::EngineOptions;
+using tds::ModelTokenizer;
 using tds::Outcome;
 using tds::Submission;
 using tds::Task;
@@ -95,7 +98,7 @@ std::string random_text(int32_t parts) {
 }
 
 /** A batch of a few texts, of which some are longer than what is read in one slice. */
-void tokenize_some(Engine & engine, Session & session) {
+void tokenize_some(ModelTokenizer & tokenizer, Session & session) {
     auto batch = std::make_unique<tds::Batch>();
     for (int32_t i = below(5); i > 0; i--) {
         batch->texts.push_back(below(2) ? random_text(below(40)) : std::string(static_cast<size_t>(below(50000)), 'a'));
@@ -104,14 +107,15 @@ void tokenize_some(Engine & engine, Session & session) {
         std::lock_guard<std::mutex> lock(session.mutex);
         session.batches++;
     }
-    if (engine.tokenize_all(std::move(batch))) return;
+    if (tokenizer.tokenize_all(std::move(batch))) return;
     std::lock_guard<std::mutex> lock(session.mutex);
     session.batches--;
 }
 
 void run_session(const EngineOptions & options, Session & session, double seconds) {
     std::promise<EngineFacts> loaded;
-    std::promise<void> closed;
+    std::promise<tds::TokenizerFacts> tokenizer_loaded;
+    std::promise<void> closed, tokenizer_closed;
     const auto on_done = [&](std::unique_ptr<Task> task) {
         std::lock_guard<std::mutex> lock(session.mutex);
         const auto kind = session.kind_of.find(task->id);
@@ -134,8 +138,13 @@ void run_session(const EngineOptions & options, Session & session, double second
     };
     uint64_t accepted = 0, refused = 0, next_id = 1;
     {
-        Engine engine(options, [&](const EngineFacts & facts) { loaded.set_value(facts); }, on_done, on_tokenized,
+        ModelTokenizer tokenizer(options.backends, options.model_path,
+                                 [&](const tds::TokenizerFacts & facts) { tokenizer_loaded.set_value(facts); }, on_tokenized,
+                                 [&] { tokenizer_closed.set_value(); });
+        Engine engine(options, [&](const EngineFacts & facts) { loaded.set_value(facts); }, on_done,
                       [&] { closed.set_value(); });
+        const tds::TokenizerFacts tokenizer_facts = tokenizer_loaded.get_future().get();
+        require(tokenizer_facts.error.empty(), tokenizer_facts.error.c_str());
         const EngineFacts facts = loaded.get_future().get();
         require(facts.error.empty(), facts.error.c_str());
         fuzz_unpacking(facts.vocabulary);
@@ -162,14 +171,16 @@ void run_session(const EngineOptions & options, Session & session, double second
                 session.kind_of.erase(id);
                 session.changed.wait_for(lock, std::chrono::milliseconds(20));
             }
-            if (below(20) == 0) require(engine.tokenize("text, <|yes|> \xff\xfe").has_value(), "text is tokenized");
-            if (below(4) == 0) tokenize_some(engine, session);
+            if (below(20) == 0) require(tokenizer.tokenize("text, <|yes|> \xff\xfe").has_value(), "text is tokenized");
+            if (below(4) == 0) tokenize_some(tokenizer, session);
         }
         // Closing finds batches in all states.
-        for (int i = 0; i < 20; i++) tokenize_some(engine, session);
+        for (int i = 0; i < 20; i++) tokenize_some(tokenizer, session);
         engine.close();
-        tokenize_some(engine, session);
+        tokenizer.close();
+        tokenize_some(tokenizer, session);
         closed.get_future().get();
+        tokenizer_closed.get_future().get();
     }
     std::lock_guard<std::mutex> lock(session.mutex);
     require(session.returned == accepted, "every accepted plan comes back");

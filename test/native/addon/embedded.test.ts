@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
 import { type AddonEvaluator, createAddonEvaluator } from '../../../native/addon/index.ts';
+import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
+import { llamaTokenizer } from '../support/models.ts';
 import { VECTORS, vectorInput } from '../support/vectors.ts';
 import { arbitraryBranch, arbitraryPlan, describeAddon, filledPlan } from './support.ts';
 
@@ -16,6 +18,7 @@ const VOCABULARY = 49_152;
 describeAddon('the addon reads decision-1', () => {
   let evaluator: AddonEvaluator;
   let separate: AddonEvaluator;
+  let tokenizer: ModelTokenizer;
   let scopes = 0;
   const fresh = () => ({ scope: `scope ${scopes++}` });
   const open = (deterministic: boolean, threads = 1, context_tokens = 4200) =>
@@ -30,17 +33,19 @@ describeAddon('the addon reads decision-1', () => {
   beforeAll(async () => {
     evaluator = await open(false);
     separate = await open(true);
+    ({ tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS));
   });
   afterAll(async () => {
     await evaluator.close();
     await separate.close();
+    await tokenizer.close();
   });
 
   test.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector] as const))(
     'the pinned scores: %s',
     async (_, vector) => {
       const expected = vector.plans.flatMap(({ branches }) => branches.flatMap((branch) => branch.scores));
-      const profile = markersV1(evaluator);
+      const profile = markersV1(tokenizer);
       const input = vectorInput(vector);
       const { plans } = await profile.plan(input, 1024);
       for (const one of [evaluator, separate]) {

@@ -6,7 +6,7 @@ import { EvaluationFailed } from '../../../native/evaluator.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { writeTinyModel } from '../support/gguf.ts';
-import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
+import { llamaTokenizer, loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 import { VECTORS, vectorInput } from '../support/vectors.ts';
 import {
   arbitraryPlan,
@@ -131,7 +131,8 @@ const FAULT_TOKEN = 8;
     const vector = VECTORS.find(({ mode }) => mode === 'fast');
     if (vector === undefined) throw new Error('there is no vector');
     const decision = await open({ model_path: EMBEDDED_WEIGHTS, context_tokens: 1024 });
-    const profile = markersV1(decision);
+    const { tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS);
+    const profile = markersV1(tokenizer);
     const input = vectorInput(vector);
     const { plans } = await profile.plan(input, 1024);
     const logits = await Promise.all(plans.map((one) => decision.evaluate(one, fresh())));
@@ -141,5 +142,6 @@ const FAULT_TOKEN = 8;
     const distances = expected.map((score, index) => Math.abs(score - (scores[index] ?? Number.NaN)));
     expect(Math.max(...distances)).toBeLessThanOrEqual(SCORE_TOLERANCE);
     await decision.close();
+    await tokenizer.close();
   });
 });

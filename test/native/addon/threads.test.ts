@@ -10,13 +10,15 @@ setDefaultTimeout(180_000);
 
 const SUPPORT = join(import.meta.dir, '..', 'support');
 
-/** Opens the addon, tokenizes a long text with it and closes it; prints what came of it. */
+/** Opens an engine, then a tokenizer with which a long text is tokenized, and closes them; prints what came of it. */
 const SCRIPT = `
-  const { createAddonEvaluator } = await import(${JSON.stringify(join(import.meta.dir, '..', '..', '..', 'native', 'addon', 'index.ts'))});
+  const { createAddonEvaluator, createAddonTokenizer } = await import(${JSON.stringify(join(import.meta.dir, '..', '..', '..', 'native', 'addon', 'index.ts'))});
   try {
     const evaluator = await createAddonEvaluator({ model_path: process.env.MODEL, context_tokens: 512, gpu: false, threads: 1 });
-    const [tokens] = await evaluator.tokenizeAll(['word '.repeat(1000)]).catch((error) => [error]);
+    const tokenizer = await createAddonTokenizer({ model_path: process.env.MODEL, gpu: false });
+    const [tokens] = await tokenizer.tokenizeAll(['word '.repeat(1000)]).catch((error) => [error]);
     console.log(tokens instanceof Error ? tokens.name + ': ' + tokens.message : 'answered');
+    await tokenizer.close();
     await evaluator.close();
   } catch (error) {
     console.log(error.name + ': ' + error.message);
@@ -33,11 +35,16 @@ describeAddon('where the system starts no more threads', () => {
       'EvaluationFailed: The model MODEL cannot be used: The system starts no more threads.',
     ],
     [
-      'of the tokenizer',
+      'of the vocabulary',
       2,
-      'EvaluationFailed: The model MODEL cannot be used: the system starts no more threads.',
+      'EvaluationFailed: The vocabulary of MODEL cannot be used: The system starts no more threads.',
     ],
-    ['for a long text', 3, 'EvaluationFailed: a thread could not be started'],
+    [
+      'of the tokenizer',
+      3,
+      'EvaluationFailed: The vocabulary of MODEL cannot be used: the system starts no more threads.',
+    ],
+    ['for a long text', 4, 'EvaluationFailed: a thread could not be started'],
     ['after all that are needed', 100, 'answered'],
   ])('a thread %s is refused with a sentence', async (_, number, expected) => {
     await using directory = await temporaryDirectory();

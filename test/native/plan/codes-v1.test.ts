@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import type { PlanEvaluator } from '../../../native/evaluator.ts';
 import type { ModelFacts } from '../../../native/gguf.ts';
+import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { codesV1 } from '../../../native/plan/codes-v1.ts';
 import { jsonValueOf } from '../../../native/plan/json.ts';
 import { findLabels } from '../../../native/plan/labels.ts';
@@ -12,7 +13,7 @@ import { type DecisionInput, PlanRejected } from '../../../native/plan/profile.t
 import type { Mode, Question } from '../../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { type TinyModel, writeTinyModel } from '../support/gguf.ts';
-import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../support/models.ts';
+import { CHATML, llamaTokenizer, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../support/models.ts';
 import { batchOf, NO_WORDS } from './words.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
@@ -37,14 +38,19 @@ const WIDE_CHAT: TinyModel = {
 
 interface Loaded {
   readonly evaluator: PlanEvaluator;
+  readonly tokenizer: ModelTokenizer;
   readonly facts: ModelFacts;
+}
+
+async function load(path: string, options: { readonly context_tokens?: number } = {}): Promise<Loaded> {
+  return { ...(await loadOnCpu(path, options)), ...(await llamaTokenizer(path)) };
 }
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 const models = new Map<string, Loaded>();
 beforeAll(async () => {
   directory = await temporaryDirectory();
-  models.set('the embedded vocabulary', await loadOnCpu(EMBEDDED_WEIGHTS, { context_tokens: 4096 }));
+  models.set('the embedded vocabulary', await load(EMBEDDED_WEIGHTS, { context_tokens: 4096 }));
   for (const [name, model] of [
     ['a generated chat model', TINY_CHAT],
     ['a leaky chat model', LEAKY_CHAT],
@@ -52,11 +58,14 @@ beforeAll(async () => {
   ] as const) {
     const path = join(directory.path, `${name}.gguf`);
     await writeTinyModel(path, model);
-    models.set(name, await loadOnCpu(path));
+    models.set(name, await load(path));
   }
 });
 afterAll(async () => {
-  for (const { evaluator } of models.values()) await evaluator.close();
+  for (const { evaluator, tokenizer } of models.values()) {
+    await evaluator.close();
+    await tokenizer.close();
+  }
   await directory[Symbol.asyncDispose]();
 });
 
@@ -66,8 +75,8 @@ function model(name: string): Loaded {
   return loaded;
 }
 
-function profileOf({ evaluator, facts }: Loaded, chat_template: string | undefined = CHATML) {
-  return codesV1({ tokenizer: evaluator, vocabulary: facts.vocabulary, chat_template });
+function profileOf({ tokenizer, facts }: Loaded, chat_template: string | undefined = CHATML) {
+  return codesV1({ tokenizer, vocabulary: facts.vocabulary, chat_template });
 }
 
 async function logitsOf(evaluator: PlanEvaluator, plans: readonly Plan[]): Promise<readonly PlanLogits[]> {
@@ -126,8 +135,8 @@ test.each(MODES)('a question has the same scores whatever other questions there 
 });
 
 test('the embedded vocabulary has a single-token code for each of 255 options', () => {
-  const { evaluator, facts } = model('the embedded vocabulary');
-  const { cue, codes } = findLabels(evaluator);
+  const { tokenizer, facts } = model('the embedded vocabulary');
+  const { cue, codes } = findLabels(tokenizer);
   expect(codes.length).toBe(255);
   expect(new Set(codes.map((label) => label.token)).size).toBe(255);
   expect(
@@ -138,12 +147,12 @@ test('the embedded vocabulary has a single-token code for each of 255 options', 
   ).toBe('A B C D E F G H I J K L M N O P Q R S T U V W X Y Z AA AB');
   expect(codes.every((label) => !facts.vocabulary.special.has(label.token))).toBe(true);
   for (const label of codes)
-    expect(evaluator.tokenize(`Answer: ${label.text}`)).toEqual([...cue, label.token]);
+    expect(tokenizer.tokenize(`Answer: ${label.text}`)).toEqual([...cue, label.token]);
 });
 
 test('255 options are read in one look', async () => {
-  const { evaluator, facts } = model('a wide chat model');
-  const profile = profileOf({ evaluator, facts });
+  const { evaluator } = model('a wide chat model');
+  const profile = profileOf(model('a wide chat model'));
   const input: DecisionInput = { state: 'Seven.', questions: [choice(255)], mode: 'fast' };
   const { plans } = await profile.plan(input, 4096);
   expect(plans[0]?.branches[0]?.reads.length).toBe(1);
@@ -205,12 +214,12 @@ describe.each(['the embedded vocabulary', 'a generated chat model', 'a leaky cha
 
 describe.each(MODES)('%s', (mode) => {
   test('a record longer than fits loses its middle, and the template stays whole', async () => {
-    const { evaluator } = model('the embedded vocabulary');
+    const { tokenizer } = model('the embedded vocabulary');
     const profile = profileOf(model('the embedded vocabulary'));
     const words = Array.from({ length: 2000 }, (_, index) => `word${index}`).join(' ');
     const short = await profile.plan({ state: '', questions: [NOUL], mode }, 400);
     const { plans } = await profile.plan({ state: words, questions: [NOUL], mode }, 400);
-    const whole = evaluator.tokenize(words);
+    const whole = tokenizer.tokenize(words);
     const opening = short.plans[0]?.prefix.length ?? 0;
     const [plan] = plans;
     if (plan === undefined) throw new Error('There is no plan.');

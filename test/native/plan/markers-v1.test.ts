@@ -1,27 +1,27 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
-import type { PlanEvaluator } from '../../../native/evaluator.ts';
 import type { ModelFacts } from '../../../native/gguf.ts';
+import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { jsonValueOf } from '../../../native/plan/json.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { planPositions, planTokens } from '../../../native/plan/plan.ts';
 import type { PromptProfile } from '../../../native/plan/profile.ts';
 import type { Mode, Question } from '../../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
-import { loadOnCpu } from '../support/models.ts';
+import { llamaTokenizer } from '../support/models.ts';
 import { rejection } from './rejection.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);
 
-let evaluator: PlanEvaluator;
+let tokenizer: ModelTokenizer;
 let facts: ModelFacts;
 let profile: PromptProfile;
 beforeAll(async () => {
-  ({ evaluator, facts } = await loadOnCpu(EMBEDDED_WEIGHTS, { context_tokens: 256 }));
-  profile = markersV1(evaluator);
+  ({ tokenizer, facts } = await llamaTokenizer(EMBEDDED_WEIGHTS));
+  profile = markersV1(tokenizer);
 });
-afterAll(() => evaluator.close());
+afterAll(() => tokenizer.close());
 
 const NOUL: Question = { type: 'noul', instructions: 'Is it late?', yes: undefined, no: undefined };
 const MODES: readonly Mode[] = ['fast', 'consistent'];
@@ -63,7 +63,7 @@ describe.each(MODES)('%s', (mode) => {
 
   test('a record longer than fits keeps the first half of the room and the last half', async () => {
     const words = Array.from({ length: 400 }, (_, index) => `word${index}`).join(' ');
-    const whole = evaluator.tokenize(words);
+    const whole = tokenizer.tokenize(words);
     const long: Question = { ...NOUL, instructions: 'Is it late, or will it be before the month ends?' };
     const { plans } = await profile.plan({ state: words, questions: [NOUL, long], mode }, 256);
     // In fast mode a record is cut to whole steps, of 4 tokens here.

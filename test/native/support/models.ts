@@ -2,8 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ModelFacts, readModelFacts } from '../../../native/gguf.ts';
+import { llamaBackend } from '../../../native/llama/backend.ts';
 import type { LlamaEvaluator } from '../../../native/llama/evaluator.ts';
-import { loadLlama } from '../../../native/llama/load.ts';
+import { loadLlama, loadLlamaTokenizer } from '../../../native/llama/load.ts';
+import { LlamaTokenizer } from '../../../native/llama/tokenizer.ts';
+import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { verifyWeights } from '../../../native/weights.ts';
 import type { TinyModel } from './gguf.ts';
 
@@ -36,6 +39,21 @@ export const TINY_CHAT: TinyModel = {
 export async function temporaryDirectory(): Promise<{ readonly path: string } & AsyncDisposable> {
   const path = await mkdtemp(join(tmpdir(), 'tds-native-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** A model's tokenizer through node-llama-cpp, and what its file says. */
+export async function llamaTokenizer(
+  path: string,
+): Promise<{ readonly tokenizer: ModelTokenizer; readonly facts: ModelFacts }> {
+  const weights = await verifyWeights(path);
+  const facts = await readModelFacts(weights.first);
+  return { tokenizer: await loadLlamaTokenizer(weights, false), facts };
+}
+
+/** The same where all of the model's weights are in memory, which no tokenizer of the service has. */
+export async function loadedTokenizer(path: string): Promise<ModelTokenizer> {
+  const { llama } = await llamaBackend(false);
+  return new LlamaTokenizer(await llama.loadModel({ modelPath: path }));
 }
 
 /** A model loaded on the CPU with one thread, and what its file says. */

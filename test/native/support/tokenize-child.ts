@@ -2,25 +2,25 @@
  * Tokenizes texts in a process of its own, which a tokenizer may end: `tokenize-child.ts KIND MODEL`, with the texts as
  * JSON on standard input. Prints how many tokens each has, or null where it is refused.
  */
-import { createAddonEvaluator } from '../../../native/addon/index.ts';
+import { createAddonTokenizer } from '../../../native/addon/index.ts';
 import { PlanRejected } from '../../../native/plan/profile.ts';
-import { loadOnCpu } from './models.ts';
+import { llamaTokenizer } from './models.ts';
 
 const [kind, model_path = ''] = process.argv.slice(2);
 const texts: readonly { readonly part: string; readonly times: number }[] = await Bun.stdin.json();
-const evaluator =
+const { tokenizer } =
   kind === 'addon'
-    ? await createAddonEvaluator({ model_path, context_tokens: 512, gpu: false, threads: 1 })
-    : (await loadOnCpu(model_path, { context_tokens: 512 })).evaluator;
+    ? { tokenizer: await createAddonTokenizer({ model_path, gpu: false }) }
+    : await llamaTokenizer(model_path);
 const counts: (number | null)[] = [];
 for (const { part, times } of texts) {
   try {
-    const [tokens = []] = await evaluator.tokenizeAll([part.repeat(times)]);
+    const [tokens = []] = await tokenizer.tokenizeAll([part.repeat(times)]);
     counts.push(tokens.length);
   } catch (error) {
     if (!(error instanceof PlanRejected)) throw error;
     counts.push(null);
   }
 }
-await evaluator.close();
+await tokenizer.close();
 console.log(JSON.stringify(counts));

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "llama.h"
+
+namespace tds {
+
+/**
+ * Loads a GGUF file, or a split one by its first part; to be freed by `llama_model_free`. With the backends loaded and
+ * their mutex held. Throws std::runtime_error with llama.cpp's reason.
+ */
+llama_model * load_model_file(const std::string & path, const llama_model_params & params);
+
+}  // namespace tds

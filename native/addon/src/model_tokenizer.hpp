@@ -1,0 +1,70 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends.hpp"
+#include "llama.h"
+#include "tokenizer.hpp"
+
+namespace tds {
+
+/** What is known once the vocabulary is loaded; `error` is empty then. */
+struct TokenizerFacts {
+    std::string error;
+    /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
+    std::string tokenizer_model;
+    std::string pre_tokenizer;
+};
+
+/** A model file's tokenizer. Of the file only the vocabulary is loaded: no weights, so that it can outlive an engine. */
+class ModelTokenizer {
+  public:
+    using OnLoaded = std::function<void(const TokenizerFacts &)>;
+    using OnTokenized = TokenizerPool::OnDone;
+    using OnClosed = std::function<void()>;
+
+    /**
+     * Starts loading, or throws std::system_error when the system starts no more threads. `on_loaded` comes once and
+     * `on_closed` last, from a thread of its own; `on_tokenized` per batch, from any.
+     */
+    ModelTokenizer(BackendOptions backends, std::string model_path, OnLoaded on_loaded, OnTokenized on_tokenized,
+                   OnClosed on_closed);
+    /** Closes and waits for the thread. */
+    ~ModelTokenizer();
+    ModelTokenizer(const ModelTokenizer &) = delete;
+    ModelTokenizer & operator=(const ModelTokenizer &) = delete;
+
+    /** Any thread, after loading and before `close`. As `Tokenizer::tokenize`. */
+    std::optional<std::vector<int32_t>> tokenize(const std::string & text) const { return tokenizer_->tokenize(text); }
+    /** Any thread. An accepted batch comes back through `on_tokenized` exactly once; false when there is no vocabulary. */
+    bool tokenize_all(std::unique_ptr<Batch> batch) { return pool_.submit(std::move(batch)); }
+    /** Any thread. What is not done fails. */
+    void close();
+
+  private:
+    void run();
+    void load(TokenizerFacts & facts);
+
+    const BackendOptions backends_;
+    const std::string model_path_;
+    const OnLoaded on_loaded_;
+    const OnClosed on_closed_;
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool closing_ = false;
+
+    llama_model * model_ = nullptr;
+    std::unique_ptr<Tokenizer> tokenizer_;
+    TokenizerPool pool_;
+    std::thread thread_;
+};
+
+}  // namespace tds

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { copyFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { compilerPath } from '../../native/addon/build.ts';
+import type { DecisionPlanner } from '../../native/engine.ts';
+import { EngineFailed } from '../../native/evaluator.ts';
+import { readModelFacts } from '../../native/gguf.ts';
+import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
+import { openPlanner } from '../../native/open.ts';
+import { codesV1 } from '../../native/plan/codes-v1.ts';
+import { jsonValueOf } from '../../native/plan/json.ts';
+import { markersV1 } from '../../native/plan/markers-v1.ts';
+import type { DecisionInput, PromptProfile } from '../../native/plan/profile.ts';
+import type { Question } from '../../native/plan/question.ts';
+import { withSteadyReading } from '../../native/plan/steady.ts';
+import { EMBEDDED_WEIGHTS, WeightsError } from '../../native/weights.ts';
+import { tinyModelBytes, writeTinyModel } from './support/gguf.ts';
+import { loadedTokenizer, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
+import { VECTORS, vectorInput } from './support/vectors.ts';
+
+// The addon is built first where it is not yet.
+setDefaultTimeout(180_000);
+
+const CONTEXT_TOKENS = 512;
+const IMPLEMENTATIONS = compilerPath() === undefined ? (['llama'] as const) : (['addon', 'llama'] as const);
+/** A chat model whose words are pieces, so that texts can be split in many ways. */
+const CHAT = {
+  ...TINY_CHAT,
+  words: [...TINY_CHAT.words, ' the', ' is', 'ab', 'aba', ' 12', '中中'],
+  context_tokens: CONTEXT_TOKENS,
+};
+
+const text = fc
+  .tuple(
+    fc.array(
+      fc.oneof(
+        fc.string({ unit: 'binary', maxLength: 8 }),
+        fc.lorem(),
+        fc.constantFrom('<|yes|>', '<|im_end|>', ' the', '  ', '\n\n', "it's", '2024-11-05', '中文', '😀'),
+      ),
+      { maxLength: 6 },
+    ),
+    // Some records are longer than fits.
+    fc.constantFrom(1, 1, 1, 60),
+  )
+  .map(([parts, times]) => parts.join('').repeat(times));
+const value = fc.oneof(text, fc.jsonValue({ maxDepth: 2 })).map(jsonValueOf);
+const short = fc.string({ unit: 'grapheme', maxLength: 20 });
+const options = fc.uniqueArray(fc.record({ id: short, description: fc.option(short) }), {
+  minLength: 2,
+  maxLength: 5,
+  selector: ({ id }) => id,
+});
+const question: fc.Arbitrary<Question> = fc.oneof(
+  fc.record({ type: fc.constant('noul' as const), instructions: short, yes: short, no: short }),
+  fc.record({ type: fc.constant('choice' as const), instructions: short, options }),
+  fc.record({
+    type: fc.constant('score' as const),
+    instructions: short,
+    levels: fc.array(short, { minLength: 2, maxLength: 5 }),
+  }),
+);
+const request: fc.Arbitrary<DecisionInput> = fc.record({
+  state: value,
+  questions: fc.array(question, { minLength: 1, maxLength: 4 }),
+  mode: fc.constantFrom('fast' as const, 'consistent' as const),
+});
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let chat_path: string;
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  chat_path = join(directory.path, 'chat.gguf');
+  await writeTinyModel(chat_path, CHAT);
+});
+afterAll(() => directory[Symbol.asyncDispose]());
+
+/** The profile as it is with all of the weights in memory. */
+async function loadedProfile(path: string): Promise<{ profile: PromptProfile; tokenizer: ModelTokenizer }> {
+  const tokenizer = await loadedTokenizer(path);
+  if (path === EMBEDDED_WEIGHTS) return { tokenizer, profile: withSteadyReading(markersV1(tokenizer)) };
+  const { vocabulary, chat_template } = await readModelFacts(path);
+  return { tokenizer, profile: codesV1({ tokenizer, vocabulary, chat_template }) };
+}
+
+const MODELS = [
+  ['decision-1', () => EMBEDDED_WEIGHTS],
+  ['a chat model', () => chat_path],
+] as const;
+
+describe.each(IMPLEMENTATIONS)('a planner by %s', (evaluator) => {
+  test.each(MODELS)('%s is planned for without its weights as with them, token by token', async (_, path) => {
+    const model_path = path();
+    const planner = await openPlanner({ model_path, evaluator, gpu: false, context_tokens: CONTEXT_TOKENS });
+    const { profile, tokenizer } = await loadedProfile(model_path);
+    const alike = async (input: DecisionInput) => {
+      const settled = await Promise.allSettled([planner.plan(input), profile.plan(input, CONTEXT_TOKENS)]);
+      expect(settled[0]).toEqual(settled[1]);
+    };
+    for (const vector of VECTORS) await alike(vectorInput(vector));
+    await fc.assert(fc.asyncProperty(request, alike), { numRuns: 300 });
+    await planner.close();
+    await tokenizer.close();
+  });
+
+  test('it outlives its engines, which give the same plans', async () => {
+    const planner = await openPlanner({
+      model_path: chat_path,
+      evaluator,
+      gpu: false,
+      threads: 1,
+      context_tokens: CONTEXT_TOKENS,
+    });
+    const [vector] = VECTORS;
+    if (vector === undefined) throw new Error('there is no vector');
+    const input = vectorInput(vector);
+    const plan = await planner.plan(input);
+    const scores: unknown[] = [];
+    for (let engines = 0; engines < 2; engines += 1) {
+      const engine = await planner.openEngine();
+      expect(await engine.plan(input)).toEqual(plan);
+      scores.push(await engine.evaluate(input, plan, { scope: 'test' }));
+      await engine.close();
+      expect(await planner.plan(input)).toEqual(plan);
+    }
+    expect(scores[1]).toEqual(scores[0]);
+    await planner.close();
+    await expect(planner.plan(input)).rejects.toBeInstanceOf(EngineFailed);
+    await expect(planner.openEngine()).rejects.toBeInstanceOf(EngineFailed);
+  });
+});
+
+describe('weights that were touched since the planner was opened', () => {
+  async function opened(): Promise<{ path: string; planner: DecisionPlanner }> {
+    const path = join(directory.path, `${crypto.randomUUID()}.gguf`);
+    await writeTinyModel(path, TINY_MARKERS);
+    return { path, planner: await openPlanner({ model_path: path, gpu: false, threads: 1 }) };
+  }
+
+  test('are loaded when they are the same', async () => {
+    const { path, planner } = await opened();
+    await copyFile(path, `${path}.copy`);
+    await rename(`${path}.copy`, path);
+    await (await planner.openEngine()).close();
+    await planner.close();
+  });
+
+  test('are refused when they are others: their vocabulary is not the one in memory', async () => {
+    const { path, planner } = await opened();
+    await writeFile(path, tinyModelBytes({ ...TINY_MARKERS, words: [' is', ' the'] }));
+    const refused: unknown = await planner.openEngine().catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(WeightsError);
+    expect(String(refused)).toContain(path);
+    await writeFile(path, tinyModelBytes(TINY_MARKERS));
+    await (await planner.openEngine()).close();
+    await planner.close();
+  });
+});
