@@ -8,6 +8,7 @@ import {
   ModeSchema,
   SystemOneRequestSchema,
 } from '../decisions/schemas.ts';
+import { ADDITIONS } from './additions.ts';
 import type { SchemaName } from './operations.ts';
 import { ErrorResponseSchema, ModelListSchema } from './schemas.ts';
 
@@ -49,8 +50,7 @@ export function docsPages() {
       openapi: '3.1.0',
       info: {
         title: 'Typed Decision Service',
-        description:
-          'Typed questions about one record: a probability for every option of every question, in one call.',
+        description: `Typed questions about one record: a probability for every option of every question, in one call.\n\n${ADDITIONS}`,
         version,
       },
       tags: [{ name: 'Decisions' }, { name: 'Models' }],
