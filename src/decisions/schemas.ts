@@ -108,7 +108,7 @@ export const SystemOneRequestSchema = Type.Object({
   model: Type.Optional(
     Type.Union([ModelId, Type.Null()], {
       description:
-        'Absent or null: decision-1. Any other value is the id of an open model or 404 model_not_found.',
+        'Absent or null: decision-1. Any other value names an open model, or is 404 model_not_found.',
     }),
   ),
   state,

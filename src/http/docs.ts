@@ -8,9 +8,9 @@ import {
   ModeSchema,
   SystemOneRequestSchema,
 } from '../decisions/schemas.ts';
-import { ADDITIONS } from './additions.ts';
 import type { SchemaName } from './operations.ts';
 import { ErrorResponseSchema, ModelListSchema } from './schemas.ts';
+import { ADDITIONS } from './specification-additions.ts';
 
 /** Compressed, because every browser takes it so; `assets/README.md` says where it is from. */
 const SCRIPT_PATH = join(import.meta.dir, 'assets', 'scalar-api-reference-1.72.1.js.gz');

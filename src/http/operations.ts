@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode } from '../errors.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
-import { ADDED_CODES, ADDITION, CODE_NOTES } from './additions.ts';
+import { ADDED_CODES, ADDITION, CODE_NOTES } from './specification-additions.ts';
 
 /** Names of the schemas in the OpenAPI document; `docs.ts` puts the TypeBox schemas under them. */
 export type SchemaName =

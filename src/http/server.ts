@@ -11,7 +11,7 @@ import type { Duplex } from 'node:stream';
 import { ERRORS, Refusal } from '../errors.ts';
 import { clientAddress } from './client-address.ts';
 import { type Connection, Connections } from './connections.ts';
-import { type RequestEvents, webRequest, writeResponse } from './exchange.ts';
+import { webRequest, writeResponse } from './exchange.ts';
 import { connectionsThatFit } from './file-descriptors.ts';
 import { HalfClosedClients } from './half-closed-clients.ts';
 import { firstLine, urlOf } from './target.ts';
@@ -172,13 +172,15 @@ export async function startServer(
     const is_crowded = header !== undefined && (requests_by_client.get(client) ?? 0) > per_address;
     const response = is_crowded
       ? handler.refuse(tooManyRequests())
-      : await respond(handler, message, client, {
-          signal: gone.signal,
-          body_failure: body_failure.signal,
-          onFirstRead: () => {
-            if (is_waiting) reply.writeContinue();
-          },
-        });
+      : await respond(handler, client, () =>
+          webRequest(message, {
+            signal: gone.signal,
+            body_failure: body_failure.signal,
+            onFirstRead: () => {
+              if (is_waiting) reply.writeContinue();
+            },
+          }),
+        );
     // What is still to come of a body that was not in time would be taken for the next request.
     if (is_stopping || response.status === LATE) reply.shouldKeepAlive = false;
     unread = setTimeout(() => connection.close(), timeouts.response_ms);
@@ -208,7 +210,11 @@ export async function startServer(
     const response =
       target === null
         ? handler.refuse(refusal)
-        : await handler.handle(new Request(urlOf(target), { method: METHOD_OF_NO_PATH }), connection.address);
+        : await respond(
+            handler,
+            connection.address,
+            () => new Request(urlOf(target), { method: METHOD_OF_NO_PATH }),
+          );
     socket.end(await rawResponse(response));
   };
   server.on('clientError', (error: ParserError, socket) => {
@@ -236,12 +242,11 @@ export async function startServer(
 /** The handler's response; its failure is one of ours. */
 async function respond(
   handler: RequestHandler,
-  message: IncomingMessage,
   client_address: string,
-  events: RequestEvents,
+  makeRequest: () => Request,
 ): Promise<Response> {
   try {
-    return await handler.handle(webRequest(message, events), client_address);
+    return await handler.handle(makeRequest(), client_address);
   } catch {
     return handler.refuse(new Refusal('internal_error'));
   }
