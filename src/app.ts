@@ -44,7 +44,9 @@ export function createApp(services: AppServices) {
   /** A path that no route took: the wrong method of a known one, or nothing that the service has. */
   const unmatched = (request: Request): Response => {
     const path = knownPath(new URL(request.url).pathname);
-    if (path !== null && !isAbsent(path)) return wrongMethod(request, path);
+    if (path !== null && !isAbsent(path)) {
+      return refuseAddress(request, new Refusal('method_not_allowed'), { allow: allowOf(path) });
+    }
     return refuseAddress(request, new Refusal('not_found'));
   };
 
@@ -62,15 +64,6 @@ export function createApp(services: AppServices) {
     path === '/webhooks/paddle'
       ? services.payments === null
       : path.startsWith('/swagger') && !services.api_reference;
-
-  const wrongMethod = (request: Request, path: KnownPath): Response => {
-    const allow = { allow: allowOf(path) };
-    if (request.method === 'OPTIONS') {
-      const headers = { [REQUEST_ID_HEADER]: contexts.of(request).request_id, ...allow };
-      return new Response(null, { status: 204, headers });
-    }
-    return refuseAddress(request, new Refusal('method_not_allowed'), allow);
-  };
 
   // Elysia otherwise looks for the path behind the 11th character, where that of `http://tds/` has begun already.
   const app = new Elysia({ normalize: false, handler: { standardHostname: false } })

@@ -64,8 +64,11 @@ export function scoreAnswer(
     type: 'score',
     score: roundToParts(mean),
     probabilities: new JsonObject(indexes, rounded),
-    // A level as it was sent, whatever JSON it is (spec, "Answer: score").
-    legend: new JsonObject(indexes, levels),
+    // A level as it was sent, whatever JSON it is (spec, "Answer: score"). Clients read no null here: the model read ''.
+    legend: new JsonObject(
+      indexes,
+      levels.map((level) => level ?? ''),
+    ),
     confidence: largest(rounded).value,
   };
 }

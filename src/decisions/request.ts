@@ -19,15 +19,18 @@ export interface DecisionRequest {
   readonly rejection: Refusal | null;
 }
 
+/** What is no string names no model, just as the empty string does. */
+const NO_MODEL = '';
+
 /**
  * The model id that a body names, or why there is none. `default_model` is what `/v1/systemone` takes when the field is
- * absent or null; `/v1/decisions` has none.
+ * absent or null, and whatever else is there is the id of a model or of none; `/v1/decisions` has no default, and
+ * `missing_model` instead (spec, "Decision request body").
  */
 export function modelOf(body: JsonObject<JsonValue>, default_model: string | null): string | Refusal {
-  const model = body.get('model');
-  if ((model === undefined || model === null) && default_model !== null) return default_model;
-  if (typeof model === 'string' && model !== '') return model;
-  return new Refusal('missing_model', { param: 'model' });
+  const model = body.get('model') ?? default_model;
+  const id = typeof model === 'string' ? model : NO_MODEL;
+  return id === NO_MODEL && default_model === null ? new Refusal('missing_model', { param: 'model' }) : id;
 }
 
 /** The presence of record and questions (spec, "Decision request body"); null when both are there. */

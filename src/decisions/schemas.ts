@@ -88,7 +88,12 @@ const state = Type.Union([Type.String(), Type.Record(AnyKey, Type.Unknown()), Ty
 const ModelId = Type.String({ minLength: 1, description: 'A decision model, such as decision-1.' });
 
 /** Null is the same as none, for clients that send every field. */
-const mode = Type.Optional(Type.Union([ModeSchema, Type.Null()]));
+const mode = Type.Optional(
+  Type.Union([ModeSchema, Type.Null()], {
+    description:
+      'Absent or null: the `mode` of the query, and fast where that has none. A mode here wins over the query.',
+  }),
+);
 
 /** Body of `POST /v1/decisions`. Unknown fields are ignored. */
 export const DecisionRequestSchema = Type.Object({
@@ -100,7 +105,12 @@ export const DecisionRequestSchema = Type.Object({
 
 /** Body of `POST /v1/systemone`: the same, but the model may be left out. */
 export const SystemOneRequestSchema = Type.Object({
-  model: Type.Optional(Type.Union([ModelId, Type.Null()])),
+  model: Type.Optional(
+    Type.Union([ModelId, Type.Null()], {
+      description:
+        'Absent or null: decision-1. Any other value names an open model, or is 404 model_not_found.',
+    }),
+  ),
   state,
   questions,
   mode,
@@ -128,7 +138,10 @@ export const ScoreAnswerSchema = Type.Object({
   type: Type.Literal('score'),
   score: Type.Number({ minimum: 0, description: 'Expected level index: sum of index times probability.' }),
   probabilities: Type.Record(AnyKey, Probability),
-  legend: Type.Record(AnyKey, Type.Unknown({ description: 'The level as it was sent.' })),
+  legend: Type.Record(
+    AnyKey,
+    Type.Unknown({ description: 'The level as it was sent; the empty string where it was null.' }),
+  ),
   confidence: Probability,
 });
 
@@ -143,7 +156,9 @@ export const DecisionResponseSchema = Type.Object({
   answers: Type.Record(AnyKey, AnswerSchema),
   usage: Type.Object({
     input_tokens: Type.Integer({ minimum: 0 }),
-    output_tokens: Type.Literal(0),
+    output_tokens: Type.Literal(0, {
+      description: 'Output is never billed. An addition to the specification.',
+    }),
     decisions: Type.Integer({ minimum: 0 }),
     cost_usd: Type.Number({ minimum: 0, description: 'Exactly what was deducted.' }),
   }),

@@ -19,7 +19,8 @@ export interface BodyLimits {
 /**
  * The bytes of a request's body. A refusal is `request_too_large` above `BODY_BYTES_MAX`, by Content-Length or by what
  * came; `request_timeout` when it is not there in time; `overloaded` when the budget of `owner` or of all is used up
- * by bodies that are still arriving; `invalid_json` when the client stopped sending. Nothing is read before the call.
+ * by bodies that are still arriving; `invalid_json` when the client stopped sending; or the refusal that the body's
+ * stream fails with. Nothing is read before the call.
  * `onReceived` is told how many bytes came, whatever became of them.
  */
 export async function readBytes(
@@ -54,7 +55,8 @@ export async function readBytes(
       }
       received.write(read.value);
     }
-  } catch {
+  } catch (reason) {
+    if (reason instanceof Refusal) return reason;
     return new Refusal('invalid_json', { message: 'The request body ended early.' });
   } finally {
     clearTimeout(deadline);

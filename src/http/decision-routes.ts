@@ -32,7 +32,7 @@ export function decisionRoutes(
       endpoint,
       default_model,
       key,
-      query_mode: new URL(request.url).searchParams.get('mode'),
+      query_mode: queryMode(new URL(request.url).searchParams),
       readBody: (key_id) =>
         readJsonBody(request, key_id, services.body_limits, (received_bytes) => {
           body_bytes = received_bytes;
@@ -59,6 +59,12 @@ export function decisionRoutes(
         body: 'SystemOneRequest',
       }),
     });
+}
+
+/** The mode of a query; null when it has none. Several are no mode, equal or not: which one is meant is not guessed. */
+function queryMode(query: URLSearchParams): string | null {
+  const modes = query.getAll('mode');
+  return modes.length === 0 ? null : modes.join(',');
 }
 
 /** Step 6: which headers go with which outcome is the spec's "Response headers". */

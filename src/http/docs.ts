@@ -10,6 +10,7 @@ import {
 } from '../decisions/schemas.ts';
 import type { SchemaName } from './operations.ts';
 import { ErrorResponseSchema, ModelListSchema } from './schemas.ts';
+import { ADDITIONS } from './specification-additions.ts';
 
 /** Compressed, because every browser takes it so; `assets/README.md` says where it is from. */
 const SCRIPT_PATH = join(import.meta.dir, 'assets', 'scalar-api-reference-1.72.1.js.gz');
@@ -49,8 +50,7 @@ export function docsPages() {
       openapi: '3.1.0',
       info: {
         title: 'Typed Decision Service',
-        description:
-          'Typed questions about one record: a probability for every option of every question, in one call.',
+        description: `Typed questions about one record: a probability for every option of every question, in one call.\n\n${ADDITIONS}`,
         version,
       },
       tags: [{ name: 'Decisions' }, { name: 'Models' }],

@@ -8,14 +8,21 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
+/** What else becomes of a request while it is answered. */
+export interface RequestEvents {
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+  /** Aborted when the rest of the body cannot be read, with the reason that its reader gets. */
+  readonly body_failure: AbortSignal;
+  /** The body is asked for. */
+  readonly onFirstRead: () => void;
+}
+
 /**
  * The request as the web's `Request`. Nothing of its body is read before somebody asks for it, and a client that waits
  * to be asked (`Expect: 100-continue`) is asked then.
  */
-export function webRequest(
-  message: IncomingMessage,
-  { signal, onFirstRead }: { readonly signal: AbortSignal; readonly onFirstRead: () => void },
-): Request {
+export function webRequest(message: IncomingMessage, events: RequestEvents): Request {
   const headers = new Headers();
   const { rawHeaders } = message;
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
@@ -25,12 +32,15 @@ export function webRequest(
   return new Request(urlOf(message.url ?? '/'), {
     method: message.method ?? 'GET',
     headers,
-    signal,
-    ...(has_body ? { body: bodyStream(message, onFirstRead) } : {}),
+    signal: events.signal,
+    ...(has_body ? { body: bodyStream(message, events) } : {}),
   });
 }
 
-function bodyStream(message: IncomingMessage, onFirstRead: () => void): ReadableStream<Uint8Array> {
+function bodyStream(
+  message: IncomingMessage,
+  { body_failure, onFirstRead }: RequestEvents,
+): ReadableStream<Uint8Array> {
   let is_started = false;
   let is_ended = false;
   const ended = (end: () => void) => {
@@ -43,6 +53,12 @@ function bodyStream(message: IncomingMessage, onFirstRead: () => void): Readable
       pull(controller) {
         if (is_started) return;
         is_started = true;
+        const fail = () => ended(() => controller.error(body_failure.reason));
+        if (body_failure.aborted) {
+          fail();
+          return;
+        }
+        body_failure.addEventListener('abort', fail, { once: true });
         onFirstRead();
         message.on('data', (chunk: Uint8Array) => {
           if (!is_ended) controller.enqueue(chunk);

@@ -13,7 +13,7 @@ export type KnownPath = keyof typeof ROUTES;
 
 /** The value of `Allow` for a path. */
 export function allowOf(path: KnownPath): string {
-  return [...ROUTES[path], 'OPTIONS'].join(', ');
+  return ROUTES[path].join(', ');
 }
 
 /** The path that a URL's path means, with or without a slash at its end; null when the service has no such path. */

@@ -32,6 +32,10 @@ export const ModelListSchema = Type.Object({
       description: Type.String(),
       release_date: Type.String({ description: 'YYYY-MM-DD' }),
     }),
+    {
+      description:
+        'The same models in the form of the open decision-request format. An addition to the specification.',
+    },
   ),
 });
 

@@ -1,6 +1,7 @@
 import {
   createServer,
   type IncomingMessage,
+  METHODS,
   type Server,
   type ServerResponse,
   STATUS_CODES,
@@ -13,6 +14,7 @@ import { type Connection, Connections } from './connections.ts';
 import { webRequest, writeResponse } from './exchange.ts';
 import { connectionsThatFit } from './file-descriptors.ts';
 import { HalfClosedClients } from './half-closed-clients.ts';
+import { firstLine, urlOf } from './target.ts';
 
 /** Another program listens on the port already. */
 export class PortTaken extends Error {
@@ -83,6 +85,20 @@ const HEAD_BYTES_MAX = 16_384;
 /** Seconds after which a client that has too many requests at once may send another. */
 const RETRY_AFTER_S = 1;
 
+/** Stands for the methods that `Request` does not know, and would take for GET: it knows this one, and no path does. */
+const METHOD_OF_NO_PATH = 'TRACE';
+
+/** The newest request of a connection. */
+interface Exchange {
+  readonly message: IncomingMessage;
+  readonly reply: ServerResponse;
+  /** Aborted with a refusal when what is still to come of its body cannot be read. */
+  readonly body_failure: AbortController;
+}
+
+/** What was wrong with the bytes of a connection, and the packet in which it was. */
+type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
+
 /** Serves over HTTP. Rejects with `PortTaken`. */
 export async function startServer(
   handler: RequestHandler,
@@ -95,7 +111,7 @@ export async function startServer(
   const header = options.client_address_header?.toLowerCase();
   const connections = new Connections({ total, per_address: header === undefined ? per_address : null });
   const of_socket = new WeakMap<object, Connection>();
-  const last_message = new WeakMap<object, IncomingMessage>();
+  const newest = new WeakMap<object, Exchange>();
   const requests_by_client = new Map<string, number>();
   let is_stopping = false;
 
@@ -131,8 +147,9 @@ export async function startServer(
       return;
     }
     connections.begin(connection);
-    last_message.set(message.socket, message);
     const gone = new AbortController();
+    const body_failure = new AbortController();
+    newest.set(message.socket, { message, reply, body_failure });
     let unread: Timer | undefined;
     const client =
       header === undefined
@@ -155,12 +172,15 @@ export async function startServer(
     const is_crowded = header !== undefined && (requests_by_client.get(client) ?? 0) > per_address;
     const response = is_crowded
       ? handler.refuse(tooManyRequests())
-      : await respond(handler, message, client, {
-          signal: gone.signal,
-          onFirstRead: () => {
-            if (is_waiting) reply.writeContinue();
-          },
-        });
+      : await respond(handler, client, () =>
+          webRequest(message, {
+            signal: gone.signal,
+            body_failure: body_failure.signal,
+            onFirstRead: () => {
+              if (is_waiting) reply.writeContinue();
+            },
+          }),
+        );
     // What is still to come of a body that was not in time would be taken for the next request.
     if (is_stopping || response.status === LATE) reply.shouldKeepAlive = false;
     unread = setTimeout(() => connection.close(), timeouts.response_ms);
@@ -168,16 +188,37 @@ export async function startServer(
   };
   server.on('request', (message, reply) => void answer(message, reply, false));
   server.on('checkContinue', (message, reply) => void answer(message, reply, true));
+  // Other expectations may be passed over (RFC 9110, 10.1.1); node:http alone would refuse them in a shape of its own.
+  server.on('checkExpectation', (message, reply) => void answer(message, reply, false));
 
-  const refuseRaw = async (socket: Duplex, refusal: Refusal) => {
-    const is_answering = (of_socket.get(socket)?.requests ?? 0) > 0;
-    const is_answered = last_message.get(socket)?.complete === false;
+  /** What was sent on a connection is no request: the last response there, unless an earlier one is still to come. */
+  const refuseRaw = async (socket: Duplex, refusal: Refusal, target: string | null = null) => {
+    const connection = of_socket.get(socket);
+    const last = newest.get(socket);
+    if (connection !== undefined && connection.requests > 0 && last !== undefined) {
+      last.reply.shouldKeepAlive = false;
+      last.reply.once('close', () => connection.close());
+      last.body_failure.abort(refusal);
+      return;
+    }
     // One request gets one response: a second would be taken for that of the next request.
-    if (!socket.writable || is_answering || is_answered) socket.destroy();
-    else socket.end(await rawResponse(handler.refuse(refusal)));
+    const is_answered = last?.message.complete === false;
+    if (connection === undefined || !socket.writable || is_answered) {
+      socket.destroy();
+      return;
+    }
+    const response =
+      target === null
+        ? handler.refuse(refusal)
+        : await respond(
+            handler,
+            connection.address,
+            () => new Request(urlOf(target), { method: METHOD_OF_NO_PATH }),
+          );
+    socket.end(await rawResponse(response));
   };
-  server.on('clientError', (error: Error & { readonly code?: string }, socket) => {
-    void refuseRaw(socket, refusalOf(error.code));
+  server.on('clientError', (error: ParserError, socket) => {
+    void refuseRaw(socket, refusalOf(error.code), targetOfUnknownMethod(error, newest.has(socket)));
   });
   server.on('connect', (_message, socket) => void refuseRaw(socket, new Refusal('malformed_request')));
 
@@ -201,12 +242,11 @@ export async function startServer(
 /** The handler's response; its failure is one of ours. */
 async function respond(
   handler: RequestHandler,
-  message: IncomingMessage,
   client_address: string,
-  options: Parameters<typeof webRequest>[1],
+  makeRequest: () => Request,
 ): Promise<Response> {
   try {
-    return await handler.handle(webRequest(message, options), client_address);
+    return await handler.handle(makeRequest(), client_address);
   } catch {
     return handler.refuse(new Refusal('internal_error'));
   }
@@ -235,6 +275,22 @@ function refusalOf(code: string | undefined): Refusal {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Refusal('request_timeout');
   if (code === 'HPE_HEADER_OVERFLOW') return new Refusal('headers_too_large');
   return new Refusal('malformed_request');
+}
+
+/**
+ * The target of a request whose method the parser does not know; null when that is not what it refused, or when it is
+ * not certain that the packet begins with this request.
+ */
+function targetOfUnknownMethod(
+  { code, rawPacket }: ParserError,
+  has_earlier_requests: boolean,
+): string | null {
+  if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return null;
+  const line = firstLine(rawPacket.toString('latin1', 0, HEAD_BYTES_MAX));
+  if (line === null) return null;
+  // A packet of several requests begins with one that was read, whose method the parser puts in lower case.
+  if (has_earlier_requests && METHODS.includes(line.method.toUpperCase())) return null;
+  return line.target;
 }
 
 /** A response as the bytes that go over the wire, the last ones of their connection. */

@@ -47,6 +47,23 @@ describe('model', () => {
     await expectError(unknown, 'model_not_found', 'model');
   });
 
+  for (const [name, model] of Object.entries({
+    empty: '',
+    'a number': 7,
+    'a number beyond 2^53': 'NUMBER',
+    'a boolean': false,
+    'an object': { id: 'decision-1' },
+    'an array': ['decision-1'],
+  })) {
+    test(`${name}: 404 model_not_found on /v1/systemone, where it is never missing`, async () => {
+      const body = JSON.stringify({ model, state, questions }).replace('"NUMBER"', '12345678901234567890');
+      await expectError(await post(service, key, body, '/v1/systemone'), 'model_not_found', 'model');
+      // Like the id of a model that does not exist: after the fields that are missing.
+      const without = await post(service, key, { model, questions }, '/v1/systemone');
+      await expectError(without, 'missing_state', 'state');
+    });
+  }
+
   for (const model of ['decision-2', 'DECISION-1', ' decision-1', '__proto__', "' OR 1=1 --", 'chat-1']) {
     test(`unknown or not open: 404 model_not_found for ${JSON.stringify(model)}`, async () => {
       await expectError(await ask(service, key, { model }), 'model_not_found', 'model');
@@ -204,6 +221,8 @@ describe('mode', () => {
     expect(await modeOf({ ...SMALL_REQUEST, mode: 'fast' }, '?mode=consistent')).toBe('fast');
     expect(await modeOf({ ...SMALL_REQUEST, mode: 'consistent' }, '?mode=fast')).toBe('consistent');
     expect(await modeOf({ ...SMALL_REQUEST, mode: 'fast' }, '?mode=nonsense')).toBe('fast');
+    expect(await modeOf({ ...SMALL_REQUEST, mode: 'fast' }, '?mode=slow&mode=consistent')).toBe('fast');
+    expect(await modeOf({ ...SMALL_REQUEST, mode: null }, '?mode=consistent')).toBe('consistent');
     const wrongBody = await post(service, key, { ...SMALL_REQUEST, mode: 'slow' }, '/v1/decisions?mode=fast');
     await expectError(wrongBody, 'invalid_mode', 'mode');
   });
@@ -214,7 +233,9 @@ describe('mode', () => {
     });
   }
 
-  for (const query of ['?mode=slow', '?mode=', '?mode', '?mode=FAST']) {
+  // Several are none, also equal ones and in any order.
+  const several = ['?mode=fast&mode=consistent', '?mode=fast&mode=fast', '?mode=fast&a=b&mode='];
+  for (const query of ['?mode=slow', '?mode=', '?mode', '?mode=FAST', ...several]) {
     test(`${query}: 422 invalid_mode`, async () => {
       const response = await post(service, key, SMALL_REQUEST, `/v1/decisions${query}`);
       await expectError(response, 'invalid_mode', 'mode');

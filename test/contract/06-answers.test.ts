@@ -105,9 +105,9 @@ describe('Answer: score', () => {
     }
   });
 
-  test('the legend gives levels that are no strings back as they were sent', () => {
+  test('the legend gives levels that are no strings back as they were sent, and none for null', () => {
     for (const { legend } of answers('objects', 'score')) {
-      expect(legend).toEqual({ '0': { level: 'low', since: [2024] }, '1': null, '2': 2 });
+      expect(legend).toEqual({ '0': { level: 'low', since: [2024] }, '1': '', '2': 2 });
     }
   });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { openEngine } from '../../native/open.ts';
 import type { DecisionResponse } from '../../src/decisions/schemas.ts';
 import { closeAudited } from '../support/money.ts';
-import { ALL_TYPES, ask, SMALL_REQUEST } from '../support/requests.ts';
+import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { expectDecision } from './expectations.ts';
 
@@ -19,6 +19,17 @@ afterAll(() => closeAudited(service));
 const RECORD = `${SMALL_REQUEST.state} `.repeat(4);
 const QUESTIONS = Object.entries(ALL_TYPES);
 
+/** The answers to all questions, in the mode of the query or of the body. */
+async function modeThatRan(query: string, mode?: string): Promise<DecisionResponse> {
+  const body = {
+    model: 'decision-1',
+    state: RECORD,
+    questions: ALL_TYPES,
+    ...(mode === undefined ? {} : { mode }),
+  };
+  return await expectDecision(await post(service, key, body, `/v1/decisions${query}`));
+}
+
 async function decide(mode: string, questions: object): Promise<DecisionResponse> {
   return await expectDecision(await ask(service, key, { state: RECORD, questions, mode }));
 }
@@ -31,6 +42,22 @@ function numberOf(decision: DecisionResponse, id: string): number {
 }
 
 describe('Modes', () => {
+  test('the mode that the response names is the one that ran and is billed', async () => {
+    const fast = await modeThatRan('', 'fast');
+    const consistent = await modeThatRan('', 'consistent');
+    expect(consistent.usage.input_tokens).not.toBe(fast.usage.input_tokens);
+    for (const [query, mode, expected] of [
+      ['?mode=consistent', undefined, consistent],
+      ['?mode=consistent', 'fast', fast],
+      ['?mode=nonsense', 'consistent', consistent],
+      ['?mode=consistent&mode=fast', 'fast', fast],
+    ] as const) {
+      const ran = await modeThatRan(query, mode);
+      expect(ran.mode).toBe(expected.mode);
+      expect(ran.usage.input_tokens).toBe(expected.usage.input_tokens);
+    }
+  });
+
   test('billed tokens: fast reads the record once, consistent with each question', async () => {
     const together = await decide('fast', ALL_TYPES);
     const consistent = await decide('consistent', ALL_TYPES);

@@ -1,6 +1,6 @@
 /** The spec's tables as the tests need them, copied from the document and from nowhere else. */
 
-/** "Status to type". The type of 405 is not shown there: a client's mistake like the other 4xx. */
+/** "Status to type". Those of 405, 408, 431 and 500 are not shown there: a client's mistake like the other 4xx, or ours. */
 export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -11,15 +11,25 @@ export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   413: 'invalid_request_error',
   422: 'invalid_request_error',
   429: 'rate_limit_error',
+  431: 'invalid_request_error',
+  500: 'api_error',
   502: 'api_error',
   503: 'overloaded_error',
 };
 
-/**
- * "Codes". `invalid_request` may be 400 or 422, and is 422 here; the code of 405 is not shown. `request_timeout` and
- * `overloaded` are additions of this service.
- */
+/** Codes that this service adds, with their statuses; the code of 405 is not shown in the spec. */
+export const STATUS_OF_ADDED_CODE = {
+  malformed_request: 400,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  headers_too_large: 431,
+  internal_error: 500,
+  overloaded: 503,
+} as const;
+
+/** "Codes", where `invalid_request` may be 400 or 422, and is 422 here; and those that this service adds. */
 export const STATUS_OF_CODE = {
+  ...STATUS_OF_ADDED_CODE,
   invalid_json: 400,
   missing_state: 400,
   missing_questions: 400,
@@ -30,8 +40,6 @@ export const STATUS_OF_CODE = {
   insufficient_credit: 402,
   model_not_found: 404,
   not_found: 404,
-  method_not_allowed: 405,
-  request_timeout: 408,
   request_too_large: 413,
   too_many_questions: 422,
   invalid_question_type: 422,
@@ -42,7 +50,6 @@ export const STATUS_OF_CODE = {
   project_spend_limit: 429,
   model_unavailable: 502,
   model_warming_up: 503,
-  overloaded: 503,
   auth_unavailable: 503,
   billing_unavailable: 503,
   catalog_unavailable: 503,

@@ -128,10 +128,8 @@ describe('score', () => {
     );
   });
 
-  test('the legend is what was sent, whatever JSON that is', () => {
+  test('the legend is what was sent, whatever JSON that is, and the empty string for null', () => {
     const levels = [' low ', null, jsonValueOf({ a: [1] })];
-    expect(writeJson(scoreAnswer(levels, [0.2, 0.3, 0.5]).legend)).toBe(
-      '{"0":" low ","1":null,"2":{"a":[1]}}',
-    );
+    expect(writeJson(scoreAnswer(levels, [0.2, 0.3, 0.5]).legend)).toBe('{"0":" low ","1":"","2":{"a":[1]}}');
   });
 });

@@ -252,7 +252,7 @@ describe('a client that has sent its end', () => {
 describe('what is no HTTP request is answered with our error shape', () => {
   const cases = {
     'no request line': ['HELO\r\n\r\n', 400, 'malformed_request'],
-    'a method that does not exist': ['FROB / HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
+    'a method that is none': ['F(B / HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
     'a tunnel': ['CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
     'headers without end': [
       `GET / HTTP/1.1\r\nHost: a\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`,
@@ -277,6 +277,71 @@ describe('what is no HTTP request is answered with our error shape', () => {
       });
     });
   }
+});
+
+describe('a method that the parser does not know', () => {
+  const echo: Handle = ({ method, url }) => new Response(`${method} ${url}`, { status: 405 });
+
+  test('is answered by the handler, as one that no path takes, and the connection is closed', async () => {
+    for (const method of ['FROB', 'get', 'Post']) {
+      const client = new RawClient(await start(echo)).send(`${method} /a?b#c HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.closed;
+      const { status, headers, body } = parseRaw(client.received);
+      expect([status, headers.connection, body]).toEqual([405, 'close', 'TRACE http://localhost/a?b']);
+    }
+  });
+
+  test('behind another request of the same packet is refused without a guess at its path', async () => {
+    const client = new RawClient(await start(echo)).send(`${GET}frob /b HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await client.closed;
+    expect(client.received).toContain('GET http://localhost/');
+    expect(parseRaw(client.received).status).toBe(400);
+  });
+});
+
+describe('what cannot be read of a connection', () => {
+  const CHUNKED = 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+  test('does not take the answer from the request before it, which is the last one', async () => {
+    const { begun, answer, handle } = held();
+    const server = await start(handle);
+    const client = new RawClient(server).send(GET);
+    await begun;
+    client.send('\0\r\n\r\n');
+    // What is sent later is refused later.
+    await new RawClient(server).send('\0\r\n\r\n').closed;
+    expect([client.socket.destroyed, client.received]).toEqual([false, '']);
+    answer();
+    await client.closed;
+    expect(client.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
+    expect(parseRaw(client.received)).toMatchObject({ headers: { connection: 'close' }, body: 'at last' });
+  });
+
+  test('is told to the reader of the body that it belongs to', async () => {
+    const refusals: unknown[] = [];
+    const server = await start(async (request) => {
+      try {
+        await request.text();
+      } catch (reason) {
+        refusals.push(reason);
+      }
+      return new Response('answered', { status: 400 });
+    });
+    for (const rest of ['zz\r\n', `0\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`]) {
+      const client = new RawClient(server).send(`${CHUNKED}2\r\n{}\r\n`).send(rest);
+      await client.closed;
+      expect(client.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
+      expect(parseRaw(client.received)).toMatchObject({ headers: { connection: 'close' }, body: 'answered' });
+    }
+    expect(refusals).toMatchObject([{ code: 'malformed_request' }, { code: 'headers_too_large' }]);
+  });
+});
+
+test('an expectation that nobody knows is passed over', async () => {
+  const client = new RawClient(await start(async (request) => new Response(await request.text())));
+  client.send('POST / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\nContent-Length: 4\r\n\r\nbody');
+  await client.responses(1);
+  expect(parseRaw(client.received)).toMatchObject({ status: 200, body: 'body' });
 });
 
 test('a client that waits to be asked for its body is asked when it is read, and not before', async () => {

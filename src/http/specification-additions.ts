@@ -1,0 +1,41 @@
+import type { ErrorCode } from '../errors.ts';
+import { NESTING_MAX } from '../json/read-json.ts';
+import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../limits/refusal-budgets.ts';
+
+/** Marks in the reference what the specification of the interface does not have. */
+export const ADDITION = 'An addition to the specification.';
+
+/** The codes that the specification does not have; of 405 it shows none. */
+export const ADDED_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'malformed_request',
+  'method_not_allowed',
+  'request_timeout',
+  'headers_too_large',
+  'internal_error',
+  'overloaded',
+]);
+
+/** What there is to say of a code beyond its message: when it is also sent, and with which header. */
+export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  invalid_request: `Also the answer to a body that is nested deeper than ${NESTING_MAX} levels, whatever else is wrong with it.`,
+  invalid_mode: 'Also the answer to a query with more than one `mode`, when the body has none.',
+  model_not_found:
+    'On `/v1/systemone` also the answer to a `model` that is no string or empty: only an absent one, or null, is the default.',
+  request_timeout: 'The connection is closed.',
+  rate_limit_exceeded: `Also the answer to whoever is only refused: above ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute without a valid key from one address, or ${keyRefusalsPerMinute(0)} of one key (more where its organization may ask more). With \`Retry-After\`.`,
+  model_unavailable: 'With `Retry-After` when too many requests wait for the model; otherwise without.',
+  model_warming_up: 'With `Retry-After`.',
+  overloaded: 'With `Retry-After`.',
+};
+
+/** All additions, as text of the reference. */
+export const ADDITIONS = `## Additions to the specification
+
+- Codes: ${[...ADDED_CODES].map((code) => `\`${code}\``).join(', ')}. A 405 carries \`Allow\`.
+- \`Retry-After\` also on a 502 \`model_unavailable\` that is due to too many waiting requests, and on a 503 \`overloaded\`.
+- 429 \`rate_limit_exceeded\` also for clients that are only refused: ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute are answered to an address without a valid key, ${keyRefusalsPerMinute(0)} to a key, or twice the requests per minute of its organization where that is more. Requests with a valid key are not held against their address.
+- 422 \`invalid_request\` for a body that is nested deeper than ${NESTING_MAX} levels.
+- \`usage.output_tokens\`, always 0, and \`models\` in the model list, for clients of the open decision-request format.
+- A \`state\` may be an array; a \`model\` on \`/v1/systemone\`, a \`mode\` and the criteria of a noul may be null, which is the same as absent; a level of a score may be null, and is the empty string in the \`legend\`.
+
+API keys belong on servers: no CORS headers are sent, and a browser's preflight is a method that no path takes.`;

@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { ADDRESS_REFUSALS_PER_MINUTE } from '../../src/limits/refusal-budgets.ts';
+import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
+import {
+  addAccount,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestAccount,
+  type TestService,
+} from '../support/service.ts';
+import { expectAnyError, expectDecision, platformHeaders } from './expectations.ts';
+import { MODEL_HEADERS, RATE_REQUEST_HEADERS, STATUS_OF_ADDED_CODE, STATUS_OF_CODE } from './spec.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+const Documented = Type.Object({
+  description: Type.String(),
+  headers: Type.Record(Type.String(), Type.Unknown()),
+});
+const Operation = Type.Object({ responses: Type.Record(Type.String(), Documented) });
+const Reference = Type.Object({
+  info: Type.Object({ description: Type.String() }),
+  paths: Type.Object({
+    '/v1/decisions': Type.Object({ post: Operation }),
+    '/v1/systemone': Type.Object({ post: Operation }),
+    '/v1/models': Type.Object({ get: Operation }),
+  }),
+  components: Type.Object({ schemas: Type.Record(Type.String(), Type.Unknown()) }),
+});
+
+let service: TestService;
+let account: TestAccount;
+let reference: Static<typeof Reference>;
+beforeAll(async () => {
+  service = await startTestService({ queue_limit: 1 });
+  account = addAccount(service);
+  const document: unknown = await (await service.fetch('/swagger/json')).json();
+  if (!Value.Check(Reference, document)) throw new Error('the reference lacks what is looked for');
+  reference = document;
+});
+afterAll(() => service.close());
+
+/** What the reference says of the responses of a path, by status. */
+function responsesOf(path: string): Static<typeof Operation>['responses'] {
+  const { '/v1/models': models, '/v1/systemone': systemone, '/v1/decisions': decisions } = reference.paths;
+  if (path === '/v1/models') return models.get.responses;
+  return (path === '/v1/systemone' ? systemone : decisions).post.responses;
+}
+
+/** What the reference says of a code on a path: the paragraph that it begins. */
+function paragraphOf(path: string, code: string): string | undefined {
+  return Object.values(responsesOf(path))
+    .flatMap(({ description }) => description.split('\n\n'))
+    .find((paragraph) => paragraph.startsWith(`\`${code}\`: `));
+}
+
+/** No path of the reference gives these. */
+const OF_OTHER_PATHS = ['not_found', 'method_not_allowed'];
+const ADDITION = /an addition to the specification/i;
+
+describe('The reference of the running service', () => {
+  test('lists every code of a decision under its status, and marks those that are additions', () => {
+    for (const path of ['/v1/decisions', '/v1/systemone']) {
+      for (const [code, status] of Object.entries(STATUS_OF_CODE)) {
+        if (OF_OTHER_PATHS.includes(code)) continue;
+        const paragraph = paragraphOf(path, code);
+        expect([code, responsesOf(path)[status]?.description]).toEqual([
+          code,
+          expect.stringContaining(`\`${code}\`: `),
+        ]);
+        expect([code, ADDITION.test(paragraph ?? '')]).toEqual([code, code in STATUS_OF_ADDED_CODE]);
+      }
+    }
+  });
+
+  test('lists all additions in one place', () => {
+    const { description } = reference.info;
+    const named = [
+      ...Object.keys(STATUS_OF_ADDED_CODE),
+      'Retry-After',
+      'usage.output_tokens',
+      'models',
+      '65 levels',
+      `${ADDRESS_REFUSALS_PER_MINUTE} refusals`,
+    ];
+    for (const addition of named) expect(description).toContain(addition);
+  });
+
+  test('marks the added fields', () => {
+    const { DecisionResponse, ModelList } = reference.components.schemas;
+    expect(DecisionResponse).toMatchObject({
+      properties: {
+        usage: { properties: { output_tokens: { description: expect.stringMatching(ADDITION) } } },
+      },
+    });
+    expect(ModelList).toMatchObject({
+      properties: { models: { description: expect.stringMatching(ADDITION) } },
+    });
+  });
+
+  test('lists the headers of each status', () => {
+    const headers = (status: number) =>
+      Object.keys(responsesOf('/v1/decisions')[status]?.headers ?? {}).sort();
+    const retry = 'retry-after';
+    for (const status of [400, 401, 402, 404, 408, 413, 431, 500]) {
+      expect([status, headers(status)]).toEqual([status, ['x-request-id']]);
+    }
+    for (const status of [200, 422]) {
+      expect([status, headers(status)]).toEqual([status, [...MODEL_HEADERS, 'x-request-id'].sort()]);
+    }
+    for (const status of [502, 503]) {
+      expect([status, headers(status)]).toEqual([status, [retry, ...MODEL_HEADERS, 'x-request-id'].sort()]);
+    }
+    expect(headers(429)).toEqual([retry, ...RATE_REQUEST_HEADERS, 'x-request-id'].sort());
+  });
+});
+
+describe('What the running service answers is in its reference', () => {
+  const expectDocumented = async (path: string, response: Response) => {
+    const { status } = response;
+    const documented = Object.keys(responsesOf(path)[status]?.headers ?? {});
+    for (const header of ['x-request-id', ...platformHeaders(response)]) {
+      expect([status, documented]).toEqual([status, expect.arrayContaining([header])]);
+    }
+    if (status === 200) {
+      await response.text();
+      return;
+    }
+    const { error } = await expectAnyError(response);
+    expect([error.code, paragraphOf(path, error.code)]).toEqual([error.code, expect.any(String)]);
+  };
+
+  test('decisions, good and refused', async () => {
+    const path = '/v1/decisions';
+    const { key } = account;
+    const deep = `${'['.repeat(65)}${']'.repeat(65)}`;
+    await expectDocumented(path, await ask(service, key));
+    await expectDocumented(path, await post(service, key, `{"model":"decision-1","state":${deep}}`));
+    await expectDocumented(path, await post(service, key, '{'));
+    await expectDocumented(path, await post(service, key, ' '.repeat(1_100_000)));
+    await expectDocumented(path, await ask(service, key, { model: 'chat-1' }));
+    await expectDocumented(
+      path,
+      await ask(service, key, { questions: { q: { type: 'noul', criteria: 1 } } }),
+    );
+    await expectDocumented(path, await ask(service, 'none'));
+    await expectDocumented(path, await ask(service, addAccount(service, { credit_dollars: 0 }).key));
+    await expectDocumented(
+      '/v1/systemone',
+      await post(service, key, { ...SMALL_REQUEST, model: 1 }, '/v1/systemone'),
+    );
+  });
+
+  test('a full queue: 502 with Retry-After', async () => {
+    const responses = await Promise.all(
+      Array.from({ length: 6 }, (_, index) => ask(service, account.key, { state: `Record ${index}.` })),
+    );
+    const refused = responses.filter(({ status }) => status === 502);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const response of refused) {
+      expect(response.headers.has('retry-after')).toBe(true);
+      await expectDocumented('/v1/decisions', response);
+    }
+    for (const response of responses.filter(({ status }) => status === 200)) await expectDecision(response);
+  });
+
+  test('the model list, and 429 for an address that is only refused', async () => {
+    const path = '/v1/models';
+    const list = (key: string) =>
+      service.service.handle(
+        new Request(`http://localhost${path}`, { headers: { 'x-api-key': key } }),
+        '203.0.113.9',
+      );
+    await expectDocumented(path, await list(account.key));
+    let refused = await list('none');
+    // Some of the budget comes back meanwhile.
+    for (let count = 0; refused.status !== 429 && count < 2 * ADDRESS_REFUSALS_PER_MINUTE; count += 1) {
+      refused = await list('none');
+    }
+    expect(refused.status).toBe(429);
+    expect(platformHeaders(refused)).toEqual(['retry-after', ...RATE_REQUEST_HEADERS]);
+    await expectDocumented(path, refused);
+    expect((await list(account.key)).status).toBe(200);
+  });
+});
