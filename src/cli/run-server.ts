@@ -99,7 +99,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     const server = await listen(service, options);
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
-      const first = await firstKey(options.data, context, service.services.commits);
+      const first = await firstKey(options, context, service.services.commits);
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       await stop;
       log.info('stopping: finishing the requests in flight');
@@ -155,15 +155,15 @@ type FirstKey = { readonly api_key: string } | { readonly api_key_file: string }
  * read, to a file for the owner only. Null when the database was filled before.
  */
 async function firstKey(
-  directory: string,
+  { data, owner }: JsonOptions & ServeConfig,
   context: CreditContext,
   commits: GroupCommit,
 ): Promise<FirstKey | null> {
   if (process.stdout.isTTY) {
-    const created = await commits.run(() => initialize(context));
+    const created = await commits.run(() => initialize(context, { owner }));
     return created === null ? null : { api_key: created.key };
   }
-  const path = await initializeIntoFile(directory, context, commits);
+  const path = await initializeIntoFile(data, context, commits, owner);
   return path === null ? null : { api_key_file: path };
 }
 
