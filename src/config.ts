@@ -33,6 +33,9 @@ export interface ServeConfig extends ModelConfig {
   readonly connectionLimitPerAddress?: number;
   /** The header in which the proxy names the client; undefined trusts none. */
   readonly clientAddressHeader?: string;
+  /** PEM files of the certificate, with its chain, and of its key; undefined serves in the clear. */
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
   /** Requests that may be at the model, waiting or running, before more are refused. */
   readonly queueLimit: number;
   /** Seconds from a request's first turn at the model to its answer. */
@@ -135,6 +138,11 @@ export function serveOptions(): Option[] {
     )
       .env('TDS_CLIENT_ADDRESS_HEADER')
       .argParser(parseHeaderName),
+    new Option(
+      '--tls-cert <file>',
+      'PEM file of the certificate and its chain, to serve HTTPS; read again when it changes',
+    ).env('TDS_TLS_CERT'),
+    new Option('--tls-key <file>', 'PEM file of the key of the certificate').env('TDS_TLS_KEY'),
     new Option(
       '--queue-limit <n>',
       'requests that may be at the model, waiting or running; one organization may have as many as are still free',

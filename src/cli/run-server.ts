@@ -6,9 +6,10 @@ import { openEngine } from '../../native/open.ts';
 import { SetupError } from '../../native/setup-error.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
+import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
-import { createLog } from '../ops/log.ts';
+import { createLog, type Log } from '../ops/log.ts';
 import { standardOutput } from '../ops/standard-output.ts';
 import type { CreditContext } from '../payments/credit.ts';
 import { paddleProvider } from '../payments/paddle.ts';
@@ -81,6 +82,7 @@ function noData(directory: string): CommandFailed {
 async function serve(options: JsonOptions & ServeConfig, context: CreditContext): Promise<void> {
   const stop = stopSignal();
   const log = createLog(options.logLevel);
+  const certificate = await openCertificate(options, log);
   const service = openService({
     db: context.db,
     openEngine: () => openEngine(openOptions(options)),
@@ -96,7 +98,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   });
   try {
     await load(service);
-    const server = await listen(service, options);
+    const server = await listen(service, options, certificate);
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, context, service.services.commits);
@@ -107,7 +109,27 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
       await server.stop();
     }
   } finally {
+    certificate?.stop();
     await service.close();
+  }
+}
+
+/** The certificate of `--tls-cert`, which is read again when its files change; undefined where there is none. */
+async function openCertificate(
+  { tlsCert, tlsKey }: ServeConfig,
+  log: Pick<Log, 'info' | 'error'>,
+): Promise<Certificate | undefined> {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  try {
+    const certificate = await Certificate.open({ certificate: tlsCert, key: tlsKey });
+    certificate.watch({
+      onReload: () => log.info('new connections get the new TLS certificate'),
+      onFailure: ({ message }) => log.error('the TLS certificate before stays', { reason: message }),
+    });
+    return certificate;
+  } catch (error) {
+    if (error instanceof CertificateRefused) throw new CommandFailed(error.message, { cause: error });
+    throw error;
   }
 }
 
@@ -129,7 +151,11 @@ async function load(service: Service): Promise<void> {
   }
 }
 
-async function listen(service: Service, config: ServeConfig): Promise<RunningServer> {
+async function listen(
+  service: Service,
+  config: ServeConfig,
+  certificate: Certificate | undefined,
+): Promise<RunningServer> {
   const { host, port } = config;
   try {
     return await startServer(
@@ -139,6 +165,7 @@ async function listen(service: Service, config: ServeConfig): Promise<RunningSer
         connection_limit: config.connectionLimit,
         connection_limit_per_address: config.connectionLimitPerAddress,
         client_address_header: config.clientAddressHeader,
+        certificate,
       },
     );
   } catch (error) {
