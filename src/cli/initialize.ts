@@ -9,7 +9,7 @@ import { seedCatalog } from '../catalog/catalog.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 import { type CreditContext, creditByHand } from '../payments/credit.ts';
 
-const FIRST_ORGANIZATION_NAME = 'My organization';
+export const FIRST_ORGANIZATION_NAME = 'My organization';
 const FIRST_KEY_NAME = 'First key';
 /** What the first organization starts with: enough for Tier 1. */
 export const FIRST_CREDIT_MICROS = 25 * MICROS_PER_DOLLAR;

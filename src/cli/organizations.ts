@@ -107,8 +107,8 @@ function ownerOf(context: AccountContext, email: string): { readonly owner_user_
 }
 
 /** How an organization without an owner gets one. */
-export function ownerAdvice(organization_id: string): string {
-  return `It has no owner yet: give it one with "tds member add ${organization_id} EMAIL owner".`;
+export function ownerAdvice(organization: string): string {
+  return `It has no owner yet: give it one with: tds member add ${organization} EMAIL owner`;
 }
 
 interface CreditOptions extends JsonOptions {

@@ -19,7 +19,8 @@ import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
-import { initialize, isInitialized } from './initialize.ts';
+import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
+import { ownerAdvice } from './organizations.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -207,11 +208,14 @@ function announce(
         `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
         ...(engine === null ? [] : engineLines(engine)),
         ...(first === null ? [] : [keyLine(first)]),
+        ...(first === null || options.owner !== undefined ? [] : [OWNER_LINE]),
         'Ask it something:',
         `curl -s ${address}/v1/decisions -H ${authorization(first)} -H 'Content-Type: application/json' -d '${EXAMPLE_BODY}'`,
       ];
   standardOutput.write(`${lines.join('\n')}\n`);
 }
+
+const OWNER_LINE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
 
 function engineLines(engine: EngineFacts): readonly string[] {
   const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${ENGINE_NAMES[engine.evaluator]}`;
