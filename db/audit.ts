@@ -17,6 +17,8 @@ export interface AuditReport {
   /** The last ledger entry that an earlier audit had checked, so that this one went on behind it; 0 for none. */
   readonly after_entry_id: number;
   readonly checks: readonly AuditCheck[];
+  /** What somebody should look at, though the books are right. */
+  readonly warnings: readonly AuditCheck[];
   /** Holds that have no end: requests that are being served, or what an unclean stop left to the next start. */
   readonly open_holds: number;
 }
@@ -226,6 +228,17 @@ const CHECKS: readonly Check[] = [
   },
 ];
 
+/** What a sound database should have, and an earlier version did not see to. */
+const WARNINGS: readonly Check[] = [
+  {
+    name: 'organization_has_owner',
+    guarantee: 'an organization has an owner ("tds member add" gives it one)',
+    sql: `SELECT id AS organization_id, name FROM organizations
+      WHERE NOT EXISTS (
+        SELECT 1 FROM members WHERE members.organization_id = organizations.id AND members.role = 'owner')`,
+  },
+];
+
 /** Asked before all others: in a damaged file the rows mean nothing. */
 const FILE_CHECK: Check = {
   name: 'file_is_sound',
@@ -347,7 +360,7 @@ export function auditedWholeAt_ms(db: Db): number | null {
 }
 
 function damaged(file: AuditCheck): AuditReport {
-  return { ok: false, after_entry_id: 0, checks: [file], open_holds: 0 };
+  return { ok: false, after_entry_id: 0, checks: [file], warnings: [], open_holds: 0 };
 }
 
 function reportOf(
@@ -368,6 +381,7 @@ function reportOf(
     ok: checks.every(({ violations }) => violations.length === 0),
     after_entry_id: start.last_entry_id,
     checks,
+    warnings: WARNINGS.map((check) => audited(client, check)),
     open_holds: open?.count ?? 0,
   };
 }
@@ -526,8 +540,15 @@ export function formatAudit(report: AuditReport): string {
     `${violations.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${guarantee}`,
     ...violations.map((violation) => `     ${JSON.stringify(violation)}`),
   ]);
+  const warnings = report.warnings
+    .filter(({ violations }) => violations.length > 0)
+    .flatMap(({ name, guarantee, violations }) => [
+      `warn ${name}: ${guarantee}`,
+      ...violations.map((violation) => `     ${JSON.stringify(violation)}`),
+    ]);
   return [
     ...lines,
+    ...warnings,
     `${report.open_holds} open holds`,
     report.ok ? 'The audit is clean.' : 'The audit FAILED.',
   ].join('\n');

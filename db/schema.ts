@@ -427,6 +427,14 @@ export const models = sqliteTable(
   ],
 );
 
+/** Other names under which a model can be asked for. The id of a model always wins over an alias. */
+export const modelAliases = sqliteTable('model_aliases', {
+  alias: text().primaryKey(),
+  model_id: text()
+    .notNull()
+    .references(() => models.id),
+});
+
 export const PAYMENT_EVENT_KINDS = [
   'completed',
   'canceled',

@@ -1,5 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Evaluator, OpenOptions } from '../native/open.ts';
+import { AccountError } from './accounts/errors.ts';
+import { checkedEmail } from './accounts/names.ts';
 import { LOG_LEVELS, type LogLevel } from './ops/log-level.ts';
 import type { PaddleSettings } from './payments/paddle.ts';
 
@@ -31,6 +33,9 @@ export interface ServeConfig extends ModelConfig {
   readonly connectionLimitPerAddress?: number;
   /** The header in which the proxy names the client; undefined trusts none. */
   readonly clientAddressHeader?: string;
+  /** PEM files of the certificate, with its chain, and of its key; undefined serves in the clear. */
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
   /** Requests that may be at the model, waiting or running, before more are refused. */
   readonly queueLimit: number;
   /** Seconds from a request's first turn at the model to its answer. */
@@ -38,6 +43,8 @@ export interface ServeConfig extends ModelConfig {
   readonly logLevel: LogLevel;
   /** Whether an empty data directory is filled though nobody is at a terminal. */
   readonly init?: true;
+  /** Email address of the owner of the organization that an empty data directory is filled with. */
+  readonly owner?: string;
   /** Whether the API reference is served at `/swagger`. */
   readonly apiReference: 'on' | 'off';
 }
@@ -102,6 +109,10 @@ export function serveOptions(): Option[] {
       .default(8080)
       .argParser(wholeNumber(0, PORT_MAX)),
     new Option('--init', 'fill an empty data directory; without it, that is done on a terminal only'),
+    new Option(
+      '--owner <email>',
+      'owner of the first organization, when an empty data directory is filled',
+    ).argParser(parseEmail),
     new Option('--idle-unload <seconds>', 'unload the model after this time without a request; 0 keeps it')
       .env('TDS_IDLE_UNLOAD')
       .default(0)
@@ -127,6 +138,11 @@ export function serveOptions(): Option[] {
     )
       .env('TDS_CLIENT_ADDRESS_HEADER')
       .argParser(parseHeaderName),
+    new Option(
+      '--tls-cert <file>',
+      'PEM file of the certificate and its chain, to serve HTTPS; read again when it changes',
+    ).env('TDS_TLS_CERT'),
+    new Option('--tls-key <file>', 'PEM file of the key of the certificate').env('TDS_TLS_KEY'),
     new Option(
       '--queue-limit <n>',
       'requests that may be at the model, waiting or running; one organization may have as many as are still free',
@@ -159,6 +175,14 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
     if (value >= least && value <= most) return value;
     throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
   };
+}
+
+function parseEmail(text: string): string {
+  try {
+    return checkedEmail(text);
+  } catch (error) {
+    throw error instanceof AccountError ? new InvalidArgumentError(error.message) : error;
+  }
 }
 
 function parseHeaderName(text: string): string {

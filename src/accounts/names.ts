@@ -1,6 +1,7 @@
 import { AccountError } from './errors.ts';
 
-const NAME_LENGTH_MAX = 100;
+/** In characters. */
+export const NAME_LENGTH_MAX = 100;
 const EMAIL_LENGTH_MAX = 254;
 
 /** Control characters, line and paragraph separators, and halves of surrogate pairs. */

@@ -48,18 +48,18 @@ export function insertOrganization(context: AccountContext, given: NewOrganizati
 }
 
 /**
- * Creates an organization with its Default project. A user becomes its owner; one that the operator makes has no
- * member until the operator adds its first owner. Throws `invalid_name`.
+ * Creates an organization with its Default project. A user becomes its owner. The operator names its owner; without
+ * one it has no member until the operator adds its first owner. Throws `invalid_name`, `permission_denied`.
  */
 export function createOrganization(
   context: AccountContext,
   actor: Actor,
-  given: { readonly name: string },
+  given: { readonly name: string; readonly owner_user_id?: string },
 ): CreatedOrganization {
   const name = checkedName(given.name);
-  return transact(context.db, () =>
-    insertOrganization(context, { name, owner_user_id: userIdOf(actor), personal: false }),
-  );
+  if (given.owner_user_id !== undefined) requireOperator(actor);
+  const owner_user_id = given.owner_user_id ?? userIdOf(actor);
+  return transact(context.db, () => insertOrganization(context, { name, owner_user_id, personal: false }));
 }
 
 /** The organizations that the actor may see (the operator: all), oldest first. */

@@ -78,6 +78,26 @@ export function createProject(
 }
 
 /**
+ * Renames an active project (owners and admins). Throws `invalid_name`, `name_taken`, `project_archived`, `not_found`,
+ * `permission_denied`.
+ */
+export function renameProject(
+  context: AccountContext,
+  actor: Actor,
+  given: { readonly project_id: string; readonly name: string },
+): Project {
+  const name = checkedName(given.name);
+  const { db } = context;
+  return transact(db, () => {
+    const project = requireProject(context, actor, given.project_id, 'manage_projects');
+    if (project.archived_at_ms !== null) throw new AccountError('project_archived');
+    if (project.name !== name) requireFreeName(context, project.organization_id, name);
+    db.update(projects).set({ name }).where(eq(projects.id, project.id)).run();
+    return readProject(context, project.id);
+  });
+}
+
+/**
  * The active projects (or, with `archived`, the archived ones) that the actor may see: of one organization or of all
  * of theirs, oldest first. Throws `not_found`.
  */

@@ -1,6 +1,6 @@
-import { asc, eq, sql } from 'drizzle-orm';
+import { asc, eq, getTableColumns, sql } from 'drizzle-orm';
 import { type Db, transact } from '../../db/connection.ts';
-import { models } from '../../db/schema.ts';
+import { modelAliases, models } from '../../db/schema.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 
 /** A model as the catalog knows it; price and context are null until a model opens. */
@@ -47,6 +47,15 @@ function prepareFind(db: Db) {
     .prepare();
 }
 
+function prepareFindByAlias(db: Db) {
+  return db
+    .select(getTableColumns(models))
+    .from(modelAliases)
+    .innerJoin(models, eq(models.id, modelAliases.model_id))
+    .where(eq(modelAliases.alias, sql.placeholder('alias')))
+    .prepare();
+}
+
 function prepareList(db: Db) {
   return db.select().from(models).orderBy(asc(models.id)).prepare();
 }
@@ -54,17 +63,19 @@ function prepareList(db: Db) {
 /** Reads the catalog, afresh each time; every method throws what the database throws. */
 export class Catalog {
   readonly #find: ReturnType<typeof prepareFind>;
+  readonly #findByAlias: ReturnType<typeof prepareFindByAlias>;
   readonly #list: ReturnType<typeof prepareList>;
 
   constructor(db: Db) {
     this.#find = prepareFind(db);
+    this.#findByAlias = prepareFindByAlias(db);
     this.#list = prepareList(db);
   }
 
-  /** The live model of that id; undefined when it does not exist or is not open yet. */
-  findLive(id: string): CatalogModel | undefined {
-    const model = this.#find.get({ id });
-    return model?.status === 'live' ? model : undefined;
+  /** The open model of that id or alias; undefined when it does not exist or is not open yet. */
+  findLive(name: string): CatalogModel | undefined {
+    const model = this.#find.get({ id: name }) ?? this.#findByAlias.get({ alias: name });
+    return model !== undefined && isOpen(model) ? model : undefined;
   }
 
   /** All models, coming ones too, by id. */
@@ -74,8 +85,18 @@ export class Catalog {
 
   /** The models that can be asked now, by id. */
   listLive(): CatalogModel[] {
-    return this.list().filter((model) => model.status === 'live');
+    return this.list().filter(isOpen);
   }
+}
+
+/** Whether there is an engine for the model: there is one, and it answers as the default model, whatever its weights. */
+export function isServed({ id }: Pick<CatalogModel, 'id'>): boolean {
+  return id === DEFAULT_MODEL;
+}
+
+/** A row says that a model is live; a decision model must besides be one that its own engine answers for. */
+function isOpen(model: CatalogModel): boolean {
+  return model.status === 'live' && (model.kind !== 'decision' || isServed(model));
 }
 
 /** The model as something that decides; null when it is not a live decision model with a price and a context. */

@@ -17,13 +17,15 @@ export async function initializeIntoFile(
   directory: string,
   context: CreditContext,
   commits: Pick<GroupCommit, 'run'>,
+  owner?: string,
 ): Promise<string | null> {
   if (isInitialized(context)) return null;
   const path = resolve(join(directory, FIRST_KEY_FILE));
   const file = createKeyFile(path);
   let created = false;
   try {
-    created = (await commits.run(() => initialize(context, (key) => writeKey(file, path, key)))) !== null;
+    const keep = (key: string) => writeKey(file, path, key);
+    created = (await commits.run(() => initialize(context, { owner, keep }))) !== null;
   } finally {
     closeSync(file);
     if (!created) rmSync(path, { force: true });

@@ -1,28 +1,58 @@
 import type { Command } from 'commander';
+import { AccountError } from '../accounts/errors.ts';
+import { checkedEmail } from '../accounts/names.ts';
 import { formatDollars } from '../money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
-import { FIRST_CREDIT_MICROS, initialize } from './initialize.ts';
+import { FIRST_CREDIT_MICROS, initialize, isInitialized } from './initialize.ts';
+import { ownerAdvice } from './organizations.ts';
 import { printJson, printLine } from './output.ts';
+
+interface InitOptions extends JsonOptions {
+  readonly owner?: string;
+}
 
 /** `tds init` */
 export function registerInit(program: Command): void {
   jsonCommand(program, {
     usage: 'init',
     description: 'create the data directory with a first organization, $25 of credit and a first API key',
-    example: 'tds init --data ./data',
-  }).action(async (options: JsonOptions) => {
-    const created = await withData(options, (context) => initialize(context), { create: true });
-    if (options.json) {
-      printJson(created === null ? { initialized: false } : { initialized: true, ...created });
-    } else if (created === null) {
-      printLine(`${options.data} is already initialised; nothing was changed.`);
-    } else {
-      printLine(`Initialised ${options.data}.`);
-      printLine(`Organization: ${created.organization_name} (${created.organization_id})`);
-      printLine(`Project:      Default (${created.default_project_id})`);
-      printLine(`Credit:       $${formatDollars(FIRST_CREDIT_MICROS)}`);
-      printLine(`API key:      ${created.key}`);
-      printLine('The key is shown only this once.');
+    example: 'tds init --data ./data --owner ada@example.com',
+  })
+    .option('--owner <email>', 'owner of the organization, as its first user; asked for on a terminal')
+    .action(async (options: InitOptions) => {
+      const created = await withData(
+        options,
+        (context) =>
+          isInitialized(context) ? null : initialize(context, { owner: options.owner ?? askOwner(options) }),
+        { create: true },
+      );
+      if (options.json) {
+        printJson(created === null ? { initialized: false } : { initialized: true, ...created });
+      } else if (created === null) {
+        printLine(`${options.data} is already initialised; nothing was changed.`);
+      } else {
+        printLine(`Initialised ${options.data}.`);
+        printLine(`Organization: ${created.organization_name} (${created.organization_id})`);
+        if (created.owner_user_id === null) printLine(ownerAdvice(created.organization_id));
+        printLine(`Project:      Default (${created.default_project_id})`);
+        printLine(`Credit:       $${formatDollars(FIRST_CREDIT_MICROS)}`);
+        printLine(`API key:      ${created.key}`);
+        printLine('The key is shown only this once.');
+      }
+    });
+}
+
+/** The address that a person at the terminal gives; undefined for none, and where nobody can be asked. */
+function askOwner({ json }: InitOptions): string | undefined {
+  if (json || !process.stdin.isTTY || !process.stdout.isTTY) return undefined;
+  for (;;) {
+    const answer = prompt('Email address of its owner (empty for none):')?.trim();
+    if (answer === undefined || answer === '') return undefined;
+    try {
+      return checkedEmail(answer);
+    } catch (error) {
+      if (!(error instanceof AccountError)) throw error;
+      printLine(error.message);
     }
-  });
+  }
 }

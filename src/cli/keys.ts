@@ -2,8 +2,18 @@ import type { Command } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
 import { createKey, listKeys, revokeKey } from '../accounts/keys.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
-import { keyId, organizationId, projectId } from './lookup.ts';
+import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
+
+/** The option of commands that a person can be noted for. */
+const AS = [
+  '--as <email>',
+  'the user who does it, with what their role allows (default: the operator)',
+] as const;
+
+interface AsOptions extends JsonOptions {
+  readonly as?: string;
+}
 
 interface ListOptions extends JsonOptions {
   readonly org?: string;
@@ -18,13 +28,14 @@ export function registerKeys(program: Command): void {
   jsonCommand(parent, {
     usage: 'create',
     description: 'create an API key of a project; it is printed this once',
-    example: 'tds key create Default "Production server"',
+    example: 'tds key create Default "Production server" --as ada@example.com',
   })
     .argument('<project>', 'id or unique name')
     .argument('<name>')
-    .action(async (text: string, name: string, options: JsonOptions) => {
+    .option(...AS)
+    .action(async (text: string, name: string, options: AsOptions) => {
       const created = await withData(options, (context) =>
-        createKey(context, OPERATOR, { project_id: projectId(context, text), name }),
+        createKey(context, actorOf(context, options.as), { project_id: projectId(context, text), name }),
       );
       if (options.json) {
         printJson(created);
@@ -81,10 +92,11 @@ export function registerKeys(program: Command): void {
     example: 'tds key revoke "Production server"',
   })
     .argument('<key>', 'id or unique name')
-    .action(async (text: string, options: JsonOptions) => {
+    .option(...AS)
+    .action(async (text: string, options: AsOptions) => {
       const revoked = await withData(options, (context) => {
         const id = keyId(context, text);
-        return { id, ...revokeKey(context, OPERATOR, id) };
+        return { id, ...revokeKey(context, actorOf(context, options.as), id) };
       });
       if (options.json) printJson(revoked);
       else printLine(`${revoked.id} is revoked since ${formatTime(revoked.revoked_at_ms)}.`);

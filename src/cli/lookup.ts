@@ -1,7 +1,9 @@
 import { and, eq, isNull } from 'drizzle-orm';
 import { apiKeys, organizations, projects } from '../../db/schema.ts';
+import { type Actor, OPERATOR } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
+import { findUserByEmail, type User } from '../accounts/users.ts';
 
 /** The one id that a text means: itself when it is one, else the only thing of this name. */
 function only(
@@ -17,6 +19,21 @@ function only(
     throw new AccountError('ambiguous_name', `Several ${what}s are named "${text}": use the id.`);
   }
   return first.id;
+}
+
+/** The user with this email address. Throws `not_found`. */
+export function userByEmail(context: AccountContext, email: string): User {
+  const user = findUserByEmail(context, email);
+  if (user !== null) return user;
+  throw new AccountError(
+    'not_found',
+    `There is no user ${email.trim()}: create one first with "tds user create".`,
+  );
+}
+
+/** Who does what a command does: the user of `--as`, with what their role allows, or the operator. Throws `not_found`. */
+export function actorOf(context: AccountContext, email: string | undefined): Actor {
+  return email === undefined ? OPERATOR : { kind: 'user', user_id: userByEmail(context, email).id };
 }
 
 /** The organization with this id or unique name. Throws `not_found`, `ambiguous_name`. */

@@ -1,11 +1,13 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
 import {
   createOrganization,
   getOrganization,
   listOrganizations,
   type Organization,
+  renameOrganization,
   setTierSettings,
   type TierSettings,
 } from '../accounts/organizations.ts';
@@ -15,7 +17,7 @@ import { formatDollars } from '../money.ts';
 import { creditByHand, topUpRange } from '../payments/credit.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
-import { organizationId } from './lookup.ts';
+import { organizationId, userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
 import { dollars, dollarsOrNone, type NONE, nullIfNone, wholeNumberOrNone } from './values.ts';
 
@@ -96,6 +98,19 @@ function tierSettings(options: TierOptions): TierSettings {
   return settings;
 }
 
+interface CreateOptions extends JsonOptions {
+  readonly owner?: string;
+}
+
+function ownerOf(context: AccountContext, email: string): { readonly owner_user_id: string } {
+  return { owner_user_id: userByEmail(context, email).id };
+}
+
+/** How an organization without an owner gets one. */
+export function ownerAdvice(organization: string): string {
+  return `It has no owner yet: give it one with: tds member add ${organization} EMAIL owner`;
+}
+
 interface CreditOptions extends JsonOptions {
   readonly force?: true;
 }
@@ -119,15 +134,27 @@ export function registerOrganizations(program: Command): void {
   jsonCommand(parent, {
     usage: 'create <name>',
     description: 'create an organization with its Default project',
-    example: 'tds org create "Acme"',
-  }).action(async (name: string, options: JsonOptions) => {
-    const created = await withData(options, (context) => createOrganization(context, OPERATOR, { name }));
-    if (options.json) printJson(created);
-    else
+    example: 'tds org create "Acme" --owner ada@example.com',
+  })
+    .option('--owner <email>', 'the user who owns it; without one it has no member yet')
+    .action(async (name: string, options: CreateOptions) => {
+      const created = await withData(options, (context) => {
+        const owner = options.owner === undefined ? {} : ownerOf(context, options.owner);
+        return {
+          owner_user_id: null,
+          ...owner,
+          ...createOrganization(context, OPERATOR, { name, ...owner }),
+        };
+      });
+      if (options.json) {
+        printJson(created);
+        return;
+      }
       printLine(
         `Created organization ${created.name} (${created.id}) with project Default (${created.default_project_id}).`,
       );
-  });
+      if (created.owner_user_id === null) printLine(ownerAdvice(created.id));
+    });
 
   jsonCommand(parent, {
     usage: 'list',
@@ -151,6 +178,21 @@ export function registerOrganizations(program: Command): void {
       'There is no organization.',
     );
   });
+
+  jsonCommand(parent, {
+    usage: 'rename',
+    description: 'give an organization another name',
+    example: 'tds org rename "Acme" "Acme Europe"',
+  })
+    .argument('<org>', 'id or unique name')
+    .argument('<name>')
+    .action(async (text: string, name: string, options: JsonOptions) => {
+      const organization = await withData(options, (context) =>
+        renameOrganization(context, OPERATOR, { organization_id: organizationId(context, text), name }),
+      );
+      if (options.json) printJson(organizationSummary(organization));
+      else printLine(`${organization.id} is named ${organization.name}.`);
+    });
 
   jsonCommand(parent, {
     usage: 'credit',

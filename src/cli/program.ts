@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { AccountError } from '../accounts/errors.ts';
+import { CatalogChangeRefused } from '../catalog/changes.ts';
 import { registerAudit } from './audit.ts';
 import { registerCalibrate } from './calibrate.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -9,11 +10,13 @@ import { registerDoctor } from './doctor.ts';
 import { registerEval } from './eval.ts';
 import { registerInit } from './init.ts';
 import { registerKeys } from './keys.ts';
+import { registerMembers } from './members.ts';
 import { registerModels } from './models.ts';
 import { registerOrganizations } from './organizations.ts';
 import { registerProjects } from './projects.ts';
 import { registerServe } from './serve.ts';
 import { registerUsage } from './usage.ts';
+import { registerUsers } from './users.ts';
 
 const EXIT_OK = 0;
 const EXIT_FAILED = 1;
@@ -29,6 +32,8 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerServe(program);
   registerInit(program);
   registerOrganizations(program);
+  registerMembers(program);
+  registerUsers(program);
   registerProjects(program);
   registerKeys(program);
   registerCredit(program);
@@ -52,7 +57,10 @@ export async function runCommandLine(program: Command, args: readonly string[]):
     return Number(process.exitCode ?? EXIT_OK);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === EXIT_OK ? EXIT_OK : EXIT_USAGE;
-    const expected = error instanceof AccountError || error instanceof CommandFailed;
+    const expected =
+      error instanceof AccountError ||
+      error instanceof CatalogChangeRefused ||
+      error instanceof CommandFailed;
     const text = expected ? error.message : `unexpected failure: ${describe(error)}`;
     program.configureOutput().writeErr?.(`tds: ${text}\n`);
     return EXIT_FAILED;

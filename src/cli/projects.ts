@@ -1,6 +1,12 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
-import { archiveProject, createProject, listProjects, setSpendLimit } from '../accounts/projects.ts';
+import {
+  archiveProject,
+  createProject,
+  listProjects,
+  renameProject,
+  setSpendLimit,
+} from '../accounts/projects.ts';
 import { formatDollars } from '../money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
@@ -61,6 +67,21 @@ export function registerProjects(program: Command): void {
         ]),
         'There is no such project.',
       );
+    });
+
+  jsonCommand(parent, {
+    usage: 'rename',
+    description: 'give a project another name; its keys and usage stay',
+    example: 'tds project rename "Support triage" "Support"',
+  })
+    .argument('<project>', 'id or unique name')
+    .argument('<name>')
+    .action(async (text: string, name: string, options: JsonOptions) => {
+      const project = await withData(options, (context) =>
+        renameProject(context, OPERATOR, { project_id: projectId(context, text), name }),
+      );
+      if (options.json) printJson(project);
+      else printLine(`${project.id} is named ${project.name}.`);
     });
 
   jsonCommand(parent, {

@@ -6,9 +6,10 @@ import { openPlanner } from '../../native/open.ts';
 import { SetupError } from '../../native/setup-error.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
+import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
-import { createLog } from '../ops/log.ts';
+import { createLog, type Log } from '../ops/log.ts';
 import { standardOutput } from '../ops/standard-output.ts';
 import type { CreditContext } from '../payments/credit.ts';
 import { paddleProvider } from '../payments/paddle.ts';
@@ -18,7 +19,8 @@ import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
-import { initialize, isInitialized } from './initialize.ts';
+import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
+import { ownerAdvice } from './organizations.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -81,6 +83,7 @@ function noData(directory: string): CommandFailed {
 async function serve(options: JsonOptions & ServeConfig, context: CreditContext): Promise<void> {
   const stop = stopSignal();
   const log = createLog(options.logLevel);
+  const certificate = await openCertificate(options, log);
   const service = openService({
     db: context.db,
     openPlanner: () => openPlanner(openOptions(options)),
@@ -96,10 +99,10 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   });
   try {
     await load(service);
-    const server = await listen(service, options);
+    const server = await listen(service, options, certificate);
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
-      const first = await firstKey(options.data, context, service.services.commits);
+      const first = await firstKey(options, context, service.services.commits);
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       await stop;
       log.info('stopping: finishing the requests in flight');
@@ -107,7 +110,27 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
       await server.stop();
     }
   } finally {
+    certificate?.stop();
     await service.close();
+  }
+}
+
+/** The certificate of `--tls-cert`, which is read again when its files change; undefined where there is none. */
+async function openCertificate(
+  { tlsCert, tlsKey }: ServeConfig,
+  log: Pick<Log, 'info' | 'error'>,
+): Promise<Certificate | undefined> {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  try {
+    const certificate = await Certificate.open({ certificate: tlsCert, key: tlsKey });
+    certificate.watch({
+      onReload: () => log.info('new connections get the new TLS certificate'),
+      onFailure: ({ message }) => log.error('the TLS certificate before stays', { reason: message }),
+    });
+    return certificate;
+  } catch (error) {
+    if (error instanceof CertificateRefused) throw new CommandFailed(error.message, { cause: error });
+    throw error;
   }
 }
 
@@ -129,7 +152,11 @@ async function load(service: Service): Promise<void> {
   }
 }
 
-async function listen(service: Service, config: ServeConfig): Promise<RunningServer> {
+async function listen(
+  service: Service,
+  config: ServeConfig,
+  certificate: Certificate | undefined,
+): Promise<RunningServer> {
   const { host, port } = config;
   try {
     return await startServer(
@@ -139,6 +166,7 @@ async function listen(service: Service, config: ServeConfig): Promise<RunningSer
         connection_limit: config.connectionLimit,
         connection_limit_per_address: config.connectionLimitPerAddress,
         client_address_header: config.clientAddressHeader,
+        certificate,
       },
     );
   } catch (error) {
@@ -155,15 +183,15 @@ type FirstKey = { readonly api_key: string } | { readonly api_key_file: string }
  * read, to a file for the owner only. Null when the database was filled before.
  */
 async function firstKey(
-  directory: string,
+  { data, owner }: JsonOptions & ServeConfig,
   context: CreditContext,
   commits: GroupCommit,
 ): Promise<FirstKey | null> {
   if (process.stdout.isTTY) {
-    const created = await commits.run(() => initialize(context));
+    const created = await commits.run(() => initialize(context, { owner }));
     return created === null ? null : { api_key: created.key };
   }
-  const path = await initializeIntoFile(directory, context, commits);
+  const path = await initializeIntoFile(data, context, commits, owner);
   return path === null ? null : { api_key_file: path };
 }
 
@@ -180,11 +208,14 @@ function announce(
         `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
         ...(engine === null ? [] : engineLines(engine)),
         ...(first === null ? [] : [keyLine(first)]),
+        ...(first === null || options.owner !== undefined ? [] : [OWNER_LINE]),
         'Ask it something:',
         `curl -s ${address}/v1/decisions -H ${authorization(first)} -H 'Content-Type: application/json' -d '${EXAMPLE_BODY}'`,
       ];
   standardOutput.write(`${lines.join('\n')}\n`);
 }
+
+const OWNER_LINE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
 
 function engineLines(engine: EngineFacts): readonly string[] {
   const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${ENGINE_NAMES[engine.evaluator]}`;

@@ -16,6 +16,9 @@ export function registerServe(program: Command): void {
   );
   for (const option of [...serveOptions(), ...modelOptions()]) command.addOption(option);
   command.action(async (options: JsonOptions & ServeConfig) => {
+    if ((options.tlsCert === undefined) !== (options.tlsKey === undefined)) {
+      command.error('error: --tls-cert and --tls-key go together: give both or neither.');
+    }
     // A person sees what happens. A service manager's volume may not be mounted, and must not be replaced in silence.
     const may_initialize = options.init === true || (process.stdin.isTTY && process.stdout.isTTY);
     // Loaded only here: the model's library and the web framework would slow every other command down.

@@ -1,20 +1,15 @@
-import {
-  createServer,
-  type IncomingMessage,
-  METHODS,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { createServer, type IncomingMessage, METHODS, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ERRORS, Refusal } from '../errors.ts';
+import type { Certificate } from './certificate.ts';
 import { clientAddress } from './client-address.ts';
 import { type Connection, Connections } from './connections.ts';
 import { webRequest, writeResponse } from './exchange.ts';
 import { connectionsThatFit } from './file-descriptors.ts';
 import { HalfClosedClients } from './half-closed-clients.ts';
 import { firstLine, urlOf } from './target.ts';
+import { TlsListener } from './tls-listener.ts';
 
 /** Another program listens on the port already. */
 export class PortTaken extends Error {
@@ -59,6 +54,8 @@ export interface ServerOptions {
   readonly connection_limit_per_address?: number | undefined;
   /** The header in which a proxy names the client. The limit by address is then one of requests at once. */
   readonly client_address_header?: string | undefined;
+  /** Serves over TLS with this certificate; without one in the clear. */
+  readonly certificate?: Certificate | undefined;
   readonly timeouts?: Partial<ServerTimeouts>;
 }
 
@@ -99,7 +96,7 @@ interface Exchange {
 /** What was wrong with the bytes of a connection, and the packet in which it was. */
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
 
-/** Serves over HTTP. Rejects with `PortTaken`. */
+/** Serves over HTTP, or HTTPS where there is a certificate. Rejects with `PortTaken`. */
 export async function startServer(
   handler: RequestHandler,
   address: { readonly host: string; readonly port: number },
@@ -108,6 +105,7 @@ export async function startServer(
   const timeouts = { ...SERVER_TIMEOUTS, ...options.timeouts };
   const total = Math.min(options.connection_limit ?? CONNECTION_LIMIT, connectionsThatFit());
   const per_address = options.connection_limit_per_address ?? Math.ceil(total / 2);
+  const { certificate } = options;
   const header = options.client_address_header?.toLowerCase();
   const connections = new Connections({ total, per_address: header === undefined ? per_address : null });
   const of_socket = new WeakMap<object, Connection>();
@@ -126,19 +124,20 @@ export async function startServer(
   });
 
   const half_closed = new HalfClosedClients();
-  Object.assign(server, { httpAllowHalfOpen: half_closed.is_supported });
+  Object.assign(server, { httpAllowHalfOpen: certificate === undefined && half_closed.is_supported });
 
-  server.on('connection', (socket: Socket) => {
+  const admit = (socket: Socket): boolean => {
     const connection: Connection = {
       address: clientAddress(null, socket.remoteAddress ?? null),
       port: socket.remotePort,
       requests: 0,
       close: () => socket.destroy(),
     };
-    if (!connections.admit(connection)) return;
+    if (!connections.admit(connection)) return false;
     of_socket.set(socket, connection);
     socket.once('close', () => connections.remove(connection));
-  });
+    return true;
+  };
 
   const answer = async (message: IncomingMessage, reply: ServerResponse, is_waiting: boolean) => {
     const connection = of_socket.get(message.socket);
@@ -147,6 +146,7 @@ export async function startServer(
       return;
     }
     connections.begin(connection);
+    tls?.begin(message, reply);
     const gone = new AbortController();
     const body_failure = new AbortController();
     newest.set(message.socket, { message, reply, body_failure });
@@ -158,7 +158,9 @@ export async function startServer(
     requests_by_client.set(client, (requests_by_client.get(client) ?? 0) + 1);
     const client_port = connection.port;
     // An interim response is for clients of HTTP/1.1 only.
-    if (message.httpVersionMinor > 0) half_closed.watch(client_port, () => reply.writeContinue());
+    // Over TLS a client that sends its end is gone, and that is seen.
+    if (message.httpVersionMinor > 0 && certificate === undefined)
+      half_closed.watch(client_port, () => reply.writeContinue());
     message.on('error', () => {});
     reply.on('error', () => {});
     reply.once('close', () => {
@@ -222,14 +224,30 @@ export async function startServer(
   });
   server.on('connect', (_message, socket) => void refuseRaw(socket, new Refusal('malformed_request')));
 
-  await listen(server, address);
-  half_closed.start(portOf(server));
+  const tls =
+    certificate === undefined
+      ? null
+      : new TlsListener(server, {
+          ...timeouts,
+          certificate,
+          admit,
+          onSecure: (socket, secure) => {
+            const connection = of_socket.get(socket);
+            if (connection !== undefined) of_socket.set(secure, connection);
+          },
+          onLate: (secure) => void refuseRaw(secure, new Refusal('request_timeout')),
+        });
+  const listener = tls?.server ?? server.on('connection', admit);
+  await listen(listener, address);
+  const port = portOf(listener);
+  half_closed.start(port);
+  const scheme = certificate === undefined ? 'http' : 'https';
   return {
-    address: `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${portOf(server)}`,
+    address: `${scheme}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`,
     connection_limit: total,
     async stop() {
       is_stopping = true;
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       connections.drain();
       const late = setTimeout(() => connections.closeAll(), DRAIN_MAX_MS);
       await closed;

@@ -15,12 +15,13 @@ import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { UsageLog } from '../../src/usage/usage.ts';
 import { TestClock, temporaryDirectory } from '../accounts/support.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
-import { tds, tdsJson, textField } from './support.ts';
+import { field, tds, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(60_000);
 
 const root = temporaryDirectory();
 const data = join(root.path, 'data');
+const MAIN = join(import.meta.dir, '../../src/main.ts');
 const KEY = /^sk_svc_[A-Za-z0-9_-]{32}$/;
 
 let first: unknown;
@@ -47,6 +48,7 @@ describe('tds init', () => {
       organization_id: expect.stringMatching(/^org_/),
       organization_name: 'My organization',
       default_project_id: expect.stringMatching(/^proj_/),
+      owner_user_id: null,
       key_id: expect.stringMatching(/^key_/),
       key: expect.stringMatching(KEY),
     });
@@ -91,6 +93,7 @@ describe('the words of the command line', () => {
       id: expect.stringMatching(/^org_/),
       name: 'Acme',
       default_project_id: expect.stringMatching(/^proj_/),
+      owner_user_id: null,
     });
     const id = textField(created, 'id');
     expect(await json('org', 'list')).toContainEqual(
@@ -215,9 +218,27 @@ describe('the words of the command line', () => {
 
   test('model list', async () => {
     expect(await json('model', 'list')).toMatchObject([
-      { id: 'chat-1', kind: 'chat', status: 'coming_soon' },
-      { id: 'decision-1', kind: 'decision', status: 'live', input_price_micros_per_million_tokens: 500_000 },
+      { id: 'chat-1', kind: 'chat', status: 'coming_soon', aliases: [] },
+      {
+        id: 'decision-1',
+        kind: 'decision',
+        status: 'live',
+        input_price_micros_per_million_tokens: 500_000,
+        aliases: [],
+      },
     ]);
+  });
+
+  test('org rename and project rename', async () => {
+    const created = await json('org', 'create', 'Before');
+    const [id, project] = [textField(created, 'id'), textField(created, 'default_project_id')];
+    expect(await json('org', 'rename', 'Before', 'After')).toMatchObject({ id, name: 'After' });
+    expect(await run('org', 'list')).toMatchObject({ stdout: expect.not.stringContaining('Before') });
+    expect(await json('project', 'rename', project, 'Inbox')).toMatchObject({ id: project, name: 'Inbox' });
+    await json('project', 'create', 'After', 'Taken');
+    const taken = await run('project', 'rename', project, 'Taken');
+    expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining('has this name') });
+    expect(await json('project', 'rename', project, 'Inbox')).toMatchObject({ name: 'Inbox' });
   });
 
   test('lists for people have a line for each thing', async () => {
@@ -240,6 +261,235 @@ describe('the words of the command line', () => {
     const env = { TDS_DATA: data };
     expect((await tds(['model', 'list', '--json'], { env })).code).toBe(0);
     expect((await tds(['model', 'list', '--json'], { cwd: root.path })).code).toBe(0);
+  });
+});
+
+describe('owners and members', () => {
+  /** Creates a user, and returns its id. */
+  async function user(email: string, name: string): Promise<string> {
+    return textField(field(await json('user', 'create', email, name), 'user'), 'id');
+  }
+
+  test('user create gives a personal organization with its owner; user list', async () => {
+    const created = await json('user', 'create', ' Grace@Example.com', 'Grace');
+    const organization = textField(field(created, 'organization'), 'id');
+    expect(await json('member', 'list', organization)).toMatchObject([
+      { email: 'grace@example.com', role: 'owner' },
+    ]);
+    expect(await json('user', 'list')).toContainEqual(
+      expect.objectContaining({ email: 'grace@example.com', name: 'Grace' }),
+    );
+    const again = await run('user', 'create', 'grace@example.com', 'Grace');
+    expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('has this email address') });
+  });
+
+  test('org create --owner: the organization has its owner from the beginning', async () => {
+    const id = await user('ada@example.com', 'Ada');
+    const created = await json('org', 'create', 'Owned', '--owner', 'ADA@example.com');
+    expect(created).toMatchObject({ owner_user_id: id });
+    expect(await json('member', 'list', 'Owned')).toMatchObject([{ user_id: id, role: 'owner' }]);
+  });
+
+  test('org create --owner of nobody creates nothing', async () => {
+    const refused = await run('org', 'create', 'Nobody’s', '--owner', 'nobody@example.com');
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toBe(
+      'tds: There is no user nobody@example.com: create one first with "tds user create".\n',
+    );
+    expect(JSON.stringify(await json('org', 'list'))).not.toContain('Nobody’s');
+  });
+
+  test('org create without --owner says how to give it one, and that works', async () => {
+    await user('linus@example.com', 'Linus');
+    const created = await run('org', 'create', 'Orphan');
+    const [advice = ''] = /tds member add org_\w+ EMAIL owner/.exec(created.stdout) ?? [];
+    await json(...advice.replace('EMAIL', 'linus@example.com').split(' ').slice(1));
+    expect(await json('member', 'list', 'Orphan')).toMatchObject([{ role: 'owner' }]);
+  });
+
+  test('member add, role, remove; one owner always stays', async () => {
+    await user('first@example.com', 'First');
+    await user('second@example.com', 'Second');
+    await json('org', 'create', 'Members');
+    const early = await run('member', 'add', 'Members', 'first@example.com', 'admin');
+    expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('must be an owner') });
+    await json('member', 'add', 'Members', 'first@example.com', 'owner');
+    await json('member', 'add', 'Members', 'second@example.com', 'reader');
+    const last = [
+      ['role', 'Members', 'first@example.com', 'admin'],
+      ['remove', 'Members', 'first@example.com'],
+    ];
+    for (const words of last) {
+      const refused = await run('member', ...words);
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('at least one owner') });
+    }
+    expect(await json('member', 'role', 'Members', 'second@example.com', 'owner')).toMatchObject({
+      role: 'owner',
+    });
+    await json('member', 'remove', 'Members', 'first@example.com');
+    expect(await json('member', 'list', 'Members')).toMatchObject([
+      { email: 'second@example.com', name: 'Second', role: 'owner' },
+    ]);
+    expect(await run('member', 'role', 'Members', 'second@example.com', 'king')).toMatchObject({ code: 2 });
+  });
+
+  test('key create and revoke --as a person: what the role allows, and the creator is noted', async () => {
+    const emails = ['owner', 'admin', 'developer', 'billing', 'reader'].map((role) => ({
+      role,
+      email: `${role}@keys.example.com`,
+    }));
+    await json('org', 'create', 'By people');
+    const project = textField(await json('project', 'create', 'By people', 'Their keys'), 'id');
+    const operators = textField(await json('key', 'create', project, 'Of the operator'), 'id');
+    for (const { role, email } of emails) {
+      await user(email, role);
+      await json('member', 'add', 'By people', email, role);
+    }
+    for (const { role, email } of emails) {
+      const created = await run('key', 'create', project, `Key of ${role}`, '--as', email);
+      const may_create = ['owner', 'admin', 'developer'].includes(role);
+      expect([role, created.code]).toEqual([role, may_create ? 0 : 1]);
+      if (!may_create) expect(created.stderr).toBe('tds: Your role does not allow this.\n');
+    }
+    expect(await json('key', 'list', '--project', project)).toMatchObject([
+      { name: 'Of the operator', created_by_name: null },
+      { name: 'Key of owner', created_by_name: 'owner' },
+      { name: 'Key of admin', created_by_name: 'admin' },
+      { name: 'Key of developer', created_by_name: 'developer' },
+    ]);
+    for (const role of ['developer', 'billing', 'reader']) {
+      const refused = await run('key', 'revoke', operators, '--as', `${role}@keys.example.com`);
+      expect(refused).toMatchObject({ code: 1, stderr: 'tds: Your role does not allow this.\n' });
+    }
+    await json('key', 'revoke', 'Key of developer', '--as', 'developer@keys.example.com');
+    await json('key', 'revoke', operators, '--as', 'admin@keys.example.com');
+    expect(await json('key', 'list', '--project', project)).toHaveLength(2);
+    const stranger = await run('key', 'create', project, 'Not theirs', '--as', 'grace@example.com');
+    expect(stranger).toMatchObject({ code: 1, stderr: 'tds: There is no such project.\n' });
+  });
+
+  test('init --owner makes the first organization the personal one of its first user', async () => {
+    const directory = join(root.path, 'owned');
+    const created = await tdsJson(['init', '--data', directory, '--owner', 'Ada.L@example.com']);
+    expect(await tdsJson(['user', 'list', '--data', directory])).toMatchObject([
+      { id: textField(created, 'owner_user_id'), email: 'ada.l@example.com', name: 'Ada.L' },
+    ]);
+    expect(await tdsJson(['org', 'list', '--data', directory])).toMatchObject([
+      { id: textField(created, 'organization_id'), name: 'My organization', credit_micros: 25_000_000 },
+    ]);
+    const organization = textField(created, 'organization_id');
+    expect(await tdsJson(['member', 'list', organization, '--data', directory])).toMatchObject([
+      { role: 'owner' },
+    ]);
+  });
+
+  test('init --owner with an address that is none fills nothing', async () => {
+    const directory = join(root.path, 'no-address');
+    const refused = await tds(['init', '--data', directory, '--owner', 'ada']);
+    expect(refused).toMatchObject({ code: 1, stderr: 'tds: This is not an email address.\n' });
+    expect(await tdsJson(['org', 'list', '--data', directory])).toEqual([]);
+  });
+
+  test('init on a terminal asks for the owner, again when it is no address, and takes none for an answer', async () => {
+    const asked = await initOnTerminal('asked', ['ada\n', 'ada@example.com\n']);
+    expect(asked.printed).toContain('This is not an email address.');
+    expect(await tdsJson(['user', 'list', '--data', asked.directory])).toMatchObject([
+      { email: 'ada@example.com' },
+    ]);
+    const none = await initOnTerminal('none-given', ['\n']);
+    expect(none.printed).toContain('It has no owner yet');
+    expect(await tdsJson(['user', 'list', '--data', none.directory])).toEqual([]);
+  });
+});
+
+/** `tds init` at a terminal where a person gives these answers, one a question. */
+async function initOnTerminal(name: string, answers: readonly string[]) {
+  const directory = join(root.path, name);
+  let printed = '';
+  let given = 0;
+  const decoder = new TextDecoder();
+  const child = Bun.spawn([process.execPath, MAIN, 'init', '--data', directory], {
+    terminal: {
+      cols: 500,
+      data(terminal, bytes) {
+        printed += decoder.decode(bytes, { stream: true });
+        const questions = printed.split('(empty for none):').length - 1;
+        for (; given < questions; given += 1) terminal.write(answers[given] ?? '\u0004');
+      },
+    },
+  });
+  expect(await child.exited).toBe(0);
+  return { directory, printed };
+}
+
+describe('the catalog', () => {
+  const catalog = join(root.path, 'catalog');
+  const model = (...words: string[]) => tds(['model', ...words, '--data', catalog]);
+  const models = () => tdsJson(['model', 'list', '--data', catalog]);
+  beforeAll(async () => {
+    await tdsJson(['init', '--data', catalog]);
+  });
+
+  test('model add: it is coming soon, and no engine answers for it, so it cannot be opened', async () => {
+    const described = ['--description', 'Another one.', '--context', '4096', '--price', '0.75'];
+    expect(await model('add', 'decision-2', 'decision', ...described)).toMatchObject({ code: 0, stderr: '' });
+    expect(await models()).toContainEqual({
+      id: 'decision-2',
+      kind: 'decision',
+      status: 'coming_soon',
+      description: 'Another one.',
+      context_tokens: 4_096,
+      input_price_micros_per_million_tokens: 750_000,
+      released_at_ms: null,
+      aliases: [],
+    });
+    for (const id of ['decision-2', 'chat-1']) {
+      expect(await model('open', id)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `tds: ${id} cannot be opened: this service has no engine that answers for it.\n`,
+      });
+    }
+    expect(await model('add', 'decision-2', 'decision', ...described)).toMatchObject({ code: 1 });
+  });
+
+  test('model close, open, price', async () => {
+    const status = async () => {
+      const list = await models();
+      return Array.isArray(list) ? list.find((row) => field(row, 'id') === 'decision-1') : undefined;
+    };
+    const before = await status();
+    await model('close', 'decision-1');
+    expect(await status()).toMatchObject({ status: 'coming_soon' });
+    await model('open', 'decision-1');
+    expect(await status()).toEqual(before);
+    expect(await model('price', 'decision-1', '0.25')).toMatchObject({ code: 0 });
+    expect(await status()).toMatchObject({ input_price_micros_per_million_tokens: 250_000 });
+    expect(await model('price', 'decision-1', '1000.000001')).toMatchObject({ code: 1 });
+    expect(await model('price', 'decision-9', '1')).toMatchObject({ code: 1 });
+  });
+
+  test('model alias: listed with its model, moved, and taken away; no alias is an id', async () => {
+    expect(await model('alias', 'jev-latest', 'decision-1')).toMatchObject({ code: 0, stderr: '' });
+    expect(await models()).toContainEqual(
+      expect.objectContaining({ id: 'decision-1', aliases: ['jev-latest'] }),
+    );
+    await model('alias', 'jev-latest', 'chat-1');
+    expect(await models()).toContainEqual(expect.objectContaining({ id: 'chat-1', aliases: ['jev-latest'] }));
+    const refused = [
+      ['alias', 'decision-1', 'chat-1'],
+      ['alias', 'jev-1', 'decision-9'],
+      ['alias', 'two words', 'decision-1'],
+      ['add', 'jev-latest', 'decision', '--description', 'An alias has this name.'],
+      ['alias', 'jev-0', 'none'],
+    ];
+    for (const words of refused) {
+      const { code, stderr } = await model(...words);
+      expect([words, code]).toEqual([words, 1]);
+      expect(stderr).toMatch(/^tds: [^\n]+\.\n$/);
+    }
+    await model('alias', 'jev-latest', 'none');
+    expect(JSON.stringify(await models())).not.toContain('jev-latest');
   });
 });
 
@@ -368,6 +618,26 @@ describe('tds audit', () => {
     const report = await tds(['audit', '--data', directory, '--json']);
     expect(report.code).toBe(1);
     expect(JSON.parse(report.stdout)).toMatchObject({ ok: false });
+  });
+});
+
+describe('an organization without an owner', () => {
+  test('is a warning of the audit, which exits with 0, until it has one', async () => {
+    const directory = join(root.path, 'ownerless');
+    const organization_id = textField(await tdsJson(['init', '--data', directory]), 'organization_id');
+    const report = await tds(['audit', '--data', directory]);
+    expect(report).toMatchObject({ code: 0, stderr: '' });
+    expect(report.stdout).toContain('warn organization_has_owner');
+    expect(report.stdout).toContain('The audit is clean.');
+    expect(await tdsJson(['audit', '--data', directory])).toMatchObject({
+      ok: true,
+      warnings: [{ name: 'organization_has_owner', violations: [{ organization_id }] }],
+    });
+    await tdsJson(['user', 'create', 'ada@example.com', 'Ada', '--data', directory]);
+    await tdsJson(['member', 'add', organization_id, 'ada@example.com', 'owner', '--data', directory]);
+    const clean = await tds(['audit', '--data', directory]);
+    expect(clean.code).toBe(0);
+    expect(clean.stdout).not.toContain('warn');
   });
 });
 

@@ -146,6 +146,7 @@ describe('the first key', () => {
     expect(code).toBe(0);
     const [key = ''] = KEY.exec(printed) ?? [];
     expect(printed).toContain(`First API key, shown only this once: ${key}`);
+    expect(printed).toContain('tds member add "My organization" EMAIL owner');
     expect(printed).toContain(`-H 'Authorization: Bearer ${key}'`);
     expect(existsSync(join(data, 'first-api-key.txt'))).toBe(false);
   });
@@ -154,6 +155,20 @@ describe('the first key', () => {
     const { printed } = await serveOnTerminal('--json');
     expect(printed).toMatch(/"api_key": "sk_svc_/);
     expect(printed).not.toContain('api_key_file');
+  });
+
+  test('--owner makes the first organization that person’s; without it nobody is asked', async () => {
+    const { printed, end } = await serve('--init', '--owner', 'ada@example.com');
+    expect(printed).not.toContain('(empty for none)');
+    expect(printed).not.toContain('no owner yet');
+    await end();
+    const organizations = await tdsJson(['org', 'list', '--data', data]);
+    const [organization] = Array.isArray(organizations) ? organizations : [];
+    expect(await tdsJson(['member', 'list', textField(organization, 'id'), '--data', data])).toMatchObject([
+      { email: 'ada@example.com', role: 'owner' },
+    ]);
+    const misused = await tds([...SERVE, '--init', '--owner', 'ada', '--data', data]);
+    expect(misused).toMatchObject({ code: 2, stdout: '' });
   });
 
   test('of tds init is printed whoever reads it: a script asks for it so', async () => {

@@ -36,10 +36,15 @@ export async function tdsJson(args: readonly string[]): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
+/** The value of a field of a JSON object; undefined for none. */
+export function field(value: unknown, name: string): unknown {
+  const fields = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+  return fields.find(([key]) => key === name)?.[1];
+}
+
 /** The value of a text field of a JSON object. */
 export function textField(value: unknown, name: string): string {
-  const field = typeof value === 'object' && value !== null ? Object.entries(value) : [];
-  const found = field.find(([key]) => key === name)?.[1];
+  const found = field(value, name);
   if (typeof found !== 'string') throw new Error(`${JSON.stringify(value)} has no text ${name}`);
   return found;
 }

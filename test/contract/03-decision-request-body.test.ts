@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { models } from '../../db/schema.ts';
-import { booksOf, closeAudited } from '../support/money.ts';
+import { modelAliases, models } from '../../db/schema.ts';
+import {
+  closeModel,
+  openModel,
+  removeModelAlias,
+  setModelAlias,
+  setModelPrice,
+} from '../../src/catalog/changes.ts';
+import { booksOf, closeAudited, usageOf } from '../support/money.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { expectDecision, expectError } from './expectations.ts';
@@ -91,6 +98,56 @@ describe('model', () => {
       service.db.update(models).set(closed).where(eq(models.id, 'chat-1')).run();
     }
     await expectError(await ask(service, key, { model: 'chat-1' }), 'model_not_found', 'model');
+  });
+});
+
+describe('an alias of a model', () => {
+  test('is answered by the model, whose id is in the answer and in the usage; unknown again when taken away', async () => {
+    const account = addAccount(service);
+    const body = { ...SMALL_REQUEST, model: 'jev-latest' };
+    await expectError(await post(service, account.key, body), 'model_not_found', 'model');
+    setModelAlias(service.db, { alias: 'jev-latest', model_id: 'decision-1' });
+    for (const path of ['/v1/decisions', '/v1/systemone']) {
+      const decision = await expectDecision(await post(service, account.key, body, path));
+      expect(decision.model).toBe('decision-1');
+    }
+    expect(usageOf(service, account)).toMatchObject([{ model: 'decision-1' }, { model: 'decision-1' }]);
+    removeModelAlias(service.db, 'jev-latest');
+    await expectError(await post(service, account.key, body), 'model_not_found', 'model');
+  });
+
+  test('of a model that is coming soon: 404 model_not_found', async () => {
+    setModelAlias(service.db, { alias: 'chat-latest', model_id: 'chat-1' });
+    await expectError(await ask(service, key, { model: 'chat-latest' }), 'model_not_found', 'model');
+  });
+
+  test('never stands before a model that has its name', async () => {
+    service.db.insert(modelAliases).values({ alias: 'decision-1', model_id: 'chat-1' }).run();
+    expect((await expectDecision(await ask(service, key))).model).toBe('decision-1');
+    removeModelAlias(service.db, 'decision-1');
+  });
+});
+
+describe('the catalog', () => {
+  test('a decision model that no engine answers for is not open, whatever its row says', async () => {
+    const row = { kind: 'decision', status: 'live', description: '', context_tokens: 16_384 } as const;
+    const price = { input_price_micros_per_million_tokens: 1 };
+    service.db
+      .insert(models)
+      .values({ id: 'decision-3', ...row, ...price })
+      .run();
+    await expectError(await ask(service, key, { model: 'decision-3' }), 'model_not_found', 'model');
+  });
+
+  test('a closed model is not found, and answers again when it is opened; its price is what is charged', async () => {
+    closeModel(service.db, 'decision-1');
+    await expectError(await ask(service, key), 'model_not_found', 'model');
+    openModel(service.db, 'decision-1', service.clock.now_ms());
+    const { usage } = await expectDecision(await ask(service, key));
+    setModelPrice(service.db, 'decision-1', 1_000_000);
+    const dearer = await expectDecision(await ask(service, key));
+    expect(dearer.usage.cost_usd).toBe(usage.input_tokens / 1e6);
+    setModelPrice(service.db, 'decision-1', 500_000);
   });
 });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { apiKeys } from '../../db/schema.ts';
+import { apiKeys, models } from '../../db/schema.ts';
+import { addModel, setModelAlias } from '../../src/catalog/changes.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
@@ -30,6 +31,23 @@ describe('Model object', () => {
 });
 
 describe('GET /v1/models', () => {
+  test('lists live models only: none that is coming soon, none without an engine, no alias', async () => {
+    const { db } = service;
+    addModel(db, {
+      id: 'decision-2',
+      kind: 'decision',
+      description: 'Coming soon.',
+      context_tokens: 4_096,
+      input_price_micros_per_million_tokens: 1,
+    });
+    setModelAlias(db, { alias: 'jev-latest', model_id: 'decision-1' });
+    const { key } = addAccount(service);
+    const only = { data: [{ id: 'decision-1' }], models: [{ name: 'decision-1' }] };
+    expect(await (await list(key)).json()).toMatchObject(only);
+    db.update(models).set({ status: 'live' }).where(eq(models.id, 'decision-2')).run();
+    expect(await (await list(key)).json()).toMatchObject(only);
+  });
+
   test('the list in the form of other servers stands beside it', async () => {
     const body: unknown = await (await list(addAccount(service).key)).json();
     expect(body).toMatchObject({

@@ -3,7 +3,9 @@ import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { apiKeys } from '../../db/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
-import { createKey } from '../../src/accounts/keys.ts';
+import { createKey, listKeys, revokeKey } from '../../src/accounts/keys.ts';
+import { addMember, changeRole } from '../../src/accounts/members.ts';
+import { signUp } from '../../src/accounts/users.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import {
@@ -127,6 +129,48 @@ describe('Active keys', () => {
     );
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(99);
   });
+});
+
+describe('Role and key permissions', () => {
+  const ROLES = [
+    ['owner', true, true],
+    ['admin', true, true],
+    ['developer', true, false],
+    ['billing', false, false],
+    ['reader', false, false],
+  ] as const;
+  let people = 0;
+
+  test.each(ROLES)(
+    '%s: creates keys %p, revokes any key %p, sees them',
+    (role, may_create, may_revoke_any) => {
+      const { accounts } = service;
+      const sign = () => {
+        people += 1;
+        return signUp(accounts, { email: `${role}${people}@example.com`, name: role }).user.id;
+      };
+      const { organization_id, project_id, key_id } = addAccount(service);
+      addMember(accounts, OPERATOR, { organization_id, user_id: sign(), role: 'owner' });
+      const user_id = sign();
+      addMember(accounts, OPERATOR, { organization_id, user_id, role: 'developer' });
+      const person = { kind: 'user', user_id } as const;
+      const earlier = createKey(accounts, person, { project_id, name: 'Earlier' });
+      changeRole(accounts, OPERATOR, { organization_id, user_id, role });
+      expect(listKeys(accounts, person, { organization_id })).toHaveLength(2);
+      const allowed = (work: () => unknown) => {
+        try {
+          work();
+          return true;
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'permission_denied' });
+          return false;
+        }
+      };
+      expect(allowed(() => createKey(accounts, person, { project_id, name: 'New' }))).toBe(may_create);
+      expect(allowed(() => revokeKey(accounts, person, key_id))).toBe(may_revoke_any);
+      expect(allowed(() => revokeKey(accounts, person, earlier.id))).toBe(true);
+    },
+  );
 });
 
 describe('missing_api_key', () => {

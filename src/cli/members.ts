@@ -1,0 +1,101 @@
+import { Argument, type Command } from 'commander';
+import { ROLES } from '../../db/schema.ts';
+import { OPERATOR } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
+import { addMember, changeRole, listMembers, type MemberRef, removeMember } from '../accounts/members.ts';
+import type { Role } from '../accounts/permissions.ts';
+import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { organizationId, userByEmail } from './lookup.ts';
+import { formatTime, printJson, printLine, printTable } from './output.ts';
+
+function memberRef(context: AccountContext, organization: string, email: string): MemberRef {
+  return {
+    organization_id: organizationId(context, organization),
+    user_id: userByEmail(context, email).id,
+  };
+}
+
+function roleArgument(): Argument {
+  return new Argument('<role>', 'what they may do').choices(ROLES);
+}
+
+/** `tds member …` */
+export function registerMembers(program: Command): void {
+  const parent = program
+    .command('member')
+    .description('members of organizations and their roles; an organization keeps at least one owner');
+
+  jsonCommand(parent, {
+    usage: 'add',
+    description: 'add a user to an organization; its first member must be an owner',
+    example: 'tds member add "Acme" ada@example.com developer',
+  })
+    .argument('<org>', 'id or unique name')
+    .argument('<email>', 'address of the user')
+    .addArgument(roleArgument())
+    .action(async (organization: string, email: string, role: Role, options: JsonOptions) => {
+      const added = await withData(options, (context) => {
+        const member = { ...memberRef(context, organization, email), role };
+        addMember(context, OPERATOR, member);
+        return member;
+      });
+      if (options.json) printJson(added);
+      else printLine(`${email} is ${role} of ${organization}.`);
+    });
+
+  jsonCommand(parent, {
+    usage: 'role',
+    description: 'give a member another role',
+    example: 'tds member role "Acme" ada@example.com admin',
+  })
+    .argument('<org>', 'id or unique name')
+    .argument('<email>', 'address of the user')
+    .addArgument(roleArgument())
+    .action(async (organization: string, email: string, role: Role, options: JsonOptions) => {
+      const changed = await withData(options, (context) => {
+        const member = { ...memberRef(context, organization, email), role };
+        changeRole(context, OPERATOR, member);
+        return member;
+      });
+      if (options.json) printJson(changed);
+      else printLine(`${email} is ${role} of ${organization}.`);
+    });
+
+  jsonCommand(parent, {
+    usage: 'remove',
+    description: 'remove a member; the keys that they created go on working',
+    example: 'tds member remove "Acme" ada@example.com',
+  })
+    .argument('<org>', 'id or unique name')
+    .argument('<email>', 'address of the user')
+    .action(async (organization: string, email: string, options: JsonOptions) => {
+      const removed = await withData(options, (context) => {
+        const member = memberRef(context, organization, email);
+        removeMember(context, OPERATOR, member);
+        return member;
+      });
+      if (options.json) printJson(removed);
+      else printLine(`${email} is no member of ${organization} any more.`);
+    });
+
+  jsonCommand(parent, {
+    usage: 'list',
+    description: 'list the members of an organization',
+    example: 'tds member list "Acme"',
+  })
+    .argument('<org>', 'id or unique name')
+    .action(async (organization: string, options: JsonOptions) => {
+      const members = await withData(options, (context) =>
+        listMembers(context, OPERATOR, organizationId(context, organization)),
+      );
+      if (options.json) {
+        printJson(members);
+        return;
+      }
+      printTable(
+        ['EMAIL', 'NAME', 'ROLE', 'MEMBER SINCE', 'USER'],
+        members.map((row) => [row.email, row.name, row.role, formatTime(row.created_at_ms), row.user_id]),
+        'The organization has no member.',
+      );
+    });
+}

@@ -1,0 +1,109 @@
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server, type Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import type { Certificate } from './certificate.ts';
+
+/** What happens to the connections of a TLS listener; times in milliseconds. */
+export interface TlsListenerOptions {
+  readonly certificate: Certificate;
+  /** Between two requests. */
+  readonly idle_ms: number;
+  /** From the opening of a connection, or the first byte of a request, to the end of its head. */
+  readonly head_ms: number;
+  /** For a whole request. */
+  readonly request_ms: number;
+  /** Takes a new connection before anything of it is read, or closes it and returns false. */
+  readonly admit: (socket: Socket) => boolean;
+  /** The connection is encrypted from now on. */
+  readonly onSecure: (socket: Socket, secure: TLSSocket) => void;
+  /** A request did not arrive in time. */
+  readonly onLate: (secure: TLSSocket) => void;
+}
+
+/**
+ * Listens for TLS connections and hands each to a server of HTTP. `node:https` of Bun 1.4.4 would neither show a
+ * connection before its handshake, so that silent ones would use up the file descriptors unseen, nor take another
+ * certificate while it listens. The clocks of `node:http` do not see connections that it was handed: they are here.
+ */
+export class TlsListener {
+  /** What listens. */
+  readonly server: Server;
+  readonly #deadlines = new WeakMap<object, Deadline>();
+
+  constructor(http: HttpServer, options: TlsListenerOptions) {
+    this.server = createServer((socket) => {
+      // What is written to a client that is gone fails; its end is told by "close".
+      socket.on('error', () => {});
+      if (options.admit(socket)) this.#handshake(http, socket, options);
+    });
+  }
+
+  /** The head of a request is there. */
+  begin(message: IncomingMessage, reply: ServerResponse): void {
+    this.#deadlines.get(message.socket)?.begin(message, reply);
+  }
+
+  #handshake(http: HttpServer, socket: Socket, options: TlsListenerOptions): void {
+    const late = setTimeout(() => socket.destroy(), options.head_ms);
+    socket.once('close', () => clearTimeout(late));
+    const secure = new TLSSocket(socket, { isServer: true, secureContext: options.certificate.context });
+    secure.on('error', () => socket.destroy());
+    secure.once('secure', () => {
+      clearTimeout(late);
+      options.onSecure(socket, secure);
+      this.#deadlines.set(secure, new Deadline(secure, options));
+      http.emit('connection', secure);
+    });
+  }
+}
+
+/** The clock of one connection: it runs while the client has to send something. */
+class Deadline {
+  #timer: Timer | undefined;
+  #requests = 0;
+  #is_idle = false;
+
+  constructor(
+    private readonly secure: TLSSocket,
+    private readonly options: TlsListenerOptions,
+  ) {
+    this.#startHead();
+    secure.on('data', () => {
+      if (!this.#is_idle) return;
+      this.#is_idle = false;
+      this.#startHead();
+    });
+    secure.once('close', () => clearTimeout(this.#timer));
+  }
+
+  /** The head of a request is there. */
+  begin(message: IncomingMessage, reply: ServerResponse): void {
+    this.#requests += 1;
+    this.#is_idle = false;
+    this.#start(this.options.request_ms, () => {
+      if (!message.complete) this.#end();
+    });
+    reply.once('close', () => {
+      this.#requests -= 1;
+      // The rest of a request that was answered early keeps its own time.
+      if (this.#requests > 0 || !message.complete || this.secure.destroyed) return;
+      this.#is_idle = true;
+      this.#start(this.options.idle_ms, () => this.secure.destroy());
+    });
+  }
+
+  #startHead(): void {
+    this.#start(this.options.head_ms, () => this.#end());
+  }
+
+  /** Says that the time is over. A client that then does not close is cut off. */
+  #end(): void {
+    this.options.onLate(this.secure);
+    this.#start(this.options.head_ms, () => this.secure.destroy());
+  }
+
+  #start(delay_ms: number, end: () => void): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(end, delay_ms);
+  }
+}
