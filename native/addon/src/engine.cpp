@@ -1,5 +1,9 @@
 #include "engine.hpp"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -241,6 +245,10 @@ void Engine::unload() {
     threadpool_ = nullptr;
     if (model_) llama_model_free(model_);
     model_ = nullptr;
+#ifdef __GLIBC__
+    // The C library would keep what was freed for itself, and an unloaded model is to leave its memory to others.
+    malloc_trim(0);
+#endif
 }
 
 void Engine::serve() {

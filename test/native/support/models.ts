@@ -5,7 +5,6 @@ import { type ModelFacts, readModelFacts } from '../../../native/gguf.ts';
 import { llamaBackend } from '../../../native/llama/backend.ts';
 import type { LlamaEvaluator } from '../../../native/llama/evaluator.ts';
 import { loadLlama, loadLlamaTokenizer } from '../../../native/llama/load.ts';
-import { LlamaTokenizer } from '../../../native/llama/tokenizer.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { verifyWeights } from '../../../native/weights.ts';
 import type { TinyModel } from './gguf.ts';
@@ -50,10 +49,16 @@ export async function llamaTokenizer(
   return { tokenizer: await loadLlamaTokenizer(weights, false), facts };
 }
 
-/** The same where all of the model's weights are in memory, which no tokenizer of the service has. */
+/** llama.cpp's own tokens of a model whose weights are all in memory, by none of the service's tokenizers. */
 export async function loadedTokenizer(path: string): Promise<ModelTokenizer> {
   const { llama } = await llamaBackend(false);
-  return new LlamaTokenizer(await llama.loadModel({ modelPath: path }));
+  const model = await llama.loadModel({ modelPath: path });
+  const tokenize = (text: string) => model.tokenize(text, false);
+  return {
+    tokenize,
+    tokenizeAll: (texts) => Promise.resolve(texts.map(tokenize)),
+    close: () => model.dispose(),
+  };
 }
 
 /** A model loaded on the CPU with one thread, and what its file says. */
