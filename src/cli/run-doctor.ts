@@ -10,16 +10,10 @@ import type { ModelConfig } from '../config.ts';
 import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
+import { type Finding, kernelsFinding } from './findings.ts';
 import { printJson, printTable } from './output.ts';
 
 type Gpu = ModelConfig['gpu'];
-
-/** How one thing was found: `slow` works, but less well than it could. */
-interface Finding {
-  readonly subject: string;
-  readonly state: 'ok' | 'slow' | 'broken';
-  readonly detail: string;
-}
 
 /** Prints what was found; the exit code is 1 when something is broken. */
 export async function runDoctor(options: JsonOptions & ModelConfig): Promise<void> {
@@ -61,23 +55,14 @@ async function engineFindings({ gpu, evaluator }: ModelConfig): Promise<readonly
   }
   return [
     addonDeviceFinding(status, gpu),
-    ...(status.device === 'cpu' ? [kernelsFinding(status)] : []),
+    ...(status.device === 'cpu' ? [cpuFinding(status)] : []),
     { subject: 'native engine', state: 'ok', detail: status.addon_path },
   ];
 }
 
-/** Which kernels compute on the CPU: ours where it has the instructions, a variant of llama.cpp's, and AMX. */
-function kernelsFinding({
-  has_own_kernels,
-  uses_amx,
-}: Pick<AvailableAddon, 'has_own_kernels' | 'uses_amx'>): Finding {
-  const library = loadedCpuLibrary();
-  const llama = `llama.cpp's${library === undefined ? '' : ` (${library})`}`;
-  const detail = has_own_kernels ? `the native engine's (AVX-512 VNNI) and ${llama}` : llama;
-  if (uses_amx) return { subject: 'kernels', state: 'ok', detail: `${detail}, which use AMX` };
-  return servesAmx()
-    ? { subject: 'kernels', state: 'slow', detail: `${detail}; the system does not permit the use of AMX` }
-    : { subject: 'kernels', state: 'ok', detail: `${detail}, without AMX` };
+function cpuFinding(kernels: Pick<AvailableAddon, 'has_own_kernels' | 'uses_amx'>): Finding {
+  const { has_own_kernels, uses_amx } = kernels;
+  return kernelsFinding({ has_own_kernels, uses_amx, has_amx: servesAmx(), library: loadedCpuLibrary() });
 }
 
 function addonDeviceFinding({ device, device_name, missing_gpu }: AvailableAddon, gpu: Gpu): Finding {
@@ -91,8 +76,8 @@ function addonDeviceFinding({ device, device_name, missing_gpu }: AvailableAddon
 async function llamaFindings(gpu: Gpu): Promise<readonly Finding[]> {
   try {
     const { device } = await llamaBackend(gpu);
-    const kernels = kernelsFinding({ has_own_kernels: false, uses_amx: servesAmx() });
-    return [{ subject: 'device', state: 'ok', detail: device }, ...(device === 'cpu' ? [kernels] : [])];
+    const kernels = device === 'cpu' ? [cpuFinding({ has_own_kernels: false, uses_amx: servesAmx() })] : [];
+    return [{ subject: 'device', state: 'ok', detail: device }, ...kernels];
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     return [{ subject: 'device', state: 'broken', detail }];

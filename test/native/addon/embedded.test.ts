@@ -28,7 +28,6 @@ describeAddon('the addon reads decision-1', () => {
       gpu: false,
       threads,
       deterministic,
-      own_kernels: process.env.TDS_TEST_OWN_KERNELS !== 'none',
     });
   beforeAll(async () => {
     evaluator = await open(false);

@@ -1,0 +1,56 @@
+/**
+ * Computes with one variant of ggml's CPU backend and without our kernels, in a process of its own: `cpu-variant-child.ts
+ * LIBRARY WEIGHTS…`, where the library is a path and the weights are the first parts of models. Both evaluators take
+ * the backend that is loaded first. Prints the backends that were loaded, and the scores of the pinned requests.
+ */
+import { readFileSync } from 'node:fs';
+import { symlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { addonStatus, createAddonEvaluator } from '../../../native/addon/index.ts';
+import { cpuLibraries } from '../../../native/cpu-library.ts';
+import type { PlanEvaluator } from '../../../native/evaluator.ts';
+import { loadLlama } from '../../../native/llama/load.ts';
+import { markersV1 } from '../../../native/plan/markers-v1.ts';
+import { verifyWeights } from '../../../native/weights.ts';
+import { temporaryDirectory } from './models.ts';
+import { VECTORS, vectorInput } from './vectors.ts';
+
+const CONTEXT_TOKENS = 1024;
+
+/** Of the mode that reads each record once: kernels for old CPUs are slow. */
+const ASKED = VECTORS.filter(({ mode }) => mode === 'fast');
+
+async function scores(evaluator: PlanEvaluator): Promise<readonly number[]> {
+  const profile = markersV1(evaluator);
+  const all: number[] = [];
+  for (const vector of ASKED) {
+    const input = vectorInput(vector);
+    const { plans } = await profile.plan(input, CONTEXT_TOKENS);
+    const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
+    all.push(...profile.scores(input, logits).flat());
+  }
+  await evaluator.close();
+  return all;
+}
+
+const [library = '', ...models] = process.argv.slice(2);
+await using directory = await temporaryDirectory();
+await symlink(library, join(directory.path, basename(library)));
+const status = await addonStatus(false, directory.path);
+if (!status.available) throw new Error(status.reason);
+
+const answers: { addon: readonly number[]; llama: readonly number[] }[] = [];
+for (const model_path of models) {
+  const common = { context_tokens: CONTEXT_TOKENS, gpu: false, threads: 1 } as const;
+  const addon = await scores(await createAddonEvaluator({ ...common, model_path, own_kernels: false }));
+  const weights = await verifyWeights(model_path);
+  const llama = await scores(
+    await loadLlama(weights, { ...common, queue_limit: 64, flash_attention: false }),
+  );
+  answers.push({ addon, llama });
+}
+const libraries = cpuLibraries(readFileSync('/proc/self/maps', 'utf8')).map((path) => basename(path));
+const pinned = ASKED.flatMap(({ plans }) =>
+  plans.flatMap(({ branches }) => branches.flatMap((branch) => branch.scores)),
+);
+console.log(JSON.stringify({ libraries, answers, pinned }));
