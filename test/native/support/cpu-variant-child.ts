@@ -10,9 +10,10 @@ import { addonStatus, createAddonEvaluator } from '../../../native/addon/index.t
 import { cpuLibraries } from '../../../native/cpu-library.ts';
 import type { PlanEvaluator } from '../../../native/evaluator.ts';
 import { loadLlama } from '../../../native/llama/load.ts';
+import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { verifyWeights } from '../../../native/weights.ts';
-import { temporaryDirectory } from './models.ts';
+import { llamaTokenizer, temporaryDirectory } from './models.ts';
 import { VECTORS, vectorInput } from './vectors.ts';
 
 const CONTEXT_TOKENS = 1024;
@@ -20,14 +21,14 @@ const CONTEXT_TOKENS = 1024;
 /** Of the mode that reads each record once: kernels for old CPUs are slow. */
 const ASKED = VECTORS.filter(({ mode }) => mode === 'fast');
 
-async function scores(evaluator: PlanEvaluator): Promise<readonly number[]> {
-  const profile = markersV1(evaluator);
+async function scores(evaluator: PlanEvaluator, tokenizer: ModelTokenizer): Promise<readonly number[]> {
+  const profile = markersV1(tokenizer);
   const all: number[] = [];
   for (const vector of ASKED) {
     const input = vectorInput(vector);
     const { plans } = await profile.plan(input, CONTEXT_TOKENS);
     const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
-    all.push(...profile.scores(input, logits).flat());
+    all.push(...profile.scores(input, plans, logits).flat());
   }
   await evaluator.close();
   return all;
@@ -42,11 +43,17 @@ if (!status.available) throw new Error(status.reason);
 const answers: { addon: readonly number[]; llama: readonly number[] }[] = [];
 for (const model_path of models) {
   const common = { context_tokens: CONTEXT_TOKENS, gpu: false, threads: 1 } as const;
-  const addon = await scores(await createAddonEvaluator({ ...common, model_path, own_kernels: false }));
+  const { tokenizer } = await llamaTokenizer(model_path);
+  const addon = await scores(
+    await createAddonEvaluator({ ...common, model_path, own_kernels: false }),
+    tokenizer,
+  );
   const weights = await verifyWeights(model_path);
   const llama = await scores(
     await loadLlama(weights, { ...common, queue_limit: 64, flash_attention: false }),
+    tokenizer,
   );
+  await tokenizer.close();
   answers.push({ addon, llama });
 }
 const libraries = cpuLibraries(readFileSync('/proc/self/maps', 'utf8')).map((path) => basename(path));
