@@ -68,8 +68,10 @@ export async function writeResponse(response: Response, reply: ServerResponse): 
   response.headers.forEach((value, name) => {
     headers.push(name, value);
   });
-  if (body !== null) headers.push('content-length', String(body.byteLength));
-  else if (response.status !== 204) headers.push('content-length', '0');
+  // The response to a HEAD names the length of a body that it does not have.
+  if (!response.headers.has('content-length') && response.status !== 204) {
+    headers.push('content-length', String(body?.byteLength ?? 0));
+  }
   reply.writeHead(response.status, headers);
   if (body === null) reply.end();
   else reply.end(body);
