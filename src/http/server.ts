@@ -90,7 +90,7 @@ const HEAD_BYTES_MAX = 16_384;
  * Requests that a client may send on one connection before it has their answers. Hardly any client sends a second one;
  * without a limit one connection could hold a hundred thousand requests.
  */
-const PIPELINED_MAX = 16;
+const PIPELINED_MAX = 8;
 
 /** Seconds after which a client that has too many requests at once may send another. */
 const RETRY_AFTER_S = 1;
