@@ -1,5 +1,5 @@
 import { Refusal } from '../errors.ts';
-import type { BodyBudget } from './body-budget.ts';
+import type { BodyBudget } from '../limits/body-budget.ts';
 
 /** The largest body that is read: 1 MB (spec, "Limits"). */
 export const BODY_BYTES_MAX = 1_048_576;

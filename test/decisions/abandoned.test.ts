@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { openEngine } from '../../native/open.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { BodyBudget } from '../../src/http/body-budget.ts';
+import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
 import { booksOf, closeAudited, untilHeld, usageOf } from '../support/money.ts';
