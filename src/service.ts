@@ -9,12 +9,12 @@ import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
 import type { Refusal } from './errors.ts';
-import { BodyBudget } from './http/body-budget.ts';
 import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
 import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
+import { BodyBudget } from './limits/body-budget.ts';
 import { ModelTurns } from './limits/model-turns.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
@@ -108,6 +108,7 @@ export function openService(parts: ServiceParts): Service {
     limiter,
     refusals,
     admissions: new Turns(ADMISSIONS_AT_ONCE),
+    unplanned_bodies: new BodyBudget(),
     commits,
     ledger,
     settlement,

@@ -27,10 +27,12 @@ export interface DecisionCall {
   readonly key: string | null;
   readonly query_mode: string | null;
   /**
-   * Reads and parses the body, for the budget of the key that is named: `invalid_json`, `invalid_request`, or what
-   * `readBytes` refuses it with otherwise. Called once, after the key's check.
+   * Reads and parses the body, for the budget of the organization that is named: `invalid_json`, `invalid_request`, or
+   * what `readBytes` refuses it with otherwise. Called once, after the key's check.
    */
-  readonly readBody: (key_id: string) => Promise<JsonValue | Refusal>;
+  readonly readBody: (organization_id: string) => Promise<JsonValue | Refusal>;
+  /** How many bytes the body had, once it is read. */
+  readonly body_bytes: () => number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
 }
@@ -78,8 +80,8 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   const checked = await checkRequest(services, call, caller);
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
-  // A request counts as soon as it is planned; without turns, a burst would all be planned before any of it counts.
-  const admitted = await services.admissions.run(caller.organization_id, () => admit(services, checked));
+  const admitted = await admitInTurn(services, checked);
+  if (admitted instanceof Refusal) return { result: admitted, caller, rate: null, reached_model: false };
   if (admitted.refusal !== null) {
     return { result: admitted.refusal, caller, rate: admitted.rate, reached_model: false };
   }
@@ -133,7 +135,7 @@ async function checkRequest(
   call: DecisionCall,
   caller: Caller & { readonly limits: TierLimits },
 ): Promise<CheckedRequest | Refusal> {
-  const value = await call.readBody(caller.key_id);
+  const value = await call.readBody(caller.organization_id);
   if (value instanceof Refusal) return value;
   // JSON that is no object has none of the fields.
   const body = isJsonObject(value) ? value : new JsonObject<JsonValue>([], []);
@@ -158,14 +160,33 @@ function findModel(services: DecisionServices, id: string): DecisionModelEntry |
   }
 }
 
-/** Step 2, second half: requests and tokens per minute. */
-async function admit(
-  services: DecisionServices,
-  checked: CheckedRequest,
-): Promise<
+type Admitted =
   | { readonly refusal: null; readonly request: AdmittedRequest }
-  | { readonly refusal: Refusal; readonly rate: RateStatus }
-> {
+  | { readonly refusal: Refusal; readonly rate: RateStatus };
+
+/**
+ * Step 2, second half, in the organization's turn: a request counts as soon as it is planned, and a burst would all be
+ * planned before any of it counts. Refused with `overloaded` where too many bytes of the organization wait for that.
+ */
+async function admitInTurn(services: DecisionServices, checked: CheckedRequest): Promise<Admitted | Refusal> {
+  const { organization_id } = checked.caller;
+  const bytes = checked.call.body_bytes();
+  const { admissions, unplanned_bodies } = services;
+  if (!unplanned_bodies.take(organization_id, bytes)) {
+    return new Refusal('overloaded', {
+      message: 'Too many large requests of the organization are waiting.',
+      retry_after_s: 1,
+    });
+  }
+  try {
+    return await admissions.run(organization_id, () => admit(services, checked));
+  } finally {
+    unplanned_bodies.give(organization_id, bytes);
+  }
+}
+
+/** Step 2, second half: requests and tokens per minute. */
+async function admit(services: DecisionServices, checked: CheckedRequest): Promise<Admitted> {
   const { limiter, clock } = services;
   const { organization_id, limits } = checked.caller;
   // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.

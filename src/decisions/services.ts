@@ -8,6 +8,7 @@ import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Settlement } from '../ledger/settlement.ts';
+import type { BodyBudget } from '../limits/body-budget.ts';
 import type { ModelTurns } from '../limits/model-turns.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
@@ -45,6 +46,8 @@ export interface DecisionServices {
   readonly refusals: RefusalBudgets;
   /** In which requests are planned and admitted. */
   readonly admissions: Turns;
+  /** Bodies of requests that wait to be planned. */
+  readonly unplanned_bodies: BodyBudget;
   readonly commits: GroupCommit;
   readonly ledger: Ledger;
   readonly settlement: Settlement;

@@ -1,5 +1,5 @@
 import { Refusal } from '../errors.ts';
-import type { BodyBudget } from './body-budget.ts';
+import type { BodyBudget } from '../limits/body-budget.ts';
 
 /** The largest body that is read: 1 MB (spec, "Limits"). */
 export const BODY_BYTES_MAX = 1_048_576;
@@ -35,9 +35,9 @@ export async function readBytes(
   // Room for the whole body is taken at once: a refusal costs least before anything was read.
   let taken = announced ?? 0;
   if (!budget.take(owner, taken)) return overloaded();
-  // One growing buffer: a body of single bytes, kept as it came, would take a hundred times its size.
-  const received = new Bun.ArrayBufferSink();
-  received.start({ asUint8Array: true });
+  // Nearly every body comes in one piece.
+  let first: Uint8Array | undefined;
+  let received: Bun.ArrayBufferSink | undefined;
   const reader = request.body.getReader();
   let is_late = false;
   const deadline = setTimeout(() => {
@@ -53,7 +53,11 @@ export async function readBytes(
         reader.cancel().catch(() => {});
         return refusal;
       }
-      received.write(read.value);
+      if (first === undefined) first = read.value;
+      else {
+        received ??= growing(first);
+        received.write(read.value);
+      }
     }
   } catch (reason) {
     if (reason instanceof Refusal) return reason;
@@ -64,7 +68,7 @@ export async function readBytes(
     onReceived(size);
   }
   if (is_late) return new Refusal('request_timeout');
-  const bytes = received.end();
+  const bytes = received?.end() ?? first ?? new Uint8Array();
   return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
 
   function takeUpTo(bytes: number): Refusal | null {
@@ -74,6 +78,14 @@ export async function readBytes(
     taken += more;
     return null;
   }
+}
+
+/** One growing buffer: a body of single bytes, kept as it came, would take a hundred times its size. */
+function growing(first: Uint8Array): Bun.ArrayBufferSink {
+  const buffer = new Bun.ArrayBufferSink();
+  buffer.start({ asUint8Array: true });
+  buffer.write(first);
+  return buffer;
 }
 
 /** The size that a request announces; null when it does not, as beside Transfer-Encoding (RFC 9112, 6.3). */

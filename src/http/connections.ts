@@ -13,6 +13,8 @@ export interface Connection {
   readonly port: number | undefined;
   /** Requests that are being answered on it; more than one where the client does not wait for answers. */
   requests: number;
+  /** Since when a response waits to be read by the client, on the clock of `performance`; null when none does. */
+  unread_since_ms: number | null;
   close(): void;
 }
 
@@ -56,6 +58,8 @@ export class Connections {
   /** A request of the connection is answered. */
   end(connection: Connection): void {
     connection.requests -= 1;
+    // Of several responses one was just read, which gives the client time for the next.
+    connection.unread_since_ms = null;
     if (connection.requests > 0 || !this.#open.has(connection)) return;
     if (this.#is_draining) this.#close(connection);
     else this.#idle.add(connection);
@@ -79,6 +83,14 @@ export class Connections {
   /** Closes every connection. */
   closeAll(): void {
     for (const connection of [...this.#open]) this.#close(connection);
+  }
+
+  /** Closes the connections whose clients have left a response unread since before that time. */
+  closeUnread(before_ms: number): void {
+    for (const connection of [...this.#open]) {
+      if (connection.unread_since_ms !== null && connection.unread_since_ms < before_ms)
+        this.#close(connection);
+    }
   }
 
   #makeRoom(total: number): boolean {

@@ -33,10 +33,11 @@ export function decisionRoutes(
       default_model,
       key,
       query_mode: queryMode(new URL(request.url).searchParams),
-      readBody: (key_id) =>
-        readJsonBody(request, key_id, services.body_limits, (received_bytes) => {
+      readBody: (organization_id) =>
+        readJsonBody(request, organization_id, services.body_limits, (received_bytes) => {
           body_bytes = received_bytes;
         }),
+      body_bytes: () => body_bytes,
       signal: request.signal,
     });
     context.caller = outcome.caller;

@@ -15,6 +15,8 @@ import { ADDITIONS } from './specification-additions.ts';
 /** Compressed, because every browser takes it so; `assets/README.md` says where it is from. */
 const SCRIPT_PATH = join(import.meta.dir, 'assets', 'scalar-api-reference-1.72.1.js.gz');
 
+const PIECE_BYTES = 65_536;
+
 /**
  * For the page: nothing that it asks for may come from, or go to, another host, and no other page may show it in a
  * frame, where a click could be led to its fields. The second header is for browsers that do not know frame-ancestors.
@@ -68,14 +70,42 @@ export function docsPages() {
 
 /** The page's script, pinned and served from here, because the box may have no internet. */
 export function docsScript() {
+  // Read once: clients who do not read their responses share it.
+  let script: Promise<Uint8Array> | undefined;
   return new Elysia({ name: 'docs-script' }).get(
     '/swagger/scalar.js',
-    () =>
-      new Response(Bun.file(SCRIPT_PATH), {
-        headers: { 'content-type': 'text/javascript; charset=utf-8', 'content-encoding': 'gzip' },
-      }),
+    async () => {
+      script ??= Bun.file(SCRIPT_PATH).bytes();
+      const bytes = await script.catch((error: unknown) => {
+        script = undefined;
+        throw error;
+      });
+      return new Response(inPieces(bytes), {
+        headers: {
+          'content-type': 'text/javascript; charset=utf-8',
+          'content-encoding': 'gzip',
+          'content-length': String(bytes.byteLength),
+        },
+      });
+    },
     {
       detail: { hide: true },
     },
+  );
+}
+
+/** The bytes, a piece at a time as they are taken. */
+function inPieces(bytes: Uint8Array): ReadableStream<Uint8Array> {
+  let taken = 0;
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (taken >= bytes.byteLength) return controller.close();
+        // A copy, because a reader may take over what it is given.
+        controller.enqueue(bytes.slice(taken, taken + PIECE_BYTES));
+        taken += PIECE_BYTES;
+      },
+    },
+    { highWaterMark: 0 },
   );
 }

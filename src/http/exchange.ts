@@ -76,17 +76,35 @@ function bodyStream(
   );
 }
 
-/** Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. */
+/**
+ * Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. A body
+ * whose length is in the response's headers is read as the client takes it, so that no more than a piece is in memory.
+ */
 export async function writeResponse(response: Response, reply: ServerResponse): Promise<void> {
-  const body = response.body === null ? null : await response.bytes();
+  const is_read_in_pieces = response.body !== null && response.headers.has('content-length');
+  const body = response.body === null || is_read_in_pieces ? null : await response.bytes();
   if (reply.destroyed || reply.headersSent) return;
   const headers: string[] = [];
   response.headers.forEach((value, name) => {
     headers.push(name, value);
   });
-  if (body !== null) headers.push('content-length', String(body.byteLength));
-  else if (response.status !== 204) headers.push('content-length', '0');
+  // The response to a HEAD names the length of a body that it does not have.
+  if (!response.headers.has('content-length') && response.status !== 204) {
+    headers.push('content-length', String(body?.byteLength ?? 0));
+  }
   reply.writeHead(response.status, headers);
+  if (is_read_in_pieces && response.body !== null) await writePieces(response.body, reply);
   if (body === null) reply.end();
   else reply.end(body);
+}
+
+async function writePieces(body: ReadableStream<Uint8Array>, reply: ServerResponse): Promise<void> {
+  for await (const piece of body) {
+    if (reply.destroyed) return;
+    if (reply.write(piece)) continue;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    reply.once('drain', resolve).once('close', resolve);
+    await promise;
+    reply.off('drain', resolve).off('close', resolve);
+  }
 }

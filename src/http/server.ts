@@ -34,7 +34,7 @@ export interface ServerTimeouts {
   readonly request_ms: number;
   /** For reading a response. */
   readonly response_ms: number;
-  /** How often the two for heads and requests are looked at. */
+  /** How often all but the first are looked at. */
   readonly check_ms: number;
 }
 
@@ -65,12 +65,18 @@ export interface RunningServer {
   readonly address: string;
   /** How many connections may be open. */
   readonly connection_limit: number;
-  /** Takes no new connection, lets the requests in flight finish for two minutes, then closes what is left. */
+  /**
+   * Takes no new connection, lets the requests in flight finish for two minutes, then closes what is left. Resolves when
+   * the handler is done with every request, those of clients that are gone included.
+   */
   stop(): Promise<void>;
 }
 
 /** How long a stop waits for the requests in flight: as long as clients are told to wait for an answer. */
 const DRAIN_MAX_MS = 120_000;
+
+/** How long a stop then waits for the handler: longer than two writes wait for another process's lock. */
+const ABANDONED_MAX_MS = 15_000;
 
 /** However many file descriptors there are: a connection costs memory too. */
 const CONNECTION_LIMIT = 10_000;
@@ -78,6 +84,12 @@ const CONNECTION_LIMIT = 10_000;
 const LATE = ERRORS.request_timeout.status;
 
 const HEAD_BYTES_MAX = 16_384;
+
+/**
+ * Requests that a client may send on one connection before it has their answers. Hardly any client sends a second one;
+ * without a limit one connection could hold a hundred thousand requests.
+ */
+const PIPELINED_MAX = 8;
 
 /** Seconds after which a client that has too many requests at once may send another. */
 const RETRY_AFTER_S = 1;
@@ -96,6 +108,11 @@ interface Exchange {
 /** What was wrong with the bytes of a connection, and the packet in which it was. */
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
 
+/** A connection, with the request that came last on it. */
+interface HttpConnection extends Connection {
+  newest: Exchange | null;
+}
+
 /** Serves over HTTP, or HTTPS where there is a certificate. Rejects with `PortTaken`. */
 export async function startServer(
   handler: RequestHandler,
@@ -108,9 +125,11 @@ export async function startServer(
   const { certificate } = options;
   const header = options.client_address_header?.toLowerCase();
   const connections = new Connections({ total, per_address: header === undefined ? per_address : null });
-  const of_socket = new WeakMap<object, Connection>();
-  const newest = new WeakMap<object, Exchange>();
+  const of_socket = new WeakMap<object, HttpConnection>();
   const requests_by_client = new Map<string, number>();
+  /** Requests that the handler is not done with. */
+  let unfinished = 0;
+  let onFinished = () => {};
   let is_stopping = false;
 
   const server = createServer({
@@ -127,10 +146,12 @@ export async function startServer(
   Object.assign(server, { httpAllowHalfOpen: certificate === undefined && half_closed.is_supported });
 
   const admit = (socket: Socket): boolean => {
-    const connection: Connection = {
+    const connection: HttpConnection = {
       address: clientAddress(null, socket.remoteAddress ?? null),
       port: socket.remotePort,
       requests: 0,
+      unread_since_ms: null,
+      newest: null,
       close: () => socket.destroy(),
     };
     if (!connections.admit(connection)) return false;
@@ -139,39 +160,37 @@ export async function startServer(
     return true;
   };
 
-  const answer = async (message: IncomingMessage, reply: ServerResponse, is_waiting: boolean) => {
-    const connection = of_socket.get(message.socket);
-    if (connection === undefined) {
-      message.socket.destroy();
-      return;
-    }
+  const answer = async (
+    connection: HttpConnection,
+    message: IncomingMessage,
+    reply: ServerResponse,
+    is_waiting: boolean,
+  ): Promise<void> => {
     connections.begin(connection);
     tls?.begin(message, reply);
     const gone = new AbortController();
     const body_failure = new AbortController();
-    newest.set(message.socket, { message, reply, body_failure });
-    let unread: Timer | undefined;
+    connection.newest = { message, reply, body_failure };
     const client =
       header === undefined
         ? connection.address
         : clientAddress(forwardedBy(message, header), null) || connection.address;
-    requests_by_client.set(client, (requests_by_client.get(client) ?? 0) + 1);
+    // Without a proxy the connections of an address are limited, and with them its requests.
+    const is_crowded = header !== undefined && countUp(requests_by_client, client) > per_address;
     const client_port = connection.port;
     // An interim response is for clients of HTTP/1.1 only.
     // Over TLS a client that sends its end is gone, and that is seen.
     if (message.httpVersionMinor > 0 && certificate === undefined)
       half_closed.watch(client_port, () => reply.writeContinue());
-    message.on('error', () => {});
-    reply.on('error', () => {});
+    message.on('error', nothing);
+    reply.on('error', nothing);
     reply.once('close', () => {
-      clearTimeout(unread);
       half_closed.forget(client_port);
       if (!reply.writableFinished) gone.abort();
-      connections.end(connection);
-      countDown(requests_by_client, client);
+      // Not before the event loop turns, or requests that come in one piece would all be answered in one turn.
+      setImmediate(() => connections.end(connection));
+      if (header !== undefined) countDown(requests_by_client, client);
     });
-    // Without a proxy the connections of an address are limited, and with them its requests.
-    const is_crowded = header !== undefined && (requests_by_client.get(client) ?? 0) > per_address;
     const response = is_crowded
       ? handler.refuse(tooManyRequests())
       : await respond(handler, client, () =>
@@ -185,19 +204,35 @@ export async function startServer(
         );
     // What is still to come of a body that was not in time would be taken for the next request.
     if (is_stopping || response.status === LATE) reply.shouldKeepAlive = false;
-    unread = setTimeout(() => connection.close(), timeouts.response_ms);
+    connection.unread_since_ms ??= performance.now();
     await writeResponse(response, reply);
   };
-  server.on('request', (message, reply) => void answer(message, reply, false));
-  server.on('checkContinue', (message, reply) => void answer(message, reply, true));
-  // Other expectations may be passed over (RFC 9110, 10.1.1); node:http alone would refuse them in a shape of its own.
-  server.on('checkExpectation', (message, reply) => void answer(message, reply, false));
+
+  const begin = (message: IncomingMessage, reply: ServerResponse, is_waiting: boolean) => {
+    const connection = of_socket.get(message.socket);
+    if (connection === undefined || connection.requests === PIPELINED_MAX || message.socket.destroyed) {
+      message.socket.destroy();
+      return;
+    }
+    unfinished += 1;
+    answer(connection, message, reply, is_waiting)
+      // A response that cannot be written would be waited for until the client's own deadline.
+      .catch(() => message.socket.destroy())
+      .finally(() => {
+        unfinished -= 1;
+        if (unfinished === 0) onFinished();
+      });
+  };
+  server.on('request', (message, reply) => begin(message, reply, false));
+  server.on('checkContinue', (message, reply) => begin(message, reply, true));
+  // An expectation that nobody knows may be ignored (RFC 9110, 10.1.1); node:http's own answer has no request id.
+  server.on('checkExpectation', (message, reply) => begin(message, reply, false));
 
   /** What was sent on a connection is no request: the last response there, unless an earlier one is still to come. */
   const refuseRaw = async (socket: Duplex, refusal: Refusal, target: string | null = null) => {
     const connection = of_socket.get(socket);
-    const last = newest.get(socket);
-    if (connection !== undefined && connection.requests > 0 && last !== undefined) {
+    const last = connection?.newest ?? null;
+    if (connection !== undefined && connection.requests > 0 && last !== null) {
       last.reply.shouldKeepAlive = false;
       last.reply.once('close', () => connection.close());
       last.body_failure.abort(refusal);
@@ -219,8 +254,9 @@ export async function startServer(
           );
     socket.end(await rawResponse(response));
   };
+  const hasRequest = (socket: Duplex) => (of_socket.get(socket)?.newest ?? null) !== null;
   server.on('clientError', (error: ParserError, socket) => {
-    void refuseRaw(socket, refusalOf(error.code), targetOfUnknownMethod(error, newest.has(socket)));
+    void refuseRaw(socket, refusalOf(error.code), targetOfUnknownMethod(error, hasRequest(socket)));
   });
   server.on('connect', (_message, socket) => void refuseRaw(socket, new Refusal('malformed_request')));
 
@@ -242,6 +278,11 @@ export async function startServer(
   const port = portOf(listener);
   half_closed.start(port);
   const scheme = certificate === undefined ? 'http' : 'https';
+  const unread = setInterval(
+    () => connections.closeUnread(performance.now() - timeouts.response_ms),
+    timeouts.check_ms,
+  );
+  unread.unref();
   return {
     address: `${scheme}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`,
     connection_limit: total,
@@ -252,7 +293,14 @@ export async function startServer(
       const late = setTimeout(() => connections.closeAll(), DRAIN_MAX_MS);
       await closed;
       clearTimeout(late);
+      clearInterval(unread);
       half_closed.stop();
+      if (unfinished === 0) return;
+      const finished = Promise.withResolvers<void>();
+      onFinished = finished.resolve;
+      const abandoned = setTimeout(finished.resolve, ABANDONED_MAX_MS);
+      await finished.promise;
+      clearTimeout(abandoned);
     },
   };
 }
@@ -273,6 +321,17 @@ async function respond(
 function forwardedBy({ headers }: IncomingMessage, header: string): string | null {
   const value = headers[header];
   return (Array.isArray(value) ? value.join(',') : value) ?? null;
+}
+
+function nothing(): void {
+  // A client that goes away is no failure; what it left is seen by the close of its response.
+}
+
+/** Counts one more, and returns how many there are. */
+function countUp(counts: Map<string, number>, name: string): number {
+  const count = (counts.get(name) ?? 0) + 1;
+  counts.set(name, count);
+  return count;
 }
 
 function countDown(counts: Map<string, number>, name: string): void {

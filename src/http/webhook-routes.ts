@@ -23,7 +23,7 @@ interface WebhookServices {
   readonly body_limits: BodyLimits;
 }
 
-/** Whose budget the bodies of webhooks are in: no id of a key looks like it. */
+/** Whose budget the bodies of webhooks are in: no id of an organization looks like it. */
 const WEBHOOK_BODIES = 'webhooks';
 
 /**

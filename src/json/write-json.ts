@@ -23,7 +23,8 @@ export function writeJson(value: WritableJson): string {
 }
 
 function write(value: WritableJson, parts: string[]): void {
-  if (value === null || typeof value !== 'object') parts.push(JSON.stringify(value));
+  if (typeof value === 'number') parts.push(Number.isFinite(value) ? String(value) : 'null');
+  else if (value === null || typeof value !== 'object') parts.push(JSON.stringify(value));
   else if (isList(value)) {
     value.forEach((item, index) => {
       parts.push(index === 0 ? '[' : ',');

@@ -4,13 +4,17 @@ import { join } from 'node:path';
 import { openDatabase } from '../../db/connection.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
-import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { SMALL_REQUEST } from '../support/requests.ts';
+import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 import { tds, tdsJson, textField } from './support.ts';
 
-setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
+// Shorter than a response may stay unread, which a stopped server must not wait for.
+setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
 
 const MAIN = join(import.meta.dir, '../../src/main.ts');
 const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1'];
+/** Long before such a record is read. */
+const LEAVING_MS = 400;
 const KEY = /sk_svc_[0-9A-Za-z_-]{32}/;
 
 let root: ReturnType<typeof temporaryDirectory>;
@@ -181,4 +185,24 @@ describe('the first key', () => {
 test('README starts it with a command that fills an empty directory', async () => {
   const { scripts } = await Bun.file(join(import.meta.dir, '../../package.json')).json();
   expect(scripts.start).toEndWith('bun src/main.ts serve --init');
+});
+
+test('clients that left their requests do not keep a stopped server alive', async () => {
+  const server = await startChildServer(data, root.path);
+  const leave = async () => {
+    const response = fetch(`${server.address}/v1/decisions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${server.key}` },
+      body: JSON.stringify({
+        ...SMALL_REQUEST,
+        state: 'The parcel is late and nobody calls. '.repeat(1_000),
+      }),
+      signal: AbortSignal.timeout(LEAVING_MS),
+    });
+    expect(await response.catch(() => 'left')).toBe('left');
+  };
+  await Promise.all([leave(), leave(), leave()]);
+  // What they left is over when its line is in the log; only then is its response given up.
+  while ((server.output().match(/"status":502/g) ?? []).length < 3) await Bun.sleep(POLL_MS);
+  expect(await server.stop()).toBe(0);
 });

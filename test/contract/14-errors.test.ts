@@ -15,7 +15,7 @@ import type { DecisionEngine } from '../../native/engine.ts';
 import { openEngine } from '../../native/open.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { ERROR_TYPES, ERRORS } from '../../src/errors.ts';
-import { BodyBudget } from '../../src/http/body-budget.ts';
+import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { type Around, Gate, intercepted, withoutTable } from '../support/faults.ts';
 import { booksOf, closeAudited, untilHeld, usageOf } from '../support/money.ts';

@@ -112,3 +112,28 @@ test('of many requests at once hardly more are planned than may be admitted', as
   // Those of the organization's turns that begin before the second is counted.
   expect(planned).toBeLessThanOrEqual(2 + 3);
 });
+
+test('bodies that wait to be planned have a budget: above it an organization is refused, and no other', async () => {
+  const [greedy, other] = [addAccount(service), addAccount(service)];
+  const { unplanned_bodies } = service.service.services;
+  const gate = new Gate();
+  beforePlanning = () => gate.pass();
+  const large = () => ask(service, greedy.key, { state: 'x'.repeat(1_000_000) });
+  const first = Array.from({ length: 20 }, large);
+  while (unplanned_bodies.taken_bytes < 20_000_000) await Bun.sleep(5);
+  const second = Array.from({ length: 20 }, large);
+  // Some of them fit; the others are answered while nothing is planned.
+  const answered: Response[] = [];
+  for (const response of second) void response.then((one) => answered.push(one));
+  while (answered.length < 7) await Bun.sleep(5);
+  for (const response of answered.slice(0, 7)) {
+    expect(response.headers.get('retry-after')).toBe('1');
+    await expectError(response, 'overloaded');
+  }
+  const welcome = ask(service, other.key);
+  gate.open();
+  beforePlanning = () => Promise.resolve();
+  await expectDecision(await welcome);
+  await Promise.all([...first, ...second]);
+  expect(unplanned_bodies.taken_bytes).toBe(0);
+});

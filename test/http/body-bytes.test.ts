@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { jsonValueOf } from '../../native/plan/json.ts';
 import { Refusal } from '../../src/errors.ts';
 import { readJsonBody } from '../../src/http/body.ts';
-import { BodyBudget } from '../../src/http/body-budget.ts';
 import { BODY_BYTES_MAX, readBytes } from '../../src/http/body-bytes.ts';
+import { BodyBudget } from '../../src/limits/body-budget.ts';
 
 function limits(given: { owner_bytes?: number; total_bytes?: number; deadline_ms?: number } = {}) {
   const { owner_bytes = 8 * BODY_BYTES_MAX, total_bytes = 8 * BODY_BYTES_MAX, deadline_ms = 60_000 } = given;
@@ -91,13 +91,14 @@ describe('the budget of unfinished bodies', () => {
     expect(await readBytes(request('x'.repeat(1_000)), 'a', bounds)).toHaveLength(1_000);
   });
 
-  test('all owners together stay below the total', async () => {
+  test('all owners together stay below the total, and each leaves the next as much as it has', async () => {
     const bounds = limits({ owner_bytes: 1_000, total_bytes: 1_500 });
-    const first = unfinished(1_000);
+    expect(codeOf(await readBytes(request('x'.repeat(751)), 'a', bounds))).toBe('overloaded');
+    const first = unfinished(750);
     const first_bytes = readBytes(first.request, 'a', bounds);
     await first.arrived;
-    expect(codeOf(await readBytes(request('x'.repeat(600)), 'b', bounds))).toBe('overloaded');
-    expect(await readBytes(request('x'.repeat(500)), 'c', bounds)).toHaveLength(500);
+    expect(codeOf(await readBytes(request('x'.repeat(376)), 'b', bounds))).toBe('overloaded');
+    expect(await readBytes(request('x'.repeat(375)), 'c', bounds)).toHaveLength(375);
     first.finish();
     await first_bytes;
     expect(bounds.budget.taken_bytes).toBe(0);

@@ -203,7 +203,120 @@ describe('the limits of connections', () => {
   });
 });
 
+describe('a client that does not wait for answers', () => {
+  const expectFew = async (handle: Handle, text: string) => {
+    let handled = 0;
+    const server = await start((request) => {
+      handled += 1;
+      return handle(request);
+    });
+    const client = new RawClient(server).send(text);
+    await client.closed;
+    expect(handled).toBeLessThan(20);
+  };
+
+  test('has few requests at once on a connection', async () => {
+    const { answer, handle } = held();
+    await expectFew(handle, GET.repeat(1_000));
+    answer();
+  });
+
+  test('has few requests answered in one turn of the event loop', async () => {
+    await expectFew(ok, GET.repeat(1_000));
+  });
+
+  test('gets the answers to a few, in their order', async () => {
+    const server = await start((request) => new Response(new URL(request.url).pathname));
+    const client = new RawClient(server).send('123'.replace(/./g, 'GET /$& HTTP/1.1\r\nHost: a\r\n\r\n'));
+    await client.responses(3);
+    expect(client.received.match(/^\/\d/gm)).toEqual(['/1', '/2', '/3']);
+  });
+});
+
+test('a body of known length is read no faster than the client reads it, and comes whole', async () => {
+  const pieces = 500;
+  let taken = 0;
+  const piece = new Uint8Array(65_536).fill(120);
+  const body = () =>
+    new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          if (taken === pieces) return controller.close();
+          taken += 1;
+          controller.enqueue(piece.slice());
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  const length = pieces * piece.byteLength;
+  const server = await start((request) =>
+    request.url.endsWith('/large')
+      ? new Response(body(), { headers: { 'content-length': String(length) } })
+      : new Response(String(taken)),
+  );
+  const client = new RawClient(server);
+  client.socket.pause();
+  client.send('GET /large HTTP/1.1\r\nHost: a\r\n\r\n');
+  // Twice the same number: nothing more is taken until the client reads.
+  const takenNow = async () => Number(await (await fetch(server.address)).text());
+  let before = -1;
+  for (let now = await takenNow(); now !== before || now === 0; now = await takenNow()) {
+    before = now;
+    await Bun.sleep(50);
+  }
+  expect(before).toBeLessThan(pieces);
+  client.socket.resume();
+  while (client.received.length < length) await new Promise((resolve) => client.socket.once('data', resolve));
+  expect(parseRaw(client.received).body).toHaveLength(length);
+});
+
+test('the response to a HEAD names the length of its body once', async () => {
+  const server = await start(() => new Response(null, { headers: { 'content-length': '12' } }));
+  const client = new RawClient(server).send('HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  await client.closed;
+  expect(client.received.match(/content-length: .*/gi)).toEqual(['content-length: 12']);
+});
+
+test('an expectation that nobody knows is ignored', async () => {
+  const text = 'GET / HTTP/1.1\r\nHost: a\r\nExpect: a miracle\r\nConnection: close\r\n\r\n';
+  const client = new RawClient(await start(ok)).send(text);
+  await client.closed;
+  expect(parseRaw(client.received)).toMatchObject({ status: 200, body: 'ok' });
+});
+
+test('a response that cannot be written closes its connection', async () => {
+  const broken: Handle = () =>
+    new Response(
+      new ReadableStream({
+        pull() {
+          throw new Error('no more');
+        },
+      }),
+    );
+  const server = await start((request) => (request.url.endsWith('/broken') ? broken(request) : ok(request)));
+  await new RawClient(server).send('GET /broken HTTP/1.1\r\nHost: a\r\n\r\n').closed;
+  await expectServed(server);
+});
+
 describe('a stop', () => {
+  test('waits for what the client of a request left unfinished', async () => {
+    const { begun, answer, handle } = held();
+    const finished: string[] = [];
+    const server = await start(async (request) => {
+      const response = await handle(request);
+      finished.push('request');
+      return response;
+    });
+    const client = new RawClient(server).send(GET);
+    const request = await begun;
+    client.socket.destroy();
+    await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
+    const stopped = server.stop().then(() => finished.push('stop'));
+    setTimeout(answer, 50);
+    await stopped;
+    expect(finished).toEqual(['request', 'stop']);
+  });
+
   test('ends idle connections at once, and others with an answer that says so', async () => {
     const { begun, answer, handle } = held();
     const server = await start((request) => (request.url.endsWith('/held') ? handle(request) : ok(request)));

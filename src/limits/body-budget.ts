@@ -1,18 +1,21 @@
-/** How many bytes of unfinished bodies are kept in memory. */
+/** How many bytes of bodies are kept in memory while they wait. */
 export interface BodyBudgetLimits {
   /** For all requests together. */
   readonly total_bytes: number;
-  /** For the requests of one owner: a key, or the payment provider. */
+  /** For the requests of one owner: an organization, or the payment provider. */
   readonly owner_bytes: number;
 }
 
-/** One key can send dozens of the largest bodies at once, and four keys are needed to use up what all have. */
-export const BODY_BUDGET_LIMITS: BodyBudgetLimits = {
+/** One organization can have dozens of the largest bodies waiting at once, and no few of them use up what all have. */
+const BODY_BUDGET_LIMITS: BodyBudgetLimits = {
   total_bytes: 128 * 1_048_576,
   owner_bytes: 32 * 1_048_576,
 };
 
-/** The memory that bodies may take while they arrive, so that clients who never finish theirs cannot use it up. */
+/**
+ * The memory that bodies may take while they wait for their own rest, or to be planned, so that clients who send many
+ * cannot use it up. An owner may have as much as is still free: the next one finds room, for small bodies always.
+ */
 export class BodyBudget {
   readonly #taken = new Map<string, number>();
   #total = 0;
@@ -24,10 +27,11 @@ export class BodyBudget {
     return this.#total;
   }
 
-  /** Takes that many bytes for the owner; false, with nothing taken, when they are above its limit or that of all. */
+  /** Takes that many bytes for the owner; false, with nothing taken, when that is above its limit or what is left. */
   take(owner: string, bytes: number): boolean {
     const taken = (this.#taken.get(owner) ?? 0) + bytes;
-    if (taken > this.limits.owner_bytes || this.#total + bytes > this.limits.total_bytes) return false;
+    const left = this.limits.total_bytes - this.#total - bytes;
+    if (taken > Math.min(this.limits.owner_bytes, left)) return false;
     this.#taken.set(owner, taken);
     this.#total += bytes;
     return true;
