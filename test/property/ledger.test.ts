@@ -275,7 +275,8 @@ class History {
     const change = kind === 'top_up' ? amount_micros : -amount_micros;
     model.credit += change;
     model.paid += change;
-    model.first_paid_at_ms ??= this.#now_ms;
+    // Days start anew with the first payment after everything was refunded.
+    model.first_paid_at_ms = model.paid === 0 ? null : (model.first_paid_at_ms ?? this.#now_ms);
     const reached = tierReached(model, this.#now_ms);
     model.tier = kind === 'refund' ? reached : Math.max(model.tier, reached);
   }
