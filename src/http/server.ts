@@ -103,6 +103,8 @@ interface Exchange {
   readonly reply: ServerResponse;
   /** Aborted with a refusal when what is still to come of its body cannot be read. */
   readonly body_failure: AbortController;
+  /** Set once the reply is closed; the connection counts it until the event loop turns. */
+  is_closed: boolean;
 }
 
 /** What was wrong with the bytes of a connection, and the packet in which it was. */
@@ -170,7 +172,8 @@ export async function startServer(
     tls?.begin(message, reply);
     const gone = new AbortController();
     const body_failure = new AbortController();
-    connection.newest = { message, reply, body_failure };
+    const exchange: Exchange = { message, reply, body_failure, is_closed: false };
+    connection.newest = exchange;
     const client =
       header === undefined
         ? connection.address
@@ -185,6 +188,7 @@ export async function startServer(
     message.on('error', nothing);
     reply.on('error', nothing);
     reply.once('close', () => {
+      exchange.is_closed = true;
       half_closed.forget(client_port);
       if (!reply.writableFinished) gone.abort();
       // Not before the event loop turns, or requests that come in one piece would all be answered in one turn.
@@ -232,7 +236,7 @@ export async function startServer(
   const refuseRaw = async (socket: Duplex, refusal: Refusal, target: string | null = null) => {
     const connection = of_socket.get(socket);
     const last = connection?.newest ?? null;
-    if (connection !== undefined && connection.requests > 0 && last !== null) {
+    if (connection !== undefined && connection.requests > 0 && last !== null && !last.is_closed) {
       last.reply.shouldKeepAlive = false;
       last.reply.once('close', () => connection.close());
       last.body_failure.abort(refusal);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { openEngine } from '../../native/open.ts';
+import { openPlanner } from '../../native/open.ts';
 import type { DecisionResponse } from '../../src/decisions/schemas.ts';
 import { closeAudited } from '../support/money.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -106,8 +106,9 @@ describe('Modes', () => {
   }
 
   test('other questions never change what is read of a record that is too long, by a single digit', async () => {
-    const engine = await openEngine({ gpu: false, threads: 1, context_tokens: 1_280 });
-    const small = await startTestService({ openEngine: () => Promise.resolve(engine) });
+    const small = await startTestService({
+      openPlanner: () => openPlanner({ gpu: false, threads: 1, context_tokens: 1_280 }),
+    });
     try {
       const account = addAccount(small);
       const state = Array.from({ length: 1_500 }, (_, index) => `word${index % 97}`).join(' ');
@@ -128,7 +129,6 @@ describe('Modes', () => {
       }
     } finally {
       await closeAudited(small);
-      await engine.close();
     }
   });
 
