@@ -3,9 +3,6 @@ import { type DecisionInput, type DecisionPlan, PlanRejected, type PromptProfile
 import type { ChoiceQuestion, NoulQuestion, Question, ScoreQuestion } from './question.ts';
 import type { RequestPlan } from './readings.ts';
 
-/** The share of a noul's own score; the rest is its score as a choice between yes and no. */
-const NOUL_SHARE = 1 / 2;
-
 /** The ways in which one question is asked, and how their scores become its own. */
 interface Wordings {
   readonly questions: readonly [Question, ...Question[]];
@@ -44,38 +41,16 @@ function choiceWordings(question: ChoiceQuestion): Wordings {
   };
 }
 
-/** As it is, and as a choice between yes and no in both directions. */
+/** As it is: no other way of asking made a noul steadier at the same accuracy. */
 function noulWordings(question: NoulQuestion): Wordings {
-  const choice: ChoiceQuestion = {
-    type: 'choice',
-    instructions: question.instructions,
-    options: [
-      { id: 'yes', description: question.yes ?? null },
-      { id: 'no', description: question.no ?? null },
-    ],
-  };
-  return {
-    questions: [question, choice, backwards(choice)],
-    combine([own = [], one, other]) {
-      const [yes = Number.NaN, no = Number.NaN] = meanOfDirections(one, other);
-      return own.map((score) => NOUL_SHARE * score + (1 - NOUL_SHARE) * (yes - no));
-    },
-  };
+  return { questions: [question], combine: ([own = []]) => own };
 }
 
-/** Its levels in both directions, as a scale and as numbered options of a choice: the mean of the four. */
+/** Its levels in both directions: the mean of the two. */
 function scoreWordings(question: ScoreQuestion): Wordings {
-  const choice: ChoiceQuestion = {
-    type: 'choice',
-    instructions: question.instructions,
-    options: question.levels.map((level, index) => ({ id: String(index + 1), description: level })),
-  };
   return {
-    questions: [question, { ...question, levels: question.levels.toReversed() }, choice, backwards(choice)],
-    combine([up, down, first, last]) {
-      const [scale, options] = [meanOfDirections(up, down), meanOfDirections(first, last)];
-      return scale.map((score, index) => (score + (options[index] ?? Number.NaN)) / 2);
-    },
+    questions: [question, { ...question, levels: question.levels.toReversed() }],
+    combine: ([up, down]) => meanOfDirections(up, down),
   };
 }
 
@@ -154,17 +129,17 @@ async function rejectingOwners(
 }
 
 /**
- * A profile whose consistent mode asks every question in several ways after the record and combines the scores, so
- * that what should not matter moves them less. The options of a choice are read in both directions, because an option
- * sees only those before it, and are sorted first, so that the order in which a client sends them changes nothing at
- * all; a noul is also asked as a choice, and a score in both directions and as a choice too. Every question has a plan of its own that reads the record.
+ * A profile whose consistent mode asks every question in the ways after the record that made its answers steadier, and
+ * combines the scores. The options of a choice are read in both directions, because an option sees only those before
+ * it, and are sorted first, so that the order in which a client sends them changes nothing at all; the levels of a score
+ * are read in both directions; a noul is read as it is. Every question has plans of its own that read the record.
  *
  * Each way of asking is `profile`'s fast one. Its own consistent mode puts the question before the record too; the
- * model card has the measurements by which that is left out. Fast mode is `profile`'s own.
+ * model card has the measurements by which that and other ways are left out. Fast mode is `profile`'s own.
  */
 export function withSteadyReading(profile: PromptProfile): PromptProfile {
   return {
-    name: `${profile.name}+steady-v2`,
+    name: `${profile.name}+steady-v3`,
 
     async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
       if (input.mode === 'fast') return await profile.plan(input, context_tokens);

@@ -27,7 +27,7 @@ const EXAMPLE_BODY = JSON.stringify({
   model: 'decision-1',
   state: 'Hi, I forgot my password and cannot log in to my account any more. Please help me reset it.',
   questions: {
-    login: { type: 'noul', instructions: 'Does the customer have a problem logging in?' },
+    reset: { type: 'noul', instructions: 'Does the customer want to reset a password?' },
     topic: {
       type: 'choice',
       instructions: 'What is the message about?',
