@@ -167,10 +167,10 @@ export class ModelLifecycle {
 
   /**
    * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do, and
-   * at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine; other work on it is given up through the
-   * signal that it was called with, and is begun anew on the next engine. After an `EvaluationFailed`, an
-   * `EvaluationTimedOut`, or any failure after a long time, the engine is asked whether it still answers, and retired when
-   * it does not.
+   * at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine; other work on it
+   * is given up through the signal that it was called with, and is begun anew on the next engine. After an
+   * `EvaluationFailed`, an `EvaluationTimedOut`, or any failure after a long time, the engine is asked whether it still
+   * answers, and retired when it does not.
    */
   async use<Result>(
     mode: Mode,

@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { startCheckpoints } from '../db/checkpoint.ts';
 import { type Db, neverWait } from '../db/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/group-commit.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import { ModelLifecycle } from '../native/lifecycle.ts';
+import { drawHashKey } from '../native/plan/half-siphash.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
@@ -85,7 +85,7 @@ export function openService(parts: ServiceParts): Service {
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const usage = new UsageLog(db);
   const limiter = restoredLimiter(usage, clock);
-  const refusals = new RefusalBudgets(randomBytes(8).readBigUInt64LE());
+  const refusals = new RefusalBudgets(drawHashKey());
   const keys = new KeyDirectory(db, clock);
   const catalog = new Catalog(db);
   const model = new ModelLifecycle({

@@ -1,6 +1,12 @@
 /** A secret of 64 bits: whoever does not know it cannot choose texts whose hashes collide. */
 export type HashKey = readonly [low: number, high: number];
 
+/** A key that nobody outside of this process can know. */
+export function drawHashKey(): HashKey {
+  const [low = 0, high = 0] = crypto.getRandomValues(new Int32Array(2));
+  return [low, high];
+}
+
 /** Rounds of mixing for each four bytes, and at the end. */
 const FINAL_ROUNDS = 3;
 

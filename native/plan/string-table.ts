@@ -1,8 +1,7 @@
-import { type HashKey, halfSipHash } from './half-siphash.ts';
+import { drawHashKey, type HashKey, halfSipHash } from './half-siphash.ts';
 
 /** Drawn anew by every process. */
-const [low = 0, high = 0] = crypto.getRandomValues(new Int32Array(2));
-const PROCESS_KEY: HashKey = [low, high];
+const PROCESS_KEY: HashKey = drawHashKey();
 
 /** A power of two. */
 const FIRST_SLOTS = 64;

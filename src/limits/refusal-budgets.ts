@@ -1,3 +1,5 @@
+import { type HashKey, halfSipHash } from '../../native/plan/half-siphash.ts';
+
 /**
  * Requests without a valid key that an address gets an ordinary refusal for. A client with a wrong key stops after a
  * few (spec: "A 401 must not be retried with the same key"), and an address may stand for a whole office.
@@ -28,21 +30,18 @@ export function keyRefusalsPerMinute(requests_per_minute: number): number {
 /**
  * Token buckets for refusals that nobody pays for: of each client's address (no key, or an unknown one) and of each
  * key. A bucket holds a minute's refusals and fills evenly. Pure: the caller gives the time, from a clock that never
- * goes back, and a random seed.
+ * goes back, and a random key of the hash.
  *
- * Addresses share a fixed number of places by a seeded hash: there is nothing to evict, so no number of addresses
+ * Addresses share a fixed number of places by a keyed hash: there is nothing to evict, so no number of addresses
  * makes room for an attacker, and nobody can choose whose place is shared.
  */
 export class RefusalBudgets {
-  readonly #seed: bigint;
   readonly #address_owed = new Float64Array(ADDRESS_SLOTS);
   readonly #address_at_ms = new Float64Array(ADDRESS_SLOTS);
   readonly #keys = new Map<string, KeyDebt>();
   #unanswered = 0;
 
-  constructor(seed: bigint) {
-    this.#seed = seed;
-  }
+  constructor(private readonly key: HashKey) {}
 
   /** Whole seconds until the address has something left; 0 when it has. */
   addressWait_s(address: string, now_ms: number): number {
@@ -101,7 +100,7 @@ export class RefusalBudgets {
   }
 
   #slotOf(address: string): number {
-    return Number(Bun.hash.wyhash(address, this.#seed) % BigInt(ADDRESS_SLOTS));
+    return halfSipHash(address, this.key) & (ADDRESS_SLOTS - 1);
   }
 
   #addressOwed(slot: number, now_ms: number): number {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import type { HashKey } from '../../native/plan/half-siphash.ts';
 import {
   ADDRESS_REFUSALS_PER_MINUTE,
   keyRefusalsPerMinute,
@@ -7,13 +8,13 @@ import {
 } from '../../src/limits/refusal-budgets.ts';
 import { propertySeed } from '../ledger/support.ts';
 
-const SEED = 7n;
+const KEY: HashKey = [7, 0];
 const REFUSED = { refusals: 1, body_bytes: 0 } as const;
 const TIER_1_REQUESTS_PER_MINUTE = 300;
 
 describe('of an address', () => {
   test('a minute of refusals at once, then one for each that fills up again', () => {
-    const budgets = new RefusalBudgets(SEED);
+    const budgets = new RefusalBudgets(KEY);
     for (let count = 0; count < ADDRESS_REFUSALS_PER_MINUTE; count += 1) {
       expect(budgets.addressWait_s('192.0.2.1', 0)).toBe(0);
       budgets.spendOfAddress('192.0.2.1', 0);
@@ -28,7 +29,7 @@ describe('of an address', () => {
   });
 
   test('an attacker with very many addresses gets none of its own back sooner, nor takes more than a few others along', () => {
-    const budgets = new RefusalBudgets(SEED);
+    const budgets = new RefusalBudgets(KEY);
     const spend = (address: string) => {
       for (let count = 0; count < ADDRESS_REFUSALS_PER_MINUTE; count += 1) budgets.spendOfAddress(address, 0);
     };
@@ -43,8 +44,8 @@ describe('of an address', () => {
   });
 
   test('which addresses share a place is another secret in every process', () => {
-    const victims = (seed: bigint) => {
-      const budgets = new RefusalBudgets(seed);
+    const victims = (key: HashKey) => {
+      const budgets = new RefusalBudgets(key);
       for (let index = 0; index < 200_000; index += 1) {
         for (let count = 0; count < 3; count += 1) budgets.spendOfAddress(`10.${index % 500}`, 0);
       }
@@ -52,7 +53,7 @@ describe('of an address', () => {
         .filter((address) => budgets.addressWait_s(address, 0) > 0)
         .join();
     };
-    expect(victims(1n)).not.toBe(victims(2n));
+    expect(victims([1, 0])).not.toBe(victims([2, 0]));
   });
 });
 
@@ -65,7 +66,7 @@ describe('of a key', () => {
 
   test('a client that is refused as often as it may ask never waits', () => {
     for (const requests_per_minute of [300, 700, 1_500, 2_500, 5_000, 20_000]) {
-      const budgets = new RefusalBudgets(SEED);
+      const budgets = new RefusalBudgets(KEY);
       for (let minute = 0; minute < 10; minute += 1) {
         for (let count = 0; count < requests_per_minute; count += 1) {
           expect(budgets.keyWait_s('key', minute * 60_000)).toBe(0);
@@ -76,7 +77,7 @@ describe('of a key', () => {
   });
 
   test('large bodies that were read for nothing use it up sooner', () => {
-    const budgets = new RefusalBudgets(SEED);
+    const budgets = new RefusalBudgets(KEY);
     let count = 0;
     for (; budgets.keyWait_s('key', 0) === 0; count += 1) {
       budgets.spendOfKey('key', TIER_1_REQUESTS_PER_MINUTE, { refusals: 1, body_bytes: 1_048_576 }, 0);
@@ -85,13 +86,13 @@ describe('of a key', () => {
   });
 
   test('keys do not share it', () => {
-    const budgets = new RefusalBudgets(SEED);
+    const budgets = new RefusalBudgets(KEY);
     for (let count = 0; count < 3_000; count += 1) budgets.spendOfKey('a', 300, REFUSED, 0);
     expect([budgets.keyWait_s('a', 0), budgets.keyWait_s('b', 0)]).toEqual([1, 0]);
   });
 
   test('forgetting the idle ones gives nobody anything back', () => {
-    const budgets = new RefusalBudgets(SEED);
+    const budgets = new RefusalBudgets(KEY);
     for (let count = 0; count < 3_000; count += 1) budgets.spendOfKey('a', 300, REFUSED, 0);
     budgets.forgetIdle(0);
     expect(budgets.keyWait_s('a', 0)).toBe(1);
@@ -104,7 +105,7 @@ test('in no minute are more refusals let through than twice a budget, and the wa
   const pause_ms = fc.integer({ min: 0, max: 5_000 });
   fc.assert(
     fc.property(fc.array(pause_ms, { minLength: 1, maxLength: 60 }), (pauses) => {
-      const budgets = new RefusalBudgets(SEED);
+      const budgets = new RefusalBudgets(KEY);
       const let_through: number[] = [];
       let now_ms = 0;
       for (const pause of pauses) {
