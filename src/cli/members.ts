@@ -20,46 +20,42 @@ function roleArgument(): Argument {
 }
 
 /** `tds member …` */
+/** The commands that leave a member with a role. */
+const ROLE_COMMANDS = [
+  {
+    usage: 'add',
+    description: 'add a user to an organization; its first member must be an owner',
+    example: 'tds member add "Acme" ada@example.com developer',
+    write: addMember,
+  },
+  {
+    usage: 'role',
+    description: 'give a member another role',
+    example: 'tds member role "Acme" ada@example.com admin',
+    write: changeRole,
+  },
+];
+
 export function registerMembers(program: Command): void {
   const parent = program
     .command('member')
     .description('members of organizations and their roles; an organization keeps at least one owner');
 
-  jsonCommand(parent, {
-    usage: 'add',
-    description: 'add a user to an organization; its first member must be an owner',
-    example: 'tds member add "Acme" ada@example.com developer',
-  })
-    .argument('<org>', 'id or unique name')
-    .argument('<email>', 'address of the user')
-    .addArgument(roleArgument())
-    .action(async (organization: string, email: string, role: Role, options: JsonOptions) => {
-      const added = await withData(options, (context) => {
-        const member = { ...memberRef(context, organization, email), role };
-        addMember(context, OPERATOR, member);
-        return member;
+  for (const { write, ...text } of ROLE_COMMANDS) {
+    jsonCommand(parent, text)
+      .argument('<org>', 'id or unique name')
+      .argument('<email>', 'address of the user')
+      .addArgument(roleArgument())
+      .action(async (organization: string, email: string, role: Role, options: JsonOptions) => {
+        const member = await withData(options, (context) => {
+          const written = { ...memberRef(context, organization, email), role };
+          write(context, OPERATOR, written);
+          return written;
+        });
+        if (options.json) printJson(member);
+        else printLine(`${email} is ${role} of ${organization}.`);
       });
-      if (options.json) printJson(added);
-      else printLine(`${email} is ${role} of ${organization}.`);
-    });
-
-  jsonCommand(parent, {
-    usage: 'role',
-    description: 'give a member another role',
-    example: 'tds member role "Acme" ada@example.com admin',
-  })
-    .argument('<org>', 'id or unique name')
-    .argument('<email>', 'address of the user')
-    .addArgument(roleArgument())
-    .action(async (organization: string, email: string, role: Role, options: JsonOptions) => {
-      const changed = await withData(options, (context) => {
-        const member = { ...memberRef(context, organization, email), role };
-        changeRole(context, OPERATOR, member);
-        return member;
-      });
-      if (options.json) printJson(changed);
-      else printLine(`${email} is ${role} of ${organization}.`);
-    });
+  }
 
   jsonCommand(parent, {
     usage: 'remove',
