@@ -8,7 +8,7 @@
  * three times the 99th percentile alone, and the longest single pass: the longest that the model took for one of the
  * 60 from its turn to its answer.
  */
-import { openEngine } from '../native/open.ts';
+import { openEngine } from '../native/load-engine.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
 import { systemClock } from '../src/clock.ts';
 import { ModelTurns } from '../src/limits/model-turns.ts';

@@ -5,12 +5,16 @@
  *
  *   bun bench/engine-modes.ts [rounds, default 3]
  */
-import { type AddonEvaluator, createAddonEvaluator, createAddonTokenizer } from '../native/addon/index.ts';
+import {
+  type AddonEvaluator,
+  createAddonEvaluator,
+  createAddonTokenizer,
+} from '../native/evaluators/addon/index.ts';
 import { markersV1 } from '../native/plan/markers-v1.ts';
 import { type Plan, planTokens } from '../native/plan/plan.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
-import type { Mode } from '../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import type { Mode } from '../src/questions/question.ts';
 import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 

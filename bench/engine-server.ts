@@ -5,7 +5,7 @@
  *
  *   LLAMA_SERVER=<path of a llama-server> bun bench/engine-server.ts [rounds, default 9]
  */
-import { openEngine } from '../native/open.ts';
+import { openEngine } from '../native/load-engine.ts';
 import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
 import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';

@@ -4,9 +4,10 @@
  *
  *   bun bench/engine-soak.ts [seconds, default 600]
  */
-import { EngineOverloaded } from '../native/evaluator.ts';
-import { openEngine } from '../native/open.ts';
+
+import { openEngine } from '../native/load-engine.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
+import { EngineOverloaded } from '../native/plan-evaluator.ts';
 import { fiveQuestions, THREADS } from './support/engine.ts';
 import { median, report, rounded } from './support/statistics.ts';
 

@@ -4,7 +4,7 @@
  *
  *   bun bench/engine-turns.ts [rounds, default 5]
  */
-import { openEngine } from '../native/open.ts';
+import { openEngine } from '../native/load-engine.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
 import { systemClock } from '../src/clock.ts';
 import { ModelTurns } from '../src/limits/model-turns.ts';

@@ -7,7 +7,7 @@
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDatabase } from '../db/connection.ts';
+import { openDatabase } from '../db/sqlite/connection.ts';
 import { OPERATOR } from '../src/accounts/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../src/accounts/organizations.ts';

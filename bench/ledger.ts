@@ -11,9 +11,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Db, type NotPromise, openDatabase, transact } from '../db/connection.ts';
-import { GroupCommit } from '../db/group-commit.ts';
-import { organizations, payments, projects } from '../db/schema.ts';
+import { type Db, type NotPromise, openDatabase, transact } from '../db/sqlite/connection.ts';
+import { GroupCommit } from '../db/sqlite/group-commit.ts';
+import { organizations, payments, projects } from '../db/sqlite/schema.ts';
 import { Ledger } from '../src/ledger/ledger.ts';
 import { median, report, rounded } from './support/statistics.ts';
 

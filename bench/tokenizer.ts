@@ -4,7 +4,7 @@
  *
  *   bun bench/tokenizer.ts [rounds, default 9]
  */
-import { openPlanner } from '../native/open.ts';
+import { openPlanner } from '../native/load-engine.ts';
 import type { DecisionInput } from '../native/plan/profile.ts';
 import { fiveQuestions, inTurns } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startCheckpoints } from '../db/checkpoint.ts';
-import { type Db, neverWait, openDatabase } from '../db/connection.ts';
-import { GroupCommit } from '../db/group-commit.ts';
+import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
+import { type Db, neverWait, openDatabase } from '../db/sqlite/connection.ts';
+import { GroupCommit } from '../db/sqlite/group-commit.ts';
 import { holdWriteLock } from '../test/support/write-lock.ts';
 import { median, report, rounded } from './support/statistics.ts';
 

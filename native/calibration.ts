@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Question, scoreCount } from './plan/question.ts';
+import { type Question, scoreCount } from '../src/questions/question.ts';
 import { WeightsError } from './weights.ts';
 
 const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });

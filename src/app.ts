@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia';
-import type { DecisionServices } from './decisions/services.ts';
+import type { DecisionServices } from './decisions/ports.ts';
 import { Refusal } from './errors.ts';
 import type { BodyLimits } from './http/body-bytes.ts';
 import { RequestContexts } from './http/context.ts';

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { Evaluator, OpenOptions } from '../native/open.ts';
+import type { Evaluator, OpenOptions } from '../native/load-engine.ts';
 import { AccountError } from './accounts/errors.ts';
 import { checkedEmail } from './accounts/names.ts';
 import { LOG_LEVELS, type LogLevel } from './ops/log-level.ts';

@@ -1,14 +1,13 @@
-import { startCheckpoints } from '../db/checkpoint.ts';
-import { type Db, neverWait } from '../db/connection.ts';
-import { GroupCommit, type GroupCommitOptions } from '../db/group-commit.ts';
+import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
+import { type Db, neverWait } from '../db/sqlite/connection.ts';
+import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
-import { ModelLifecycle } from '../native/lifecycle.ts';
-import { drawHashKey } from '../native/plan/half-siphash.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
 import type { Refusal } from './errors.ts';
+import { drawHashKey } from './hashing/half-siphash.ts';
 import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
 import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
@@ -16,9 +15,10 @@ import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { ModelTurns } from './limits/model-turns.ts';
+import { PerOrganizationQueue } from './limits/per-organization-queue.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
-import { Turns } from './limits/turns.ts';
+import { ModelLifecycle } from './models/lifecycle.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { creditContext } from './payments/credit.ts';
@@ -107,7 +107,7 @@ export function openService(parts: ServiceParts): Service {
     catalog,
     limiter,
     refusals,
-    admissions: new Turns(ADMISSIONS_AT_ONCE),
+    admissions: new PerOrganizationQueue(ADMISSIONS_AT_ONCE),
     unplanned_bodies: new BodyBudget(),
     commits,
     ledger,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
-import type { Mode, Question } from '../../native/plan/question.ts';
+import type { Mode, Question } from '../../src/questions/question.ts';
 import { writeTinyModel } from '../../test/native/support/gguf.ts';
 import { CHATML } from '../../test/native/support/models.ts';
 import { FIVE_QUESTIONS } from './five-questions.ts';

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
-import { openDatabase } from '../../db/connection.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { openPlanner } from '../../native/open.ts';
-import { scoreCount } from '../../native/plan/question.ts';
+import { openPlanner } from '../../native/load-engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { initialize } from '../../src/cli/initialize.ts';
@@ -12,6 +11,7 @@ import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { creditByHand, creditContext } from '../../src/payments/credit.ts';
+import { scoreCount } from '../../src/questions/question.ts';
 import { openService } from '../../src/service.ts';
 
 /** The engine with everything but the model's work: plans are made, and every score is 0. */

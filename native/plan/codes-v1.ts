@@ -1,3 +1,4 @@
+import type { Question } from '../../src/questions/question.ts';
 import { Slices } from '../slices.ts';
 import { type ChatFrame, chatFrame, clientTokenizer } from './chat-frame.ts';
 import { findLabels, type Label } from './labels.ts';
@@ -5,7 +6,6 @@ import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
 import { PlanRejected } from './profile.ts';
-import type { Question } from './question.ts';
 import { QuestionTexts, type TextReader, type TokensOf } from './question-texts.ts';
 import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { readRecord } from './record.ts';

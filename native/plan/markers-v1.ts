@@ -1,10 +1,10 @@
+import type { Question } from '../../src/questions/question.ts';
 import { Slices } from '../slices.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
 import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile } from './profile.ts';
 import { PlanRejected } from './profile.ts';
-import type { Question } from './question.ts';
 import { QuestionTexts, type TextReader, type TokensOf, type WordingTexts } from './question-texts.ts';
 import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { readRecord } from './record.ts';

@@ -1,4 +1,4 @@
-import type { JsonValue } from './json.ts';
+import type { JsonValue } from '../../src/json/json-value.ts';
 import type { TextReader } from './question-texts.ts';
 import { text, trim } from './render.ts';
 

@@ -1,6 +1,6 @@
-import type { JsonValue } from './json.ts';
+import type { JsonValue } from '../../src/json/json-value.ts';
+import type { Mode, Question } from '../../src/questions/question.ts';
 import type { PlanLogits } from './plan.ts';
-import type { Mode, Question } from './question.ts';
 import type { RequestPlan } from './readings.ts';
 
 /** Text to token ids with special tokens disabled: nothing that a client writes becomes a control token. */

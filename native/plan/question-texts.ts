@@ -1,8 +1,8 @@
+import { StringTable } from '../../src/hashing/string-table.ts';
+import type { JsonValue } from '../../src/json/json-value.ts';
 import { CharacterBudget, TextTooLong } from './character-budget.ts';
-import type { JsonValue } from './json.ts';
 import { type BatchTokenizer, PlanRejected } from './profile.ts';
 import { isScalar, text } from './render.ts';
-import { StringTable } from './string-table.ts';
 
 /**
  * Characters of a question that are looked at, for each token of the model's context: above what any language needs

@@ -1,5 +1,5 @@
+import type { JsonValue } from '../../src/json/json-value.ts';
 import { CharacterBudget, TextTooLong } from './character-budget.ts';
-import type { JsonValue } from './json.ts';
 import { PlanRejected } from './profile.ts';
 import { recordText } from './render.ts';
 import { recordWindows } from './shorten.ts';

@@ -1,5 +1,5 @@
+import { isJsonArray, type JsonObject, type JsonValue } from '../../src/json/json-value.ts';
 import type { CharacterBudget } from './character-budget.ts';
-import { isJsonArray, type JsonObject, type JsonValue } from './json.ts';
 
 /** Characters that Python's `str.strip` removes; JavaScript's `trim` differs in five of them. */
 function isSpace(code: number): boolean {

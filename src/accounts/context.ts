@@ -1,4 +1,4 @@
-import type { Db } from '../../db/connection.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
 import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
 

@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { and, eq, isNull, sql } from 'drizzle-orm';
-import type { Db } from '../../db/connection.ts';
-import type { GroupCommit } from '../../db/group-commit.ts';
-import { apiKeys, organizations, projects } from '../../db/schema.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { apiKeys, organizations, projects } from '../../db/sqlite/schema.ts';
 import type { Clock } from '../clock.ts';
 import { keyHash } from './key-format.ts';
 import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';

@@ -1,6 +1,6 @@
 import { and, asc, count, eq, isNotNull, isNull, sql } from 'drizzle-orm';
-import { transact } from '../../db/connection.ts';
-import { apiKeys, members, organizations, projects, users } from '../../db/schema.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { apiKeys, members, organizations, projects, users } from '../../db/sqlite/schema.ts';
 import { type Actor, userIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';

@@ -1,6 +1,6 @@
 import { and, asc, count, eq } from 'drizzle-orm';
-import { transact } from '../../db/connection.ts';
-import { members, users } from '../../db/schema.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { members, users } from '../../db/sqlite/schema.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';

@@ -1,6 +1,6 @@
 import { asc, eq, getTableColumns } from 'drizzle-orm';
-import { transact } from '../../db/connection.ts';
-import { members, organizations, projects } from '../../db/schema.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { members, organizations, projects } from '../../db/sqlite/schema.ts';
 import { type Actor, userIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';

@@ -1,6 +1,6 @@
 import { and, eq } from 'drizzle-orm';
-import type { Db } from '../../db/connection.ts';
-import { members, organizations, type ROLES } from '../../db/schema.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { members, organizations, type ROLES } from '../../db/sqlite/schema.ts';
 import type { Actor } from './actor.ts';
 import { AccountError } from './errors.ts';
 

@@ -1,6 +1,6 @@
 import { and, asc, eq, getTableColumns, isNotNull, isNull, sql } from 'drizzle-orm';
-import { transact } from '../../db/connection.ts';
-import { apiKeys, members, organizations, projectMonths, projects } from '../../db/schema.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { apiKeys, members, organizations, projectMonths, projects } from '../../db/sqlite/schema.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';

@@ -1,6 +1,6 @@
 import { desc, eq } from 'drizzle-orm';
-import { type Db, transact } from '../../db/connection.ts';
-import { organizations, tierChanges } from '../../db/schema.ts';
+import { type Db, transact } from '../../db/sqlite/connection.ts';
+import { organizations, tierChanges } from '../../db/sqlite/schema.ts';
 import { tierInForce, tierReached } from './tiers.ts';
 
 export type TierChange = typeof tierChanges.$inferSelect;

@@ -1,6 +1,6 @@
 import { asc, eq } from 'drizzle-orm';
-import { transact } from '../../db/connection.ts';
-import { users } from '../../db/schema.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { users } from '../../db/sqlite/schema.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';

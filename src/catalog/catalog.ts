@@ -1,6 +1,6 @@
 import { asc, eq, getTableColumns, sql } from 'drizzle-orm';
-import { type Db, transact } from '../../db/connection.ts';
-import { modelAliases, models } from '../../db/schema.ts';
+import { type Db, transact } from '../../db/sqlite/connection.ts';
+import { modelAliases, models } from '../../db/sqlite/schema.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 
 /** A model as the catalog knows it; price and context are null until a model opens. */

@@ -1,6 +1,6 @@
 import { asc, eq } from 'drizzle-orm';
-import { type Db, transact } from '../../db/connection.ts';
-import { type MODEL_KINDS, modelAliases, models } from '../../db/schema.ts';
+import { type Db, transact } from '../../db/sqlite/connection.ts';
+import { type MODEL_KINDS, modelAliases, models } from '../../db/sqlite/schema.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 import { type CatalogModel, isServed } from './catalog.ts';
 

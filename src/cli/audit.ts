@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatAudit, runAudit } from '../../db/audit.ts';
+import { formatAudit, runAudit } from '../../db/sqlite/audit.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { printJson, printLine } from './output.ts';
 

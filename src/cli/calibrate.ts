@@ -3,7 +3,6 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { type Calibration, calibrationPath } from '../../native/calibration.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
-import type { Mode } from '../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { type CalibrationFit, fitCalibration, fitTable } from '../evaluation/calibration-fit.ts';
 import { scoredQuestions } from '../evaluation/collect.ts';
@@ -11,6 +10,7 @@ import { seededRandom } from '../evaluation/random.ts';
 import { type CasesFile, readCases } from '../evaluation/read-cases.ts';
 import { drawCases } from '../evaluation/run.ts';
 import { openScores } from '../evaluation/workspace.ts';
+import type { Mode } from '../questions/question.ts';
 import { CommandFailed } from './command-failed.ts';
 import {
   addEvaluationOptions,

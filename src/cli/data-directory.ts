@@ -1,16 +1,16 @@
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { backUp, removeOldBackups } from '../../db/backup.ts';
-import { connectDatabase, type Db } from '../../db/connection.ts';
-import { DataDirectoryInUse, LOCK_FILE, lockDataDirectory } from '../../db/lock.ts';
+import { backUp, removeOldBackups } from '../../db/sqlite/backup.ts';
+import { connectDatabase, type Db } from '../../db/sqlite/connection.ts';
+import { DataDirectoryInUse, LOCK_FILE, lockDataDirectory } from '../../db/sqlite/lock.ts';
 import {
   bringUpToDate,
   knownMigrations,
   type Migrations,
   SchemaRefused,
   schemaState,
-} from '../../db/migrate.ts';
-import { makePrivateFile } from '../../db/private-file.ts';
+} from '../../db/sqlite/migrate.ts';
+import { makePrivateFile } from '../../db/sqlite/private-file.ts';
 import { systemClock } from '../clock.ts';
 import { CommandFailed } from './command-failed.ts';
 import { keepDirectoryPrivate, keepFilesPrivate } from './file-modes.ts';

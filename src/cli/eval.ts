@@ -2,7 +2,6 @@ import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { readCalibration } from '../../native/calibration.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
-import type { Mode } from '../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { systemClock } from '../clock.ts';
 import { wholeNumber } from '../config.ts';
@@ -21,6 +20,7 @@ import {
   typeTable,
 } from '../evaluation/text.ts';
 import { openScores, workspacePath } from '../evaluation/workspace.ts';
+import type { Mode } from '../questions/question.ts';
 import { CommandFailed } from './command-failed.ts';
 import {
   addEvaluationOptions,

@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { openEngine } from '../../native/open.ts';
-import type { Mode } from '../../native/plan/question.ts';
+import { openEngine } from '../../native/load-engine.ts';
 import { SetupError } from '../../native/setup-error.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, modelOptions, openOptions, wholeNumber } from '../config.ts';
@@ -10,6 +9,7 @@ import type { FoldBy } from '../evaluation/fit.ts';
 import { ProgressBar } from '../evaluation/progress.ts';
 import { runCases } from '../evaluation/run.ts';
 import { type ScoreFile, ScoreFileError } from '../evaluation/score-file.ts';
+import type { Mode } from '../questions/question.ts';
 import { type DataOptions, dataOption } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 

@@ -1,7 +1,7 @@
 import { chmodSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { backupNames } from '../../db/backup.ts';
-import { LOCK_FILE } from '../../db/lock.ts';
+import { backupNames } from '../../db/sqlite/backup.ts';
+import { LOCK_FILE } from '../../db/sqlite/lock.ts';
 import { CommandFailed } from './command-failed.ts';
 
 const OTHERS = 0o077;

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { GroupCommit } from '../../db/group-commit.ts';
+import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { CreditContext } from '../payments/credit.ts';
 import { CommandFailed } from './command-failed.ts';
 import { initialize, isInitialized } from './initialize.ts';

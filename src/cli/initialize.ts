@@ -1,5 +1,5 @@
-import { transact } from '../../db/connection.ts';
-import { organizations } from '../../db/schema.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { organizations } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../accounts/actor.ts';
 import { createKey } from '../accounts/keys.ts';
 import { NAME_LENGTH_MAX } from '../accounts/names.ts';

@@ -1,5 +1,5 @@
 import { and, eq, isNull } from 'drizzle-orm';
-import { apiKeys, organizations, projects } from '../../db/schema.ts';
+import { apiKeys, organizations, projects } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';

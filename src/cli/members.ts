@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander';
-import { ROLES } from '../../db/schema.ts';
+import { ROLES } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { addMember, changeRole, listMembers, type MemberRef, removeMember } from '../accounts/members.ts';

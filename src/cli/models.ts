@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander';
-import { MODEL_KINDS } from '../../db/schema.ts';
+import { MODEL_KINDS } from '../../db/sqlite/schema.ts';
 import { Catalog, type CatalogModel } from '../catalog/catalog.ts';
 import {
   addModel,

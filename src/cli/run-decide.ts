@@ -1,6 +1,5 @@
 import { Value } from '@sinclair/typebox/value';
-import { openEngine } from '../../native/open.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../native/plan/json.ts';
+import { openEngine } from '../../native/load-engine.ts';
 import { PlanRejected } from '../../native/plan/profile.ts';
 import { SetupError } from '../../native/setup-error.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
@@ -17,6 +16,7 @@ import {
 import { Refusal } from '../errors.ts';
 import { parseJson } from '../http/body.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
 import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';

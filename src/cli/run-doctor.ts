@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatAudit, runAudit } from '../../db/audit.ts';
-import { type AvailableAddon, addonStatus } from '../../native/addon/index.ts';
+import { formatAudit, runAudit } from '../../db/sqlite/audit.ts';
 import { servesAmx } from '../../native/amx.ts';
 import { loadedCpuLibrary } from '../../native/cpu-library.ts';
-import { llamaBackend } from '../../native/llama/backend.ts';
+import { type AvailableAddon, addonStatus } from '../../native/evaluators/addon/index.ts';
+import { llamaBackend } from '../../native/evaluators/llama/backend.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, WeightsError } from '../../native/weights.ts';
 import type { ModelConfig } from '../config.ts';
 import { type JsonOptions, withData } from './command.ts';

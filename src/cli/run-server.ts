@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GroupCommit } from '../../db/group-commit.ts';
+import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { EngineFacts } from '../../native/engine.ts';
-import { openPlanner } from '../../native/open.ts';
+import { openPlanner } from '../../native/load-engine.ts';
 import { SetupError } from '../../native/setup-error.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';

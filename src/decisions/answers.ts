@@ -1,4 +1,4 @@
-import { JsonObject, type JsonValue } from '../../native/plan/json.ts';
+import { JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { AskedQuestion } from './request.ts';
 import type { NoulAnswer, WrittenAnswer, WrittenChoiceAnswer, WrittenScoreAnswer } from './schemas.ts';
 

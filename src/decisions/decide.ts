@@ -1,21 +1,21 @@
-import { isJsonObject, JsonObject, type JsonValue } from '../../native/plan/json.ts';
 import type { DecisionPlan } from '../../native/plan/profile.ts';
-import type { Mode } from '../../native/plan/question.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { Refusal } from '../errors.ts';
+import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/ledger.ts';
 import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
 import { dollarsOf } from '../money.ts';
+import type { Mode } from '../questions/question.ts';
 import { estimatedTokens } from './estimate.ts';
 import { type Decided, engineInput, evaluateRequest } from './evaluate.ts';
 import { EvaluationDeadline } from './evaluation-deadline.ts';
 import { modelRefusal } from './model-refusal.ts';
+import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
 import type { WrittenDecision } from './schemas.ts';
-import type { DecisionServices } from './services.ts';
 
 /** One call of a decision endpoint, as far as the pipeline needs to know it. */
 export interface DecisionCall {

@@ -1,7 +1,7 @@
 import type { DecisionEngine, TakeTurn } from '../../native/engine.ts';
-import { JsonObject } from '../../native/plan/json.ts';
 import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
 import type { Clock } from '../clock.ts';
+import { JsonObject } from '../json/json-value.ts';
 import { answerFrom } from './answers.ts';
 import type { DecisionRequest } from './request.ts';
 import type { WrittenAnswer } from './schemas.ts';

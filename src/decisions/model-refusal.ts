@@ -1,8 +1,8 @@
-import { EvaluationTimedOut } from '../../native/evaluator.ts';
-import { ModelWarmingUp } from '../../native/lifecycle.ts';
 import { PlanRejected } from '../../native/plan/profile.ts';
+import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
 import { Refusal } from '../errors.ts';
 import { QueueFull } from '../limits/model-turns.ts';
+import { ModelWarmingUp } from '../models/lifecycle.ts';
 import { TurnTimedOut } from './evaluation-deadline.ts';
 import type { DecisionRequest } from './request.ts';
 

@@ -1,6 +1,6 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../native/plan/json.ts';
-import type { Mode, Question } from '../../native/plan/question.ts';
 import { Refusal } from '../errors.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import type { Mode, Question } from '../questions/question.ts';
 import { OPTIONS_MAX, OPTIONS_MIN } from './schemas.ts';
 
 /** A question as the client asked it: its id, what the model is asked, and the threshold for a yes/no answer. */

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import type { JsonObject, JsonValue } from '../../native/plan/json.ts';
+import type { JsonObject, JsonValue } from '../json/json-value.ts';
 
 /**
  * Request and response of a decision (spec, "Resources and their fields"): the single source of the types in the code

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../native/plan/json.ts';
-import type { Question } from '../../native/plan/question.ts';
 import { parseDecisionRequest } from '../decisions/request.ts';
 import { QuestionSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
+import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { JsonError, readJson } from '../json/read-json.ts';
 import { writeJson } from '../json/write-json.ts';
+import type { Question } from '../questions/question.ts';
 
 const Share = Type.Number({ minimum: 0 });
 

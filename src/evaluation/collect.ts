@@ -1,5 +1,5 @@
 import { applyTemperature, type TypeTemperatures } from '../../native/calibration.ts';
-import type { Question } from '../../native/plan/question.ts';
+import type { Question } from '../questions/question.ts';
 import { classesOf, type EvaluationCase } from './cases.ts';
 import { classProbabilities, type Prediction } from './predictions.ts';
 import { PROBES, type Probe, probed } from './probes.ts';

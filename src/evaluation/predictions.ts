@@ -1,5 +1,5 @@
-import type { Question } from '../../native/plan/question.ts';
 import { sigmoid, softmax } from '../decisions/answers.ts';
+import type { Question } from '../questions/question.ts';
 
 export type QuestionType = Question['type'];
 

@@ -1,5 +1,5 @@
-import { isJsonArray, type JsonValue } from '../../native/plan/json.ts';
-import type { Question } from '../../native/plan/question.ts';
+import { isJsonArray, type JsonValue } from '../json/json-value.ts';
+import type { Question } from '../questions/question.ts';
 import type { EvaluationCase } from './cases.ts';
 
 /** Changes to a request that should leave its answers as they were. */

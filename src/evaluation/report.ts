@@ -1,6 +1,6 @@
 import type { TypeTemperatures } from '../../native/calibration.ts';
 import type { EngineFacts } from '../../native/engine.ts';
-import type { Mode } from '../../native/plan/question.ts';
+import type { Mode } from '../questions/question.ts';
 import { type Abstaining, abstaining } from './abstaining.ts';
 import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';
 import type { EvaluationCase } from './cases.ts';

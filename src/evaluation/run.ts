@@ -1,8 +1,8 @@
 import type { DecisionEngine } from '../../native/engine.ts';
-import type { JsonValue } from '../../native/plan/json.ts';
 import { PlanRejected } from '../../native/plan/profile.ts';
-import type { Mode, Question } from '../../native/plan/question.ts';
 import type { Clock } from '../clock.ts';
+import type { JsonValue } from '../json/json-value.ts';
+import type { Mode, Question } from '../questions/question.ts';
 import type { EvaluationCase } from './cases.ts';
 import { PROBES, probed } from './probes.ts';
 import { type Random, shuffled } from './random.ts';

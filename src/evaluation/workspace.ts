@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
-import type { Mode } from '../../native/plan/question.ts';
+import type { Mode } from '../questions/question.ts';
 import { ScoreFile, ScoreFileError } from './score-file.ts';
 
 /** Where an evaluation's files lie: one folder, one name a cases file and mode. */

@@ -1,5 +1,5 @@
-import type { JsonValue } from '../../native/plan/json.ts';
 import { Refusal } from '../errors.ts';
+import type { JsonValue } from '../json/json-value.ts';
 import { JsonError, NESTING_MAX, readJson } from '../json/read-json.ts';
 import { type BodyLimits, readBytes } from './body-bytes.ts';
 

@@ -3,7 +3,7 @@ import { extractKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import { type DecisionOutcome, decide } from '../decisions/decide.ts';
-import type { DecisionServices } from '../decisions/services.ts';
+import type { DecisionServices } from '../decisions/ports.ts';
 import { Refusal } from '../errors.ts';
 import { readJsonBody } from './body.ts';
 import type { BodyLimits } from './body-bytes.ts';

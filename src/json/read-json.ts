@@ -1,5 +1,5 @@
-import { JsonObject, type JsonValue } from '../../native/plan/json.ts';
-import { StringTable } from '../../native/plan/string-table.ts';
+import { StringTable } from '../hashing/string-table.ts';
+import { JsonObject, type JsonValue } from './json-value.ts';
 
 /** Levels of objects and arrays that a text may have: 64 for a record, and the body around it. */
 export const NESTING_MAX = 65;

@@ -1,4 +1,4 @@
-import { JsonObject } from '../../native/plan/json.ts';
+import { JsonObject } from './json-value.ts';
 
 /**
  * What can be written as JSON: objects whose names are a client's as `JsonObject`, and those whose names are ours as

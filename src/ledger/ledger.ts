@@ -1,7 +1,7 @@
 import { and, desc, eq, isNull, notExists, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
-import type { Db } from '../../db/connection.ts';
-import { ledgerEntries, organizations, projectMonths, projects } from '../../db/schema.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { ledgerEntries, organizations, projectMonths, projects } from '../../db/sqlite/schema.ts';
 import { monthOf } from './month.ts';
 
 /** What a request asks to reserve: its worst-case cost, against the organization's credit and the project's limit. */

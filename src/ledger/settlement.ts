@@ -1,5 +1,5 @@
-import { transact } from '../../db/connection.ts';
-import { type GroupCommit, isStorageFailure } from '../../db/group-commit.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { type GroupCommit, isStorageFailure } from '../../db/sqlite/group-commit.ts';
 import type { Clock } from '../clock.ts';
 import { type Hold, HoldNotOpen, type Ledger } from './ledger.ts';
 

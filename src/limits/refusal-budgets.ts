@@ -1,4 +1,4 @@
-import { type HashKey, halfSipHash } from '../../native/plan/half-siphash.ts';
+import { type HashKey, halfSipHash } from '../hashing/half-siphash.ts';
 
 /**
  * Requests without a valid key that an address gets an ordinary refusal for. A client with a wrong key stops after a

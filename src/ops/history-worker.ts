@@ -1,5 +1,5 @@
-import { type AuditReport, auditedWholeAt_ms, continueAudit } from '../../db/audit.ts';
-import { openDatabase } from '../../db/connection.ts';
+import { type AuditReport, auditedWholeAt_ms, continueAudit } from '../../db/sqlite/audit.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
 import { pruneUsage } from '../usage/prune.ts';
 
 declare const self: Worker;

@@ -1,5 +1,5 @@
-import type { Db } from '../../db/connection.ts';
-import type { GroupCommit } from '../../db/group-commit.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';

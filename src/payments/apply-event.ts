@@ -1,6 +1,6 @@
 import { asc, eq } from 'drizzle-orm';
-import { transact } from '../../db/connection.ts';
-import { organizations, payments } from '../../db/schema.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { organizations, payments } from '../../db/sqlite/schema.ts';
 import { type CreditContext, completePayment, findPayment, type Payment } from './credit.ts';
 import {
   closeEvents,

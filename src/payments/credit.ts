@@ -1,6 +1,6 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
-import { type Db, transact } from '../../db/connection.ts';
-import { payments } from '../../db/schema.ts';
+import { type Db, transact } from '../../db/sqlite/connection.ts';
+import { payments } from '../../db/sqlite/schema.ts';
 import { type Actor, userIdOf } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';

@@ -1,6 +1,6 @@
 import { and, desc, eq, inArray, or } from 'drizzle-orm';
-import type { Db } from '../../db/connection.ts';
-import { type PAYMENT_EVENT_OUTCOMES, paymentEvents } from '../../db/schema.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { type PAYMENT_EVENT_OUTCOMES, paymentEvents } from '../../db/sqlite/schema.ts';
 import type { PaymentEvent, PaymentReport } from './provider.ts';
 
 export type KeptEvent = typeof paymentEvents.$inferSelect;

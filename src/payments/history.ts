@@ -1,5 +1,5 @@
 import { and, desc, eq, ne, sql } from 'drizzle-orm';
-import { ledgerDays, ledgerEntries } from '../../db/schema.ts';
+import { ledgerDays, ledgerEntries } from '../../db/sqlite/schema.ts';
 import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { getOrganization } from '../accounts/organizations.ts';

@@ -1,4 +1,4 @@
-import { transact } from '../../db/connection.ts';
+import { transact } from '../../db/sqlite/connection.ts';
 import type { Actor } from '../accounts/actor.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { readOrganization } from '../accounts/organizations.ts';

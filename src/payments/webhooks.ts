@@ -1,4 +1,4 @@
-import type { GroupCommit } from '../../db/group-commit.ts';
+import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { applyPaymentReport } from './apply-event.ts';
 import type { CreditContext } from './credit.ts';
 import type { Verdict } from './event-journal.ts';

@@ -1,4 +1,4 @@
-import type { Db } from '../../db/connection.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
 import { formatDollars } from '../money.ts';
 import { csvLine } from './csv.ts';
 import { dayOf } from './days.ts';

@@ -1,6 +1,6 @@
 import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
-import type { Db } from '../../db/connection.ts';
-import { apiKeys, projects, usageRecords } from '../../db/schema.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { apiKeys, projects, usageRecords } from '../../db/sqlite/schema.ts';
 import { formatDollars } from '../money.ts';
 import { csvLine } from './csv.ts';
 

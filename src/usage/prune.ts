@@ -1,5 +1,5 @@
-import { continueAudit } from '../../db/audit.ts';
-import { type Db, transact } from '../../db/connection.ts';
+import { continueAudit } from '../../db/sqlite/audit.ts';
+import { type Db, transact } from '../../db/sqlite/connection.ts';
 import { WINDOW_MS } from '../limits/rate-limiter.ts';
 import { dayOf } from './days.ts';
 

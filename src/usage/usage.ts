@@ -1,6 +1,6 @@
 import { and, desc, gt, lte, or, sql } from 'drizzle-orm';
-import type { Db } from '../../db/connection.ts';
-import { usageRecords } from '../../db/schema.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { usageRecords } from '../../db/sqlite/schema.ts';
 
 /** The metadata of one request that reached the model; never its record, questions or answers (spec, rule 5). */
 export type UsageRecord = typeof usageRecords.$inferInsert;

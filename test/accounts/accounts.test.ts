@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
-import { apiKeys, ROLES } from '../../db/schema.ts';
+import { apiKeys, ROLES } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { AccountError } from '../../src/accounts/errors.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { apiKeys, members, projects, ROLES } from '../../db/schema.ts';
+import { apiKeys, members, projects, ROLES } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { AccountError } from '../../src/accounts/errors.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { GroupCommit } from '../../db/group-commit.ts';
-import { apiKeys, organizations, projects } from '../../db/schema.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { apiKeys, organizations, projects } from '../../db/sqlite/schema.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyDisplayPrefix, keyHash } from '../../src/accounts/key-format.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Db, openDatabase } from '../../db/connection.ts';
+import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
 import type { Clock } from '../../src/clock.ts';
 
 /** A clock that a test sets; both times go forward together. */

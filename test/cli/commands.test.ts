@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { transact } from '../../db/connection.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyHash } from '../../src/accounts/key-format.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BACKUPS_KEPT, backupNames } from '../../db/backup.ts';
-import { connectDatabase, openDatabase } from '../../db/connection.ts';
-import { knownMigrations, schemaVersion } from '../../db/migrate.ts';
+import { BACKUPS_KEPT, backupNames } from '../../db/sqlite/backup.ts';
+import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
+import { knownMigrations, schemaVersion } from '../../db/sqlite/migrate.ts';
 import { CommandFailed } from '../../src/cli/command-failed.ts';
 import { claimDataDirectory, openDataDirectory } from '../../src/cli/data-directory.ts';
 import { judgeReach } from '../../src/cli/file-modes.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test
 import { closeSync, constants, existsSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { lockDataDirectory } from '../../db/lock.ts';
+import { lockDataDirectory } from '../../db/sqlite/lock.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 

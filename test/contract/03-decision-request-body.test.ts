@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { modelAliases, models } from '../../db/schema.ts';
+import { modelAliases, models } from '../../db/sqlite/schema.ts';
 import {
   closeModel,
   openModel,

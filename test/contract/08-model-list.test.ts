@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { apiKeys, models } from '../../db/schema.ts';
+import { apiKeys, models } from '../../db/sqlite/schema.ts';
 import { addModel, setModelAlias } from '../../src/catalog/changes.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask } from '../support/requests.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
-import { apiKeys } from '../../db/schema.ts';
+import { apiKeys } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey, listKeys, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole } from '../../src/accounts/members.ts';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { models } from '../../db/schema.ts';
+import { models } from '../../db/sqlite/schema.ts';
 import { exportUsage } from '../../src/usage/export.ts';
 import { type Around, intercepted } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';

@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { eq } from 'drizzle-orm';
-import type { Db } from '../../db/connection.ts';
-import { transact } from '../../db/connection.ts';
-import { organizations, projects } from '../../db/schema.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { organizations, projects } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';

@@ -1,4 +1,4 @@
-import { openDatabase } from '../../db/connection.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 
 /** Rolls up the usage of the database that is named, and prints a line a batch until it is killed. */

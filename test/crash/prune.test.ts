@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { runAudit } from '../../db/audit.ts';
-import { transact } from '../../db/connection.ts';
-import { organizations, projectMonths, usageDays, usageRecords } from '../../db/schema.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { organizations, projectMonths, usageDays, usageRecords } from '../../db/sqlite/schema.ts';
 import { CREDIT_MICROS, LedgerSetup, NOW_MS, propertySeed, usageOf } from '../ledger/support.ts';
 
 const CHILD = join(import.meta.dir, 'prune-child.ts');

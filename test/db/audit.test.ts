@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatAudit, runAudit } from '../../db/audit.ts';
-import { openDatabase, transact } from '../../db/connection.ts';
+import { formatAudit, runAudit } from '../../db/sqlite/audit.ts';
+import { openDatabase, transact } from '../../db/sqlite/connection.ts';
 import { addPayment, CREDIT_MICROS, LedgerSetup, NOW_MS } from '../ledger/support.ts';
 
 /** SQLite's default. */

@@ -1,9 +1,9 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { statSync } from 'node:fs';
-import { startCheckpoints } from '../../db/checkpoint.ts';
-import { neverWait } from '../../db/connection.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
+import { startCheckpoints } from '../../db/sqlite/checkpoint.ts';
+import { neverWait } from '../../db/sqlite/connection.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { TemporaryDatabase } from '../ledger/support.ts';
 import { POLL_MS } from '../support/service.ts';
 

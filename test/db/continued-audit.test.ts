@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { type AuditReport, continueAudit, runAudit, type Violation } from '../../db/audit.ts';
-import { transact } from '../../db/connection.ts';
+import { type AuditReport, continueAudit, runAudit, type Violation } from '../../db/sqlite/audit.ts';
+import { transact } from '../../db/sqlite/connection.ts';
 import type { Hold } from '../../src/ledger/ledger.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { addPayment, LedgerSetup, NOW_MS, propertySeed } from '../ledger/support.ts';

@@ -1,10 +1,10 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { runAudit } from '../../db/audit.ts';
-import { openDatabase } from '../../db/connection.ts';
-import { bringUpToDate, knownMigrations } from '../../db/migrate.ts';
-import { organizations } from '../../db/schema.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
+import { bringUpToDate, knownMigrations } from '../../db/sqlite/migrate.ts';
+import { organizations } from '../../db/sqlite/schema.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 
 test('an organization that an earlier version refunded in full starts its days anew', () => {

@@ -1,9 +1,9 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { neverWait, transact } from '../../db/connection.ts';
-import { GroupCommit, WriteQueueFull } from '../../db/group-commit.ts';
-import { users } from '../../db/schema.ts';
+import { neverWait, transact } from '../../db/sqlite/connection.ts';
+import { GroupCommit, WriteQueueFull } from '../../db/sqlite/group-commit.ts';
+import { users } from '../../db/sqlite/schema.ts';
 import { propertySeed, TemporaryDatabase } from '../ledger/support.ts';
 
 class Users extends TemporaryDatabase {

@@ -2,14 +2,14 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { migrate } from 'drizzle-orm/bun-sqlite/migrator';
 import fc from 'fast-check';
-import { connectDatabase } from '../../db/connection.ts';
+import { connectDatabase } from '../../db/sqlite/connection.ts';
 import {
   bringUpToDate,
   type Migrations,
   SchemaRefused,
   schemaState,
   schemaVersion,
-} from '../../db/migrate.ts';
+} from '../../db/sqlite/migrate.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
 
@@ -136,7 +136,7 @@ test('a database of another program is refused, and so is one whose migrations w
 test("a database that drizzle's own migrator made, as earlier versions did, is current", () => {
   const directory = temporaryDirectory();
   const db = connectDatabase(join(directory.path, 'tds.sqlite'));
-  migrate(db, { migrationsFolder: join(import.meta.dir, '../../db/migrations') });
+  migrate(db, { migrationsFolder: join(import.meta.dir, '../../db/sqlite/migrations') });
   expect(schemaState(db.$client)).toBe('current');
   db.$client.close();
   directory.remove();

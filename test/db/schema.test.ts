@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
-import * as schema from '../../db/schema.ts';
+import * as schema from '../../db/sqlite/schema.ts';
 import { addAccount, addPayment, TemporaryDatabase } from '../ledger/support.ts';
 
 const TABLES = Object.values(schema)

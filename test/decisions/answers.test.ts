@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { jsonValueOf } from '../../native/plan/json.ts';
 import {
   choiceAnswer,
   noulAnswer,
@@ -9,6 +8,7 @@ import {
   sigmoid,
   softmax,
 } from '../../src/decisions/answers.ts';
+import { jsonValueOf } from '../../src/json/json-value.ts';
 import { writeJson } from '../../src/json/write-json.ts';
 
 const scores = (minLength: number) =>

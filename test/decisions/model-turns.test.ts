@@ -1,8 +1,8 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { EngineFailed, EvaluationFailed } from '../../native/evaluator.ts';
 import { planTokens } from '../../native/plan/plan.ts';
-import { scoreCount } from '../../native/plan/question.ts';
+import { EngineFailed, EvaluationFailed } from '../../native/plan-evaluator.ts';
+import { scoreCount } from '../../src/questions/question.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { aborted } from '../support/faults.ts';
 import { booksOf, closeAudited } from '../support/money.ts';

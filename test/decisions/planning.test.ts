@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import type { DecisionPlanner } from '../../native/engine.ts';
-import { EngineFailed } from '../../native/evaluator.ts';
-import { openPlanner } from '../../native/open.ts';
+import { openPlanner } from '../../native/load-engine.ts';
+import { EngineFailed } from '../../native/plan-evaluator.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';

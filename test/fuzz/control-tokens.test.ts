@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import fc from 'fast-check';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { readModelFacts } from '../../native/gguf.ts';
-import { isJsonObject } from '../../native/plan/json.ts';
 import type { DecisionPlan } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { engineInput } from '../../src/decisions/evaluate.ts';
 import { parseDecisionRequest } from '../../src/decisions/request.ts';
 import { Refusal } from '../../src/errors.ts';
 import { parseJson } from '../../src/http/body.ts';
+import { isJsonObject } from '../../src/json/json-value.ts';
 import { expectDecision } from '../contract/expectations.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { closeAudited } from '../support/money.ts';

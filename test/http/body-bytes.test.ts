@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { jsonValueOf } from '../../native/plan/json.ts';
 import { Refusal } from '../../src/errors.ts';
 import { readJsonBody } from '../../src/http/body.ts';
 import { BODY_BYTES_MAX, readBytes } from '../../src/http/body-bytes.ts';
+import { jsonValueOf } from '../../src/json/json-value.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 
 function limits(given: { owner_bytes?: number; total_bytes?: number; deadline_ms?: number } = {}) {

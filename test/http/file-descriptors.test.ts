@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { runAudit } from '../../db/audit.ts';
-import { openDatabase } from '../../db/connection.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { parseRaw } from '../support/raw-http.ts';

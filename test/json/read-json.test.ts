@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { JsonObject, type JsonValue } from '../../native/plan/json.ts';
+import { JsonObject, type JsonValue } from '../../src/json/json-value.ts';
 import { JsonError, NESTING_MAX, readJson } from '../../src/json/read-json.ts';
 import { writeJson } from '../../src/json/write-json.ts';
 import { jsonValue } from '../fuzz/schema-values.ts';

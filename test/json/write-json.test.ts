@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { JsonObject, jsonValueOf } from '../../native/plan/json.ts';
+import { JsonObject, jsonValueOf } from '../../src/json/json-value.ts';
 import { writeJson } from '../../src/json/write-json.ts';
 import { jsonValue } from '../fuzz/schema-values.ts';
 import { propertySeed } from '../ledger/support.ts';

@@ -1,5 +1,5 @@
-import { runAudit } from '../../db/audit.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { Settlement } from '../../src/ledger/settlement.ts';
 import { limitFileSize } from './file-size-limit.ts';

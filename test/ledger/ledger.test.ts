@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { runAudit } from '../../db/audit.ts';
-import { type Db, transact } from '../../db/connection.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
-import { ledgerEntries, organizations, projectMonths, projects } from '../../db/schema.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
+import { type Db, transact } from '../../db/sqlite/connection.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { ledgerEntries, organizations, projectMonths, projects } from '../../db/sqlite/schema.ts';
 import { type Hold, Ledger, UnknownAccount } from '../../src/ledger/ledger.ts';
 import { UsageLog } from '../../src/usage/usage.ts';
 import { type Account, addAccount, addPayment, TemporaryDatabase, usageOf } from './support.ts';

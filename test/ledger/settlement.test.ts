@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { runAudit } from '../../db/audit.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
-import { organizations } from '../../db/schema.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { organizations } from '../../db/sqlite/schema.ts';
 import { HoldNotOpen, Ledger } from '../../src/ledger/ledger.ts';
 import { Settlement } from '../../src/ledger/settlement.ts';
 import { COST_MICROS, CREDIT_MICROS, HELD_MICROS, LedgerSetup, NOW_MS } from './support.ts';

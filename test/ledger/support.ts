@@ -2,9 +2,16 @@ import { Database } from 'bun:sqlite';
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Db, neverWait, openDatabase, transact } from '../../db/connection.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
-import { apiKeys, ledgerEntries, organizations, payments, projects, usageRecords } from '../../db/schema.ts';
+import { type Db, neverWait, openDatabase, transact } from '../../db/sqlite/connection.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import {
+  apiKeys,
+  ledgerEntries,
+  organizations,
+  payments,
+  projects,
+  usageRecords,
+} from '../../db/sqlite/schema.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { type Hold, Ledger } from '../../src/ledger/ledger.ts';
 import { Settlement } from '../../src/ledger/settlement.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { HashKey } from '../../native/plan/half-siphash.ts';
+import type { HashKey } from '../../src/hashing/half-siphash.ts';
 import {
   ADDRESS_REFUSALS_PER_MINUTE,
   keyRefusalsPerMinute,

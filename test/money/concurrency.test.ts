@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { runAudit } from '../../db/audit.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { creditByHand } from '../../src/payments/credit.ts';

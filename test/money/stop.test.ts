@@ -2,8 +2,8 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runAudit } from '../../db/audit.ts';
-import { openDatabase } from '../../db/connection.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, embeddedEngine, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
 

@@ -8,10 +8,10 @@ import {
   type TypeTemperatures,
   temperatureFor,
 } from '../../native/calibration.ts';
-import { openEngine } from '../../native/open.ts';
+import { openEngine } from '../../native/load-engine.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
-import type { Question } from '../../native/plan/question.ts';
 import { WeightsError } from '../../native/weights.ts';
+import type { Question } from '../../src/questions/question.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path';
 import fc from 'fast-check';
 import type { DecisionEngine, PlanTurn, TakeTurn } from '../../native/engine.ts';
-import { openEngine } from '../../native/open.ts';
-import { jsonValueOf } from '../../native/plan/json.ts';
+import { openEngine } from '../../native/load-engine.ts';
 import { planTokens } from '../../native/plan/plan.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
-import { type Mode, type Question, scoreCount } from '../../native/plan/question.ts';
+import { jsonValueOf } from '../../src/json/json-value.ts';
+import { type Mode, type Question, scoreCount } from '../../src/questions/question.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 

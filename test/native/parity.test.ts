@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { createAddonEvaluator } from '../../native/addon/index.ts';
-import type { PlanEvaluator } from '../../native/evaluator.ts';
+import { createAddonEvaluator } from '../../native/evaluators/addon/index.ts';
 import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import { markersV1 } from '../../native/plan/markers-v1.ts';
+import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
 import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';

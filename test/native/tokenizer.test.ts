@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { compilerPath } from '../../native/addon/build.ts';
-import { createAddonTokenizer } from '../../native/addon/index.ts';
-import { EvaluationFailed } from '../../native/evaluator.ts';
+import { createAddonTokenizer } from '../../native/evaluators/addon/index.ts';
+import { openPlanner } from '../../native/load-engine.ts';
 import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
-import { openPlanner } from '../../native/open.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
-import type { Question } from '../../native/plan/question.ts';
+import { EvaluationFailed } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import type { Question } from '../../src/questions/question.ts';
 import { describeAddon } from './addon/support.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { llamaTokenizer, loadedTokenizer, MARKER_CONTROL, temporaryDirectory } from './support/models.ts';

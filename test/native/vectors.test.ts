@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { PlanEvaluator } from '../../native/evaluator.ts';
 import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import { markersV1 } from '../../native/plan/markers-v1.ts';
 import type { PromptProfile } from '../../native/plan/profile.ts';
+import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
 import { VECTORS, type Vector, vectorInput } from './support/vectors.ts';

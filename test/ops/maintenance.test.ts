@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { auditedWholeAt_ms } from '../../db/audit.ts';
-import { usageDays, usageRecords } from '../../db/schema.ts';
+import { auditedWholeAt_ms } from '../../db/sqlite/audit.ts';
+import { usageDays, usageRecords } from '../../db/sqlite/schema.ts';
 import { HistoryThread } from '../../src/ops/maintenance.ts';
 import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { payments, type ROLES } from '../../db/schema.ts';
+import { payments, type ROLES } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';

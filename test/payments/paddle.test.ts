@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { Paddle } from '@paddle/paddle-node-sdk';
 import fc from 'fast-check';
-import { payments } from '../../db/schema.ts';
+import { payments } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { startTopUp } from '../../src/payments/credit.ts';

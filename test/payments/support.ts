@@ -1,8 +1,8 @@
 import { expect } from 'bun:test';
-import { runAudit } from '../../db/audit.ts';
-import { transact } from '../../db/connection.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
-import { usageRecords } from '../../db/schema.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { usageRecords } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';

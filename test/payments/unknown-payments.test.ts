@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { openDatabase } from '../../db/connection.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
-import { paymentEvents, payments } from '../../db/schema.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { paymentEvents, payments } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createOrganization, readOrganization } from '../../src/accounts/organizations.ts';
 import { signUp } from '../../src/accounts/users.ts';

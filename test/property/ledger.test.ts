@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
-import { continueAudit, runAudit } from '../../db/audit.ts';
-import { type Db, transact } from '../../db/connection.ts';
-import { GroupCommit } from '../../db/group-commit.ts';
+import { continueAudit, runAudit } from '../../db/sqlite/audit.ts';
+import { type Db, transact } from '../../db/sqlite/connection.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import {
   ledgerEntries,
   organizations,
@@ -11,7 +11,7 @@ import {
   projects,
   usageDays,
   usageRecords,
-} from '../../db/schema.ts';
+} from '../../db/sqlite/schema.ts';
 import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import {
   type Hold,

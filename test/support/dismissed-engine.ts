@@ -1,5 +1,5 @@
 import type { DecisionEngine } from '../../native/engine.ts';
-import { scoreCount } from '../../native/plan/question.ts';
+import { scoreCount } from '../../src/questions/question.ts';
 
 /**
  * The engine with all that it does on the event loop, and without the model: a request is planned and submitted, taken

@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import { asc, eq } from 'drizzle-orm';
-import { formatAudit, runAudit } from '../../db/audit.ts';
-import { ledgerEntries, organizations, usageRecords } from '../../db/schema.ts';
+import { formatAudit, runAudit } from '../../db/sqlite/audit.ts';
+import { ledgerEntries, organizations, usageRecords } from '../../db/sqlite/schema.ts';
 import type { TestAccount, TestService } from './service.ts';
 
 type Books = Pick<TestService, 'db'>;

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Db, openDatabase } from '../../db/connection.ts';
-import type { GroupCommitOptions } from '../../db/group-commit.ts';
+import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
+import type { GroupCommitOptions } from '../../db/sqlite/group-commit.ts';
 import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { openPlanner } from '../../native/open.ts';
+import { openPlanner } from '../../native/load-engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { runAudit } from '../../db/audit.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
 import {
   ledgerDays,
   ledgerEntries,
@@ -7,7 +7,7 @@ import {
   projectMonths,
   usageDays,
   usageRecords,
-} from '../../db/schema.ts';
+} from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { systemClock } from '../../src/clock.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { transact } from '../../db/connection.ts';
-import { apiKeys, projects } from '../../db/schema.ts';
+import { transact } from '../../db/sqlite/connection.ts';
+import { apiKeys, projects } from '../../db/sqlite/schema.ts';
 import { exportUsage, type UsageFilter } from '../../src/usage/export.ts';
 import { UsageLog } from '../../src/usage/usage.ts';
 import { type Account, addAccount, TemporaryDatabase, usageOf } from '../ledger/support.ts';

@@ -2,8 +2,8 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { chmod, cp, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { addonStatus } from '../../../native/addon/index.ts';
 import { bundlePath, extractLlamaSources } from '../../../native/addon/llama-sources.ts';
+import { addonStatus } from '../../../native/evaluators/addon/index.ts';
 import { temporaryDirectory } from '../support/models.ts';
 import { describeAddon } from './support.ts';
 

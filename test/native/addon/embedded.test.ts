@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
-import { type AddonEvaluator, createAddonEvaluator } from '../../../native/addon/index.ts';
+import { type AddonEvaluator, createAddonEvaluator } from '../../../native/evaluators/addon/index.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';

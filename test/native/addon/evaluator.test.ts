@@ -2,9 +2,13 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { type AddonEvaluator, type AddonOptions, createAddonEvaluator } from '../../../native/addon/index.ts';
-import { EngineFailed, EngineOverloaded, EvaluationFailed } from '../../../native/evaluator.ts';
+import {
+  type AddonEvaluator,
+  type AddonOptions,
+  createAddonEvaluator,
+} from '../../../native/evaluators/addon/index.ts';
 import { type Plan, planTokens } from '../../../native/plan/plan.ts';
+import { EngineFailed, EngineOverloaded, EvaluationFailed } from '../../../native/plan-evaluator.ts';
 import { tinyModelBytes, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 import {

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { type AddonEvaluator, type AddonOptions, createAddonEvaluator } from '../../../native/addon/index.ts';
-import { EvaluationFailed } from '../../../native/evaluator.ts';
+import {
+  type AddonEvaluator,
+  type AddonOptions,
+  createAddonEvaluator,
+} from '../../../native/evaluators/addon/index.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
+import { EvaluationFailed } from '../../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { writeTinyModel } from '../support/gguf.ts';
 import { llamaTokenizer, loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';

@@ -1,7 +1,11 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { type AddonOptions, addonStatus, createAddonEvaluator } from '../../../native/addon/index.ts';
+import {
+  type AddonOptions,
+  addonStatus,
+  createAddonEvaluator,
+} from '../../../native/evaluators/addon/index.ts';
 import { type TinyShape, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 import { arbitraryPlan, describeAddon, filledPlan } from './support.ts';

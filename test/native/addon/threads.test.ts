@@ -12,7 +12,7 @@ const SUPPORT = join(import.meta.dir, '..', 'support');
 
 /** Opens an engine, then a tokenizer with which a long text is tokenized, and closes them; prints what came of it. */
 const SCRIPT = `
-  const { createAddonEvaluator, createAddonTokenizer } = await import(${JSON.stringify(join(import.meta.dir, '..', '..', '..', 'native', 'addon', 'index.ts'))});
+  const { createAddonEvaluator, createAddonTokenizer } = await import(${JSON.stringify(join(import.meta.dir, '..', '..', '..', 'native', 'evaluators', 'addon', 'index.ts'))});
   try {
     const evaluator = await createAddonEvaluator({ model_path: process.env.MODEL, context_tokens: 512, gpu: false, threads: 1 });
     const tokenizer = await createAddonTokenizer({ model_path: process.env.MODEL, gpu: false });

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import { codesV1 } from '../../../native/plan/codes-v1.ts';
-import { type JsonValue, jsonValueOf } from '../../../native/plan/json.ts';
+import { withSteadyReading } from '../../../native/plan/consistent-readings.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import type { PromptProfile, Tokenizer } from '../../../native/plan/profile.ts';
-import type { Mode, Question } from '../../../native/plan/question.ts';
 import { RECORD_CHARACTERS_MAX } from '../../../native/plan/record.ts';
-import { withSteadyReading } from '../../../native/plan/steady.ts';
+import { type JsonValue, jsonValueOf } from '../../../src/json/json-value.ts';
+import type { Mode, Question } from '../../../src/questions/question.ts';
 import { rejection } from './rejection.ts';
 import { batchOf, NO_WORDS, WORDS } from './words.ts';
 

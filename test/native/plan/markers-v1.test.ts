@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import fc from 'fast-check';
 import type { ModelFacts } from '../../../native/gguf.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
-import { jsonValueOf } from '../../../native/plan/json.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { planPositions, planTokens } from '../../../native/plan/plan.ts';
 import type { PromptProfile } from '../../../native/plan/profile.ts';
-import type { Mode, Question } from '../../../native/plan/question.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
+import { jsonValueOf } from '../../../src/json/json-value.ts';
+import type { Mode, Question } from '../../../src/questions/question.ts';
 import { llamaTokenizer } from '../support/models.ts';
 import { rejection } from './rejection.ts';
 

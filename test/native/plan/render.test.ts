@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { jsonValueOf } from '../../../native/plan/json.ts';
 import { optionText } from '../../../native/plan/option-text.ts';
 import { recordText, render, text } from '../../../native/plan/render.ts';
+import { jsonValueOf } from '../../../src/json/json-value.ts';
 
 /** What the reference, which the training data was made with, gives for values and options. */
 const ROWS = readFileSync(fileURLToPath(new URL('render.jsonl', import.meta.url)), 'utf8')

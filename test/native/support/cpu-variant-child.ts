@@ -6,12 +6,12 @@
 import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { addonStatus, createAddonEvaluator } from '../../../native/addon/index.ts';
 import { cpuLibraries } from '../../../native/cpu-library.ts';
-import type { PlanEvaluator } from '../../../native/evaluator.ts';
-import { loadLlama } from '../../../native/llama/load.ts';
+import { addonStatus, createAddonEvaluator } from '../../../native/evaluators/addon/index.ts';
+import { loadLlama } from '../../../native/evaluators/llama/load.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
+import type { PlanEvaluator } from '../../../native/plan-evaluator.ts';
 import { verifyWeights } from '../../../native/weights.ts';
 import { llamaTokenizer, temporaryDirectory } from './models.ts';
 import { VECTORS, vectorInput } from './vectors.ts';

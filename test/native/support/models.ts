@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { llamaBackend } from '../../../native/evaluators/llama/backend.ts';
+import type { LlamaEvaluator } from '../../../native/evaluators/llama/evaluator.ts';
+import { loadLlama, loadLlamaTokenizer } from '../../../native/evaluators/llama/load.ts';
 import { type ModelFacts, readModelFacts } from '../../../native/gguf.ts';
-import { llamaBackend } from '../../../native/llama/backend.ts';
-import type { LlamaEvaluator } from '../../../native/llama/evaluator.ts';
-import { loadLlama, loadLlamaTokenizer } from '../../../native/llama/load.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { verifyWeights } from '../../../native/weights.ts';
 import type { TinyModel } from './gguf.ts';

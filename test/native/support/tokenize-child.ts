@@ -2,7 +2,7 @@
  * Tokenizes texts in a process of its own, which a tokenizer may end: `tokenize-child.ts KIND MODEL`, with the texts as
  * JSON on standard input. Prints how many tokens each has, or null where it is refused.
  */
-import { createAddonTokenizer } from '../../../native/addon/index.ts';
+import { createAddonTokenizer } from '../../../native/evaluators/addon/index.ts';
 import { PlanRejected } from '../../../native/plan/profile.ts';
 import { llamaTokenizer } from './models.ts';
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { jsonValueOf } from '../../../native/plan/json.ts';
 import type { DecisionInput } from '../../../native/plan/profile.ts';
-import type { Question } from '../../../native/plan/question.ts';
+import { jsonValueOf } from '../../../src/json/json-value.ts';
+import type { Question } from '../../../src/questions/question.ts';
 
 const Json = Type.Unknown();
 const Asked = Type.Union([

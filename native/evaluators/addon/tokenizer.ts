@@ -1,8 +1,8 @@
-import { EngineFailed, EvaluationFailed } from '../evaluator.ts';
-import type { ModelTokenizer } from '../model-tokenizer.ts';
-import { type PreTokenizer, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
+import type { Gpu } from '../../addon/library.ts';
+import type { ModelTokenizer } from '../../model-tokenizer.ts';
+import { EngineFailed, EvaluationFailed } from '../../plan-evaluator.ts';
+import { type PreTokenizer, rejectSlowRuns, type TextCheck } from '../../pre-tokenizer.ts';
 import type { AddonBinding, NativeTokenizer, TokenizerEvent } from './binding.ts';
-import type { Gpu } from './library.ts';
 import { loadBinding, nativeBackends } from './load.ts';
 import { unpackTokens } from './pack.ts';
 

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { LlamaModel, LlamaModelOptions } from 'node-llama-cpp';
-import { type Weights, WeightsError } from '../weights.ts';
+import { type Weights, WeightsError } from '../../weights.ts';
 import { type Gpu, type LlamaBackend, llamaBackend } from './backend.ts';
 import { LlamaEvaluator } from './evaluator.ts';
 import { LlamaTokenizer } from './tokenizer.ts';

@@ -1,7 +1,7 @@
-import type { DecisionEngine, DecisionPlanner } from './engine.ts';
-import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from './evaluator.ts';
-import { type DecisionInput, type DecisionPlan, PlanRejected } from './plan/profile.ts';
-import type { Mode } from './plan/question.ts';
+import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
+import { type DecisionInput, type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
+import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import type { Mode } from '../questions/question.ts';
 
 /** Calls back after a delay, unless the function that it returns is called before. */
 export type Schedule = (callback: () => void, delay_ms: number) => () => void;

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { EngineOverloaded, EvaluationFailed } from '../../../native/evaluator.ts';
-import { SerialQueue } from '../../../native/llama/queue.ts';
+import { SerialQueue } from '../../../../native/evaluators/llama/queue.ts';
+import { EngineOverloaded, EvaluationFailed } from '../../../../native/plan-evaluator.ts';
 
 interface Piece {
   readonly started: PromiseWithResolvers<void>;

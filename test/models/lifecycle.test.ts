@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/evaluator.ts';
+import { openPlanner } from '../../native/load-engine.ts';
+import { type DecisionInput, PlanRejected } from '../../native/plan/profile.ts';
+import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/plan-evaluator.ts';
 import {
   type LifecycleOptions,
   ModelLifecycle,
   ModelUnavailable,
   ModelWarmingUp,
   type Schedule,
-} from '../../native/lifecycle.ts';
-import { openPlanner } from '../../native/open.ts';
-import { type DecisionInput, PlanRejected } from '../../native/plan/profile.ts';
-import type { Mode } from '../../native/plan/question.ts';
-import { writeTinyModel } from './support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
+} from '../../src/models/lifecycle.ts';
+import type { Mode } from '../../src/questions/question.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { EngineOverloaded, EvaluationFailed } from '../../../native/evaluator.ts';
-import type { LlamaEvaluator } from '../../../native/llama/evaluator.ts';
-import type { Branch, Plan } from '../../../native/plan/plan.ts';
-import { writeTinyModel } from '../support/gguf.ts';
-import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
+import type { LlamaEvaluator } from '../../../../native/evaluators/llama/evaluator.ts';
+import type { Branch, Plan } from '../../../../native/plan/plan.ts';
+import { EngineOverloaded, EvaluationFailed } from '../../../../native/plan-evaluator.ts';
+import { writeTinyModel } from '../../support/gguf.ts';
+import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../../support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);

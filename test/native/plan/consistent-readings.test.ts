@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { withSteadyReading } from '../../../native/plan/consistent-readings.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import type { Plan, PlanLogits } from '../../../native/plan/plan.ts';
 import {
@@ -8,8 +9,7 @@ import {
   PlanRejected,
   type PromptProfile,
 } from '../../../native/plan/profile.ts';
-import type { ChoiceQuestion, Mode, Question, ScoreQuestion } from '../../../native/plan/question.ts';
-import { withSteadyReading } from '../../../native/plan/steady.ts';
+import type { ChoiceQuestion, Mode, Question, ScoreQuestion } from '../../../src/questions/question.ts';
 import { VECTORS, vectorInput } from '../support/vectors.ts';
 import { batchOf } from './words.ts';
 

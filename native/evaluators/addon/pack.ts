@@ -1,4 +1,4 @@
-import { type Plan, type PlanLogits, planTokens } from '../plan/plan.ts';
+import { type Plan, type PlanLogits, planTokens } from '../../plan/plan.ts';
 
 /** How many numbers the packed plan has. */
 function packedLength(plan: Plan): number {

@@ -1,8 +1,8 @@
 import type { LlamaModel } from 'node-llama-cpp';
-import { EngineFailed } from '../evaluator.ts';
-import type { ModelTokenizer } from '../model-tokenizer.ts';
-import { rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../pre-tokenizer.ts';
-import { Slices } from '../slices.ts';
+import type { ModelTokenizer } from '../../model-tokenizer.ts';
+import { EngineFailed } from '../../plan-evaluator.ts';
+import { rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../../pre-tokenizer.ts';
+import { Slices } from '../../slices.ts';
 
 /** Tokenizes by llama.cpp, on the event loop: node-llama-cpp tokenizes on no other thread. */
 export class LlamaTokenizer implements ModelTokenizer {

@@ -1,6 +1,6 @@
+import type { ChoiceQuestion, NoulQuestion, Question, ScoreQuestion } from '../../src/questions/question.ts';
 import type { PlanLogits } from './plan.ts';
 import { type DecisionInput, type DecisionPlan, PlanRejected, type PromptProfile } from './profile.ts';
-import type { ChoiceQuestion, NoulQuestion, Question, ScoreQuestion } from './question.ts';
 import type { RequestPlan } from './readings.ts';
 
 /** The ways in which one question is asked, and how their scores become its own. */

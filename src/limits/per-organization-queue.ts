@@ -5,7 +5,7 @@ interface Line {
 }
 
 /** Lets only so much work of one organization go on at a time; what waits is taken in the order in which it came. */
-export class Turns {
+export class PerOrganizationQueue {
   readonly #lines = new Map<string, Line>();
 
   constructor(private readonly at_once: number) {}

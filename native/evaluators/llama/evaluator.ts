@@ -1,8 +1,8 @@
 import type { ControlledEvaluateInputItem, LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp';
-import type { PlanEvaluator } from '../evaluator.ts';
-import { EngineFailed, EvaluationFailed } from '../evaluator.ts';
-import type { Branch, Plan, PlanLogits } from '../plan/plan.ts';
-import { planPositions } from '../plan/plan.ts';
+import type { Branch, Plan, PlanLogits } from '../../plan/plan.ts';
+import { planPositions } from '../../plan/plan.ts';
+import type { PlanEvaluator } from '../../plan-evaluator.ts';
+import { EngineFailed, EvaluationFailed } from '../../plan-evaluator.ts';
 import { SerialQueue } from './queue.ts';
 
 /** Whether a plan's number can be a token id at all; llama.cpp refuses those beyond its vocabulary. */

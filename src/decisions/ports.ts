@@ -1,7 +1,6 @@
-import type { GroupCommit } from '../../db/group-commit.ts';
+import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
 import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
-import type { Mode } from '../../native/plan/question.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
@@ -10,9 +9,10 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Settlement } from '../ledger/settlement.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 import type { ModelTurns } from '../limits/model-turns.ts';
+import type { PerOrganizationQueue } from '../limits/per-organization-queue.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
-import type { Turns } from '../limits/turns.ts';
+import type { Mode } from '../questions/question.ts';
 import type { UsageLog } from '../usage/usage.ts';
 
 /** The model behind the catalog's entry, loaded or not. */
@@ -45,7 +45,7 @@ export interface DecisionServices {
   /** Of requests that are refused and cost nothing. */
   readonly refusals: RefusalBudgets;
   /** In which requests are planned and admitted. */
-  readonly admissions: Turns;
+  readonly admissions: PerOrganizationQueue;
   /** Bodies of requests that wait to be planned. */
   readonly unplanned_bodies: BodyBudget;
   readonly commits: GroupCommit;

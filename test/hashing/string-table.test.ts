@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { halfSipHash } from '../../../native/plan/half-siphash.ts';
-import { StringTable } from '../../../native/plan/string-table.ts';
-import { collidingTexts } from '../../support/colliding-texts.ts';
+import { halfSipHash } from '../../src/hashing/half-siphash.ts';
+import { StringTable } from '../../src/hashing/string-table.ts';
+import { collidingTexts } from '../support/colliding-texts.ts';
 
 test('equal texts have one number, different texts have different ones, in the order in which they came', () => {
   fc.assert(

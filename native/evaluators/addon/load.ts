@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
+import { AddonUnavailable, type BuiltAddon, buildAddon, rebuildAddon } from '../../addon/build.ts';
+import type { Gpu, LlamaLibrary } from '../../addon/library.ts';
 import { type AddonBinding, isAddonBinding, type NativeBackends } from './binding.ts';
-import { AddonUnavailable, type BuiltAddon, buildAddon, rebuildAddon } from './build.ts';
-import type { Gpu, LlamaLibrary } from './library.ts';
 
 /**
  * The addon, built first where it is not yet. Throws `AddonUnavailable` where it cannot be built or loaded.

@@ -1,14 +1,19 @@
 import { availableParallelism, totalmem } from 'node:os';
-import { EngineFailed, EngineOverloaded, EvaluationFailed, type PlanEvaluator } from '../evaluator.ts';
-import type { Plan, PlanLogits } from '../plan/plan.ts';
-import { DeviceUnavailable } from '../setup-error.ts';
+import { AddonUnavailable } from '../../addon/build.ts';
+import type { Gpu } from '../../addon/library.ts';
+import type { Plan, PlanLogits } from '../../plan/plan.ts';
+import {
+  EngineFailed,
+  EngineOverloaded,
+  EvaluationFailed,
+  type PlanEvaluator,
+} from '../../plan-evaluator.ts';
+import { DeviceUnavailable } from '../../setup-error.ts';
 import type { AddonBinding, EngineEvent, NativeEngine, NativeOptions } from './binding.ts';
-import { AddonUnavailable } from './build.ts';
-import type { Gpu } from './library.ts';
 import { loadBinding, nativeBackends } from './load.ts';
 import { packPlan, unpackLogits } from './pack.ts';
 
-export { AddonUnavailable } from './build.ts';
+export { AddonUnavailable } from '../../addon/build.ts';
 export { createAddonTokenizer } from './tokenizer.ts';
 
 /** Plans that may wait unless configured. */

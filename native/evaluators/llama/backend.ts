@@ -1,5 +1,5 @@
 import { getLlama, type Llama, LlamaLogLevel, type LlamaOptions } from 'node-llama-cpp';
-import { DeviceUnavailable } from '../setup-error.ts';
+import { DeviceUnavailable } from '../../setup-error.ts';
 
 /** Which device to compute on: the best that there is, the CPU only, or one by name. */
 export type Gpu = 'auto' | false | 'cuda' | 'metal' | 'vulkan';

@@ -1,4 +1,4 @@
-import type { JsonValue } from './json.ts';
+import type { JsonValue } from '../json/json-value.ts';
 
 /** The two ways of reading a record (spec, "Modes"). */
 export type Mode = 'fast' | 'consistent';
