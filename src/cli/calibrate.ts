@@ -4,12 +4,12 @@ import type { Command } from 'commander';
 import { type Calibration, calibrationPath } from '../../native/calibration.ts';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
-import { type CalibrationFit, fitCalibration, fitTable } from '../evaluation/calibration-fit.ts';
-import { scoredQuestions } from '../evaluation/collect.ts';
-import { seededRandom } from '../evaluation/random.ts';
-import { type CasesFile, readCases } from '../evaluation/read-cases.ts';
-import { drawCases } from '../evaluation/run.ts';
-import { openScores } from '../evaluation/workspace.ts';
+import { type CalibrationFit, fitCalibration, fitTable } from '../eval/calibration-fit.ts';
+import { scoredQuestions } from '../eval/collect.ts';
+import { seededRandom } from '../eval/random.ts';
+import { type CasesFile, readCases } from '../eval/read-cases.ts';
+import { drawCases } from '../eval/run.ts';
+import { openScores } from '../eval/workspace.ts';
 import type { Mode } from '../questions/question.ts';
 import { CommandFailed } from './command-failed.ts';
 import {
@@ -40,7 +40,7 @@ export function registerCalibrate(program: Command): void {
   addEvaluationOptions(command)
     .addHelpText(
       'after',
-      '\nExample:\n  $ tds calibrate src/evaluation/example-cases.jsonl --output calibration.json',
+      '\nExample:\n  $ tds calibrate src/eval/example-cases.jsonl --output calibration.json',
     )
     .action((cases_file: string, options: CalibrateOptions) =>
       failingInOneSentence(() => calibrate(cases_file, options)),

@@ -5,11 +5,11 @@ import type { DecisionEngine } from '../../native/engine.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { systemClock } from '../clock.ts';
 import { wholeNumber } from '../config.ts';
-import { htmlReport } from '../evaluation/html.ts';
-import { seededRandom } from '../evaluation/random.ts';
-import { readCases } from '../evaluation/read-cases.ts';
-import { type EvaluationReport, evaluationReport } from '../evaluation/report.ts';
-import { drawCases } from '../evaluation/run.ts';
+import { htmlReport } from '../eval/html.ts';
+import { seededRandom } from '../eval/random.ts';
+import { readCases } from '../eval/read-cases.ts';
+import { type EvaluationReport, evaluationReport } from '../eval/report.ts';
+import { drawCases } from '../eval/run.ts';
 import {
   ABSTAINING_TITLE,
   abstainingTable,
@@ -18,8 +18,8 @@ import {
   summaryLines,
   type Table,
   typeTable,
-} from '../evaluation/text.ts';
-import { openScores, workspacePath } from '../evaluation/workspace.ts';
+} from '../eval/text.ts';
+import { openScores, workspacePath } from '../eval/workspace.ts';
 import type { Mode } from '../questions/question.ts';
 import { CommandFailed } from './command-failed.ts';
 import {
@@ -64,7 +64,7 @@ export function registerEval(program: Command): void {
     )
     .option('--json', 'print JSON');
   addEvaluationOptions(command)
-    .addHelpText('after', '\nExample:\n  $ tds eval src/evaluation/example-cases.jsonl --mode consistent')
+    .addHelpText('after', '\nExample:\n  $ tds eval src/eval/example-cases.jsonl --mode consistent')
     .action((cases_file: string, options: EvalOptions) =>
       failingInOneSentence(() => evaluate(cases_file, options)),
     );

@@ -11,7 +11,7 @@ import { TINY_MARKERS } from '../native/support/models.ts';
 setDefaultTimeout(120_000);
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
-const EXAMPLE = new URL('../../src/evaluation/example-cases.jsonl', import.meta.url).pathname;
+const EXAMPLE = new URL('../../src/eval/example-cases.jsonl', import.meta.url).pathname;
 
 let directory: string;
 let model: string;

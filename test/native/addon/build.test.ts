@@ -74,7 +74,7 @@ describeAddon('an addon that the disk has lost', () => {
     );
     await chmod(compiler, 0o755);
     const script = `
-      const { addonStatus } = await import(${JSON.stringify(join(native, 'addon', 'index.ts'))});
+      const { addonStatus } = await import(${JSON.stringify(join(native, 'evaluators', 'addon', 'index.ts'))});
       console.log(JSON.stringify(await Promise.all([addonStatus(false), addonStatus(false)])));
     `;
     const statuses = async (PATH: string): Promise<readonly { addon_path: string; reason?: string }[]> => {

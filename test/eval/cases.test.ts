@@ -3,10 +3,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { CasesError, parseCase } from '../../src/evaluation/cases.ts';
-import { readCases } from '../../src/evaluation/read-cases.ts';
+import { CasesError, parseCase } from '../../src/eval/cases.ts';
+import { readCases } from '../../src/eval/read-cases.ts';
 
-const EXAMPLE = new URL('../../src/evaluation/example-cases.jsonl', import.meta.url).pathname;
+const EXAMPLE = new URL('../../src/eval/example-cases.jsonl', import.meta.url).pathname;
 /** Two records, and the same by `xz -9`, which nothing here can write. */
 const TWO_LINES = ['one', 'two ☕']
   .map(

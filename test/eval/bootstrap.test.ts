@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { bootstrap, estimateMetrics, quantile } from '../../src/evaluation/bootstrap.ts';
-import { accuracy } from '../../src/evaluation/metrics.ts';
-import { seededRandom, shuffled } from '../../src/evaluation/random.ts';
+import { bootstrap, estimateMetrics, quantile } from '../../src/eval/bootstrap.ts';
+import { accuracy } from '../../src/eval/metrics.ts';
+import { seededRandom, shuffled } from '../../src/eval/random.ts';
 import { noulPrediction } from './support.ts';
 
 describe('random', () => {

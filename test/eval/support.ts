@@ -1,5 +1,5 @@
-import type { ScoredQuestion } from '../../src/evaluation/collect.ts';
-import type { Prediction } from '../../src/evaluation/predictions.ts';
+import type { ScoredQuestion } from '../../src/eval/collect.ts';
+import type { Prediction } from '../../src/eval/predictions.ts';
 
 /** A prediction of a noul whose probability of yes is given. */
 export function noulPrediction(yes: number, answer: boolean, more: Partial<Prediction> = {}): Prediction {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { parseCase } from '../../src/evaluation/cases.ts';
-import { PROBES, probed } from '../../src/evaluation/probes.ts';
-import { flipped, steadiness, totalVariation } from '../../src/evaluation/stability.ts';
+import { parseCase } from '../../src/eval/cases.ts';
+import { PROBES, probed } from '../../src/eval/probes.ts';
+import { flipped, steadiness, totalVariation } from '../../src/eval/stability.ts';
 import { choicePrediction, noulPrediction } from './support.ts';
 
 const CASE = parseCase(

@@ -11,8 +11,8 @@ import {
   meanAbsoluteLevelError,
   negativeLogLikelihood,
   reliabilityBins,
-} from '../../src/evaluation/metrics.ts';
-import type { Prediction } from '../../src/evaluation/predictions.ts';
+} from '../../src/eval/metrics.ts';
+import type { Prediction } from '../../src/eval/predictions.ts';
 import { choicePrediction, noulPrediction, scorePrediction } from './support.ts';
 
 const nouls = fc.array(

@@ -7,7 +7,7 @@ import {
   ScoreFile,
   ScoreFileError,
   type ScoreFileHeader,
-} from '../../src/evaluation/score-file.ts';
+} from '../../src/eval/score-file.ts';
 
 let directory: string;
 let files = 0;

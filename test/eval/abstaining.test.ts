@@ -5,8 +5,8 @@ import {
   abstaining,
   automaticAnswers,
   automaticThreshold,
-} from '../../src/evaluation/abstaining.ts';
-import { confidenceOf, isCorrect, type Prediction } from '../../src/evaluation/predictions.ts';
+} from '../../src/eval/abstaining.ts';
+import { confidenceOf, isCorrect, type Prediction } from '../../src/eval/predictions.ts';
 import { choicePrediction, noulPrediction, scorePrediction } from './support.ts';
 
 /** So many nouls of one confidence, all answered right or all wrong. */
