@@ -23,8 +23,8 @@ const NO_MODEL = '';
 
 /**
  * The model id that a body names, or why there is none. `default_model` is what `/v1/systemone` takes when the field is
- * absent or null, and whatever else is there is the id of a model or of none; `/v1/decisions` has no default, and
- * `missing_model` instead (spec, "Decision request body").
+ * absent or null; any other value is the id of a model or of none. `/v1/decisions` has no default and refuses an absent
+ * model (contract: `missing_model`).
  */
 export function modelOf(body: JsonObject<JsonValue>, default_model: string | null): string | Refusal {
   const model = body.get('model') ?? default_model;
@@ -32,7 +32,7 @@ export function modelOf(body: JsonObject<JsonValue>, default_model: string | nul
   return id === NO_MODEL && default_model === null ? new Refusal('missing_model', { param: 'model' }) : id;
 }
 
-/** The presence of record and questions (spec, "Decision request body"); null when both are there. */
+/** Why a body has no record or no questions; null when both are there (contract: the record is checked first). */
 export function missingField(body: JsonObject<JsonValue>): Refusal | null {
   const state = body.get('state');
   if (typeof state !== 'string' && (typeof state !== 'object' || state === null)) {

@@ -95,7 +95,7 @@ function totalLoss(questions: readonly Fitted[], temperature: number): number {
 export type FoldBy = 'set' | 'record';
 
 /**
- * The fold of every question, from 0 to `folds` - 1: what belongs together is in one fold, and the folds are as even
+ * The fold of every question, from 0 to `folds` - 1. What belongs together is in one fold, and the folds are as even
  * as the groups allow. `groups` are in the order in which they are dealt out.
  */
 export function assignFolds(

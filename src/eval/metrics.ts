@@ -49,8 +49,8 @@ function trueClass({ type, source, classes, answer }: Prediction): string {
 export const chance: Metric = (predictions) => mean(predictions.map(({ classes }) => 1 / classes.length));
 
 /**
- * The squared distance of the probabilities from what is true, as expected over those who labelled it: from 0 to 1 for
- * a noul (its probability of yes only), from 0 to 2 otherwise (all classes).
+ * The squared distance of the probabilities from what is true, as expected over those who labelled it. It is from 0 to
+ * 1 for a noul (its probability of yes only), and from 0 to 2 otherwise (all classes).
  */
 export const brier: Metric = (predictions) => mean(predictions.map(brierOf));
 

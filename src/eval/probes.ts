@@ -102,7 +102,7 @@ function changed(
   };
 }
 
-/** Only a choice has an order that means nothing: a noul's two sides have names, and a score's levels are a scale. */
+/** Only a choice's order means nothing: a noul's two sides have names, and a score's levels are a scale. */
 function reversed(question: Question): Question | undefined {
   switch (question.type) {
     case 'choice':

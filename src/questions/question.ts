@@ -10,8 +10,8 @@ import { levelNames, parseScore, type ScoreQuestion, ScoreQuestionSchema } from 
 export type Mode = 'fast' | 'consistent';
 
 /**
- * A typed question as the engine understands it; ids and thresholds stay with the caller. Every place that treats the
- * types apart is an exhaustive `switch` or a table by `QuestionType`: a new member of this union is an error there.
+ * A typed question as the engine understands it; ids and thresholds stay with the caller. Code that treats the types
+ * apart is an exhaustive `switch` or a table by `QuestionType`. The compiler names all of it for a new member.
  */
 export type Question = NoulQuestion | ChoiceQuestion | ScoreQuestion;
 
