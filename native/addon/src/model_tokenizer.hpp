@@ -44,7 +44,7 @@ class ModelTokenizer {
     /** Any thread, after loading and before `close`. As `Tokenizer::tokenize`. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const { return tokenizer_->tokenize(text); }
     /** Any thread. An accepted batch comes back through `on_tokenized` exactly once; false when there is no vocabulary. */
-    bool tokenize_all(std::unique_ptr<Batch> batch) { return pool_.submit(std::move(batch)); }
+    bool tokenize_all(std::unique_ptr<TextBatch> batch) { return pool_.submit(std::move(batch)); }
     /** Any thread. What is not done fails. */
     void close();
 

@@ -70,7 +70,7 @@ void TokenizerPool::start(const Tokenizer * tokenizer) {
     is_open_ = true;
 }
 
-bool TokenizerPool::submit(std::unique_ptr<Batch> batch) {
+bool TokenizerPool::submit(std::unique_ptr<TextBatch> batch) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!is_open_) return false;
     queue_.push_back(std::move(batch));
@@ -96,7 +96,7 @@ void TokenizerPool::stop() {
 
 void TokenizerPool::work() {
     while (true) {
-        std::unique_ptr<Batch> batch;
+        std::unique_ptr<TextBatch> batch;
         {
             std::unique_lock<std::mutex> lock(mutex_);
             changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
@@ -118,7 +118,7 @@ void TokenizerPool::work() {
     }
 }
 
-void TokenizerPool::read_slice(Batch & batch) const {
+void TokenizerPool::read_slice(TextBatch & batch) const {
     size_t bytes = 0;
     while (batch.lengths.size() < batch.texts.size() && bytes < SLICE_BYTES && !stopping_) {
         const std::string & text = batch.texts[batch.lengths.size()];

@@ -31,7 +31,7 @@ class Tokenizer {
 };
 
 /** The texts of a request, and what came of them. */
-struct Batch {
+struct TextBatch {
     uint64_t id = 0;
     std::vector<std::string> texts;
     /** Why there are no tokens; empty otherwise. */
@@ -48,7 +48,7 @@ struct Batch {
  */
 class TokenizerPool {
   public:
-    using OnDone = std::function<void(std::unique_ptr<Batch>)>;
+    using OnDone = std::function<void(std::unique_ptr<TextBatch>)>;
 
     /** `on_done` comes once per accepted batch, from any thread. */
     explicit TokenizerPool(OnDone on_done);
@@ -60,19 +60,19 @@ class TokenizerPool {
     /** Once. `tokenizer` must outlive `stop`. Throws std::runtime_error when no thread can be started. */
     void start(const Tokenizer * tokenizer);
     /** Any thread. False before `start` and after `stop`. */
-    bool submit(std::unique_ptr<Batch> batch);
+    bool submit(std::unique_ptr<TextBatch> batch);
     /** What is not done fails. The tokenizer is not used any more when this returns. */
     void stop();
 
   private:
     void work();
-    void read_slice(Batch & batch) const;
+    void read_slice(TextBatch & batch) const;
 
     const OnDone on_done_;
     const Tokenizer * tokenizer_ = nullptr;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<std::unique_ptr<Batch>> queue_;
+    std::deque<std::unique_ptr<TextBatch>> queue_;
     bool is_open_ = false;
     /** Set when the pool stops: a running slice ends with its text. */
     std::atomic<bool> stopping_{false};
