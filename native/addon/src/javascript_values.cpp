@@ -92,7 +92,8 @@ bool set_boolean(napi_env env, napi_value object, const char * name, bool flag) 
 
 bool set_string(napi_env env, napi_value object, const char * name, const std::string & text) {
     napi_value value;
-    return check(env, napi_create_string_utf8(env, text.data(), text.size(), &value)) && set_property(env, object, name, value);
+    return check(env, napi_create_string_utf8(env, text.data(), text.size(), &value)) &&
+           set_property(env, object, name, value);
 }
 
 }  // namespace js

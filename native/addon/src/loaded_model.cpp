@@ -17,7 +17,9 @@ constexpr uint32_t GPU_CELLS = 16384;
 /** Cells beyond the longest plan: rounding of prefix and wave, more than one branch at a time, and padding. */
 constexpr uint32_t SPARE_CELLS = 2 * TILE_CELLS + WAVE_CELLS + TILE_CELLS;
 
-uint32_t large_cells(const ModelOptions & options) { return static_cast<uint32_t>(options.context_tokens) + SPARE_CELLS; }
+uint32_t large_cells(const ModelOptions & options) {
+    return static_cast<uint32_t>(options.context_tokens) + SPARE_CELLS;
+}
 
 bool fills_decodes(const ModelOptions & options, bool on_gpu) { return on_gpu || options.full_decodes; }
 

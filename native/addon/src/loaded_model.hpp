@@ -64,7 +64,8 @@ class LoadedModel {
      * Loads the model and fills in `facts`. To be called with the backends' mutex held. `counters` and `closing` must
      * outlive this. Throws std::exception when the model cannot be used; then `facts` has `missing_gpu` at most.
      */
-    LoadedModel(const ModelOptions & options, Counters & counters, const std::atomic<bool> & closing, ModelFacts & facts);
+    LoadedModel(const ModelOptions & options, Counters & counters, const std::atomic<bool> & closing,
+                ModelFacts & facts);
     ~LoadedModel();
     LoadedModel(const LoadedModel &) = delete;
     LoadedModel & operator=(const LoadedModel &) = delete;
