@@ -20,7 +20,7 @@ export interface AppServices extends DecisionServices {
   readonly payments: { readonly context: WebhookContext; readonly provider: PaymentProvider } | null;
   /** Whether the API reference is served at `/swagger`. */
   readonly api_reference: boolean;
-  readonly log: Pick<Log, 'request' | 'failure' | 'error' | 'warn' | 'info'>;
+  readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
   readonly body_limits: BodyLimits;
 }
 
@@ -76,8 +76,10 @@ export function createApp(services: AppServices) {
     })
     .onError(({ code, error, request }) => {
       if (code === 'NOT_FOUND') return unmatched(request);
-      services.log.failure(contexts.of(request).request_id, error);
-      return refuse(request, new Refusal('internal_error'));
+      const refusal = new Refusal('internal_error');
+      const { request_id } = contexts.of(request);
+      services.problems.report({ request_id, step: 'http', code: refusal.code, error });
+      return refuse(request, refusal);
     })
     .onAfterResponse(({ request, responseValue }) => {
       const context = contexts.of(request);

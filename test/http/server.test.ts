@@ -2,7 +2,12 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import type { Refusal } from '../../src/errors.ts';
 import { errorResponse } from '../../src/http/responses.ts';
-import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
+import {
+  type HandlerFailure,
+  type RunningServer,
+  type ServerOptions,
+  startServer,
+} from '../../src/http/server.ts';
 import { parseRaw } from '../support/raw-http.ts';
 
 /** So short that a test sees them end; the order among them is that of the real ones. */
@@ -15,10 +20,13 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()));
 });
 
+const reported: HandlerFailure[] = [];
+const report = (failure: HandlerFailure) => void reported.push(failure);
+
 type Handle = (request: Request) => Response | Promise<Response>;
 
 async function start(handle: Handle, options: ServerOptions = {}): Promise<RunningServer> {
-  const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal) };
+  const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal), report };
   const server = await startServer(handler, { host: '127.0.0.1', port: 0 }, options);
   servers.push(server);
   return server;

@@ -37,6 +37,8 @@ interface World {
   readonly events: string[];
   /** The planners that were opened and closed. */
   readonly planner_events: string[];
+  /** What failed in the background. */
+  readonly problems: (readonly [step: string, error: unknown])[];
   failures: number;
   planner_failures: number;
   /** Lets the consistent warm-up of every engine go on. */
@@ -70,6 +72,7 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
       ...options,
       schedule,
       now_ms: () => made.now_ms,
+      onProblem: (step, error) => made.problems.push([step, error]),
       openPlanner: async () => {
         planner_events.push('open');
         if (made.planner_failures > 0) {
@@ -89,6 +92,7 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
     }),
     events,
     planner_events,
+    problems: [],
     failures: 0,
     planner_failures: 0,
     openGate: gate.resolve,
