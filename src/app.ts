@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia';
 import type { DecisionServices } from './decisions/ports.ts';
-import { Refusal } from './errors.ts';
+import { ERRORS, Refusal } from './errors.ts';
 import type { BodyLimits } from './http/body-bytes.ts';
 import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
@@ -81,14 +81,15 @@ export function createApp(services: AppServices) {
       services.problems.report({ request_id, step: 'http', code: refusal.code, error });
       return refuse(request, refusal);
     })
-    .onAfterResponse(({ request, responseValue }) => {
+    .onAfterResponse(({ request }) => {
       const context = contexts.of(request);
       if (context.is_over_budget) return;
       services.log.request({
         request_id: context.request_id,
         method: request.method,
         path: knownPath(new URL(request.url).pathname),
-        status: responseValue instanceof Response ? responseValue.status : 200,
+        // Every response that is no 200 has a code; Elysia tells of the responses of `onError` as of a 200.
+        status: context.code === null ? 200 : ERRORS[context.code].status,
         duration_ms: services.clock.monotonic_ms() - context.started_ms,
         code: context.code,
         organization_id: context.caller?.organization_id ?? null,

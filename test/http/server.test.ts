@@ -486,3 +486,23 @@ async function expectServed(server: RunningServer): Promise<void> {
   expect(parseRaw(client.received).status).toBe(200);
   client.socket.destroy();
 }
+
+test('a handler that fails is answered 500, and the cause is told with the id of that response', async () => {
+  reported.splice(0);
+  const failure = new Error('the handler failed');
+  const { address } = await start(() => Promise.reject(failure));
+  const response = await fetch(address);
+  expect(response.status).toBe(500);
+  expect(reported).toEqual([{ request_id: 'req_test', code: 'internal_error', error: failure }]);
+});
+
+test('a response that fails while it is written ends its connection, and the cause is told with its id', async () => {
+  reported.splice(0);
+  const failure = new Error('the disk failed');
+  const { address } = await start(() => {
+    const body = new ReadableStream({ pull: (controller) => controller.error(failure) });
+    return new Response(body, { headers: { 'content-length': '10', 'x-request-id': 'req_cut' } });
+  });
+  await expect(fetch(address).then((response) => response.text())).rejects.toThrow();
+  expect(reported).toEqual([{ request_id: 'req_cut', code: null, error: failure }]);
+});

@@ -33,8 +33,9 @@ test('a charge that cannot be committed rejects, and its hold is released as soo
     holds.map(() => ({ status: 'rejected', reason: expect.objectContaining({ code: 'SQLITE_BUSY' }) })),
   );
   expect(setup.settlement.unwritten).toBe(2);
-  const busy = ['release', expect.objectContaining({ code: 'SQLITE_BUSY' })];
-  expect([setup.problems, setup.settled]).toEqual([[busy, busy], []]);
+  const busy: (typeof setup.problems)[number] = ['release', expect.objectContaining({ code: 'SQLITE_BUSY' })];
+  expect(setup.problems).toEqual([busy, busy]);
+  expect(setup.settled).toEqual([]);
   unlock();
   await setup.settlement.whenSettled();
   expect([setup.problems.length, setup.settled]).toEqual([2, [2]]);

@@ -14,6 +14,8 @@ export interface LogLine {
   readonly same_as?: string | null;
   readonly repeated?: number;
   readonly holds?: number;
+  /** Of a request's own line. */
+  readonly status?: number;
 }
 
 /** The service's log on a real output whose text is kept. */
