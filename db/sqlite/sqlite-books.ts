@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/clock.ts';
-import type { Books } from '../../src/ledger/books.ts';
+import type { Books, BooksEvents } from '../../src/ledger/books.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
 import type { Balance, CreditMovement } from '../../src/ledger/ledger-records.ts';
@@ -35,6 +35,8 @@ export class SqliteBooks implements Books {
   #retry_delay_ms = FIRST_RETRY_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
+  /** Releases that have waited since the last time that none did. */
+  #waited = 0;
   readonly #waiters: (() => void)[] = [];
 
   /** `process_id` is written with the holds of this process. */
@@ -42,6 +44,7 @@ export class SqliteBooks implements Books {
     private readonly commits: GroupCommit,
     private readonly clock: Pick<Clock, 'now_ms'>,
     private readonly process_id: string,
+    private readonly events: BooksEvents,
   ) {
     this.#ledger = new SqliteLedger(commits.db);
     this.#usage = new UsageWriter(commits.db);
@@ -108,8 +111,11 @@ export class SqliteBooks implements Books {
       });
     } catch (error) {
       if (error instanceof HoldNotOpen) throw error;
-      if (this.#isCharged(hold)) return;
-      if (isStorageFailure(error)) this.#releaseLater(hold, usage_if_not_charged);
+      if (this.#isCharged(hold)) {
+        this.events.onProblem('charge', error);
+        return;
+      }
+      if (isStorageFailure(error)) this.#releaseLater(hold, usage_if_not_charged, error);
       else await this.#release(hold, usage_if_not_charged);
       throw error;
     }
@@ -123,32 +129,39 @@ export class SqliteBooks implements Books {
     try {
       return this.#ledger.isCharged(hold);
     } catch {
+      // Nothing is lost: the charge's caller gets the error of its commit.
       return false;
     }
   }
 
   async #release(hold: Hold, usage: UsageRow | null): Promise<void> {
     if (this.#unwritten.has(hold.entry_id)) return;
-    if (!(await this.#writeRelease(hold, usage))) this.#releaseLater(hold, usage);
+    const failure = await this.#writeRelease(hold, usage);
+    if (failure !== null) this.#releaseLater(hold, usage, failure.error);
   }
 
-  /** Returns whether the hold has its end on disk. */
-  async #writeRelease(hold: Hold, usage: UsageRow | null): Promise<boolean> {
+  /** Null when the hold has its end on disk; else why not. */
+  async #writeRelease(hold: Hold, usage: UsageRow | null): Promise<{ readonly error: unknown } | null> {
     try {
       await this.commits.runEvenIfFull(() => {
         this.#ledger.release(hold);
         if (usage !== null) this.#usage.record(usage);
       });
-      return true;
+      return null;
     } catch (error) {
-      if (error instanceof HoldNotOpen) return true;
-      if (isStorageFailure(error) || usage === null) return false;
+      if (error instanceof HoldNotOpen) return null;
+      if (isStorageFailure(error) || usage === null) return { error };
+      this.events.onProblem('release', error);
       return this.#writeRelease(hold, null);
     }
   }
 
-  #releaseLater(hold: Hold, usage: UsageRow | null): void {
-    if (!this.#unwritten.has(hold.entry_id)) this.#unwritten.set(hold.entry_id, { hold, usage });
+  #releaseLater(hold: Hold, usage: UsageRow | null, error: unknown): void {
+    if (!this.#unwritten.has(hold.entry_id)) {
+      this.#unwritten.set(hold.entry_id, { hold, usage });
+      this.#waited += 1;
+      this.events.onProblem('release', error);
+    }
     this.#schedule();
   }
 
@@ -170,10 +183,12 @@ export class SqliteBooks implements Books {
     const releases = [...this.#unwritten.values()];
     await Promise.all(
       releases.map(async ({ hold, usage }) => {
-        if (await this.#writeRelease(hold, usage)) this.#unwritten.delete(hold.entry_id);
+        if ((await this.#writeRelease(hold, usage)) === null) this.#unwritten.delete(hold.entry_id);
       }),
     );
     if (this.#unwritten.size > 0) return;
+    if (this.#waited > 0) this.events.onSettled(this.#waited);
+    this.#waited = 0;
     for (const resolve of this.#waiters.splice(0)) resolve();
   }
 

@@ -149,9 +149,9 @@ export class KeyDirectory {
 
   /**
    * Whether the key can be one that was ever made, told from memory: false is certain but for keys of the last second.
-   * True also when the database cannot be read, which `authenticate` then says.
+   * True also when the database cannot be read, with which `onFailure` is called.
    */
-  mayExist(secret: string): boolean {
+  mayExist(secret: string, onFailure: (error: unknown) => void): boolean {
     const short_hash = shortHash(keyHash(secret));
     if (this.#shortHashes.has(short_hash)) return true;
     const now_ms = this.#clock.monotonic_ms();
@@ -161,7 +161,8 @@ export class KeyDirectory {
         this.#shortHashes.add(shortHash(text));
         this.#last_row = Math.max(this.#last_row, row);
       }
-    } catch {
+    } catch (error) {
+      onFailure(error);
       return true;
     }
     this.#new_keys_read_at_ms = now_ms;

@@ -2,6 +2,14 @@ import type { UsageRow } from '../usage/usage-row.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from './hold.ts';
 import type { LedgerRecords } from './ledger-records.ts';
 
+/** What an operator should know of ends that could not be written as they were asked for. */
+export interface BooksEvents {
+  /** An end failed and is mended: a release waits for the next try, or went without its usage row. */
+  readonly onProblem: (step: 'charge' | 'release', error: unknown) => void;
+  /** Every release that had to wait is written; `holds` is how many those were. */
+  readonly onSettled: (holds: number) => void;
+}
+
 /**
  * The money of requests. A hold is durable when `hold` resolves, and ends exactly once, by a charge or a release, even
  * while the store cannot be written. The usage row of a request is written in the commit that ends its hold.

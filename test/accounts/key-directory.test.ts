@@ -54,31 +54,37 @@ function lastUsed(id: string): number | null | undefined {
   return store.db.select().from(apiKeys).where(eq(apiKeys.id, id)).get()?.last_used_at_ms;
 }
 
+function rethrow(error: unknown): never {
+  throw error;
+}
+
 describe('whether a key may exist', () => {
   test('is true of every key that was made, revoked ones too, and false of others', () => {
     const keys = Array.from({ length: 50 }, (_, index) => addKey(`key_${index}`));
     revoke('key_7');
-    expect(keys.map((key) => directory.mayExist(key))).toEqual(keys.map(() => true));
+    expect(keys.map((key) => directory.mayExist(key, rethrow))).toEqual(keys.map(() => true));
     for (let count = 0; count < 50; count += 1)
-      expect(directory.mayExist(randomIdentifiers.apiKey())).toBe(false);
+      expect(directory.mayExist(randomIdentifiers.apiKey(), rethrow)).toBe(false);
   });
 
   test('is told from memory; what another process made is read once a second at most', () => {
-    expect(directory.mayExist(randomIdentifiers.apiKey())).toBe(false);
+    expect(directory.mayExist(randomIdentifiers.apiKey(), rethrow)).toBe(false);
     const first = addKey('key_1');
-    expect(directory.mayExist(first)).toBe(false);
+    expect(directory.mayExist(first, rethrow)).toBe(false);
     clock.advance(999);
-    expect(directory.mayExist(first)).toBe(false);
+    expect(directory.mayExist(first, rethrow)).toBe(false);
     clock.advance(1);
-    expect(directory.mayExist(first)).toBe(true);
+    expect(directory.mayExist(first, rethrow)).toBe(true);
     const second = addKey('key_2');
     clock.advance(1_000);
-    expect([directory.mayExist(first), directory.mayExist(second)]).toEqual([true, true]);
+    expect([directory.mayExist(first, rethrow), directory.mayExist(second, rethrow)]).toEqual([true, true]);
   });
 
   test('is true while the database cannot be read', () => {
     store.db.$client.run('ALTER TABLE api_keys RENAME TO gone');
-    expect(directory.mayExist(randomIdentifiers.apiKey())).toBe(true);
+    const failures: unknown[] = [];
+    expect(directory.mayExist(randomIdentifiers.apiKey(), (error) => failures.push(error))).toBe(true);
+    expect(failures).toEqual([expect.objectContaining({ code: 'SQLITE_ERROR' })]);
   });
 });
 

@@ -16,6 +16,7 @@ import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
+import type { BooksEvents } from '../../src/ledger/books.ts';
 import type { Hold } from '../../src/ledger/hold.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 
@@ -151,7 +152,14 @@ export class LedgerSetup extends TemporaryDatabase {
   readonly commits = new GroupCommit(this.db, { lock_deadline_ms: LOCK_DEADLINE_MS });
   readonly ledger = new SqliteLedger(this.db);
   readonly usage = new UsageWriter(this.db);
-  readonly books = new SqliteBooks(this.commits, this.clock, PROCESS_ID);
+  /** What the books have told of: ends that failed, and how many releases had waited once they were written. */
+  readonly problems: (readonly [step: string, error: unknown])[] = [];
+  readonly settled: number[] = [];
+  readonly events: BooksEvents = {
+    onProblem: (step, error) => this.problems.push([step, error]),
+    onSettled: (holds) => this.settled.push(holds),
+  };
+  readonly books = new SqliteBooks(this.commits, this.clock, PROCESS_ID, this.events);
 
   constructor() {
     super();
