@@ -3,7 +3,8 @@ import { dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Question, scoreCount } from '../src/questions/question.ts';
-import { WeightsError } from './weights.ts';
+import { WeightsError } from './errors.ts';
+import { systemErrorCode } from './system-error-code.ts';
 
 const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
 
@@ -89,7 +90,7 @@ export async function readCalibration(
   try {
     content = await readFile(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw new WeightsError(`The calibration ${path} cannot be read: make it readable, or remove it.`, {
       cause: error,
     });

@@ -2,19 +2,16 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { SetupError } from '../setup-error.ts';
-import { findLibrary, type Gpu, type LlamaLibrary } from './library.ts';
+import { AddonUnavailable } from '../errors.ts';
+import type { Gpu } from '../gpu.ts';
+import { systemErrorCode } from '../system-error-code.ts';
+import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 
 const SOURCES = join(import.meta.dir, 'src');
 /** Built files; not under version control. */
 const BUILD_DIRECTORY = join(import.meta.dir, '..', '..', 'build', 'addon');
 const ADDON_FILE = 'tds-engine.node';
-
-/** Why the addon cannot be built or loaded here; the implementation through node-llama-cpp serves instead. */
-export class AddonUnavailable extends SetupError {
-  override readonly name = 'AddonUnavailable';
-}
 
 /** A built addon, and the libraries that it was linked against. */
 export interface BuiltAddon {
@@ -149,7 +146,7 @@ async function buildInPlace(target: string, library: LlamaLibrary, is_broken: bo
 /** Takes a broken build out of the way, into a folder that is removed. */
 async function moveAway(target: string, directory: string): Promise<void> {
   await rename(target, join(directory, 'broken')).catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
   });
 }
 
