@@ -4,8 +4,7 @@
  *
  *   bun bench/engine-turns.ts [rounds, default 5]
  */
-import { openEngine } from '../native/load-engine.ts';
-import type { DecisionInput } from '../native/plan/profile.ts';
+import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
 import { ModelTurns } from '../src/limits/model-turns.ts';
 import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
@@ -29,12 +28,12 @@ async function batch(
 }
 
 async function atOnce(scope: string, input: DecisionInput): Promise<void> {
-  await engine.evaluate(input, await engine.plan(input), { scope });
+  await engine.evaluate(await engine.plan(input), { scope });
 }
 
 async function inTheirTurns(scope: string, input: DecisionInput): Promise<void> {
   const plan = await engine.plan(input);
-  await turns.admit(scope, ({ run }) => engine.evaluate(input, plan, { scope, takeTurn: run }));
+  await turns.admit(scope, ({ run }) => engine.evaluate(plan, { scope, takeTurn: run }));
 }
 
 const times = await inTurns(rounds, {

@@ -1,10 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { readCalibration } from '../../native/calibration.ts';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { type DecisionEngine, EMBEDDED_WEIGHTS, readCalibration } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
-import { wholeNumber } from '../config.ts';
 import { htmlReport } from '../eval/html.ts';
 import { seededRandom } from '../eval/random.ts';
 import { readCases } from '../eval/read-cases.ts';
@@ -30,6 +27,7 @@ import {
   scoreCases,
 } from './evaluation.ts';
 import { printJson, printLine, printTable } from './output.ts';
+import { wholeNumberBetween } from './values.ts';
 
 const DEFAULT_PROBED_RECORDS = 200;
 const PROBED_RECORDS_MAX = 1_000_000_000;
@@ -54,7 +52,7 @@ export function registerEval(program: Command): void {
     .option(
       '--probes <n>',
       'ask this many records again with changes that should not matter',
-      wholeNumber(0, PROBED_RECORDS_MAX),
+      wholeNumberBetween(0, PROBED_RECORDS_MAX),
       DEFAULT_PROBED_RECORDS,
     )
     .option(

@@ -1,9 +1,7 @@
 import { type Command, Option } from 'commander';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { openEngine } from '../../native/load-engine.ts';
-import { SetupError } from '../../native/setup-error.ts';
+import { type DecisionEngine, openEngine, SetupError } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
-import { type ModelConfig, modelOptions, openOptions, wholeNumber } from '../config.ts';
+import { type ModelConfig, modelOptions, openOptions } from '../config.ts';
 import { CasesError, type EvaluationCase } from '../eval/cases.ts';
 import type { FoldBy } from '../eval/fit.ts';
 import { ProgressBar } from '../eval/progress.ts';
@@ -12,6 +10,7 @@ import { type ScoreFile, ScoreFileError } from '../eval/score-file.ts';
 import type { Mode } from '../questions/question.ts';
 import { type DataOptions, dataOption } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { wholeNumberBetween } from './values.ts';
 
 /** The exit code of a program that an interrupt ended, by the convention of shells. */
 const EXIT_INTERRUPTED = 130;
@@ -33,17 +32,17 @@ export function addEvaluationOptions(command: Command): Command {
   for (const option of modelOptions()) command.addOption(option);
   return command
     .addOption(dataOption())
-    .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumber(1, LIMIT_MAX))
+    .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumberBetween(1, LIMIT_MAX))
     .option(
       '--seed <n>',
       'seed of what is drawn: records, folds, resamples',
-      wholeNumber(0, 2 ** 32 - 1),
+      wholeNumberBetween(0, 2 ** 32 - 1),
       DEFAULT_SEED,
     )
     .option(
       '--folds <n>',
       'parts, each of which is judged by a fit on the others',
-      wholeNumber(2, FOLDS_MAX),
+      wholeNumberBetween(2, FOLDS_MAX),
       DEFAULT_FOLDS,
     )
     .addOption(

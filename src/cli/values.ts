@@ -24,14 +24,25 @@ export function nullIfNone<T>(value: T | typeof NONE): T | null {
   return value === NONE ? null : value;
 }
 
-/** A whole number from 0. */
-export function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!/^\d{1,15}$/.test(text) || !Number.isSafeInteger(value)) {
-    throw new InvalidArgumentError('Give a whole number.');
-  }
-  return value;
+const DIGITS = /^\d{1,15}$/;
+/** The largest number of so many digits. */
+const WHOLE_NUMBER_MAX = 999_999_999_999_999;
+
+/** A parser of whole numbers from `least` to `most`; anything else is an error of usage, with `advice`. */
+export function wholeNumberBetween(
+  least: number,
+  most: number,
+  advice = `It must be a whole number from ${least} to ${most}.`,
+): (text: string) => number {
+  return (text) => {
+    const value = DIGITS.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    throw new InvalidArgumentError(advice);
+  };
 }
+
+/** A whole number from 0. */
+export const wholeNumber = wholeNumberBetween(0, WHOLE_NUMBER_MAX, 'Give a whole number.');
 
 /** A whole number or `none`. */
 export function wholeNumberOrNone(text: string): number | typeof NONE {

@@ -1,6 +1,5 @@
 import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import type { DecisionEngine } from '../../native/engine.ts';
-import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
+import type { DecisionEngine, DecisionInput, DecisionPlan } from '../../native/engine.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';

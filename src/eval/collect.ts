@@ -1,4 +1,4 @@
-import { applyTemperature, type TypeTemperatures } from '../../native/calibration.ts';
+import { applyTemperature, type TypeTemperatures } from '../../native/engine.ts';
 import type { Question } from '../questions/question.ts';
 import { classesOf, type EvaluationCase } from './cases.ts';
 import { classProbabilities, type Prediction } from './predictions.ts';

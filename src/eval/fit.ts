@@ -1,4 +1,4 @@
-import { type TypeTemperatures, temperatureFor } from '../../native/calibration.ts';
+import { type TypeTemperatures, temperatureFor } from '../../native/engine.ts';
 import type { ScoredQuestion } from './collect.ts';
 import { classProbabilities, QUESTION_TYPES, type QuestionType } from './predictions.ts';
 

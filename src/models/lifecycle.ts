@@ -1,6 +1,13 @@
-import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { type DecisionInput, type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
-import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import {
+  type DecisionEngine,
+  type DecisionInput,
+  type DecisionPlan,
+  type DecisionPlanner,
+  EngineFailed,
+  EvaluationFailed,
+  EvaluationTimedOut,
+  PlanRejected,
+} from '../../native/engine.ts';
 import type { Mode } from '../questions/question.ts';
 
 /** Calls back after a delay, unless the function that it returns is called before. */
@@ -76,8 +83,7 @@ function warmUpInput(mode: Mode): DecisionInput {
 }
 
 async function warmUp(engine: DecisionEngine, mode: Mode): Promise<void> {
-  const input = warmUpInput(mode);
-  await engine.evaluate(input, await engine.plan(input), { scope: 'warm-up' });
+  await engine.evaluate(await engine.plan(warmUpInput(mode)), { scope: 'warm-up' });
 }
 
 /** The next engine is to answer: this one was retired because of another request. */

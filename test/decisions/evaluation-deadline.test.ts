@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import { EvaluationTimedOut } from '../../native/engine.ts';
 import { EvaluationDeadline, TurnTimedOut } from '../../src/decisions/evaluation-deadline.ts';
 import { aborted } from '../support/faults.ts';
 

@@ -9,11 +9,10 @@ export function dismissedEngine(engine: DecisionEngine): DecisionEngine {
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
-    async evaluate(input, plan, { scope }) {
+    async evaluate(plan, { scope }) {
       for (const one of plan.plans) {
         const dismissal = new AbortController();
         const evaluation = engine.evaluate(
-          input,
           { ...plan, plans: [one] },
           { scope, signal: dismissal.signal },
         );
@@ -21,7 +20,7 @@ export function dismissedEngine(engine: DecisionEngine): DecisionEngine {
         dismissal.abort(new Error('dismissed'));
         await evaluation.catch(() => {});
       }
-      return input.questions.map((question) =>
+      return plan.input.questions.map((question) =>
         Array.from({ length: scoreCount(question) }, (_, index) => Math.sin(index)),
       );
     },

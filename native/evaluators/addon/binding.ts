@@ -116,16 +116,7 @@ export interface AddonBinding {
   close(opened: NativeEvaluator | NativeTokenizer): void;
 }
 
-const FUNCTIONS = [
-  'inspect',
-  'open',
-  'submit',
-  'cancel',
-  'stats',
-  'openTokenizer',
-  'tokenizeAll',
-  'close',
-];
+const FUNCTIONS = ['inspect', 'open', 'submit', 'cancel', 'stats', 'openTokenizer', 'tokenizeAll', 'close'];
 
 export function isAddonBinding(value: unknown): value is AddonBinding {
   if (typeof value !== 'object' || value === null) return false;
