@@ -10,12 +10,11 @@
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
-import { ModelTurns } from '../src/limits/model-turns.ts';
+import { ModelTurns, QUEUE_LIMIT } from '../src/limits/model-turns.ts';
 import { fiveQuestions, THREADS } from './support/engine.ts';
 import { quantile, report, rounded } from './support/statistics.ts';
 
 const requests = Number(process.argv[2] ?? 50);
-const QUEUE_LIMIT = 512;
 const engine = await openEngine({ evaluator: 'addon', gpu: false, threads: THREADS });
 const turns = new ModelTurns(QUEUE_LIMIT, systemClock);
 const small = fiveQuestions();

@@ -6,12 +6,11 @@
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
-import { ModelTurns } from '../src/limits/model-turns.ts';
+import { ModelTurns, QUEUE_LIMIT } from '../src/limits/model-turns.ts';
 import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 5);
-const QUEUE_LIMIT = 512;
 const BATCH = 32;
 const engine = await openEngine({ evaluator: 'addon', gpu: false, threads: THREADS });
 const turns = new ModelTurns(QUEUE_LIMIT, systemClock);

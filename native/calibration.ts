@@ -6,6 +6,7 @@ import { type Question, scoreCount } from '../src/questions/question.ts';
 import { WeightsError } from './errors.ts';
 import { systemErrorCode } from './system-error-code.ts';
 
+const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
 
 /** Temperatures by number of options: each bucket reaches up to `most_options`, the last one to any number. */
@@ -27,7 +28,7 @@ export type TypeTemperatures = Static<typeof TypeTemperatures>;
 const FittedOn = Type.Object(
   {
     /** SHA-256 of the cases' lines, uncompressed. */
-    cases_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    cases_sha256: Sha256,
     records: Type.Integer({ minimum: 1 }),
     questions: Type.Integer({ minimum: 1 }),
   },
@@ -41,7 +42,7 @@ const FittedOn = Type.Object(
 export const Calibration = Type.Object(
   {
     profile: Type.String(),
-    weights_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    weights_sha256: Sha256,
     temperatures: Type.Object(
       { fast: TypeTemperatures, consistent: TypeTemperatures },
       { additionalProperties: false },

@@ -8,7 +8,7 @@ import {
 } from '../native/engine.ts';
 import { AccountError } from './accounts/errors.ts';
 import { checkedEmail } from './accounts/names.ts';
-import { wholeNumberBetween } from './cli/values.ts';
+import { QUEUE_LIMIT } from './limits/model-turns.ts';
 import { LOG_LEVELS, type LogLevel } from './ops/log-level.ts';
 import type { PaddleSettings } from './payments/paddle.ts';
 
@@ -151,7 +151,7 @@ export function serveOptions(): Option[] {
       'requests that may be at the model, waiting or running; one organization may have as many as are still free',
     )
       .env('TDS_QUEUE_LIMIT')
-      .default(512)
+      .default(QUEUE_LIMIT)
       .argParser(wholeNumberBetween(1, QUEUE_MAX)),
     new Option(
       '--evaluation-timeout <seconds>',
@@ -169,6 +169,19 @@ export function serveOptions(): Option[] {
       .default('on' satisfies ServeConfig['apiReference'])
       .choices(['on', 'off']),
   ];
+}
+
+/** A parser of whole numbers from `least` to `most`; anything else is an error of usage, with `advice`. */
+export function wholeNumberBetween(
+  least: number,
+  most: number,
+  advice = `It must be a whole number from ${least} to ${most}.`,
+): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    throw new InvalidArgumentError(advice);
+  };
 }
 
 function parseEmail(text: string): string {

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { type DecisionEngine, EMBEDDED_WEIGHTS, readCalibration } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
+import { wholeNumberBetween } from '../config.ts';
 import { htmlReport } from '../eval/html.ts';
 import { seededRandom } from '../eval/random.ts';
 import { readCases } from '../eval/read-cases.ts';
@@ -27,7 +28,6 @@ import {
   scoreCases,
 } from './evaluation.ts';
 import { printJson, printLine, printTable } from './output.ts';
-import { wholeNumberBetween } from './values.ts';
 
 const DEFAULT_PROBED_RECORDS = 200;
 const PROBED_RECORDS_MAX = 1_000_000_000;

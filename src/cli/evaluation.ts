@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { type DecisionEngine, openEngine, SetupError } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
-import { type ModelConfig, modelOptions, openOptions } from '../config.ts';
+import { type ModelConfig, modelOptions, openOptions, wholeNumberBetween } from '../config.ts';
 import { CasesError, type EvaluationCase } from '../eval/cases.ts';
 import type { FoldBy } from '../eval/fit.ts';
 import { ProgressBar } from '../eval/progress.ts';
@@ -10,7 +10,6 @@ import { type ScoreFile, ScoreFileError } from '../eval/score-file.ts';
 import type { Mode } from '../questions/question.ts';
 import { type DataOptions, dataOption } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
-import { wholeNumberBetween } from './values.ts';
 
 /** The exit code of a program that an interrupt ended, by the convention of shells. */
 const EXIT_INTERRUPTED = 130;

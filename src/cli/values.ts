@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { wholeNumberBetween } from '../config.ts';
 import { parseDollars } from '../money.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -24,22 +25,8 @@ export function nullIfNone<T>(value: T | typeof NONE): T | null {
   return value === NONE ? null : value;
 }
 
-const DIGITS = /^\d{1,15}$/;
-/** The largest number of so many digits. */
+/** The largest number of as many digits as are read. */
 const WHOLE_NUMBER_MAX = 999_999_999_999_999;
-
-/** A parser of whole numbers from `least` to `most`; anything else is an error of usage, with `advice`. */
-export function wholeNumberBetween(
-  least: number,
-  most: number,
-  advice = `It must be a whole number from ${least} to ${most}.`,
-): (text: string) => number {
-  return (text) => {
-    const value = DIGITS.test(text) ? Number(text) : Number.NaN;
-    if (value >= least && value <= most) return value;
-    throw new InvalidArgumentError(advice);
-  };
-}
 
 /** A whole number from 0. */
 export const wholeNumber = wholeNumberBetween(0, WHOLE_NUMBER_MAX, 'Give a whole number.');

@@ -29,6 +29,8 @@ interface Guest {
   refused: number;
 }
 
+/** Requests that may be at the model, waiting or running, unless configured. */
+export const QUEUE_LIMIT = 512;
 /** The measured speed is a moving average, in which the newest piece has this share. */
 const NEWEST_SHARE = 0.2;
 /** Nobody is told to wait longer: clients are advised to give up then (spec, "Performance and cold start"). */
