@@ -3,8 +3,10 @@ import { dirname, join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Question, type QuestionType, scoreCount } from '../src/questions/question.ts';
-import { WeightsError } from './weights.ts';
+import { WeightsError } from './errors.ts';
+import { systemErrorCode } from './system-error-code.ts';
 
+const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
 
 /** Temperatures by number of options: each bucket reaches up to `most_options`, the last one to any number. */
@@ -29,7 +31,7 @@ export type TypeTemperatures = Static<typeof TypeTemperatures>;
 const FittedOn = Type.Object(
   {
     /** SHA-256 of the cases' lines, uncompressed. */
-    cases_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    cases_sha256: Sha256,
     records: Type.Integer({ minimum: 1 }),
     questions: Type.Integer({ minimum: 1 }),
   },
@@ -43,7 +45,7 @@ const FittedOn = Type.Object(
 export const Calibration = Type.Object(
   {
     profile: Type.String(),
-    weights_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    weights_sha256: Sha256,
     temperatures: Type.Object(
       { fast: TypeTemperatures, consistent: TypeTemperatures },
       { additionalProperties: false },
@@ -99,7 +101,7 @@ export async function readCalibration(
   try {
     content = await readFile(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw new WeightsError(`The calibration ${path} cannot be read: make it readable, or remove it.`, {
       cause: error,
     });

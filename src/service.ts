@@ -14,7 +14,7 @@ import { errorResponse } from './http/responses.ts';
 import type { HandlerFailure } from './http/server.ts';
 import type { Identifiers } from './identifiers.ts';
 import { BodyBudget } from './limits/body-budget.ts';
-import { ModelTurns } from './limits/model-turns.ts';
+import { ModelTurns, QUEUE_LIMIT } from './limits/model-turns.ts';
 import { PerOrganizationQueue } from './limits/per-organization-queue.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
@@ -30,8 +30,7 @@ import { UsageLog } from './usage/usage.ts';
 /** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
 const PLANNED_AT_ONCE = 4;
 
-/** Requests at the model, and milliseconds that one may take there, unless configured. */
-const QUEUE_LIMIT = 512;
+/** Milliseconds that a request may take at the model, unless configured. */
 const EVALUATION_MS = 300_000;
 /** A request waits no longer for its turn than clients are advised to (spec, "Performance and cold start"). */
 const WAITING_MS = 120_000;

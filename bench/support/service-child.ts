@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
+import { type DecisionEngine, openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { initialize } from '../../src/cli/initialize.ts';
@@ -19,7 +18,7 @@ function instant(engine: DecisionEngine): DecisionEngine {
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
-    evaluate: (input) =>
+    evaluate: ({ input }) =>
       Promise.resolve(input.questions.map((question) => Array(scoreCount(question)).fill(0))),
     close: () => engine.close(),
   };

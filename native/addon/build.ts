@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { SetupError } from '../setup-error.ts';
-import { findLibrary, type Gpu, type LlamaLibrary } from './library.ts';
+import { AddonUnavailable } from '../errors.ts';
+import type { Gpu } from '../gpu.ts';
+import { systemErrorCode } from '../system-error-code.ts';
+import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 
 const SOURCES = join(import.meta.dir, 'src');
@@ -13,11 +15,6 @@ const ADDON_FILE = 'tds-engine.node';
 /** What of the sources only the addon needs, and only the stress program. */
 const ADDON_SOURCES: readonly string[] = ['addon.cpp', 'javascript_values.cpp'];
 const STRESS_SOURCES: readonly string[] = ['stress.cpp'];
-
-/** Why the addon cannot be built or loaded here; the implementation through node-llama-cpp serves instead. */
-export class AddonUnavailable extends SetupError {
-  override readonly name = 'AddonUnavailable';
-}
 
 /** A built addon, and the libraries that it was linked against. */
 export interface BuiltAddon {
@@ -163,7 +160,7 @@ async function buildInPlace(target: string, library: LlamaLibrary, is_broken: bo
 /** Moves a broken build into a folder that is removed. */
 async function moveAway(target: string, directory: string): Promise<void> {
   await rename(target, join(directory, 'broken')).catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
   });
 }
 

@@ -1,8 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-
-/** Which device to compute on: the best that there is, the CPU only, or one by name. */
-export type Gpu = 'auto' | false | 'cuda' | 'metal' | 'vulkan';
+import type { Gpu } from '../gpu.ts';
 
 /** The llama.cpp that a platform package of node-llama-cpp ships. */
 export interface LlamaLibrary {

@@ -1,10 +1,11 @@
 import type { Question, QuestionType } from '../../src/questions/question.ts';
+import { PlanRejected } from '../errors.ts';
 import { Slices } from '../slices.ts';
+import { withConsistentReadings } from './consistent-readings.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
-import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile } from './profile.ts';
-import { PlanRejected } from './profile.ts';
+import type { DecisionInput, PromptProfile, RegisteredProfile, RequestPlans, Tokenizer } from './profile.ts';
 import { QuestionTexts, type TextReader, type TokensOf, type WordingTexts } from './question-texts.ts';
 import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { readRecord } from './record.ts';
@@ -131,11 +132,11 @@ function readScore(logits: readonly number[]): number {
  * decision-1's own profile: every option is closed by an answer token, and its score is the logit of yes minus the
  * logit of no there. In fast mode the record is the prefix and each question is a branch; in consistent mode each question has its own plan and stands before the record too. `tokenizer` is the model's.
  */
-export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
+export function markersV1(tokenizer: Tokenizer): PromptProfile {
   return {
     name: 'markers-v1',
 
-    async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
+    async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
       const slices = new Slices();
       const texts = new QuestionTexts(tokenizer, context_tokens);
       const rendered = await slices.map(input.questions, (question, index) =>
@@ -163,3 +164,15 @@ export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
     },
   };
 }
+
+/** `markers-v1` with consistent readings, for decision-1: the control tokens are in its vocabulary at fixed ids. */
+export const MARKERS_V1: RegisteredProfile = {
+  fits: (vocabulary) =>
+    Object.entries(MARKERS_V1_TOKENS).every(
+      ([text, id]) => vocabulary.texts[id] === text && vocabulary.special.has(id),
+    ),
+  reads: { tokens_max: ANSWER_TOKENS.length, position: 'anywhere' },
+  // The pinned scores were made without it, and with it they move by more than they may.
+  flash_attention: false,
+  make: ({ tokenizer }) => Promise.resolve(withConsistentReadings(markersV1(tokenizer))),
+};

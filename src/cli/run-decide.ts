@@ -1,7 +1,5 @@
 import { Value } from '@sinclair/typebox/value';
-import { openEngine } from '../../native/load-engine.ts';
-import { PlanRejected } from '../../native/plan/profile.ts';
-import { SetupError } from '../../native/setup-error.ts';
+import { openEngine, PlanRejected, SetupError } from '../../native/engine.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, openOptions } from '../config.ts';

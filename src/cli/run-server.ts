@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import type { EngineFacts } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
-import { SetupError } from '../../native/setup-error.ts';
+import { type EngineFacts, openPlanner, SetupError } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';

@@ -1,5 +1,4 @@
-import type { DecisionEngine, TakeTurn } from '../../native/engine.ts';
-import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
+import type { DecisionEngine, DecisionInput, DecisionPlan, TakeTurn } from '../../native/engine.ts';
 import type { Clock } from '../clock.ts';
 import { JsonObject } from '../json/json-value.ts';
 import { answerFrom, type WrittenAnswer } from '../questions/answer.ts';
@@ -38,7 +37,7 @@ export async function answerRequest(
   },
 ): Promise<Decided> {
   const started_ms = options.clock.monotonic_ms();
-  const scores = await engine.evaluate(engineInput(request), plan, options);
+  const scores = await engine.evaluate(plan, options);
   const latency_ms = options.clock.monotonic_ms() - started_ms;
   const answers = new JsonObject(
     request.questions.map(({ id }) => id),

@@ -1,4 +1,4 @@
-import type { DecisionPlan } from '../../native/plan/profile.ts';
+import type { DecisionPlan } from '../../native/engine.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';

@@ -1,4 +1,4 @@
-import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import { EvaluationTimedOut } from '../../native/engine.ts';
 
 /** A request waited for the model's turn for as long as it may. */
 export class TurnTimedOut extends Error {

@@ -1,5 +1,4 @@
-import { PlanRejected } from '../../native/plan/profile.ts';
-import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { Refusal } from '../errors.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';

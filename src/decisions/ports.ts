@@ -1,5 +1,4 @@
-import type { DecisionEngine } from '../../native/engine.ts';
-import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
+import type { DecisionEngine, DecisionInput, DecisionPlan } from '../../native/engine.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';

@@ -1,4 +1,4 @@
-import type { Calibration, TypeTemperatures } from '../../native/calibration.ts';
+import type { Calibration, TypeTemperatures } from '../../native/engine.ts';
 import { classesOf, classProbabilities, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import type { ScoredQuestion } from './collect.ts';
 import { assignFolds, type FoldBy, fitTemperatures, outOfFoldTemperatures } from './fit.ts';

@@ -1,4 +1,4 @@
-import { applyTemperature, type TypeTemperatures } from '../../native/calibration.ts';
+import { applyTemperature, type TypeTemperatures } from '../../native/engine.ts';
 import { classesOf, classProbabilities, type Question } from '../questions/question.ts';
 import type { EvaluationCase } from './cases.ts';
 import type { Prediction } from './predictions.ts';

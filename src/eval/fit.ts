@@ -1,4 +1,4 @@
-import { type TypeTemperatures, temperatureFor } from '../../native/calibration.ts';
+import { type TypeTemperatures, temperatureFor } from '../../native/engine.ts';
 import { classProbabilities, type QuestionType } from '../questions/question.ts';
 import type { ScoredQuestion } from './collect.ts';
 

@@ -1,5 +1,4 @@
-import type { TypeTemperatures } from '../../native/calibration.ts';
-import type { EngineFacts } from '../../native/engine.ts';
+import type { EngineFacts, TypeTemperatures } from '../../native/engine.ts';
 import { type Mode, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import { type Abstaining, abstaining } from './abstaining.ts';
 import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';

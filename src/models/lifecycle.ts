@@ -1,11 +1,14 @@
-import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { type DecisionInput, type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
 import {
+  type DecisionEngine,
+  type DecisionInput,
+  type DecisionPlan,
+  type DecisionPlanner,
   EngineFailed,
   EngineOverloaded,
   EvaluationFailed,
   EvaluationTimedOut,
-} from '../../native/plan-evaluator.ts';
+  PlanRejected,
+} from '../../native/engine.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 
@@ -86,8 +89,7 @@ function warmUpInput(mode: Mode): DecisionInput {
 }
 
 async function warmUp(engine: DecisionEngine, mode: Mode): Promise<void> {
-  const input = warmUpInput(mode);
-  await engine.evaluate(input, await engine.plan(input), { scope: 'warm-up' });
+  await engine.evaluate(await engine.plan(warmUpInput(mode)), { scope: 'warm-up' });
 }
 
 /** The next engine is to answer: this one was retired because of another request. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { openPlanner } from '../../native/load-engine.ts';
+import { openPlanner } from '../../native/engine.ts';
 import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
 import {

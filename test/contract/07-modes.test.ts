@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { openPlanner } from '../../native/load-engine.ts';
+import { openPlanner } from '../../native/engine.ts';
 import type { DecisionResponse } from '../../src/decisions/schemas.ts';
 import { closeAudited } from '../support/money.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { EvaluationFailed } from '../../native/plan-evaluator.ts';
+import { EvaluationFailed } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';

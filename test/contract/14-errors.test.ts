@@ -11,9 +11,7 @@ import {
 import { cpSync, readdirSync, renameSync } from 'node:fs';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { openEngine } from '../../native/load-engine.ts';
-import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { type DecisionEngine, EMBEDDED_WEIGHTS, openEngine } from '../../native/engine.ts';
 import { ERROR_TYPES, ERRORS } from '../../src/errors.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { temporaryDirectory } from '../accounts/support.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import { EvaluationTimedOut } from '../../native/engine.ts';
 import { ModelDeadline, TurnTimedOut } from '../../src/decisions/model-deadline.ts';
 import { aborted } from '../support/faults.ts';
 

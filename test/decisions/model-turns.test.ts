@@ -1,7 +1,6 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
-import type { DecisionEngine } from '../../native/engine.ts';
+import { type DecisionEngine, EngineFailed, EvaluationFailed } from '../../native/engine.ts';
 import { planTokens } from '../../native/plan/plan.ts';
-import { EngineFailed, EvaluationFailed } from '../../native/plan-evaluator.ts';
 import { scoreCount } from '../../src/questions/question.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { aborted } from '../support/faults.ts';
@@ -51,12 +50,12 @@ function controlled(real: DecisionEngine, running: Evaluation[]): DecisionEngine
   return {
     facts: real.facts,
     plan: (input) => real.plan(input),
-    async evaluate(input, plan, { scope, takeTurn, signal }) {
+    async evaluate({ input, plans }, { scope, takeTurn, signal }) {
       const scores = input.questions.map((question) => Array<number>(scoreCount(question)).fill(0));
       if (takeTurn === undefined || signal === undefined) return scores;
-      const evaluations = plan.plans.map((one) =>
+      const evaluations = plans.map((one) =>
         takeTurn(
-          { tokens: planTokens(one), lane: 'small', lane_tokens: 1 },
+          { tokens: planTokens(one), decoder: 'small', decoder_tokens: 1 },
           async () => {
             const ended = Promise.withResolvers<void>();
             const evaluation: Evaluation = {

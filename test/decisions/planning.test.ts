@@ -1,8 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import type { DecisionPlanner } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
-import { EngineFailed } from '../../native/plan-evaluator.ts';
+import { type DecisionPlanner, EngineFailed, openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';

@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
-import { type DecisionInput, PlanRejected } from '../../native/plan/profile.ts';
-import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import {
+  type DecisionEngine,
+  type DecisionInput,
+  type DecisionPlanner,
+  EngineFailed,
+  EvaluationFailed,
+  EvaluationTimedOut,
+  openPlanner,
+  PlanRejected,
+} from '../../native/engine.ts';
 import {
   type LifecycleOptions,
   ModelLifecycle,
@@ -114,10 +120,11 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
     return {
       facts: engine.facts,
       plan: (input) => engine.plan(input),
-      async evaluate(input, plan, evaluation) {
-        if (evaluation.scope === 'warm-up') await made.beforeWarmUp(input.mode);
-        if (input.mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
-        return await engine.evaluate(input, plan, evaluation);
+      async evaluate(plan, evaluation) {
+        const { mode } = plan.input;
+        if (evaluation.scope === 'warm-up') await made.beforeWarmUp(mode);
+        if (mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
+        return await engine.evaluate(plan, evaluation);
       },
       close() {
         events.push('close');
@@ -140,7 +147,7 @@ function input(mode: Mode): DecisionInput {
 }
 
 async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number> {
-  const [scores] = await engine.evaluate(input(mode), await engine.plan(input(mode)), { scope: 'test' });
+  const [scores] = await engine.evaluate(await engine.plan(input(mode)), { scope: 'test' });
   return scores?.[0] ?? Number.NaN;
 }
 

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import type { DecisionEngine, PlanTurn, TakeTurn } from '../../native/engine.ts';
-import { openEngine } from '../../native/load-engine.ts';
+import { type DecisionEngine, openEngine, type PlanTurn, type TakeTurn } from '../../native/engine.ts';
 import { planTokens } from '../../native/plan/plan.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
@@ -50,7 +49,7 @@ let scopes = 0;
 /** Scores of a request whose record nobody has asked about before. */
 async function scoresOf(engine: DecisionEngine, input: DecisionInput) {
   scopes += 1;
-  return await engine.evaluate(input, await engine.plan(input), { scope: `scope ${scopes}` });
+  return await engine.evaluate(await engine.plan(input), { scope: `scope ${scopes}` });
 }
 
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => jsonValueOf(JSON.parse(JSON.stringify(value))));
@@ -192,19 +191,17 @@ test('every plan waits for its turn, with what it costs, and one that fails give
     turns.push(turn);
     return work();
   };
-  const scores = await engine.evaluate(input, plan, { scope: 'turns', takeTurn: inTurn });
-  expect(scores).toEqual(await engine.evaluate(input, plan, { scope: 'no turns' }));
+  const scores = await engine.evaluate(plan, { scope: 'turns', takeTurn: inTurn });
+  expect(scores).toEqual(await engine.evaluate(plan, { scope: 'no turns' }));
   expect(turns.map(({ tokens }) => tokens)).toEqual(plan.plans.map(planTokens));
-  for (const { lane } of turns) expect(lane).toBe('small');
+  for (const { decoder } of turns) expect(decoder).toBe('small');
   const given_up: AbortSignal[] = [];
   const refusing: TakeTurn = (_, __, signal) => {
     given_up.push(signal);
     if (given_up.length === plan.plans.length) return Promise.reject(new Error('refused'));
     return new Promise((___, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
   };
-  await expect(engine.evaluate(input, plan, { scope: 'turns', takeTurn: refusing })).rejects.toThrow(
-    'refused',
-  );
+  await expect(engine.evaluate(plan, { scope: 'turns', takeTurn: refusing })).rejects.toThrow('refused');
   expect(given_up.every(({ aborted }) => aborted)).toBe(true);
 });
 
@@ -218,7 +215,7 @@ test('a client that goes away frees the places of its request', async () => {
   };
   const gone = new AbortController();
   const plan = await engine.plan(input);
-  const left = engine.evaluate(input, plan, { scope: 'left', signal: gone.signal });
+  const left = engine.evaluate(plan, { scope: 'left', signal: gone.signal });
   gone.abort(new Error('gone'));
   await expect(left).rejects.toThrow('gone');
   expect((await scoresOf(engine, { ...input, mode: 'fast' })).length).toBe(64);

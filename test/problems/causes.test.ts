@@ -5,15 +5,16 @@ import fc from 'fast-check';
 import { PragmaRefused } from '../../db/sqlite/connection.ts';
 import { WriteQueueFull } from '../../db/sqlite/group-commit.ts';
 import { SchemaRefused } from '../../db/sqlite/migrate.ts';
-import { AddonUnavailable } from '../../native/addon/build.ts';
 import {
+  AddonUnavailable,
+  DeviceUnavailable,
   EngineFailed,
   EngineOverloaded,
   EvaluationFailed,
   EvaluationTimedOut,
-} from '../../native/plan-evaluator.ts';
-import { DeviceUnavailable, SetupError } from '../../native/setup-error.ts';
-import { WeightsError } from '../../native/weights.ts';
+  SetupError,
+  WeightsError,
+} from '../../native/engine.ts';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import { ModelUnavailable } from '../../src/models/lifecycle.ts';
 import { causesOf, ThreadFailed, threadFailure } from '../../src/problems/causes.ts';

@@ -1,8 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { EvaluationFailed, WeightsError } from '../../native/engine.ts';
 import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
-import { EvaluationFailed } from '../../native/plan-evaluator.ts';
-import { WeightsError } from '../../native/weights.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { startServer } from '../../src/http/server.ts';
@@ -415,7 +414,11 @@ describe('what our own fault refused is found by the x-request-id of its respons
         intercepted(await embeddedEngine(), (run, { scope, signal, takeTurn }) => {
           if (takeTurn === undefined || signal === undefined || scope === 'warm-up') return run();
           // Its turn comes, and then nothing more.
-          return takeTurn({ tokens: 1, lane: 'small', lane_tokens: 1 }, () => new Promise(() => {}), signal);
+          return takeTurn(
+            { tokens: 1, decoder: 'small', decoder_tokens: 1 },
+            () => new Promise(() => {}),
+            signal,
+          );
         }),
     });
     const response = await post(own, newAccount(own).key, BODY);

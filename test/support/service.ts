@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
 import type { GroupCommitOptions } from '../../db/sqlite/group-commit.ts';
-import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
+import { type DecisionEngine, type DecisionPlanner, openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
@@ -88,7 +87,7 @@ export async function embeddedEngine(): Promise<DecisionEngine> {
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
-    evaluate: (input, plan, options) => engine.evaluate(input, plan, options),
+    evaluate: (plan, options) => engine.evaluate(plan, options),
     close: () => Promise.resolve(),
   };
 }

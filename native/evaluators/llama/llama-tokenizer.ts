@@ -1,6 +1,6 @@
 import type { LlamaModel } from 'node-llama-cpp';
+import { EngineFailed } from '../../errors.ts';
 import type { ModelTokenizer } from '../../model-tokenizer.ts';
-import { EngineFailed } from '../../plan-evaluator.ts';
 import { rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../../pre-tokenizer.ts';
 import { Slices } from '../../slices.ts';
 
@@ -16,20 +16,20 @@ export class LlamaTokenizer implements ModelTokenizer {
     this.#text_checks = [rejectDeepRecursion(pre_tokenizer), rejectSlowRuns(pre_tokenizer)];
   }
 
-  /** Throws `PlanRejected` for a text that llama.cpp's tokenizer cannot take on this thread. */
-  tokenize(text: string): readonly number[] {
-    if (this.#is_closed) throw new EngineFailed('The model has been closed.');
-    for (const check of this.#text_checks) check(text);
-    return this.model.tokenize(text, false);
-  }
-
   /** In slices, so that the event loop turns between them. */
-  async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
-    return await new Slices().map(texts, (text) => this.tokenize(text));
+  async tokenize(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
+    return await new Slices().map(texts, (text) => this.#tokenizeOne(text));
   }
 
   async close(): Promise<void> {
     this.#is_closed = true;
     await this.model.dispose();
+  }
+
+  /** Throws `PlanRejected` for a text that llama.cpp's tokenizer cannot take on this thread. */
+  #tokenizeOne(text: string): readonly number[] {
+    if (this.#is_closed) throw new EngineFailed('The model has been closed.');
+    for (const check of this.#text_checks) check(text);
+    return this.model.tokenize(text, false);
   }
 }

@@ -2,15 +2,13 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { EngineFailed, EngineOverloaded, EvaluationFailed } from '../../../../native/errors.ts';
 import {
   type AddonEvaluator,
-  type AddonOptions,
+  type AddonEvaluatorOptions,
   createAddonEvaluator,
-} from '../../../native/evaluators/addon/index.ts';
-import { type Plan, planTokens } from '../../../native/plan/plan.ts';
-import { EngineFailed, EngineOverloaded, EvaluationFailed } from '../../../native/plan-evaluator.ts';
-import { tinyModelBytes, writeTinyModel } from '../support/gguf.ts';
-import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
+} from '../../../../native/evaluators/addon/addon-evaluator.ts';
+import { type Plan, planTokens } from '../../../../native/plan/plan.ts';
 import {
   arbitraryPlan,
   describeAddon,
@@ -18,7 +16,9 @@ import {
   probabilityDistance,
   scaledModelBytes,
   withLastReads,
-} from './support.ts';
+} from '../../addon/support.ts';
+import { tinyModelBytes, writeTinyModel } from '../../support/gguf.ts';
+import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../../support/models.ts';
 
 // The first test builds the addon.
 setDefaultTimeout(180_000);
@@ -32,7 +32,7 @@ const IMPOSSIBLE_TOKEN = 1_000_000;
 
 const PLAIN: Plan = filledPlan(1, { prefix: 90, branches: [20, 30] });
 const PLAIN_TOKENS = planTokens(PLAIN);
-/** Too long for the lane of small plans. */
+/** Too long for the decoder of small plans. */
 const LONG: Plan = filledPlan(2, { prefix: 4000, branches: [20] });
 /** 64 questions of 255 options, every token of which is read. */
 const WIDE: Plan = (() => {
@@ -48,7 +48,7 @@ describeAddon('the addon evaluates plans', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   let path: string;
   let evaluator: AddonEvaluator;
-  const open = (options: Partial<AddonOptions> = {}) =>
+  const open = (options: Partial<AddonEvaluatorOptions> = {}) =>
     createAddonEvaluator({
       model_path: path,
       context_tokens: CONTEXT_TOKENS,
@@ -359,7 +359,7 @@ describeAddon('the addon evaluates plans', () => {
       result.catch(() => {});
       return { result, abort: () => aborted.abort(new Error('gone')) };
     };
-    // It occupies the lane of large plans for longer than the others take to be refused.
+    // It occupies the decoder of large plans for longer than the others take to be refused.
     const running = start(WIDE);
     await small.evaluate(PLAIN, fresh());
     const waiting = [LONG, LONG, LONG].map(start);
@@ -386,16 +386,16 @@ describeAddon('the addon evaluates plans', () => {
     await expect(evaluator.evaluate(PLAIN, { ...fresh(), signal: late.signal })).rejects.toThrow('too late');
   });
 
-  test('a plan is of the lane that the engine reads it in', () => {
-    const lanes = [PLAIN, { prefix: [], branches: [] }, LONG].map((one) => evaluator.laneOf(one));
-    expect(lanes).toEqual(['small', 'small', 'large']);
+  test('a plan is of the decoder that the engine reads it in', () => {
+    const decoders = [PLAIN, { prefix: [], branches: [] }, LONG].map((one) => evaluator.decoderOf(one));
+    expect(decoders).toEqual(['small', 'small', 'large']);
     const branch = { tokens: Array.from({ length: 300 }, () => 9), reads: [] };
     // The engine reads branches in waves, so that many of them take no more room than some.
-    expect(evaluator.laneOf({ prefix: [1], branches: Array.from({ length: 64 }, () => branch) })).toBe(
+    expect(evaluator.decoderOf({ prefix: [1], branches: Array.from({ length: 64 }, () => branch) })).toBe(
       'small',
     );
-    expect(evaluator.laneOf(filledPlan(1, { prefix: 3_900, branches: [64] }))).toBe('small');
-    expect(evaluator.laneOf(filledPlan(1, { prefix: 4_000, branches: [64] }))).toBe('large');
+    expect(evaluator.decoderOf(filledPlan(1, { prefix: 3_900, branches: [64] }))).toBe('small');
+    expect(evaluator.decoderOf(filledPlan(1, { prefix: 4_000, branches: [64] }))).toBe('large');
   });
 
   test('small plans are not held up by large ones', async () => {

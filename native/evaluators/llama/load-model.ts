@@ -1,43 +1,47 @@
-import { availableParallelism } from 'node:os';
 import type { LlamaModel, LlamaModelOptions } from 'node-llama-cpp';
-import { type Weights, WeightsError } from '../../weights.ts';
-import { type Gpu, type LlamaBackend, llamaBackend } from './backend.ts';
-import { LlamaEvaluator } from './evaluator.ts';
-import { LlamaTokenizer } from './tokenizer.ts';
+import { WeightsError } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
+import { WAITING_PLANS_MAX } from '../../plan-evaluator.ts';
+import type { Weights } from '../../weights.ts';
+import { computingThreads } from '../computing-threads.ts';
+import { type LlamaBackend, llamaBackend } from './backend.ts';
+import { LlamaEvaluator } from './llama-evaluator.ts';
+import { LlamaTokenizer } from './llama-tokenizer.ts';
 
-export interface LoadOptions {
+export interface LlamaEvaluatorOptions {
   readonly gpu: Gpu;
   /** Threads that compute; 0 or undefined leaves one core for the event loop. */
   readonly threads: number | undefined;
   /** Positions that a plan may use. */
   readonly context_tokens: number;
-  /** Plans that may wait. */
-  readonly queue_limit: number;
+  /** Plans that may wait before `EngineOverloaded`. */
+  readonly queue_limit?: number | undefined;
   /** Scores that are pinned to fractions of a logit need it off; it saves memory on long contexts. */
   readonly flash_attention: 'auto' | false;
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 
 function loadError(weights: Weights, backend: LlamaBackend, error: unknown): WeightsError {
-  const reason = backend.takeComplaint() ?? (error instanceof Error ? error.message : String(error));
+  const reason = backend.takeLoggedError() ?? (error instanceof Error ? error.message : String(error));
   return new WeightsError(
     `The model ${weights.first} could not be loaded (${reason}): give a complete GGUF file that this llama.cpp supports, and enough memory for it.`,
     { cause: error },
   );
 }
 
-async function loadContext(model: LlamaModel, options: LoadOptions): Promise<LlamaEvaluator> {
+async function loadContext(model: LlamaModel, options: LlamaEvaluatorOptions): Promise<LlamaEvaluator> {
   const context = await model.createContext({
     sequences: 1,
     // node-llama-cpp never fills the last position.
     contextSize: options.context_tokens + 1,
-    threads: options.threads || Math.max(1, availableParallelism() - 1),
+    threads: computingThreads(options.threads),
     flashAttention: options.flash_attention,
     // Sliding-window models keep their whole prefix, so that a branch can be erased and the prefix stays.
     swaFullCache: true,
   });
   const device = model.llama.gpu === false ? 'cpu' : model.llama.gpu;
-  return new LlamaEvaluator(context, options.context_tokens, device, options.queue_limit);
+  const { context_tokens, queue_limit = WAITING_PLANS_MAX } = options;
+  return new LlamaEvaluator(context, context_tokens, device, queue_limit);
 }
 
 async function loadModel(
@@ -45,7 +49,7 @@ async function loadModel(
   backend: LlamaBackend,
   options: Omit<LlamaModelOptions, 'modelPath'>,
 ): Promise<LlamaModel> {
-  backend.takeComplaint();
+  backend.takeLoggedError();
   try {
     return await backend.llama.loadModel({ modelPath: weights.first, ...options });
   } catch (error) {
@@ -54,7 +58,10 @@ async function loadModel(
 }
 
 /** Loads weights into an evaluator through node-llama-cpp's objects. Throws `WeightsError` when they cannot be. */
-export async function loadLlama(weights: Weights, options: LoadOptions): Promise<LlamaEvaluator> {
+export async function loadLlamaEvaluator(
+  weights: Weights,
+  options: LlamaEvaluatorOptions,
+): Promise<LlamaEvaluator> {
   const backend = await llamaBackend(options.gpu);
   const { onProgress } = options;
   const model = await loadModel(

@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
-import { type AddonEvaluator, createAddonEvaluator } from '../../../native/evaluators/addon/index.ts';
-import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
-import { markersV1 } from '../../../native/plan/markers-v1.ts';
-import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
-import { llamaTokenizer } from '../support/models.ts';
-import { VECTORS, vectorInput } from '../support/vectors.ts';
-import { arbitraryBranch, arbitraryPlan, describeAddon, filledPlan } from './support.ts';
+import {
+  type AddonEvaluator,
+  createAddonEvaluator,
+} from '../../../../native/evaluators/addon/addon-evaluator.ts';
+import type { ModelTokenizer } from '../../../../native/model-tokenizer.ts';
+import { markersV1 } from '../../../../native/plan/markers-v1.ts';
+import { EMBEDDED_WEIGHTS } from '../../../../native/weights.ts';
+import { arbitraryBranch, arbitraryPlan, describeAddon, filledPlan } from '../../addon/support.ts';
+import { llamaTokenizer } from '../../support/models.ts';
+import { VECTORS, vectorInput } from '../../support/vectors.ts';
 
 // The first test builds the addon.
 setDefaultTimeout(180_000);
@@ -107,7 +110,7 @@ describeAddon('the addon reads decision-1', () => {
     }
   });
 
-  test('a question gets the same bits in the lane of large plans as in that of small ones', async () => {
+  test('a question gets the same bits in the decoder of large plans as in that of small ones', async () => {
     const small = filledPlan(1, { prefix: 200, branches: [30] }, VOCABULARY);
     const large = {
       ...small,

@@ -1,15 +1,15 @@
-import type { Gpu } from '../../addon/library.ts';
+import { EngineFailed, EvaluationFailed } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
 import type { ModelTokenizer } from '../../model-tokenizer.ts';
-import { EngineFailed, EvaluationFailed } from '../../plan-evaluator.ts';
 import { type PreTokenizer, rejectSlowRuns, type TextCheck } from '../../pre-tokenizer.ts';
 import type { AddonBinding, NativeTokenizer, TokenizerEvent } from './binding.ts';
-import { loadBinding, nativeBackends } from './load.ts';
+import { loadBinding, nativeBackends } from './load-binding.ts';
 import { unpackTokens } from './pack.ts';
 
 export interface AddonTokenizerOptions {
   /** A GGUF file, or the first part of a split one. */
   readonly model_path: string;
-  /** Of the engines beside it, because a process loads ggml's backends once. */
+  /** That of the evaluators beside it, because a process loads ggml's backends once. */
   readonly gpu?: Gpu | undefined;
   /** Called when the addon must be compiled first, which takes a while. */
   readonly onBuild?: (() => void) | undefined;
@@ -31,13 +31,7 @@ class AddonTokenizer implements ModelTokenizer {
     this.#text_check = rejectSlowRuns(pre_tokenizer);
   }
 
-  tokenize(text: string): readonly number[] {
-    if (this.#is_closed) throw new EngineFailed('The model has been closed.');
-    this.#text_check(text);
-    return Array.from(this.binding.tokenize(this.native, text));
-  }
-
-  async tokenizeAll(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
+  async tokenize(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
     if (this.#is_closed) throw new EngineFailed('The model has been closed.');
     texts.forEach(this.#text_check);
     const id = this.#next_id++;

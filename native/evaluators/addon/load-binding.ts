@@ -1,11 +1,11 @@
 import { createRequire } from 'node:module';
-import { AddonUnavailable, type BuiltAddon, buildAddon, rebuildAddon } from '../../addon/build.ts';
-import type { Gpu, LlamaLibrary } from '../../addon/library.ts';
+import { type BuiltAddon, buildAddon, rebuildAddon } from '../../addon/build.ts';
+import type { LlamaLibrary } from '../../addon/library.ts';
+import { AddonUnavailable } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
 import { type AddonBinding, isAddonBinding, type NativeBackends } from './binding.ts';
 
-/**
- * The addon, built first where it is not yet. Throws `AddonUnavailable` where it cannot be built or loaded.
- */
+/** The addon's functions, built first where they are not yet. Throws `AddonUnavailable` where that cannot be. */
 export async function loadBinding(
   gpu: Gpu,
   onBuild?: () => void,

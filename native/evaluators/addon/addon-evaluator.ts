@@ -1,37 +1,34 @@
-import { availableParallelism, totalmem } from 'node:os';
-import { AddonUnavailable } from '../../addon/build.ts';
-import type { Gpu } from '../../addon/library.ts';
+import { totalmem } from 'node:os';
+import { DeviceUnavailable, EngineFailed, EngineOverloaded, EvaluationFailed } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
 import type { Plan, PlanLogits } from '../../plan/plan.ts';
-import {
-  EngineFailed,
-  EngineOverloaded,
-  EvaluationFailed,
-  type PlanEvaluator,
-} from '../../plan-evaluator.ts';
-import { DeviceUnavailable } from '../../setup-error.ts';
-import type { AddonBinding, EngineEvent, NativeEngine, NativeOptions } from './binding.ts';
-import { loadBinding, nativeBackends } from './load.ts';
+import { type DecoderSize, type PlanEvaluator, WAITING_PLANS_MAX } from '../../plan-evaluator.ts';
+import { computingThreads } from '../computing-threads.ts';
+import type {
+  AddonBinding,
+  EvaluatorEvent,
+  EvaluatorStats,
+  NativeEvaluator,
+  NativeEvaluatorOptions,
+} from './binding.ts';
+import { deviceName } from './device-name.ts';
+import { loadBinding, nativeBackends } from './load-binding.ts';
 import { packPlan, unpackLogits } from './pack.ts';
 
-export { AddonUnavailable } from '../../addon/build.ts';
-export { createAddonTokenizer } from './tokenizer.ts';
-
-/** Plans that may wait unless configured. */
-const DEFAULT_QUEUE_LIMIT = 512;
 /** With more threads than these a decode of one small plan does not keep them busy. */
 const FEW_THREADS = 8;
 /** Bytes of prefixes that are kept for reuse unless configured: what a record of 16,000 tokens takes in decision-1. */
 const DEFAULT_PREFIX_CACHE_BYTES = 512 * 2 ** 20;
 /** The part of the machine's memory that they take at most unless configured. */
 const PREFIX_CACHE_SHARE = 1 / 8;
-/** What the C++ engine's lane of small plans takes, how it counts cells, and of how many it reads branches at once. */
+/** As in C++: the cells of the decoder of small plans, of a tile, and of the branches that are computed at once. */
 const SMALL_PLAN_CELLS = 4_032;
 const TILE_CELLS = 64;
 const WAVE_CELLS = 1_024;
-/** Tokens that keep a lane busy: two decodes where they are filled up, else one plan that runs and one behind it. */
-const LANE_TOKENS = { gpu: 4_096, full_decodes: 1_024, few_threads: 512 };
+/** Tokens that keep a decoder busy: two decodes where they are filled up, else one plan that runs and one behind it. */
+const DECODER_TOKENS = { gpu: 4_096, full_decodes: 1_024, few_threads: 512 };
 
-export interface AddonOptions {
+export interface AddonEvaluatorOptions {
   /** A GGUF file, or the first part of a split one. */
   readonly model_path: string;
   /** Positions that a plan may use. */
@@ -57,84 +54,17 @@ export interface AddonOptions {
   readonly read_fault_token?: number | undefined;
 }
 
-/** What an engine has done since it was opened. */
-export interface AddonStats {
-  readonly decodes: number;
-  /** Tokens of plans that went through the model; a prefix that is reused is not among them. */
-  readonly decoded_tokens: number;
-  /** Tokens that only filled small batches up. */
-  readonly filler_tokens: number;
-  readonly reused_tokens: number;
-  readonly failed_decodes: number;
-  /** Of prefixes that are kept for reuse now. */
-  readonly kept_prefix_bytes: number;
-  readonly waiting_plans: number;
-}
-
-/** The addon on this machine, and what it computes on. */
-export interface AvailableAddon {
-  readonly available: true;
-  readonly addon_path: string;
-  readonly library_directory: string;
-  /** `cpu`, `cuda`, `metal` or `vulkan`, and its maker's name. */
-  readonly device: string;
-  readonly device_name: string;
-  /** Why a GPU that was wanted is not used. */
-  readonly missing_gpu: string | undefined;
-  /** Whether it computes with the addon's own kernels. */
-  readonly has_own_kernels: boolean;
-  /** Whether llama.cpp multiplies matrices by AMX. */
-  readonly uses_amx: boolean;
-}
-
-/** Whether the addon can be used on this machine, for `tds doctor`. */
-export type AddonStatus = AvailableAddon | { readonly available: false; readonly reason: string };
-
 interface PendingPlan {
   readonly plan: Plan;
   readonly resolve: (logits: PlanLogits) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/**
- * Builds and loads the addon where that is possible, and says what is missing where it is not. The first call in a
- * process loads ggml's backends; tests take them from another folder than the library's.
- */
-export async function addonStatus(gpu: Gpu = 'auto', backends_directory?: string): Promise<AddonStatus> {
-  try {
-    const { binding, built } = await loadBinding(gpu);
-    const backends = nativeBackends(built.library);
-    const machine = binding.inspect({
-      ...backends,
-      library_directory: backends_directory ?? backends.library_directory,
-    });
-    return {
-      available: true,
-      addon_path: built.path,
-      library_directory: built.library.directory,
-      device: deviceName(machine.device),
-      device_name: machine.description,
-      missing_gpu: machine.missing_gpu || undefined,
-      has_own_kernels: machine.has_own_kernels,
-      uses_amx: machine.uses_amx,
-    };
-  } catch (error) {
-    if (!(error instanceof AddonUnavailable)) throw error;
-    return { available: false, reason: error.message };
-  }
-}
-
 function inTiles(cells: number): number {
   return Math.ceil(cells / TILE_CELLS) * TILE_CELLS;
 }
 
-/** ggml's names of backends in ours. */
-function deviceName(backend: string): string {
-  const name = backend.toLowerCase();
-  return name === 'mtl' ? 'metal' : name;
-}
-
-/** Plans evaluated by the C++ engine on a thread of its own. Made by `createAddonEvaluator`. */
+/** Evaluates plans in C++, on threads of its own. Made by `createAddonEvaluator`. */
 export class AddonEvaluator implements PlanEvaluator {
   readonly kind = 'addon';
   readonly #plans = new Map<number, PendingPlan>();
@@ -144,21 +74,21 @@ export class AddonEvaluator implements PlanEvaluator {
 
   constructor(
     private readonly binding: AddonBinding,
-    private readonly native: NativeEngine,
+    private readonly native: NativeEvaluator,
     readonly device: string,
     readonly missing_gpu: string | undefined,
     readonly context_tokens: number,
-    readonly lane_tokens: number,
+    readonly decoder_tokens: number,
   ) {}
 
-  /** As `Lane::fits` decides it; a plan that is as large as the bound may be taken for one of the other lane. */
-  laneOf(plan: Plan): 'small' | 'large' {
+  /** As C++ decides it, but for a plan that is exactly as large as the bound, which may go to the other decoder. */
+  decoderOf(plan: Plan): DecoderSize {
     const lengths = plan.branches.map((branch) => branch.tokens.length);
-    const read_at_once = Math.min(
+    const computed_at_once = Math.min(
       WAVE_CELLS,
       lengths.reduce((sum, length) => sum + length, 0),
     );
-    const cells = inTiles(plan.prefix.length) + inTiles(Math.max(read_at_once, ...lengths));
+    const cells = inTiles(plan.prefix.length) + inTiles(Math.max(computed_at_once, ...lengths));
     return cells <= SMALL_PLAN_CELLS ? 'small' : 'large';
   }
 
@@ -190,7 +120,7 @@ export class AddonEvaluator implements PlanEvaluator {
     return promise.finally(() => signal.removeEventListener('abort', abort));
   }
 
-  stats(): AddonStats {
+  stats(): EvaluatorStats {
     return this.binding.stats(this.native);
   }
 
@@ -202,8 +132,8 @@ export class AddonEvaluator implements PlanEvaluator {
     return this.#closed.promise;
   }
 
-  /** What the engine's thread has sent. */
-  receive(event: EngineEvent): void {
+  /** Takes what the C++ side has sent. */
+  receive(event: EvaluatorEvent): void {
     switch (event.kind) {
       case 'loaded':
         return;
@@ -214,11 +144,11 @@ export class AddonEvaluator implements PlanEvaluator {
         const pending = this.#plans.get(event.id);
         this.#plans.delete(event.id);
         if (event.kind === 'answered' && pending !== undefined) {
-          // What is no number would become an answer's probability.
+          // A NaN would become an answer's probability.
           if (event.logits.every(Number.isFinite)) pending.resolve(unpackLogits(pending.plan, event.logits));
           else pending.reject(new EvaluationFailed('The model gave a logit that is no number.'));
         }
-        // A plan that cannot be read is refused before: what fails here is a decode, or the engine has been closed.
+        // A malformed plan is refused when it is submitted. What fails here is a decode, or the evaluator was closed.
         if (event.kind === 'failed') pending?.reject(new EngineFailed(event.error));
       }
     }
@@ -226,24 +156,24 @@ export class AddonEvaluator implements PlanEvaluator {
 }
 
 /**
- * Loads a model into the C++ engine; the addon is built first where it is not yet. Throws `AddonUnavailable` where it
- * cannot be, `DeviceUnavailable` when the GPU that is asked for is not there, and `EvaluationFailed` when the weights
- * cannot be loaded or the engine's threads cannot be started.
+ * Loads a model into the addon, which is built first where it is not yet. Throws `AddonUnavailable` where it cannot be,
+ * `DeviceUnavailable` when the GPU that is asked for is not there, and `EvaluationFailed` when the weights cannot be
+ * loaded or no thread can be started.
  */
-export async function createAddonEvaluator(options: AddonOptions): Promise<AddonEvaluator> {
+export async function createAddonEvaluator(options: AddonEvaluatorOptions): Promise<AddonEvaluator> {
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
-  const threads = options.threads || Math.max(1, availableParallelism() - 1);
+  const threads = computingThreads(options.threads);
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;
   const require_gpu = built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto';
   const full_decodes = options.full_decodes ?? threads > FEW_THREADS;
-  const native_options: NativeOptions = {
+  const native_options: NativeEvaluatorOptions = {
     ...nativeBackends(built.library),
     model_path: options.model_path,
     require_gpu,
     threads,
     context_tokens: options.context_tokens,
-    queue_limit: options.queue_limit ?? DEFAULT_QUEUE_LIMIT,
+    queue_limit: options.queue_limit ?? WAITING_PLANS_MAX,
     prefix_cache_bytes:
       options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
     full_decodes,
@@ -252,7 +182,7 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
     fault_token: options.fault_token ?? -1,
     read_fault_token: options.read_fault_token ?? -1,
   };
-  const onEvent = (event: EngineEvent): void => {
+  const onEvent = (event: EvaluatorEvent): void => {
     evaluator?.receive(event);
     if (event.kind !== 'loaded') return;
     if (event.missing_gpu !== '' && require_gpu) {
@@ -264,18 +194,18 @@ export async function createAddonEvaluator(options: AddonOptions): Promise<Addon
       return;
     }
     const device = deviceName(event.device);
-    const few_or_full = full_decodes ? LANE_TOKENS.full_decodes : LANE_TOKENS.few_threads;
+    const few_or_full = full_decodes ? DECODER_TOKENS.full_decodes : DECODER_TOKENS.few_threads;
     evaluator = new AddonEvaluator(
       binding,
       native,
       device,
       event.missing_gpu || undefined,
       event.context_tokens,
-      device === 'cpu' ? few_or_full : LANE_TOKENS.gpu,
+      device === 'cpu' ? few_or_full : DECODER_TOKENS.gpu,
     );
     resolve(evaluator);
   };
-  let native: NativeEngine;
+  let native: NativeEvaluator;
   try {
     native = binding.open(native_options, onEvent);
   } catch (cause) {

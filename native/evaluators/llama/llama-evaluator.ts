@@ -1,9 +1,8 @@
 import type { ControlledEvaluateInputItem, LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp';
-import type { Branch, Plan, PlanLogits } from '../../plan/plan.ts';
-import { planPositions } from '../../plan/plan.ts';
+import { EngineFailed, EvaluationFailed } from '../../errors.ts';
+import { type Branch, type Plan, type PlanLogits, planPositions } from '../../plan/plan.ts';
 import type { PlanEvaluator } from '../../plan-evaluator.ts';
-import { EngineFailed, EvaluationFailed } from '../../plan-evaluator.ts';
-import { SerialQueue } from './queue.ts';
+import { SerialQueue } from './serial-queue.ts';
 
 /** Whether a plan's number can be a token id at all; llama.cpp refuses those beyond its vocabulary. */
 function isToken(value: number): value is Token {
@@ -33,8 +32,9 @@ function equalTokens(left: readonly number[], right: readonly number[]): boolean
   return left.length === right.length && left.every((token, index) => token === right[index]);
 }
 
-/** One plan is read at a time: behind a small one another may wait, so that no time passes between them. */
-const LANE_TOKENS = 512;
+/** One plan is computed at a time: behind a small one another may wait, so that no time passes between them. */
+const DECODER_TOKENS = 512;
+
 /** What an evaluator has done since it was opened. */
 export interface LlamaStats {
   /** Tokens that went through the model. */
@@ -56,7 +56,7 @@ interface HeldPrefix {
  */
 export class LlamaEvaluator implements PlanEvaluator {
   readonly kind = 'llama';
-  readonly lane_tokens = LANE_TOKENS;
+  readonly decoder_tokens = DECODER_TOKENS;
   readonly #queue: SerialQueue;
   #sequence: LlamaContextSequence;
   #held: HeldPrefix | undefined;
@@ -75,7 +75,7 @@ export class LlamaEvaluator implements PlanEvaluator {
   }
 
   /** One sequence: every plan waits for the one before. */
-  laneOf(): 'small' {
+  decoderOf(): 'small' {
     return 'small';
   }
 
