@@ -8,6 +8,7 @@ import type {
   AddonBinding,
   EvaluatorEvent,
   EvaluatorStats,
+  LoadedFacts,
   NativeEvaluator,
   NativeEvaluatorOptions,
 } from './binding.ts';
@@ -21,13 +22,6 @@ const FEW_THREADS = 8;
 const DEFAULT_PREFIX_CACHE_BYTES = 512 * 2 ** 20;
 /** The part of the machine's memory that they take at most unless configured. */
 const PREFIX_CACHE_SHARE = 1 / 8;
-/** As in C++: the cells of the decoder of small plans, of a tile, and of the branches that are computed at once. */
-const SMALL_PLAN_CELLS = 4_032;
-const TILE_CELLS = 64;
-const WAVE_CELLS = 1_024;
-/** Tokens that keep a decoder busy: two decodes where they are filled up, else one plan that runs and one behind it. */
-const DECODER_TOKENS = { gpu: 4_096, full_decodes: 1_024, few_threads: 512 };
-
 export interface AddonEvaluatorOptions {
   /** A GGUF file, or the first part of a split one. */
   readonly model_path: string;
@@ -60,13 +54,13 @@ interface PendingPlan {
   readonly reject: (reason: unknown) => void;
 }
 
-function inTiles(cells: number): number {
-  return Math.ceil(cells / TILE_CELLS) * TILE_CELLS;
-}
-
 /** Evaluates plans in C++, on threads of its own. Made by `createAddonEvaluator`. */
 export class AddonEvaluator implements PlanEvaluator {
   readonly kind = 'addon';
+  readonly device: string;
+  readonly missing_gpu: string | undefined;
+  readonly context_tokens: number;
+  readonly decoder_tokens: number;
   readonly #plans = new Map<number, PendingPlan>();
   readonly #closed = Promise.withResolvers<void>();
   #next_id = 1;
@@ -75,21 +69,25 @@ export class AddonEvaluator implements PlanEvaluator {
   constructor(
     private readonly binding: AddonBinding,
     private readonly native: NativeEvaluator,
-    readonly device: string,
-    readonly missing_gpu: string | undefined,
-    readonly context_tokens: number,
-    readonly decoder_tokens: number,
-  ) {}
+    private readonly facts: LoadedFacts,
+  ) {
+    this.device = deviceName(facts.device);
+    this.missing_gpu = facts.missing_gpu || undefined;
+    this.context_tokens = facts.context_tokens;
+    this.decoder_tokens = facts.decoder_tokens;
+  }
 
   /** As C++ decides it, but for a plan that is exactly as large as the bound, which may go to the other decoder. */
   decoderOf(plan: Plan): DecoderSize {
+    const { small_plan_cells, cell_multiple, wave_cells } = this.facts;
     const lengths = plan.branches.map((branch) => branch.tokens.length);
     const computed_at_once = Math.min(
-      WAVE_CELLS,
+      wave_cells,
       lengths.reduce((sum, length) => sum + length, 0),
     );
-    const cells = inTiles(plan.prefix.length) + inTiles(Math.max(computed_at_once, ...lengths));
-    return cells <= SMALL_PLAN_CELLS ? 'small' : 'large';
+    const cellsOf = (tokens: number) => Math.ceil(tokens / cell_multiple) * cell_multiple;
+    const cells = cellsOf(plan.prefix.length) + cellsOf(Math.max(computed_at_once, ...lengths));
+    return cells <= small_plan_cells ? 'small' : 'large';
   }
 
   evaluate(
@@ -166,7 +164,6 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;
   const require_gpu = built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto';
-  const full_decodes = options.full_decodes ?? threads > FEW_THREADS;
   const native_options: NativeEvaluatorOptions = {
     ...nativeBackends(built.library),
     model_path: options.model_path,
@@ -176,7 +173,7 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
     queue_limit: options.queue_limit ?? WAITING_PLANS_MAX,
     prefix_cache_bytes:
       options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
-    full_decodes,
+    full_decodes: options.full_decodes ?? threads > FEW_THREADS,
     deterministic: options.deterministic ?? false,
     own_kernels: options.own_kernels ?? true,
     fault_token: options.fault_token ?? -1,
@@ -193,16 +190,7 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
       reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
       return;
     }
-    const device = deviceName(event.device);
-    const few_or_full = full_decodes ? DECODER_TOKENS.full_decodes : DECODER_TOKENS.few_threads;
-    evaluator = new AddonEvaluator(
-      binding,
-      native,
-      device,
-      event.missing_gpu || undefined,
-      event.context_tokens,
-      device === 'cpu' ? few_or_full : DECODER_TOKENS.gpu,
-    );
+    evaluator = new AddonEvaluator(binding, native, event);
     resolve(evaluator);
   };
   let native: NativeEvaluator;

@@ -54,16 +54,25 @@ export interface EvaluatorStats {
   readonly waiting_plans: number;
 }
 
+/** What an evaluator has loaded. */
+export interface LoadedFacts {
+  /** As in `NativeMachine`. */
+  readonly device: string;
+  readonly missing_gpu: string;
+  readonly context_tokens: number;
+  /** A plan of at most so many cells is computed in the decoder of small plans. */
+  readonly small_plan_cells: number;
+  /** A prefix, and the branches that are computed at once, each take a multiple of so many cells. */
+  readonly cell_multiple: number;
+  /** The cells of the branches that are computed at once, unless one branch alone is larger. */
+  readonly wave_cells: number;
+  /** As `PlanEvaluator.decoder_tokens`. */
+  readonly decoder_tokens: number;
+}
+
 /** What an evaluator tells: `loaded` once, one event for each accepted plan, `closed` last. */
 export type EvaluatorEvent =
-  | {
-      readonly kind: 'loaded';
-      readonly error?: undefined;
-      readonly device: string;
-      /** As in `NativeMachine`. */
-      readonly missing_gpu: string;
-      readonly context_tokens: number;
-    }
+  | ({ readonly kind: 'loaded'; readonly error?: undefined } & LoadedFacts)
   | { readonly kind: 'loaded'; readonly error: string; readonly missing_gpu: string }
   | { readonly kind: 'answered'; readonly id: number; readonly logits: Float32Array }
   | { readonly kind: 'failed'; readonly id: number; readonly error: string }
