@@ -2,7 +2,6 @@ import type { DecisionPlan } from '../../native/plan/profile.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
-import { Refusal } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/ledger.ts';
 import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
@@ -14,6 +13,7 @@ import { EvaluationDeadline } from './evaluation-deadline.ts';
 import { modelRefusal } from './model-refusal.ts';
 import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
 import type { WrittenDecision } from './schemas.ts';
 

@@ -1,9 +1,9 @@
 import { PlanRejected } from '../../native/plan/profile.ts';
 import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
-import { Refusal } from '../errors.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
 import { TurnTimedOut } from './evaluation-deadline.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
 /** What the client is told when step 4 fails: never the error's own text, which may quote what it failed on. */

@@ -1,6 +1,6 @@
-import { Refusal } from '../errors.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
 import { OPTIONS_MAX, OPTIONS_MIN } from './schemas.ts';
 
 /** A question as the client asked it: its id, what the model is asked, and the threshold for a yes/no answer. */

@@ -1,17 +1,16 @@
-import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
-import { Refusal } from '../errors.ts';
+import { type ErrorCode, Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookContext, type WebhookResult } from '../payments/webhooks.ts';
-import { type BodyLimits, readBytes } from './body-bytes.ts';
-import type { RequestContexts } from './context.ts';
-import { errorResponse, jsonResponse } from './responses.ts';
+import { BODY_CODES, type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
+import { jsonResponse } from './responses.ts';
+import { defineRoute, type Route } from './route.ts';
 
 const SIGNATURE_HEADER = 'paddle-signature';
 
-interface Payments {
+export interface Payments {
   readonly context: WebhookContext;
   readonly provider: PaymentProvider;
 }
@@ -26,34 +25,43 @@ interface WebhookServices {
 /** Whose budget the bodies of webhooks are in: no id of an organization looks like it. */
 const WEBHOOK_BODIES = 'webhooks';
 
+const WEBHOOK_CODES = [
+  'invalid_signature',
+  'signature_outside_tolerance',
+  'unreadable_webhook',
+  'unresolved_payment',
+  'billing_unavailable',
+] as const satisfies readonly ErrorCode[];
+
+type WebhookRefusal = Refusal<(typeof WEBHOOK_CODES)[number]>;
+
 /**
  * `POST /webhooks/paddle`: what the payment provider reports. A 200 ends the provider's tries; anything else makes it
  * try again. Without a provider the path does not exist.
  */
-export function webhookRoutes(services: WebhookServices, contexts: RequestContexts) {
-  return new Elysia({ name: 'webhooks' }).post(
-    '/webhooks/paddle',
-    async ({ request }) => {
-      const context = contexts.of(request);
-      const refuse = (refusal: Refusal, headers: Readonly<Record<string, string>> = {}) => {
-        context.code = refusal.code;
-        return errorResponse(context.request_id, refusal, headers);
-      };
-      const { payments, log } = services;
-      if (payments === null) return refuse(new Refusal('not_found'));
-      const signature = request.headers.get(SIGNATURE_HEADER);
-      if (!payments.provider.isSignature(signature)) {
-        log.warn('a payment webhook had no signature');
-        // The body is not read, so nothing else can come on this connection.
-        return refuse(new Refusal('invalid_signature'), { connection: 'close' });
-      }
-      const result = await receive(services, payments, request, signature);
-      return result instanceof Refusal
-        ? refuse(result)
-        : jsonResponse(context.request_id, 200, { outcome: result.outcome });
-    },
-    { parse: 'none', detail: { hide: true } },
-  );
+export function webhookRoute(services: WebhookServices): Route {
+  const { payments } = services;
+  return defineRoute({
+    method: 'POST',
+    path: '/webhooks/paddle',
+    refusals: [...WEBHOOK_CODES, ...BODY_CODES],
+    operation: null,
+    handle:
+      payments === null
+        ? null
+        : async (request, context) => {
+            const signature = request.headers.get(SIGNATURE_HEADER);
+            if (!payments.provider.isSignature(signature)) {
+              services.log.warn('a payment webhook had no signature');
+              // The body is not read, so nothing else can come on this connection.
+              return { refusal: new Refusal('invalid_signature'), headers: { connection: 'close' } };
+            }
+            const result = await receive(services, payments, request, signature);
+            return result instanceof Refusal
+              ? { refusal: result }
+              : jsonResponse(context.request_id, 200, { outcome: result.outcome });
+          },
+  });
 }
 
 async function receive(
@@ -61,7 +69,7 @@ async function receive(
   { context, provider }: Payments,
   request: Request,
   signature: string | null,
-): Promise<WebhookResult | Refusal> {
+): Promise<WebhookResult | WebhookRefusal | BodyRefusal> {
   const bytes = await readBytes(request, WEBHOOK_BODIES, services.body_limits);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
@@ -77,7 +85,7 @@ async function receive(
  * What the provider is told, and the log. The provider repeats whatever is not answered with 2xx, for days: so is
  * everything that can still become credit, once a clock is set, a program updated or a payment known.
  */
-function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookResult | Refusal {
+function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookResult | WebhookRefusal {
   switch (result.outcome) {
     case 'forged':
       log.warn('a payment webhook was not signed by the provider');
