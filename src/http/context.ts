@@ -1,6 +1,14 @@
 import type { Caller } from '../accounts/key-directory.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { KnownPath } from './path-table.ts';
+
+/** What the service knows of one path. */
+export interface KnownPath {
+  readonly path: string;
+  /** Headers of every response of the path. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The value of `Allow`: the methods that the path takes; null where this service does without the path. */
+  readonly allow: string | null;
+}
 
 /** What one request is known by from its first byte to its log line. */
 export interface RequestContext {

@@ -1,13 +1,5 @@
+import type { KnownPath } from './context.ts';
 import type { Route } from './route.ts';
-
-/** What the service knows of one path. */
-export interface KnownPath {
-  readonly path: string;
-  /** Headers of every response of the path. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** The value of `Allow`: the methods that the path takes; null where this service does without the path. */
-  readonly allow: string | null;
-}
 
 /** Every path of a list of routes. */
 export class PathTable {

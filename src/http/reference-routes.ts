@@ -38,7 +38,7 @@ export function referenceRoutes(routes: readonly Route[], is_served: boolean): r
   ];
 }
 
-/** Answers the page's path and the document's. It has the routes for the document's sake only: none is ever asked there. */
+/** Answers the paths of the page and the document. It holds the routes only to document them: their requests never come here. */
 function referenceOf(routes: readonly Route[]): Pick<Elysia, 'handle'> {
   const shown = routes.flatMap(({ handle, operation, ...route }) =>
     handle === null || operation === null ? [] : [{ ...route, operation }],
