@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Static, Type } from '@sinclair/typebox';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Question, scoreCount } from '../src/questions/question.ts';
+import { type Question, type QuestionType, scoreCount } from '../src/questions/question.ts';
 import { WeightsError } from './weights.ts';
 
 const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
@@ -17,7 +17,10 @@ const OptionTemperatures = Type.Array(
 );
 
 const TypeTemperatures = Type.Object(
-  { noul: Temperature, choice: OptionTemperatures, score: OptionTemperatures },
+  { noul: Temperature, choice: OptionTemperatures, score: OptionTemperatures } satisfies Record<
+    QuestionType,
+    TSchema
+  >,
   { additionalProperties: false },
 );
 export type TypeTemperatures = Static<typeof TypeTemperatures>;
@@ -53,9 +56,16 @@ export type Calibration = Static<typeof Calibration>;
 
 /** The temperature for a question: of its type, and of the first bucket that its number of options fits into. */
 export function temperatureFor(question: Question, temperatures: TypeTemperatures): number {
-  if (question.type === 'noul') return temperatures.noul;
-  const buckets = temperatures[question.type];
-  const count = scoreCount(question);
+  switch (question.type) {
+    case 'noul':
+      return temperatures.noul;
+    case 'choice':
+    case 'score':
+      return bucketTemperature(temperatures[question.type], scoreCount(question));
+  }
+}
+
+function bucketTemperature(buckets: Static<typeof OptionTemperatures>, count: number): number {
   const bucket = buckets.find(({ most_options }) => count <= most_options) ?? buckets.at(-1);
   return bucket?.temperature ?? 1;
 }

@@ -38,7 +38,7 @@ function candidates(): readonly Candidate[] {
   ];
 }
 
-/** `libllama.v0.5.0.so`, `libllama.cuda.v0.5.0.so`, `libggml-base.so`, …; not the backends, which are loaded by name. */
+/** `libllama.v0.5.0.so`, `libllama.cuda.v0.5.0.so`, `libggml-base.so`, …; backends are not linked but loaded by name. */
 const LINKED = /^lib(llama|ggml|ggml-base)(\.(?!so$|dylib$)[^-]+)?\.(so|dylib)$/;
 
 /** The folder of a platform package's binaries, or undefined where the package is not installed. */
@@ -60,7 +60,7 @@ function packageLibrary(name: string, gpu: LlamaLibrary['gpu']): LlamaLibrary | 
   if (directory === undefined) return undefined;
   const link = readdirSync(directory).filter((file) => LINKED.test(file));
   if (link.length !== 3) return undefined;
-  // CUDA's backend comes for two versions of its runtime, the older one in a package of its own.
+  // CUDA's backend comes for two versions of its runtime; the older one has a package of its own.
   return { directory, fallback_directory: binaries(`${name}-ext`, name, 'fallback'), link, gpu };
 }
 

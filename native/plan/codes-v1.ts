@@ -81,6 +81,20 @@ function labelScores(logits: PlanLogits | undefined): readonly (readonly number[
   return (logits ?? []).map((reads) => logSoftmax(reads[0] ?? []));
 }
 
+/** The scores of question `index` from those of its labels. Throws when there are fewer than two. */
+function scoresOf(question: Question, index: number, label_scores: readonly number[]): readonly number[] {
+  const [first, second] = label_scores;
+  if (first === undefined || second === undefined)
+    throw new Error(`The logits of question ${index} are missing.`);
+  switch (question.type) {
+    case 'noul':
+      return [first - second];
+    case 'choice':
+    case 'score':
+      return label_scores;
+  }
+}
+
 /**
  * The profile for any instruct model, through its chat template: options get codes of one token (A…Z, then two
  * letters), and the answer is read at the cue in one look at all of them; a noul is answered by yes or no in words.
@@ -132,10 +146,7 @@ class CodesV1 implements PromptProfile {
         input.mode === 'fast'
           ? (readings[index]?.[0] ?? [])
           : this.#consistentScores(question, index, own.slice(0, ORDERS.length), own.slice(ORDERS.length));
-      const [yes, no] = scores;
-      if (yes === undefined || no === undefined)
-        throw new Error(`The logits of question ${index} are missing.`);
-      return question.type === 'noul' ? [yes - no] : scores;
+      return scoresOf(question, index, scores);
     });
   }
 
@@ -221,13 +232,26 @@ class CodesV1 implements PromptProfile {
   #labelled(question: Question, index: number, order: Order, read: TextReader = text): LabelledQuestion {
     const asked = `Question: ${read(question.instructions) || 'Which option fits the record?'}`;
     const options = optionTexts(question, read).map(oneLine);
-    if (question.type === 'noul') {
-      const labels = this.#yes_no;
-      const meanings = labels.flatMap((label, at) => meaningLine(label, YES_NO[at] ?? '', options[at] ?? ''));
-      const names = inOrder(labels, order).map((label) => label.text);
-      const lines = [asked, ...inOrder(meanings, order), `Answer with ${names.join(' or ')}.`];
-      return { text: lines.join('\n'), labels };
+    switch (question.type) {
+      case 'noul':
+        return this.#answeredByWord(asked, options, order);
+      case 'choice':
+      case 'score':
+        return this.#answeredByCode(asked, options, index, order);
     }
+  }
+
+  #answeredByWord(asked: string, meanings: readonly string[], order: Order): LabelledQuestion {
+    const labels = this.#yes_no;
+    const meaning_lines = labels.flatMap((label, at) =>
+      meaningLine(label, YES_NO[at] ?? '', meanings[at] ?? ''),
+    );
+    const names = inOrder(labels, order).map((label) => label.text);
+    const lines = [asked, ...inOrder(meaning_lines, order), `Answer with ${names.join(' or ')}.`];
+    return { text: lines.join('\n'), labels };
+  }
+
+  #answeredByCode(asked: string, options: readonly string[], index: number, order: Order): LabelledQuestion {
     const codes = this.#codes.slice(0, options.length);
     if (codes.length < options.length) {
       throw new PlanRejected(

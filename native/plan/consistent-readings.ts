@@ -1,4 +1,7 @@
-import type { ChoiceQuestion, NoulQuestion, Question, ScoreQuestion } from '../../src/questions/question.ts';
+import type { ChoiceQuestion } from '../../src/questions/choice.ts';
+import type { NoulQuestion } from '../../src/questions/noul.ts';
+import type { Question } from '../../src/questions/question.ts';
+import type { ScoreQuestion } from '../../src/questions/score.ts';
 import type { PlanLogits } from './plan.ts';
 import { type DecisionInput, type DecisionPlan, PlanRejected, type PromptProfile } from './profile.ts';
 import type { RequestPlan } from './readings.ts';

@@ -1,4 +1,4 @@
-import type { Question } from '../../src/questions/question.ts';
+import type { Question, QuestionType } from '../../src/questions/question.ts';
 import { Slices } from '../slices.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
@@ -43,7 +43,7 @@ function optionTexts(question: Question, text: TextReader): readonly string[] {
 
 /** What is tokenized of a question. */
 interface RenderedQuestion {
-  readonly type: Question['type'];
+  readonly type: QuestionType;
   readonly instructions: string;
   readonly options: readonly string[];
 }
@@ -54,28 +54,36 @@ function renderQuestion(question: Question, { text, take }: WordingTexts): Rende
 }
 
 /** A question as the tokens before the record (consistent mode) and as the branch after it. */
-interface AskedQuestion {
+interface TokenizedQuestion {
   readonly head: readonly number[];
   readonly branch: Branch;
 }
 
-function askQuestion(question: RenderedQuestion, tokensOf: TokensOf): AskedQuestion {
+function tokenizeQuestion(question: RenderedQuestion, tokensOf: TokensOf): TokenizedQuestion {
   const opening = [QUESTION, ...tokensOf(question.instructions)];
   const options = question.options.map((option) => [OPTION, ...tokensOf(option)]);
   const head = [...opening, ...options.flat()];
-  if (question.type === 'noul') {
-    return {
-      head,
-      branch: { tokens: [...head, ANSWER], reads: [{ index: head.length, tokens: ANSWER_TOKENS }] },
-    };
+  switch (question.type) {
+    case 'noul':
+      return {
+        head,
+        branch: { tokens: [...head, ANSWER], reads: [{ index: head.length, tokens: ANSWER_TOKENS }] },
+      };
+    case 'choice':
+    case 'score':
+      return { head, branch: answeredOptions(opening, options) };
   }
+}
+
+/** A branch that reads an answer token after each option. */
+function answeredOptions(opening: readonly number[], options: readonly (readonly number[])[]): Branch {
   const answered = options.map((option) => [...option, ANSWER]);
   let index = opening.length - 1;
   const reads = answered.map((option) => {
     index += option.length;
     return { index, tokens: ANSWER_TOKENS };
   });
-  return { head, branch: { tokens: [...opening, ...answered.flat()], reads } };
+  return { tokens: [...opening, ...answered.flat()], reads };
 }
 
 /** The tokens that are left for a record. Throws `PlanRejected` when question `index` alone does not fit. */
@@ -92,7 +100,7 @@ function recordRoom(used: number, context_tokens: number, index: number): number
 
 function fastPlans(
   record: readonly number[],
-  asked: readonly AskedQuestion[],
+  asked: readonly TokenizedQuestion[],
   context_tokens: number,
 ): readonly RequestPlan[] {
   const branches = asked.map(({ branch }, index) => ({
@@ -104,7 +112,7 @@ function fastPlans(
 
 function consistentPlans(
   record: readonly number[],
-  asked: readonly AskedQuestion[],
+  asked: readonly TokenizedQuestion[],
   context_tokens: number,
 ): readonly RequestPlan[] {
   return asked.map(({ head, branch }, index) => {
@@ -136,7 +144,7 @@ export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
       await slices.pause();
       const windows = readRecord(input.state, context_tokens);
       const tokensOf = await texts.tokenize(windows);
-      const asked = await slices.map(rendered, (question) => askQuestion(question, tokensOf));
+      const asked = await slices.map(rendered, (question) => tokenizeQuestion(question, tokensOf));
       const record = windows.flatMap(tokensOf);
       if (input.mode === 'fast') {
         const plans = fastPlans(record, asked, context_tokens);

@@ -2,7 +2,7 @@ import { PlanRejected } from '../../native/plan/profile.ts';
 import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
-import { TurnTimedOut } from './evaluation-deadline.ts';
+import { TurnTimedOut } from './model-deadline.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 

@@ -38,7 +38,13 @@ async function decide(mode: string, questions: object): Promise<DecisionResponse
 function numberOf(decision: DecisionResponse, id: string): number {
   const answer = decision.answers[id];
   if (answer === undefined) throw new Error(`no answer to ${id}`);
-  return answer.type === 'noul' ? answer.noul : answer.confidence;
+  switch (answer.type) {
+    case 'noul':
+      return answer.noul;
+    case 'choice':
+    case 'score':
+      return answer.confidence;
+  }
 }
 
 describe('Modes', () => {

@@ -4,11 +4,12 @@ import type { DecisionEngine } from '../../native/engine.ts';
 import { readModelFacts } from '../../native/gguf.ts';
 import type { DecisionPlan } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
-import { engineInput } from '../../src/decisions/evaluate.ts';
+import { engineInput } from '../../src/decisions/answer-request.ts';
 import { parseDecisionRequest } from '../../src/decisions/request.ts';
 import { Refusal } from '../../src/errors.ts';
 import { parseJson } from '../../src/http/body.ts';
 import { isJsonObject } from '../../src/json/json-value.ts';
+import type { QuestionType } from '../../src/questions/question.ts';
 import { expectDecision } from '../contract/expectations.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { closeAudited } from '../support/money.ts';
@@ -77,25 +78,26 @@ describe('texts that spell control tokens', () => {
     fc.constant(''),
     spelled.map((each) => ({ [each]: [each, { [each]: each }] })),
   );
-  const question = fc.oneof(
-    fc.record({
+  const by_type = {
+    noul: fc.record({
       type: fc.constant('noul'),
       instructions: description,
       criteria: fc.record({ true: spelled, false: spelled }),
     }),
-    fc.record({
+    choice: fc.record({
       type: fc.constant('choice'),
       instructions: description,
       criteria: fc
         .uniqueArray(fc.tuple(spelled, description), { minLength: 2, maxLength: 6, selector: ([id]) => id })
         .map((options) => Object.fromEntries(options)),
     }),
-    fc.record({
+    score: fc.record({
       type: fc.constant('score'),
       instructions: description,
       criteria: fc.array(description, { minLength: 2, maxLength: 6 }),
     }),
-  );
+  } satisfies Record<QuestionType, fc.Arbitrary<{ type: string; criteria: unknown }>>;
+  const question = fc.oneof(...Object.values(by_type));
   const body = fc.record({
     model: fc.constant('decision-1'),
     state: fc.oneof(spelled, fc.dictionary(spelled, spelled, { minKeys: 1 }), fc.array(spelled)),

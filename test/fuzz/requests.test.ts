@@ -10,6 +10,7 @@ import {
   DecisionResponseSchema,
   SystemOneRequestSchema,
 } from '../../src/decisions/schemas.ts';
+import type { Answer } from '../../src/questions/answer.ts';
 import { expectAnyError } from '../contract/expectations.ts';
 import { STATUS_OF_CODE } from '../contract/spec.ts';
 import { propertySeed } from '../ledger/support.ts';
@@ -135,11 +136,27 @@ function expectMirrored(value: unknown, decision: DecisionResponse): void {
   expect(decision.usage.decisions).toBe(questions.length);
   for (const [id, question] of questions) {
     const answer = decision.answers[id];
-    if (answer === undefined || answer.type === 'noul') continue;
-    expect(Object.keys(answer.probabilities).sort()).toEqual(optionsAsked(question).sort());
-    const sum = Object.values(answer.probabilities).reduce((total, each) => total + each, 0);
-    expect(Math.abs(sum - 1)).toBeLessThan(1e-9);
-    if (answer.type === 'choice') expect(optionsAsked(question)).toContain(answer.choice);
+    if (answer !== undefined) expectOptionsMirrored(question, answer);
+  }
+}
+
+function expectOptionsMirrored(question: unknown, answer: Answer): void {
+  const probabilities = optionProbabilities(answer);
+  if (probabilities === null) return;
+  expect(Object.keys(probabilities).sort()).toEqual(optionsAsked(question).sort());
+  const sum = Object.values(probabilities).reduce((total, each) => total + each, 0);
+  expect(Math.abs(sum - 1)).toBeLessThan(1e-9);
+  if (answer.type === 'choice') expect(optionsAsked(question)).toContain(answer.choice);
+}
+
+/** The probabilities of the options that the client sent; null for a type that has none. */
+function optionProbabilities(answer: Answer): Readonly<Record<string, number>> | null {
+  switch (answer.type) {
+    case 'noul':
+      return null;
+    case 'choice':
+    case 'score':
+      return answer.probabilities;
   }
 }
 

@@ -7,6 +7,7 @@ import { planTokens } from '../../native/plan/plan.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
 import { type Mode, type Question, scoreCount } from '../../src/questions/question.ts';
+import { ofAnyType } from '../support/questions.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 
@@ -53,24 +54,24 @@ async function scoresOf(engine: DecisionEngine, input: DecisionInput) {
 }
 
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => jsonValueOf(JSON.parse(JSON.stringify(value))));
-const question: fc.Arbitrary<Question> = fc.oneof(
-  fc.record({
+const question = ofAnyType({
+  noul: fc.record({
     type: fc.constant('noul'),
     instructions: fc.oneof(fc.string(), json),
     yes: fc.option(fc.string(), { nil: undefined }),
     no: fc.option(fc.string(), { nil: undefined }),
   }),
-  fc.record({
+  choice: fc.record({
     type: fc.constant('choice'),
     instructions: fc.string(),
     options: fc.array(fc.record({ id: fc.string(), description: json }), { minLength: 2, maxLength: 6 }),
   }),
-  fc.record({
+  score: fc.record({
     type: fc.constant('score'),
     instructions: fc.string(),
     levels: fc.array(fc.string(), { minLength: 2, maxLength: 6 }),
   }),
-);
+});
 
 test.each(MODELS)('%s is chosen by the vocabulary', (profile) => {
   expect(engineOf(profile).facts.profile).toStartWith(profile);
@@ -78,24 +79,24 @@ test.each(MODELS)('%s is chosen by the vocabulary', (profile) => {
 });
 
 /** Questions that leave rooms of very different sizes for the record. */
-const sizedQuestion: fc.Arbitrary<Question> = fc.oneof(
-  fc.nat({ max: 25 }).map((words) => ({
+const sizedQuestion = ofAnyType({
+  noul: fc.nat({ max: 25 }).map((words) => ({
     type: 'noul' as const,
     instructions: 'is the '.repeat(words),
     yes: undefined,
     no: undefined,
   })),
-  fc.integer({ min: 2, max: 12 }).map((options) => ({
+  choice: fc.integer({ min: 2, max: 12 }).map((options) => ({
     type: 'choice' as const,
     instructions: 'the',
     options: Array.from({ length: options }, (_, index) => ({ id: `is ${index}`, description: null })),
   })),
-  fc.integer({ min: 2, max: 6 }).map((levels) => ({
+  score: fc.integer({ min: 2, max: 6 }).map((levels) => ({
     type: 'score' as const,
     instructions: 'the',
     levels: Array.from({ length: levels }, (_, level) => ' is'.repeat(level)),
   })),
-);
+});
 
 test.each(MODELS)(
   '%s: other questions never change what is read of a record that is too long',

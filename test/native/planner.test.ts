@@ -14,7 +14,7 @@ import type { DecisionInput, PromptProfile } from '../../native/plan/profile.ts'
 import { EngineFailed } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS, WeightsError } from '../../native/weights.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
-import type { Question } from '../../src/questions/question.ts';
+import { ofAnyType } from '../support/questions.ts';
 import { tinyModelBytes, writeTinyModel } from './support/gguf.ts';
 import { loadedTokenizer, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 import { VECTORS, vectorInput } from './support/vectors.ts';
@@ -52,15 +52,15 @@ const options = fc.uniqueArray(fc.record({ id: short, description: fc.option(sho
   maxLength: 5,
   selector: ({ id }) => id,
 });
-const question: fc.Arbitrary<Question> = fc.oneof(
-  fc.record({ type: fc.constant('noul' as const), instructions: short, yes: short, no: short }),
-  fc.record({ type: fc.constant('choice' as const), instructions: short, options }),
-  fc.record({
-    type: fc.constant('score' as const),
+const question = ofAnyType({
+  noul: fc.record({ type: fc.constant('noul'), instructions: short, yes: short, no: short }),
+  choice: fc.record({ type: fc.constant('choice'), instructions: short, options }),
+  score: fc.record({
+    type: fc.constant('score'),
     instructions: short,
     levels: fc.array(short, { minLength: 2, maxLength: 5 }),
   }),
-);
+});
 const request: fc.Arbitrary<DecisionInput> = fc.record({
   state: value,
   questions: fc.array(question, { minLength: 1, maxLength: 4 }),

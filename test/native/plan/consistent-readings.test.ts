@@ -9,7 +9,9 @@ import {
   PlanRejected,
   type PromptProfile,
 } from '../../../native/plan/profile.ts';
-import type { ChoiceQuestion, Mode, Question, ScoreQuestion } from '../../../src/questions/question.ts';
+import type { ChoiceQuestion } from '../../../src/questions/choice.ts';
+import type { Mode, Question } from '../../../src/questions/question.ts';
+import type { ScoreQuestion } from '../../../src/questions/score.ts';
 import { VECTORS, vectorInput } from '../support/vectors.ts';
 import { batchOf } from './words.ts';
 

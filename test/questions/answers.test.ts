@@ -1,15 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import {
-  choiceAnswer,
-  noulAnswer,
-  roundToSumOne,
-  scoreAnswer,
-  sigmoid,
-  softmax,
-} from '../../src/decisions/answers.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
 import { writeJson } from '../../src/json/write-json.ts';
+import { choiceAnswer } from '../../src/questions/choice.ts';
+import { noulAnswer } from '../../src/questions/noul.ts';
+import { roundToSumOne, sigmoid, softmax } from '../../src/questions/probabilities.ts';
+import { scoreAnswer } from '../../src/questions/score.ts';
 
 const scores = (minLength: number) =>
   fc.array(fc.double({ min: -60, max: 60, noNaN: true }), { minLength, maxLength: 255 });

@@ -2,9 +2,8 @@ import type { DecisionEngine, TakeTurn } from '../../native/engine.ts';
 import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
 import type { Clock } from '../clock.ts';
 import { JsonObject } from '../json/json-value.ts';
-import { answerFrom } from './answers.ts';
+import { answerFrom, type WrittenAnswer } from '../questions/answer.ts';
 import type { DecisionRequest } from './request.ts';
-import type { WrittenAnswer } from './schemas.ts';
 
 /** What the model gave for a request, before it is paid for. */
 export interface Decided {
@@ -26,7 +25,7 @@ export function engineInput(request: DecisionRequest): DecisionInput {
 }
 
 /** Evaluates the plan of a request and turns the scores into answers. Rejects as `DecisionEngine.evaluate` does. */
-export async function evaluateRequest(
+export async function answerRequest(
   engine: DecisionEngine,
   request: DecisionRequest,
   plan: DecisionPlan,
