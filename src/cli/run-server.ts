@@ -5,7 +5,8 @@ import { type EngineFacts, openPlanner, SetupError } from '../../native/engine.t
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
-import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
+import { PortTaken } from '../http/listen.ts';
+import { type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { createLog, type Log } from '../ops/log.ts';
 import { standardOutput } from '../ops/standard-output.ts';

@@ -2,7 +2,7 @@ import type { DecisionPlan } from '../../native/engine.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
-import { ERRORS, type ErrorCode, Refusal } from '../errors.ts';
+import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
@@ -15,6 +15,7 @@ import { ModelDeadline } from './model-deadline.ts';
 import { isOwnFault, modelRefusal } from './model-refusal.ts';
 import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
+import { type DecisionCode, DecisionRefusal as Refusal } from './refusal.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
 import type { WrittenDecision } from './schemas.ts';
 
@@ -166,7 +167,7 @@ function failed(
   { problems }: DecisionServices,
   { request_id }: DecisionCall,
   step: ProblemStep,
-  code: ErrorCode,
+  code: DecisionCode,
   error: unknown,
 ): Refusal {
   problems.report({ request_id, step, code, error });

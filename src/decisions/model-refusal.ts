@@ -1,8 +1,8 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
-import { Refusal } from '../errors.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
 import { TurnTimedOut } from './model-deadline.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
 /** What the client is told when step 4 fails: never the error's own text, which may quote what it failed on. */

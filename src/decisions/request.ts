@@ -1,6 +1,6 @@
-import { Refusal } from '../errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { type Mode, parseQuestion, type Question, questionTypeOf } from '../questions/question.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
 
 /** A question as the client asked it: its id, what the model is asked, and the threshold for a yes/no answer. */
 export interface RequestedQuestion {

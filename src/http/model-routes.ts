@@ -1,4 +1,3 @@
-import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { extractKey } from '../accounts/key-format.ts';
 import { type Catalog, type CatalogModel, OWNED_BY } from '../catalog/catalog.ts';
@@ -7,51 +6,70 @@ import { type ErrorCode, Refusal } from '../errors.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Problems } from '../problems/problems.ts';
-import type { RequestContext, RequestContexts } from './context.ts';
-import { modelListOperation } from './operations.ts';
+import type { RequestContext } from './context.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
-import { errorResponse, jsonResponse } from './responses.ts';
-import type { ModelList } from './schemas.ts';
+import { jsonResponse } from './responses.ts';
+import { defineRoute, type Route } from './route.ts';
+import { type ModelList, ModelListSchema } from './schemas.ts';
+
+interface ModelServices {
+  readonly keys: KeyDirectory;
+  readonly catalog: Catalog;
+  readonly limiter: RateLimiter;
+  readonly refusals: RefusalBudgets;
+  readonly clock: Clock;
+  readonly problems: Problems;
+}
+
+const MODEL_LIST_CODES = [
+  'missing_api_key',
+  'invalid_api_key',
+  'rate_limit_exceeded',
+  'auth_unavailable',
+  'catalog_unavailable',
+] as const satisfies readonly ErrorCode[];
 
 /**
  * `GET /v1/models`: runs no model, is not billed or limited, does not touch a key's last-used time, and looks at
- * neither credit nor tier (spec).
+ * neither credit nor tier (contract: model list).
  */
-export function modelRoutes(
-  services: {
-    readonly keys: KeyDirectory;
-    readonly catalog: Catalog;
-    readonly limiter: RateLimiter;
-    readonly refusals: RefusalBudgets;
-    readonly clock: Clock;
-    readonly problems: Problems;
-  },
-  contexts: RequestContexts,
-) {
-  return new Elysia({ name: 'models' }).get(
-    '/v1/models',
-    ({ request }) => {
-      const context = contexts.of(request);
+export function modelListRoute(services: ModelServices): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/models',
+    refusals: MODEL_LIST_CODES,
+    operation: {
+      summary: 'List the live models',
+      tag: 'Models',
+      success: {
+        description: 'The models that can be asked now.',
+        schema: { name: 'ModelList', schema: ModelListSchema },
+      },
+      asks_model: false,
+    },
+    handle: (request, context) => {
       const key = extractKey(request.headers);
       const over_budget = refusalOverBudget(services, key, context);
       if (over_budget !== null) return over_budget;
       const result = listModels(services, context, key);
       if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
-      context.code = result.code;
       spendRefusal(services, context, result);
-      return errorResponse(context.request_id, result);
+      return { refusal: result };
     },
-    { detail: modelListOperation() },
-  );
+  });
 }
 
 function listModels(
-  services: { readonly keys: KeyDirectory; readonly catalog: Catalog; readonly problems: Problems },
+  services: Pick<ModelServices, 'keys' | 'catalog' | 'problems'>,
   { request_id }: RequestContext,
   key: string | null,
-): ModelList | Refusal {
+): ModelList | Refusal<(typeof MODEL_LIST_CODES)[number]> {
   if (key === null) return new Refusal('missing_api_key');
-  const failed = (step: 'authenticate' | 'catalog', code: ErrorCode, error: unknown) => {
+  const failed = <Code extends 'auth_unavailable' | 'catalog_unavailable'>(
+    step: 'authenticate' | 'catalog',
+    code: Code,
+    error: unknown,
+  ) => {
     services.problems.report({ request_id, step, code, error });
     return new Refusal(code);
   };
@@ -81,7 +99,10 @@ function listOf(live: readonly CatalogModel[]): ModelList {
 }
 
 /** What `read` returns, or the refusal for a database that cannot be read. */
-function orRefuse<T>(read: () => T, refuse: (error: unknown) => Refusal): T | Refusal {
+function orRefuse<T, Code extends ErrorCode>(
+  read: () => T,
+  refuse: (error: unknown) => Refusal<Code>,
+): T | Refusal<Code> {
   try {
     return read();
   } catch (error) {

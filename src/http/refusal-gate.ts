@@ -9,7 +9,11 @@ import {
 } from '../limits/refusal-budgets.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { RequestContext } from './context.ts';
-import { errorResponse, requestRateHeaders } from './responses.ts';
+import { requestRateHeaders } from './responses.ts';
+import type { Refused } from './route.ts';
+
+/** The refusal of a request that is not looked at. */
+type OverBudget = Refused<'rate_limit_exceeded'>;
 
 interface RefusalGateServices {
   readonly keys: KeyDirectory;
@@ -28,7 +32,7 @@ export function refusalOverBudget(
   services: RefusalGateServices,
   key: string | null,
   context: RequestContext,
-): Response | null {
+): OverBudget | null {
   const now_ms = services.clock.monotonic_ms();
   const address_wait_s = services.refusals.addressWait_s(context.client_address, now_ms);
   if (key === null || (address_wait_s > 0 && !mayExist(services, key, context))) {
@@ -61,7 +65,7 @@ function mayExist(
 export function refusalOverAddressBudget(
   services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
   context: RequestContext,
-): Response | null {
+): OverBudget | null {
   const wait_s = services.refusals.addressWait_s(context.client_address, services.clock.monotonic_ms());
   return wait_s === 0 ? null : overAddress(services, context, wait_s);
 }
@@ -91,7 +95,7 @@ function overAddress(
   services: Pick<RefusalGateServices, 'refusals'>,
   context: RequestContext,
   wait_s: number,
-): Response {
+): OverBudget {
   return over(
     services,
     context,
@@ -106,7 +110,7 @@ function overKey(
   context: RequestContext,
   caller: Caller,
   wait_s: number,
-): Response {
+): OverBudget {
   context.caller = caller;
   const { organization_id, limits } = caller;
   const per_minute = keyRefusalsPerMinute(limits?.requests_per_minute ?? 0);
@@ -132,10 +136,8 @@ function over(
   message: string,
   retry_after_s: number,
   headers: Readonly<Record<string, string>>,
-): Response {
-  const refusal = new Refusal('rate_limit_exceeded', { message, retry_after_s });
-  context.code = refusal.code;
+): OverBudget {
   context.is_over_budget = true;
   refusals.noteUnanswered();
-  return errorResponse(context.request_id, refusal, headers);
+  return { refusal: new Refusal('rate_limit_exceeded', { message, retry_after_s }), headers };
 }

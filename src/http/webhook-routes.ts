@@ -1,4 +1,3 @@
-import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
@@ -6,13 +5,13 @@ import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookContext, type WebhookResult } from '../payments/webhooks.ts';
 import type { Problems } from '../problems/problems.ts';
-import { type BodyLimits, readBytes } from './body-bytes.ts';
-import type { RequestContexts } from './context.ts';
-import { errorResponse, jsonResponse } from './responses.ts';
+import { BODY_CODES, type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
+import { jsonResponse } from './responses.ts';
+import { defineRoute, type Route } from './route.ts';
 
 const SIGNATURE_HEADER = 'paddle-signature';
 
-interface Payments {
+export interface Payments {
   readonly context: WebhookContext;
   readonly provider: PaymentProvider;
 }
@@ -33,34 +32,47 @@ class WebhookNotApplied extends Error {
 /** Whose budget the bodies of webhooks are in: no id of an organization looks like it. */
 const WEBHOOK_BODIES = 'webhooks';
 
+const WEBHOOK_CODES = [
+  'invalid_signature',
+  'signature_outside_tolerance',
+  'unreadable_webhook',
+  'unresolved_payment',
+  'billing_unavailable',
+] as const satisfies readonly ErrorCode[];
+
+type WebhookCode = (typeof WEBHOOK_CODES)[number];
+type WebhookRefusal = Refusal<WebhookCode>;
+
+/** Reports why an event was not applied, and gives the refusal with that code. */
+type Failed = (code: WebhookCode, error: unknown) => WebhookRefusal;
+
 /**
  * `POST /webhooks/paddle`: what the payment provider reports. A 200 ends the provider's tries; anything else makes it
  * try again. Without a provider the path does not exist.
  */
-export function webhookRoutes(services: WebhookServices, contexts: RequestContexts) {
-  return new Elysia({ name: 'webhooks' }).post(
-    '/webhooks/paddle',
-    async ({ request }) => {
-      const context = contexts.of(request);
-      const refuse = (refusal: Refusal, headers: Readonly<Record<string, string>> = {}) => {
-        context.code = refusal.code;
-        return errorResponse(context.request_id, refusal, headers);
-      };
-      const { payments, log } = services;
-      if (payments === null) return refuse(new Refusal('not_found'));
-      const signature = request.headers.get(SIGNATURE_HEADER);
-      if (!payments.provider.isSignature(signature)) {
-        log.warn('a payment webhook had no signature');
-        // The body is not read, so nothing else can come on this connection.
-        return refuse(new Refusal('invalid_signature'), { connection: 'close' });
-      }
-      const result = await receive(services, payments, request, context.request_id, signature);
-      return result instanceof Refusal
-        ? refuse(result)
-        : jsonResponse(context.request_id, 200, { outcome: result.outcome });
-    },
-    { parse: 'none', detail: { hide: true } },
-  );
+export function webhookRoute(services: WebhookServices): Route {
+  const { payments } = services;
+  return defineRoute({
+    method: 'POST',
+    path: '/webhooks/paddle',
+    refusals: [...WEBHOOK_CODES, ...BODY_CODES],
+    operation: null,
+    handle:
+      payments === null
+        ? null
+        : async (request, context) => {
+            const signature = request.headers.get(SIGNATURE_HEADER);
+            if (!payments.provider.isSignature(signature)) {
+              services.log.warn('a payment webhook had no signature');
+              // The body is not read, so nothing else can come on this connection.
+              return { refusal: new Refusal('invalid_signature'), headers: { connection: 'close' } };
+            }
+            const result = await receive(services, payments, request, context.request_id, signature);
+            return result instanceof Refusal
+              ? { refusal: result }
+              : jsonResponse(context.request_id, 200, { outcome: result.outcome });
+          },
+  });
 }
 
 async function receive(
@@ -69,8 +81,8 @@ async function receive(
   request: Request,
   request_id: string,
   signature: string | null,
-): Promise<WebhookResult | Refusal> {
-  const failed = (code: ErrorCode, error: unknown): Refusal => {
+): Promise<WebhookResult | WebhookRefusal | BodyRefusal> {
+  const failed: Failed = (code, error) => {
     services.problems.report({ request_id, step: 'webhook', code, error });
     return new Refusal(code);
   };
@@ -92,8 +104,8 @@ async function receive(
 function answer(
   { keys, log }: WebhookServices,
   result: WebhookResult,
-  failed: (code: ErrorCode, error: unknown) => Refusal,
-): WebhookResult | Refusal {
+  failed: Failed,
+): WebhookResult | WebhookRefusal {
   switch (result.outcome) {
     case 'forged':
       log.warn('a payment webhook was not signed by the provider');

@@ -1,13 +1,9 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import type { Refusal } from '../../src/errors.ts';
+import type { HandlerFailure } from '../../src/http/request-handler.ts';
 import { errorResponse } from '../../src/http/responses.ts';
-import {
-  type HandlerFailure,
-  type RunningServer,
-  type ServerOptions,
-  startServer,
-} from '../../src/http/server.ts';
+import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { parseRaw } from '../support/raw-http.ts';
 
 /** So short that a test sees them end; the order among them is that of the real ones. */

@@ -14,14 +14,10 @@ import { join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import type { Refusal } from '../../src/errors.ts';
 import { Certificate, type CertificateFiles, CertificateRefused } from '../../src/http/certificate.ts';
+import { PortTaken } from '../../src/http/listen.ts';
+import type { HandlerFailure } from '../../src/http/request-handler.ts';
 import { errorResponse } from '../../src/http/responses.ts';
-import {
-  type HandlerFailure,
-  PortTaken,
-  type RunningServer,
-  type ServerOptions,
-  startServer,
-} from '../../src/http/server.ts';
+import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { tds, tdsJson, textField } from '../cli/support.ts';
 import { hasOpenssl, makeCertificate, replaceCertificate } from '../support/certificate.ts';

@@ -4,8 +4,8 @@ import { OPERATOR } from '../../src/accounts/actor.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
-import { RequestContexts } from '../../src/http/context.ts';
-import { webhookRoutes } from '../../src/http/webhook-routes.ts';
+import { answer } from '../../src/http/route.ts';
+import { webhookRoute } from '../../src/http/webhook-routes.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
@@ -96,34 +96,34 @@ describe('answers and log lines', () => {
       (message: string, details: object = {}) =>
         void lines.push([level, message, details]);
     const context = { ...books.context, clock: systemClock };
-    const contexts = new RequestContexts(() => ({
-      request_id: 'req_1',
-      started_ms: 0,
-      client_address: '',
-      caller: null,
-      code: null,
-      is_over_budget: false,
-    }));
-    const route = webhookRoutes(
-      {
-        payments: { context, provider },
-        keys: new KeyDirectory(books.db, systemClock, new GroupCommit(books.db)),
-        log: { info: write('info'), warn: write('warn'), error: write('error') },
-        body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
-        problems: new ProblemLog(createLog('silent'), systemClock),
-      },
-      contexts,
-    );
-    const response = await route.handle(
+    const route = webhookRoute({
+      payments: { context, provider },
+      keys: new KeyDirectory(books.db, systemClock, new GroupCommit(books.db)),
+      log: { info: write('info'), warn: write('warn'), error: write('error') },
+      body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
+      problems: new ProblemLog(createLog('silent'), systemClock),
+    });
+    if (route.handle === null) throw new Error('the route must be there');
+    const response = await answer(
+      route.handle,
       new Request('http://localhost/webhooks/paddle', {
         method: 'POST',
         body: call.body,
         headers: call.signature === null ? {} : { 'paddle-signature': call.signature },
       }),
+      {
+        request_id: 'req_1',
+        started_ms: 0,
+        path: null,
+        client_address: '',
+        caller: null,
+        code: null,
+        is_over_budget: false,
+      },
     );
     books.remove();
-    const answer: unknown = await response.json();
-    return { status: response.status, answer, lines };
+    const answered: unknown = await response.json();
+    return { status: response.status, answer: answered, lines };
   }
 
   const lost = transaction('transaction.completed', {
