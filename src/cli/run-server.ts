@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { type EngineFacts, openPlanner, SetupError } from '../../native/engine.ts';
@@ -235,9 +236,19 @@ function authorization(first: FirstKey | null): string {
     : `"Authorization: Bearer $(cat ${Bun.$.escape(first.api_key_file)})"`;
 }
 
-/** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once, as by default. */
+/**
+ * Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. The listeners stay: a library's listener
+ * that finds itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
+ */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
+  let is_stopping = false;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (is_stopping) process.exit(128 + constants.signals[signal]);
+      is_stopping = true;
+      resolve();
+    });
+  }
   return promise;
 }
