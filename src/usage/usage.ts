@@ -1,9 +1,7 @@
 import { and, desc, gt, lte, or, sql } from 'drizzle-orm';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { usageRecords } from '../../db/sqlite/schema.ts';
-
-/** The metadata of one request that reached the model; never its record, questions or answers (spec, rule 5). */
-export type UsageRecord = typeof usageRecords.$inferInsert;
+import type { UsageRow } from './usage-row.ts';
 
 /** What a request took of its organization's rate limits. */
 export interface UsedLimits {
@@ -23,8 +21,8 @@ export class UsageLog {
   }
 
   /** Inserts the row. Throws SQLite's constraint error when the request has one, or when a failed request has a cost. */
-  record(row: UsageRecord): void {
-    this.#statements.insert.run(row);
+  record(row: UsageRow): void {
+    this.#statements.insert.run({ ...row });
   }
 
   /**

@@ -15,7 +15,8 @@ import {
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { type Hold, Ledger } from '../../src/ledger/ledger.ts';
 import { Settlement } from '../../src/ledger/settlement.ts';
-import { UsageLog, type UsageRecord } from '../../src/usage/usage.ts';
+import { UsageLog } from '../../src/usage/usage.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
 
 /** A temporary folder with a real database file, gone when disposed. */
 export class TemporaryDatabase implements Disposable {
@@ -115,7 +116,7 @@ export function usageOf(
   time_ms: number,
   status: number,
   cost_micros: number,
-): UsageRecord {
+): UsageRow {
   return {
     ...account,
     request_id,
