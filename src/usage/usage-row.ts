@@ -1,9 +1,9 @@
 import type { Mode } from '../questions/question.ts';
 
-/** The metadata of one request that reached the model; never its record, questions or answers. */
+/** The metadata of one request that reached the model; never its record, questions or answers (contract: metadata only). */
 export interface UsageRow {
   readonly request_id: string;
-  /** When the request was admitted. */
+  /** When the request was admitted, in Unix milliseconds. */
   readonly time_ms: number;
   readonly organization_id: string;
   readonly project_id: string;
@@ -16,7 +16,8 @@ export interface UsageRow {
   /** Questions answered: 0 for a failed request. */
   readonly questions: number;
   readonly input_tokens: number;
-  /** What was charged: 0 for a failed request. */
+  /** 0 for a failed request. */
   readonly cost_micros: number;
+  /** Model time, the wait for the model's turn included. */
   readonly latency_ms: number;
 }
