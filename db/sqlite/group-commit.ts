@@ -91,6 +91,7 @@ export class GroupCommit {
    */
   flush(): void {
     this.#lock.stop();
+    if (this.#jobs.length === 0) return;
     if (this.db.$client.inTransaction) {
       // A transaction of `Transactions` is open. It ends within this turn of the event loop.
       this.#lock.retry(() => this.flush());
