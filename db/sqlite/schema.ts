@@ -10,16 +10,16 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
+import { TIER_CHANGE_REASONS } from '../../src/accounts/account-records.ts';
+import { ROLES } from '../../src/accounts/roles.ts';
+import { MODEL_KINDS, MODEL_STATUSES } from '../../src/catalog/catalog-records.ts';
 
 /**
  * Every table of the service. Times are Unix milliseconds (`_ms`), money is integer micro-dollars (`_micros`). The
  * migrations make every table STRICT, so an INTEGER column takes nothing but integers.
  */
 
-export const ROLES = ['owner', 'admin', 'developer', 'billing', 'reader'] as const;
 export const LEDGER_KINDS = ['top_up', 'refund', 'hold', 'charge', 'release'] as const;
-export const MODEL_KINDS = ['decision', 'chat'] as const;
-export const MODEL_STATUSES = ['live', 'coming_soon'] as const;
 export const MODES = ['fast', 'consistent'] as const;
 export const PAYMENT_STATUSES = ['pending', 'completed', 'canceled'] as const;
 
@@ -242,7 +242,7 @@ export const tierChanges = sqliteTable(
       .references(() => organizations.id),
     from_tier: integer().notNull(),
     to_tier: integer().notNull(),
-    reason: text({ enum: ['top_up', 'refund', 'time', 'operator'] }).notNull(),
+    reason: text({ enum: TIER_CHANGE_REASONS }).notNull(),
     created_at_ms: integer().notNull(),
   },
   (table) => [

@@ -6,8 +6,8 @@ import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
 import { keyDisplayPrefix, keyHash } from './key-format.ts';
 import { checkedName } from './names.ts';
-import { permits, requirePermission } from './permissions.ts';
 import { requireProject } from './projects.ts';
+import { permits, requirePermission } from './synchronous.ts';
 
 /** How many active keys an organization may have (spec, "Limits"). */
 export const ACTIVE_KEYS_MAX = 100;

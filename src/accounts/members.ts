@@ -4,7 +4,8 @@ import { members, users } from '../../db/sqlite/schema.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
-import { type Role, requirePermission, roleOf } from './permissions.ts';
+import type { Role } from './roles.ts';
+import { requirePermission, roleOf } from './synchronous.ts';
 
 export interface Member {
   readonly user_id: string;

@@ -1,15 +1,17 @@
 import { asc, eq, getTableColumns } from 'drizzle-orm';
 import { transact } from '../../db/sqlite/connection.ts';
 import { members, organizations, projects } from '../../db/sqlite/schema.ts';
+import type { Records } from '../store.ts';
+import type { Organization } from './account-records.ts';
 import { type Actor, userIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
 import { checkedName } from './names.ts';
-import { requireOperator, requirePermission } from './permissions.ts';
-import { recalculateTier } from './tier-changes.ts';
+import { requireOperator } from './permissions.ts';
+import { readOrganization as readNow, recalculateTier, requirePermission } from './synchronous.ts';
 import { TIERS, TOP_UP_MIN_MICROS } from './tiers.ts';
 
-export type Organization = typeof organizations.$inferSelect;
+export type { Organization };
 
 /** The project that every new organization starts with. */
 export const DEFAULT_PROJECT_NAME = 'Default';
@@ -88,16 +90,15 @@ export function getOrganization(
   organization_id: string,
 ): Organization {
   requirePermission(context.db, actor, organization_id, 'see');
-  return readOrganization(context, organization_id);
+  return readNow(context, organization_id);
 }
 
-/** One organization, whoever asks: for services that have checked the actor. Throws `not_found`. */
-export function readOrganization(context: AccountContext, organization_id: string): Organization {
-  const organization = context.db
-    .select()
-    .from(organizations)
-    .where(eq(organizations.id, organization_id))
-    .get();
+/** One organization, whoever asks: for rules that have checked the actor. Rejects with `not_found`. */
+export async function readOrganization(
+  { accounts }: Pick<Records, 'accounts'>,
+  organization_id: string,
+): Promise<Organization> {
+  const organization = await accounts.findOrganization(organization_id);
   if (organization === undefined) throw new AccountError('not_found', 'There is no such organization.');
   return organization;
 }
@@ -112,7 +113,7 @@ export function renameOrganization(
   return transact(context.db, () => {
     requirePermission(context.db, actor, given.organization_id, 'manage_organization');
     context.db.update(organizations).set({ name }).where(eq(organizations.id, given.organization_id)).run();
-    return readOrganization(context, given.organization_id);
+    return readNow(context, given.organization_id);
   });
 }
 
@@ -159,11 +160,11 @@ export function setTierSettings(
   checkSettings(settings);
   const { db, clock } = context;
   return transact(db, () => {
-    readOrganization(context, organization_id);
+    readNow(context, organization_id);
     if (Object.values(settings).some((value) => value !== undefined)) {
       db.update(organizations).set(settings).where(eq(organizations.id, organization_id)).run();
       recalculateTier(db, organization_id, 'operator', clock.now_ms());
     }
-    return readOrganization(context, organization_id);
+    return readNow(context, organization_id);
   });
 }

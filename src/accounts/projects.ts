@@ -5,7 +5,7 @@ import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
 import { checkedName } from './names.ts';
-import { requirePermission } from './permissions.ts';
+import { requirePermission } from './synchronous.ts';
 
 export type Project = typeof projects.$inferSelect;
 

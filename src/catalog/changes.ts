@@ -1,8 +1,9 @@
 import { asc, eq } from 'drizzle-orm';
 import { type Db, transact } from '../../db/sqlite/connection.ts';
-import { type MODEL_KINDS, modelAliases, models } from '../../db/sqlite/schema.ts';
+import { modelAliases, models } from '../../db/sqlite/schema.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 import { type CatalogModel, isServed } from './catalog.ts';
+import type { MODEL_KINDS } from './catalog-records.ts';
 
 /** A change of the catalog that cannot be made, with one sentence that says why. Nothing was changed. */
 export class CatalogChangeRefused extends Error {

@@ -1,9 +1,8 @@
 import { Argument, type Command } from 'commander';
-import { ROLES } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { addMember, changeRole, listMembers, type MemberRef, removeMember } from '../accounts/members.ts';
-import type { Role } from '../accounts/permissions.ts';
+import { ROLES, type Role } from '../accounts/roles.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';

@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
-import { MODEL_KINDS } from '../../db/sqlite/schema.ts';
 import { Catalog, type CatalogModel } from '../catalog/catalog.ts';
+import { MODEL_KINDS } from '../catalog/catalog-records.ts';
 import {
   addModel,
   closeModel,

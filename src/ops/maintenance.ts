@@ -1,7 +1,7 @@
 import type { Db } from '../../db/sqlite/connection.ts';
 import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
-import { recalculateTiers } from '../accounts/tier-changes.ts';
+import { recalculateTiers } from '../accounts/synchronous.ts';
 import type { Clock } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';

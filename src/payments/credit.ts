@@ -1,12 +1,12 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import { type Db, transact } from '../../db/sqlite/connection.ts';
 import { payments } from '../../db/sqlite/schema.ts';
+import type { Organization } from '../accounts/account-records.ts';
 import { type Actor, userIdOf } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
-import { type Organization, readOrganization } from '../accounts/organizations.ts';
-import { requireOperator, requirePermission } from '../accounts/permissions.ts';
-import { recalculateTier } from '../accounts/tier-changes.ts';
+import { requireOperator } from '../accounts/permissions.ts';
+import { readOrganization, recalculateTier, requirePermission } from '../accounts/synchronous.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';

@@ -1,9 +1,10 @@
 import { and, desc, eq, ne, sql } from 'drizzle-orm';
 import { ledgerDays, ledgerEntries } from '../../db/sqlite/schema.ts';
+import type { TierChange } from '../accounts/account-records.ts';
 import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { getOrganization } from '../accounts/organizations.ts';
-import { listTierChanges, type TierChange } from '../accounts/tier-changes.ts';
+import { listTierChanges } from '../accounts/synchronous.ts';
 import { endOfDay_ms } from '../usage/days.ts';
 
 /** One line of the credit history: a movement of credit or a change of tier. */

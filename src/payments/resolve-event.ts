@@ -1,8 +1,8 @@
 import { transact } from '../../db/sqlite/connection.ts';
 import type { Actor } from '../accounts/actor.ts';
 import { AccountError } from '../accounts/errors.ts';
-import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator } from '../accounts/permissions.ts';
+import { readOrganization } from '../accounts/synchronous.ts';
 import { enterPayment, enterReturn, isFree, settleCompleted, settleReturns } from './apply-event.ts';
 import { type CreditContext, findPayment, type Payment, requireAmount } from './credit.ts';
 import { type KeptEvent, keptEvent, keptEvents, resolveEvent, unresolvedReturns } from './event-journal.ts';

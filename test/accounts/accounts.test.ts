@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
-import { apiKeys, ROLES } from '../../db/sqlite/schema.ts';
+import { apiKeys } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { AccountError } from '../../src/accounts/errors.ts';
@@ -14,8 +14,8 @@ import {
   renameOrganization,
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
-import type { Role } from '../../src/accounts/permissions.ts';
 import { archiveProject, createProject, listProjects, setSpendLimit } from '../../src/accounts/projects.ts';
+import { ROLES, type Role } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { TestClock, temporaryDatabase } from './support.ts';

@@ -1,14 +1,14 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { apiKeys, members, projects, ROLES } from '../../db/sqlite/schema.ts';
+import { apiKeys, members, projects } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { AccountError } from '../../src/accounts/errors.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
-import { allows, type Role } from '../../src/accounts/permissions.ts';
 import { archiveProject, createProject } from '../../src/accounts/projects.ts';
+import { allows, ROLES, type Role } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { TestClock, temporaryDatabase } from './support.ts';

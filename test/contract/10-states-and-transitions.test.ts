@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
-import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { readOrganization } from '../../src/accounts/synchronous.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
 import { MovableClock } from '../support/clock.ts';
 import { type Around, aborted, Gate, intercepted } from '../support/faults.ts';

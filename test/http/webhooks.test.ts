@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
-import { readOrganization } from '../../src/accounts/organizations.ts';
+import { readOrganization } from '../../src/accounts/synchronous.ts';
 import { systemClock } from '../../src/clock.ts';
 import { RequestContexts } from '../../src/http/context.ts';
 import { webhookRoutes } from '../../src/http/webhook-routes.ts';

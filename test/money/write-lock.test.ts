@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
-import { readOrganization } from '../../src/accounts/organizations.ts';
+import { readOrganization } from '../../src/accounts/synchronous.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { payments, type ROLES } from '../../db/sqlite/schema.ts';
+import { payments } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
-import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
-import { listTierChanges, recalculateTiers } from '../../src/accounts/tier-changes.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
+import type { Role } from '../../src/accounts/roles.ts';
+import { listTierChanges, readOrganization, recalculateTiers } from '../../src/accounts/synchronous.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import {
   confirmManualPayment,
@@ -45,7 +46,7 @@ function organization() {
   return readOrganization(books.context, books.organization_id);
 }
 
-function memberWithRole(role: (typeof ROLES)[number]): Actor {
+function memberWithRole(role: Role): Actor {
   const { user } = signUp(books.context, { email: `${role}@example.com`, name: role });
   addMember(books.context, OPERATOR, { organization_id: books.organization_id, user_id: user.id, role });
   return { kind: 'user', user_id: user.id };

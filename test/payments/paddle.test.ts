@@ -3,7 +3,7 @@ import { Paddle } from '@paddle/paddle-node-sdk';
 import fc from 'fast-check';
 import { payments } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
-import { readOrganization } from '../../src/accounts/organizations.ts';
+import { readOrganization } from '../../src/accounts/synchronous.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';

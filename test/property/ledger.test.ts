@@ -12,7 +12,7 @@ import {
   usageDays,
   usageRecords,
 } from '../../db/sqlite/schema.ts';
-import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
+import { recalculateTier, recalculateTiers } from '../../src/accounts/synchronous.ts';
 import {
   type Hold,
   HoldNotOpen,
