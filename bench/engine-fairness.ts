@@ -41,7 +41,7 @@ async function ask(organization: string, input: DecisionInput, signal?: AbortSig
   const plan = await engine.plan(input);
   const scope = `${organization} ${records++}`;
   const options = signal === undefined ? { scope } : { scope, signal };
-  await turns.admit(organization, (place) =>
+  await turns.enter(organization, (place) =>
     engine.evaluate(input, plan, {
       ...options,
       takeTurn: (turn, work, given_up) => place.run(turn, () => timed(organization, work), given_up),

@@ -34,7 +34,7 @@ async function atOnce(scope: string, input: DecisionInput): Promise<void> {
 
 async function inTheirTurns(scope: string, input: DecisionInput): Promise<void> {
   const plan = await engine.plan(input);
-  await turns.admit(scope, ({ run }) => engine.evaluate(input, plan, { scope, takeTurn: run }));
+  await turns.enter(scope, ({ run }) => engine.evaluate(input, plan, { scope, takeTurn: run }));
 }
 
 const times = await inTurns(rounds, {

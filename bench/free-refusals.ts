@@ -28,7 +28,7 @@ const LARGE_BODY = `{"state":"${'x'.repeat(1_000_000)}"}`;
 const directory = mkdtempSync(join(tmpdir(), 'tds-bench-'));
 const db = openDatabase(join(directory, 'tds.sqlite'));
 const accounts = creditContext(db, systemClock, randomIdentifiers);
-const service = openService({
+const service = await openService({
   db,
   openPlanner: () => Promise.reject(new Error('no request of this bench gets as far as the model')),
   idle_unload_ms: 0,

@@ -13,15 +13,15 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { continueAudit, runAudit } from '../db/sqlite/audit.ts';
 import { type Db, openDatabase, transact } from '../db/sqlite/connection.ts';
+import { SqliteLedger } from '../db/sqlite/sqlite-ledger.ts';
+import { UsageWriter } from '../db/sqlite/usage-writer.ts';
 import { OPERATOR } from '../src/accounts/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization } from '../src/accounts/organizations.ts';
 import { systemClock } from '../src/clock.ts';
 import { randomIdentifiers } from '../src/identifiers.ts';
-import { Ledger } from '../src/ledger/ledger.ts';
 import { creditByHand, creditContext } from '../src/payments/credit.ts';
 import { latestPrune_ms, pruneUsage } from '../src/usage/prune.ts';
-import { UsageLog } from '../src/usage/usage.ts';
 import { median, quantile, report, rounded } from './support/statistics.ts';
 
 const ORGANIZATIONS = 20;
@@ -68,8 +68,9 @@ const directory = mkdtempSync(join(values.directory, 'tds-bench-'));
 try {
   const db = openDatabase(join(directory, 'bench.sqlite'));
   const context = creditContext(db, systemClock, randomIdentifiers);
-  const ledger = new Ledger(db);
-  const usage = new UsageLog(db);
+  const ledger = new SqliteLedger(db);
+  const process_id = randomIdentifiers.id('process');
+  const usage = new UsageWriter(db);
   const accounts = Array.from({ length: ORGANIZATIONS }, (_, number): Account => {
     const organization = createOrganization(context, OPERATOR, { name: `Organization ${number}` });
     const organization_id = organization.id;
@@ -90,7 +91,7 @@ try {
           const request_id = randomIdentifiers.id('request');
           const { organization_id, project_id } = account;
           const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
-          const result = ledger.hold(asked);
+          const result = ledger.hold(asked, process_id);
           if (!result.held) throw new Error(result.refusal);
           ledger.charge(result.hold, COST_MICROS, at_ms + 100);
           usage.record({

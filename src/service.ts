@@ -1,6 +1,7 @@
 import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
 import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
+import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
@@ -11,8 +12,6 @@ import { drawHashKey } from './hashing/half-siphash.ts';
 import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
 import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
-import { Ledger } from './ledger/ledger.ts';
-import { Settlement } from './ledger/settlement.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { ModelTurns } from './limits/model-turns.ts';
 import { PerOrganizationQueue } from './limits/per-organization-queue.ts';
@@ -26,7 +25,7 @@ import type { PaymentProvider } from './payments/provider.ts';
 import { UsageLog } from './usage/usage.ts';
 
 /** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
-const ADMISSIONS_AT_ONCE = 4;
+const PLANNED_AT_ONCE = 4;
 
 /** Requests at the model, and milliseconds that one may take there, unless configured. */
 const QUEUE_LIMIT = 512;
@@ -61,7 +60,7 @@ export interface ServiceParts {
 
 /** A service on its database, without a port. */
 export interface Service {
-  readonly services: AppServices & { readonly model: ModelLifecycle };
+  readonly services: AppServices & { readonly model: ModelLifecycle; readonly commits: GroupCommit };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
@@ -72,21 +71,20 @@ export interface Service {
 
 /**
  * Ends what an earlier process left open, rebuilds the rate windows, and wires everything together. The model is not
- * loaded yet. Throws what SQLite throws.
+ * loaded yet. Rejects with what SQLite throws.
  */
-export function openService(parts: ServiceParts): Service {
+export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
   const { clock, identifiers, log } = parts;
   seedCatalog(db);
   const commits = new GroupCommit(db, parts.writes);
-  const ledger = new Ledger(db);
-  const settlement = new Settlement(ledger, commits, clock);
-  const released = settlement.recoverAtStart();
+  const books = new SqliteBooks(commits, clock, identifiers.id('process'));
+  const released = await books.recover();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const usage = new UsageLog(db);
   const limiter = restoredLimiter(usage, clock);
   const refusals = new RefusalBudgets(drawHashKey());
-  const keys = new KeyDirectory(db, clock);
+  const keys = new KeyDirectory(db, clock, commits);
   const catalog = new Catalog(db);
   const model = new ModelLifecycle({
     openPlanner: parts.openPlanner,
@@ -107,12 +105,10 @@ export function openService(parts: ServiceParts): Service {
     catalog,
     limiter,
     refusals,
-    admissions: new PerOrganizationQueue(ADMISSIONS_AT_ONCE),
+    planning: new PerOrganizationQueue(PLANNED_AT_ONCE),
     unplanned_bodies: new BodyBudget(),
     commits,
-    ledger,
-    settlement,
-    usage,
+    books,
     model,
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
     turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
@@ -141,10 +137,10 @@ export function openService(parts: ServiceParts): Service {
     refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
     async close() {
       stopMaintenance();
-      // First the model: what still waits for it is refused, and its holds are released before the settlement ends.
+      // First the model: what still waits for it is refused, and its holds are released before the books close.
       await model.close();
-      await keys.flushLastUsed(commits).catch(() => log.warn('last-used times of keys could not be written'));
-      await settlement.close();
+      await keys.flushLastUsed().catch(() => log.warn('last-used times of keys could not be written'));
+      await books.close();
       await stopCheckpoints();
     },
   };

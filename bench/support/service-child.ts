@@ -36,7 +36,7 @@ const { organization_id } = first;
 creditByHand(context, OPERATOR, { organization_id, amount_micros: 1_000 * MICROS_PER_DOLLAR });
 setTierSettings(context, OPERATOR, organization_id, { requests_per_minute: 1e9, tokens_per_minute: 1e12 });
 
-const service = openService({
+const service = await openService({
   db,
   openPlanner: async () => {
     const planner = await openPlanner({ gpu: false, threads: Number(threads) });

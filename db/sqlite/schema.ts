@@ -207,6 +207,8 @@ export const ledgerEntries = sqliteTable(
     month: text(),
     payment_id: text().references(() => payments.id),
     created_at_ms: integer().notNull(),
+    /** For a hold: the process that placed it, and that must end it. Null for holds of earlier versions. */
+    process_id: text(),
   },
   (table) => [
     uniqueIndex('ledger_one_end_a_hold')

@@ -95,6 +95,7 @@ function sameHash(left: string, right: string): boolean {
  */
 export class KeyDirectory {
   readonly #clock: Clock;
+  readonly #commits: Pick<GroupCommit, 'run'>;
   readonly #cacheSizeMax: number;
   readonly #lookup: ReturnType<typeof prepareLookup>;
   readonly #writeLastUsed: ReturnType<typeof prepareLastUsed>;
@@ -109,8 +110,15 @@ export class KeyDirectory {
   /** The flush that has not committed yet: all that is noted until its commit goes with it. */
   #flushing: Promise<void> | undefined;
 
-  constructor(db: Db, clock: Clock, cacheSizeMax: number = CACHE_SIZE_MAX) {
+  /** Last-used times are written through `commits`, the service's own, so that they share a request's commit. */
+  constructor(
+    db: Db,
+    clock: Clock,
+    commits: Pick<GroupCommit, 'run'>,
+    cacheSizeMax: number = CACHE_SIZE_MAX,
+  ) {
     this.#clock = clock;
+    this.#commits = commits;
     this.#cacheSizeMax = cacheSizeMax;
     this.#lookup = prepareLookup(db);
     this.#writeLastUsed = prepareLastUsed(db);
@@ -170,8 +178,8 @@ export class KeyDirectory {
    * Writes the noted times in the next commit; a stored time never moves back. Rejects with what SQLite throws, and
    * what could not be written is written with the next flush.
    */
-  flushLastUsed(commits: Pick<GroupCommit, 'run'>): Promise<void> {
-    this.#flushing ??= this.#flushLastUsed(commits).finally(() => {
+  flushLastUsed(): Promise<void> {
+    this.#flushing ??= this.#flushLastUsed().finally(() => {
       this.#flushing = undefined;
     });
     return this.#flushing;
@@ -182,8 +190,8 @@ export class KeyDirectory {
     this.#cache.clear();
   }
 
-  async #flushLastUsed(commits: Pick<GroupCommit, 'run'>): Promise<void> {
-    const written = await commits.run(() => {
+  async #flushLastUsed(): Promise<void> {
+    const written = await this.#commits.run(() => {
       const noted = [...this.#lastUsed];
       for (const [key_id, at_ms] of noted) this.#writeLastUsed.run({ key_id, at_ms });
       return noted;

@@ -5,7 +5,7 @@ import { SetupError } from '../../native/setup-error.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, openOptions } from '../config.ts';
-import { engineInput, evaluateRequest } from '../decisions/evaluate.ts';
+import { answerRequest, engineInput } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import {
   type Answer,
@@ -77,7 +77,7 @@ async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions
   const engine = await openOrFail(options);
   try {
     const plan = await engine.plan(engineInput(request));
-    const { answers, input_tokens, latency_ms } = await evaluateRequest(engine, request, plan, {
+    const { answers, input_tokens, latency_ms } = await answerRequest(engine, request, plan, {
       scope: 'local',
       signal: AbortSignal.timeout(TIMEOUT_MS),
       clock: systemClock,

@@ -84,7 +84,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   const stop = stopSignal();
   const log = createLog(options.logLevel);
   const certificate = await openCertificate(options, log);
-  const service = openService({
+  const service = await openService({
     db: context.db,
     openPlanner: () => openPlanner(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,

@@ -3,7 +3,7 @@ import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
 import { Refusal } from '../errors.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
-import { TurnTimedOut } from './evaluation-deadline.ts';
+import { TurnTimedOut } from './model-deadline.ts';
 import type { DecisionRequest } from './request.ts';
 
 /** What the client is told when step 4 fails: never the error's own text, which may quote what it failed on. */

@@ -64,7 +64,7 @@ export class ModelTurns {
   ) {}
 
   /** What `work` resolves or rejects with, which has a place at the model until then. Rejects with `QueueFull`. */
-  async admit<Result>(organization_id: string, work: (place: Place) => Promise<Result>): Promise<Result> {
+  async enter<Result>(organization_id: string, work: (place: Place) => Promise<Result>): Promise<Result> {
     const guest = this.#guests.get(organization_id) ?? { requests: 0, refused: 0 };
     const free = this.requests_max - this.#requests;
     if (guest.requests >= free) {

@@ -81,9 +81,9 @@ async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<
   }
 }
 
-async function flushLastUsed({ commits, keys, log }: MaintenanceParts): Promise<void> {
+async function flushLastUsed({ keys, log }: MaintenanceParts): Promise<void> {
   try {
-    await keys.flushLastUsed(commits);
+    await keys.flushLastUsed();
   } catch {
     log.warn('last-used times of keys could not be written');
   }

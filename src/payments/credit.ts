@@ -1,6 +1,7 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import { type Db, transact } from '../../db/sqlite/connection.ts';
 import { payments } from '../../db/sqlite/schema.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import type { Organization } from '../accounts/account-records.ts';
 import { type Actor, userIdOf } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
@@ -10,19 +11,18 @@ import { readOrganization, recalculateTier, requirePermission } from '../account
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
-import { Ledger } from '../ledger/ledger.ts';
 import { formatDollars, MICROS_PER_DOLLAR } from '../money.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
 
 /** What the credit services work with. */
 export interface CreditContext extends AccountContext {
-  readonly ledger: Pick<Ledger, 'topUp' | 'refund'>;
+  readonly ledger: Pick<SqliteLedger, 'topUp' | 'refund'>;
 }
 
 /** The context of one database. */
 export function creditContext(db: Db, clock: Clock, identifiers: Identifiers): CreditContext {
-  return { db, clock, identifiers, ledger: new Ledger(db) };
+  return { db, clock, identifiers, ledger: new SqliteLedger(db) };
 }
 
 export type Payment = typeof payments.$inferSelect;

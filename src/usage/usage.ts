@@ -1,7 +1,6 @@
 import { and, desc, gt, lte, or, sql } from 'drizzle-orm';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { usageRecords } from '../../db/sqlite/schema.ts';
-import type { UsageRow } from './usage-row.ts';
 
 /** What a request took of its organization's rate limits. */
 export interface UsedLimits {
@@ -12,17 +11,12 @@ export interface UsedLimits {
   readonly input_tokens: number;
 }
 
-/** Writes and reads the metadata of requests. `record` belongs into the commit that ends the request's hold. */
+/** Reads the metadata of requests. */
 export class UsageLog {
   readonly #statements: ReturnType<typeof prepare>;
 
   constructor(db: Db) {
     this.#statements = prepare(db);
-  }
-
-  /** Inserts the row. Throws SQLite's constraint error when the request has one, or when a failed request has a cost. */
-  record(row: UsageRow): void {
-    this.#statements.insert.run({ ...row });
   }
 
   /**
@@ -45,24 +39,6 @@ export class UsageLog {
 function prepare(db: Db) {
   const { placeholder } = sql;
   return {
-    insert: db
-      .insert(usageRecords)
-      .values({
-        request_id: placeholder('request_id'),
-        time_ms: placeholder('time_ms'),
-        organization_id: placeholder('organization_id'),
-        project_id: placeholder('project_id'),
-        api_key_id: placeholder('api_key_id'),
-        model: placeholder('model'),
-        mode: placeholder('mode'),
-        endpoint: placeholder('endpoint'),
-        status: placeholder('status'),
-        questions: placeholder('questions'),
-        input_tokens: placeholder('input_tokens'),
-        cost_micros: placeholder('cost_micros'),
-        latency_ms: placeholder('latency_ms'),
-      })
-      .prepare(),
     newest: db
       .select({ time_ms: usageRecords.time_ms })
       .from(usageRecords)

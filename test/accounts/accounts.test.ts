@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { apiKeys } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
@@ -346,7 +347,7 @@ describe('projects', () => {
         [second.id, clock.now_ms()],
       ]),
     );
-    const directory = new KeyDirectory(store.db, clock);
+    const directory = new KeyDirectory(store.db, clock, new GroupCommit(store.db));
     expect(directory.authenticate(second.key)).toBeNull();
     expect(directory.authenticate(kept.key)?.key_id).toBe(kept.id);
   });
@@ -401,7 +402,7 @@ describe('keys', () => {
 
   test('work at once and are never stored: neither row nor file has the secret', () => {
     const { key, id } = createKey(context, OPERATOR, { project_id, name: 'Server' });
-    expect(new KeyDirectory(store.db, clock).authenticate(key)?.key_id).toBe(id);
+    expect(new KeyDirectory(store.db, clock, new GroupCommit(store.db)).authenticate(key)?.key_id).toBe(id);
     expect(JSON.stringify(store.db.select().from(apiKeys).all())).not.toContain(key.slice(0, 16));
     store.db.$client.run('PRAGMA wal_checkpoint(TRUNCATE)');
     expect(readFileSync(store.path).includes(key.slice(0, 16))).toBe(false);

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { apiKeys, members, projects } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
@@ -179,7 +180,7 @@ test('roles, owners, projects and keys agree with a plain model after every step
           for (const project of store.db.select().from(projects).all()) {
             expect(project.archived_at_ms !== null).toBe(archivedIds.has(project.id));
           }
-          const directory = new KeyDirectory(store.db, clock);
+          const directory = new KeyDirectory(store.db, clock, new GroupCommit(store.db));
           for (const key of keys) {
             expect(directory.authenticate(key.secret)?.key_id ?? null).toBe(key.active ? key.id : null);
           }

@@ -9,12 +9,14 @@ import { TestClock, temporaryDatabase } from './support.ts';
 
 let store: ReturnType<typeof temporaryDatabase>;
 let clock: TestClock;
+let commits: GroupCommit;
 let directory: KeyDirectory;
 
 beforeEach(() => {
   store = temporaryDatabase();
   clock = new TestClock();
-  directory = new KeyDirectory(store.db, clock);
+  commits = new GroupCommit(store.db);
+  directory = new KeyDirectory(store.db, clock, commits);
   store.db.insert(organizations).values({ id: 'org_1', name: 'One', tier: 1, created_at_ms: 0 }).run();
   store.db
     .insert(projects)
@@ -193,7 +195,7 @@ describe('authenticate', () => {
   });
 
   test('keeps no more lookups than its size and drops the oldest', () => {
-    const small = new KeyDirectory(store.db, clock, 2);
+    const small = new KeyDirectory(store.db, clock, commits, 2);
     const [first, second, third] = [addKey('key_1'), addKey('key_2'), addKey('key_3')];
     for (const secret of [first, second, third]) small.authenticate(secret);
     for (const id of ['key_1', 'key_2', 'key_3']) revoke(id);
@@ -212,7 +214,7 @@ describe('authenticate', () => {
 });
 
 describe('last-used times', () => {
-  const flush = () => directory.flushLastUsed(new GroupCommit(store.db));
+  const flush = () => directory.flushLastUsed();
 
   test('are written by flushLastUsed and never move back', async () => {
     addKey('key_1');
@@ -245,11 +247,10 @@ describe('last-used times', () => {
       ),
     ).toBe('failed');
     store.db.$client.run('ALTER TABLE gone RENAME TO api_keys');
-    const commits = new GroupCommit(store.db);
     const other = commits.run(() => {
       throw new Error('work of somebody else');
     });
-    const flushed = directory.flushLastUsed(commits);
+    const flushed = flush();
     expect(
       await other.then(
         () => 'written',

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { transact } from '../../db/sqlite/connection.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyHash } from '../../src/accounts/key-format.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
@@ -12,7 +13,6 @@ import { randomIdentifiers } from '../../src/identifiers.ts';
 import { creditContext } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
-import { UsageLog } from '../../src/usage/usage.ts';
 import { TestClock, temporaryDirectory } from '../accounts/support.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { field, tds, tdsJson, textField } from './support.ts';
@@ -53,7 +53,9 @@ describe('tds init', () => {
       key: expect.stringMatching(KEY),
     });
     const db = openDataDirectory(data, { create: false });
-    expect(new KeyDirectory(db, new TestClock()).authenticate(textField(first, 'key'))).toMatchObject({
+    expect(
+      new KeyDirectory(db, new TestClock(), new GroupCommit(db)).authenticate(textField(first, 'key')),
+    ).toMatchObject({
       key_id: textField(first, 'key_id'),
       project_id: textField(first, 'default_project_id'),
       tier: 1,
@@ -500,7 +502,7 @@ describe('tds usage export', () => {
     const api_key_id = textField(await json('key', 'create', project_id, `${name} key`), 'id');
     const db = openDataDirectory(data, { create: false });
     transact(db, () => {
-      const usage = new UsageLog(db);
+      const usage = new UsageWriter(db);
       for (const [request_id, day] of [
         ['req_1', 1],
         ['req_2', 2],
@@ -646,7 +648,7 @@ describe('beside a running service', () => {
     const project = textField(await json('org', 'create', 'Running'), 'default_project_id');
     const clock = new TestClock();
     const db = openDataDirectory(data, { create: false });
-    const keys = new KeyDirectory(db, clock);
+    const keys = new KeyDirectory(db, clock, new GroupCommit(db));
     const key = textField(await json('key', 'create', project, 'Live'), 'key');
     expect(keys.authenticate(key)).toMatchObject({ tier: 0, limits: null });
     await json('org', 'credit', 'Running', '5');

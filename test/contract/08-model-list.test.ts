@@ -82,7 +82,7 @@ describe('GET /v1/models', () => {
     const lastUsed = () =>
       service.db.select().from(apiKeys).where(eq(apiKeys.id, account.key_id)).get()?.last_used_at_ms;
     await list(account.key);
-    await service.service.services.keys.flushLastUsed(service.service.services.commits);
+    await service.service.services.keys.flushLastUsed();
     expect(lastUsed()).toBeNull();
     const before_ms = service.clock.now_ms();
     await expectDecision(await ask(service, account.key));

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { type AuditReport, continueAudit, runAudit, type Violation } from '../../db/sqlite/audit.ts';
 import { transact } from '../../db/sqlite/connection.ts';
-import type { Hold } from '../../src/ledger/ledger.ts';
+import type { Hold } from '../../src/ledger/hold.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { addPayment, LedgerSetup, NOW_MS, propertySeed } from '../ledger/support.ts';
 
@@ -31,8 +31,9 @@ const DAMAGE: Readonly<Record<string, string>> = {
   organization: `UPDATE ledger_entries SET organization_id = 'org_none' WHERE id > $entry`,
   ended_hold: `UPDATE ledger_entries SET hold_entry_id = 999999 + id WHERE id > $entry AND kind = 'charge'`,
   lost_entries: 'DELETE FROM ledger_entries WHERE id > $entry',
-  second_end: `DROP INDEX ledger_one_end_a_hold; INSERT INTO ledger_entries SELECT NULL, organization_id, project_id, kind,
-    credit_delta_micros, held_delta_micros, hold_entry_id, NULL, month, NULL, 0 FROM ledger_entries
+  second_end: `DROP INDEX ledger_one_end_a_hold; INSERT INTO ledger_entries (organization_id, project_id, kind,
+    credit_delta_micros, held_delta_micros, hold_entry_id, month, created_at_ms) SELECT organization_id, project_id,
+    kind, credit_delta_micros, held_delta_micros, hold_entry_id, month, 0 FROM ledger_entries
     WHERE kind = 'charge'`,
   usage_cost: 'UPDATE usage_records SET cost_micros = cost_micros + 1 WHERE rowid > $row AND status = 200',
   usage_status:
@@ -65,7 +66,7 @@ class History extends LedgerSetup {
 
   /** Ends what is open, so that it can be checked. */
   async endAll(): Promise<void> {
-    for (const hold of this.#open.splice(0)) await this.settlement.release(hold, () => undefined);
+    for (const hold of this.#open.splice(0)) await this.books.release(hold, null);
   }
 
   topUp(): void {

@@ -4,7 +4,7 @@ import type { DecisionEngine } from '../../native/engine.ts';
 import { readModelFacts } from '../../native/gguf.ts';
 import type { DecisionPlan } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
-import { engineInput } from '../../src/decisions/evaluate.ts';
+import { engineInput } from '../../src/decisions/answer-request.ts';
 import { parseDecisionRequest } from '../../src/decisions/request.ts';
 import { Refusal } from '../../src/errors.ts';
 import { parseJson } from '../../src/http/body.ts';

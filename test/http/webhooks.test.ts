@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { readOrganization } from '../../src/accounts/synchronous.ts';
@@ -104,7 +105,7 @@ describe('answers and log lines', () => {
     const route = webhookRoutes(
       {
         payments: { context, provider },
-        keys: new KeyDirectory(books.db, systemClock),
+        keys: new KeyDirectory(books.db, systemClock, new GroupCommit(books.db)),
         log: { info: write('info'), warn: write('warn'), error: write('error') },
         body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
       },

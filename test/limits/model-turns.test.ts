@@ -26,7 +26,7 @@ function model(requests_max: number) {
         return end.promise;
       };
       const signal = options.signal ?? new AbortController().signal;
-      return turns.admit(organization_id, (place) => place.run(turn, work, signal));
+      return turns.enter(organization_id, (place) => place.run(turn, work, signal));
     },
     /** Lets the piece that runs for the longest end, `duration_ms` later, and the next ones begin. */
     async endOldest(duration_ms = 0, error?: Error) {

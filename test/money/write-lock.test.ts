@@ -127,7 +127,7 @@ test('an answer whose charge meets the lock is refused at the deadline, and its 
   expect(await modelListsUntil(short, account, answer)).toBeGreaterThan(10);
   expect(await (await answer).json()).toMatchObject({ error: { code: 'billing_unavailable' } });
   await lock.release();
-  await short.service.services.settlement.whenSettled();
+  await short.service.services.books.whenSettled();
   expect(booksOf(short, account)).toMatchObject({ credit_micros: 25_000_000, held_micros: 0 });
   expect(ledgerOf(short, account).map(({ kind }) => kind)).toEqual(['top_up']);
   expect(usageOf(short, account).map(({ status }) => status)).toEqual([503]);

@@ -3,11 +3,11 @@ import { runAudit } from '../../db/sqlite/audit.ts';
 import { transact } from '../../db/sqlite/connection.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { usageRecords } from '../../db/sqlite/schema.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
-import { Ledger } from '../../src/ledger/ledger.ts';
 import { creditContext } from '../../src/payments/credit.ts';
 import type { WebhookContext } from '../../src/payments/webhooks.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
@@ -40,16 +40,12 @@ export function spend(books: ReturnType<typeof openBooks>, cost_micros: number):
   const { context, db, organization_id, project_id } = books;
   const request_id = randomIdentifiers.id('request');
   const at_ms = context.clock.now_ms();
-  const ledger = new Ledger(db);
+  const ledger = new SqliteLedger(db);
   const { id: api_key_id } = createKey(context, OPERATOR, { project_id, name: request_id });
   transact(db, () => {
-    const result = ledger.hold({
-      organization_id,
-      project_id,
-      request_id,
-      amount_micros: cost_micros + 9,
-      at_ms,
-    });
+    const amount_micros = cost_micros + 9;
+    const asked = { organization_id, project_id, request_id, amount_micros, at_ms };
+    const result = ledger.hold(asked, 'proc_test');
     if (!result.held) throw new Error(result.refusal);
     ledger.charge(result.hold, cost_micros, at_ms);
     db.insert(usageRecords)

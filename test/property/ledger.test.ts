@@ -12,22 +12,19 @@ import {
   usageDays,
   usageRecords,
 } from '../../db/sqlite/schema.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { recalculateTier, recalculateTiers } from '../../src/accounts/synchronous.ts';
-import {
-  type Hold,
-  HoldNotOpen,
-  type HoldRefusal,
-  Ledger,
-  RefundExceedsPayments,
-} from '../../src/ledger/ledger.ts';
+import { HoldNotOpen, RefundExceedsPayments } from '../../src/ledger/errors.ts';
+import type { Hold, HoldRefusal } from '../../src/ledger/hold.ts';
 import { monthOf } from '../../src/ledger/month.ts';
 import { latestPrune_ms, pruneUsage } from '../../src/usage/prune.ts';
-import { UsageLog } from '../../src/usage/usage.ts';
 import {
   type Account,
   addAccount,
   addPayment,
   addProject,
+  PROCESS_ID,
   propertySeed,
   TemporaryDatabase,
   usageOf,
@@ -129,8 +126,8 @@ class History {
   readonly #file = new TemporaryDatabase();
   readonly #accounts: readonly Account[];
   #db: Db = this.#file.db;
-  #ledger = new Ledger(this.#db);
-  #usage = new UsageLog(this.#db);
+  #ledger = new SqliteLedger(this.#db);
+  #usage = new UsageWriter(this.#db);
   #commits = new GroupCommit(this.#db);
   #now_ms = START_MS;
   #serial = 0;
@@ -291,7 +288,7 @@ class History {
       const result = this.#commits.run(() => {
         const request = { organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms };
         const refusal = this.#ledger.refusalOf(request);
-        const placed = this.#ledger.hold(request);
+        const placed = this.#ledger.hold(request, PROCESS_ID);
         expect(placed.held ? null : placed.refusal).toBe(refusal);
         return placed;
       });
@@ -353,8 +350,8 @@ class History {
   #crash(in_transaction: boolean): void {
     if (in_transaction) this.#loseHalfATransaction();
     this.#db = this.#file.crash();
-    this.#ledger = new Ledger(this.#db);
-    this.#usage = new UsageLog(this.#db);
+    this.#ledger = new SqliteLedger(this.#db);
+    this.#usage = new UsageWriter(this.#db);
     this.#commits = new GroupCommit(this.#db);
     expect(transact(this.#db, () => this.#ledger.releaseOpenHolds())).toBe(this.#open.length);
     for (const taken of this.#open) this.#modelEnd(taken, 0);
@@ -366,7 +363,8 @@ class History {
     this.#db.$client.run('BEGIN IMMEDIATE');
     const { organization_id, project_id } = this.#account(0);
     const request_id = this.#id('req');
-    this.#ledger.hold({ organization_id, project_id, request_id, amount_micros: 1, at_ms: this.#now_ms });
+    const request = { organization_id, project_id, request_id, amount_micros: 1, at_ms: this.#now_ms };
+    this.#ledger.hold(request, PROCESS_ID);
     for (const { hold } of this.#open) this.#ledger.charge(hold, hold.amount_micros, this.#now_ms);
   }
 

@@ -98,7 +98,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'tds-test-'));
   const clock = options.clock ?? new MovableClock();
   const db = openDatabase(join(directory, 'tds.sqlite'));
-  const service = openService({
+  const service = await openService({
     db,
     openPlanner: options.openPlanner ?? (() => embeddedPlanner(options.openEngine)),
     idle_unload_ms: 0,

@@ -16,7 +16,7 @@ import { creditHistory } from '../../src/payments/history.ts';
 import { dailyUsage, rolledUpUsage } from '../../src/usage/daily.ts';
 import { exportUsage } from '../../src/usage/export.ts';
 import { latestPrune_ms, PruneRefused, pruneUsage } from '../../src/usage/prune.ts';
-import { addPayment, COST_MICROS, LedgerSetup, NOW_MS } from '../ledger/support.ts';
+import { addPayment, COST_MICROS, LedgerSetup, NOW_MS, PROCESS_ID } from '../ledger/support.ts';
 
 /** Long after `NOW_MS`, which everything in these tests happens at. */
 const LATER_MS = Date.UTC(2026, 6, 10);
@@ -104,7 +104,8 @@ test('only what was admitted and has ended before the time is rolled up', async 
   using setup = await history();
   const { organization_id, project_id } = setup.account;
   const hold = (request_id: string, at_ms: number) => {
-    const result = setup.ledger.hold({ organization_id, project_id, request_id, amount_micros: 10, at_ms });
+    const asked = { organization_id, project_id, request_id, amount_micros: 10, at_ms };
+    const result = setup.ledger.hold(asked, PROCESS_ID);
     if (!result.held) throw new Error(result.refusal);
     return result.hold;
   };
@@ -123,8 +124,9 @@ test('only what was admitted and has ended before the time is rolled up', async 
 test('releases, which earlier versions wrote to the ledger, are rolled up too', async () => {
   using setup = await history();
   const hold = await setup.hold('req_old');
-  setup.db.$client.run(`INSERT INTO ledger_entries SELECT NULL, organization_id, project_id, 'release', 0, -held_delta_micros,
-    id, NULL, month, NULL, created_at_ms FROM ledger_entries WHERE id = ${hold.entry_id}`);
+  setup.db.$client.run(`INSERT INTO ledger_entries (organization_id, project_id, kind,
+    credit_delta_micros, held_delta_micros, hold_entry_id, month, created_at_ms)
+    SELECT organization_id, project_id, 'release', 0, -held_delta_micros, id, month, created_at_ms FROM ledger_entries WHERE id = ${hold.entry_id}`);
   setup.db.$client.run('UPDATE organizations SET held_micros = 0, open_holds = 0');
   setup.db.$client.run('UPDATE project_months SET held_micros = 0');
   const before = balances(setup);

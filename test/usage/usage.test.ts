@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { transact } from '../../db/sqlite/connection.ts';
 import { apiKeys, projects } from '../../db/sqlite/schema.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { exportUsage, type UsageFilter } from '../../src/usage/export.ts';
 import { UsageLog } from '../../src/usage/usage.ts';
 import { type Account, addAccount, TemporaryDatabase, usageOf } from '../ledger/support.ts';
@@ -10,7 +11,7 @@ const START_MS = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
 
 class Setup extends TemporaryDatabase {
   readonly account: Account = addAccount(this.db, 'acme');
-  readonly usage = new UsageLog(this.db);
+  readonly usage = new UsageWriter(this.db);
 
   /** Records that many answered requests, of which several share each millisecond. */
   record(rows: number, account = this.account): void {
@@ -130,7 +131,7 @@ test('the windows are rebuilt from the requests of the last span, of which faile
   setup.usage.record(usageOf(setup.account, 'req_old', START_MS, 200, 5));
   setup.usage.record({ ...usageOf(setup.account, 'req_failed', START_MS + 3, 502, 0), input_tokens: 9 });
   setup.usage.record(usageOf(setup.account, 'req_1', START_MS + 1, 200, 5));
-  expect(setup.usage.recent(START_MS + 100, 100)).toEqual([
+  expect(new UsageLog(setup.db).recent(START_MS + 100, 100)).toEqual([
     { organization_id, age_ms: 99, input_tokens: 10 },
     { organization_id, age_ms: 97, input_tokens: 0 },
   ]);
@@ -147,7 +148,7 @@ test('after the wall clock was set back the newest request counts as made now, a
   ] as const) {
     setup.usage.record(usageOf(setup.account, `req_${id}`, START_MS + time_ms, 200, 5));
   }
-  expect(setup.usage.recent(START_MS + 2_000, 100)).toEqual([
+  expect(new UsageLog(setup.db).recent(START_MS + 2_000, 100)).toEqual([
     { organization_id, age_ms: 50, input_tokens: 10 },
     { organization_id, age_ms: 10, input_tokens: 10 },
     { organization_id, age_ms: 0, input_tokens: 10 },

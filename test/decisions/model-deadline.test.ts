@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
-import { EvaluationDeadline, TurnTimedOut } from '../../src/decisions/evaluation-deadline.ts';
+import { ModelDeadline, TurnTimedOut } from '../../src/decisions/model-deadline.ts';
 import { aborted } from '../support/faults.ts';
 
 /** Longer than any test. */
@@ -8,7 +8,7 @@ const NEVER_MS = 1_000_000;
 
 describe('the time of a request at the model', () => {
   test('ends when its turn has not come, with the time after which it should', async () => {
-    const deadline = new EvaluationDeadline(new AbortController().signal, {
+    const deadline = new ModelDeadline(new AbortController().signal, {
       waiting_ms: 1,
       evaluation_ms: NEVER_MS,
     });
@@ -20,7 +20,7 @@ describe('the time of a request at the model', () => {
   });
 
   test('begins anew with its first turn, and only with the first', async () => {
-    const deadline = new EvaluationDeadline(new AbortController().signal, {
+    const deadline = new ModelDeadline(new AbortController().signal, {
       waiting_ms: NEVER_MS,
       evaluation_ms: 1,
     });
@@ -36,12 +36,12 @@ describe('the time of a request at the model', () => {
   test('ends when the client leaves, before and after', () => {
     const limits = { waiting_ms: NEVER_MS, evaluation_ms: NEVER_MS };
     const client = new AbortController();
-    const deadline = new EvaluationDeadline(client.signal, limits);
+    const deadline = new ModelDeadline(client.signal, limits);
     deadline.wait(() => 17);
     client.abort(new Error('gone'));
     expect(deadline.signal.reason).toMatchObject({ message: 'gone' });
     deadline.end();
-    const late = new EvaluationDeadline(client.signal, limits);
+    const late = new ModelDeadline(client.signal, limits);
     expect(late.signal.aborted).toBe(true);
     late.end();
   });

@@ -26,7 +26,7 @@ export function engineInput(request: DecisionRequest): DecisionInput {
 }
 
 /** Evaluates the plan of a request and turns the scores into answers. Rejects as `DecisionEngine.evaluate` does. */
-export async function evaluateRequest(
+export async function answerRequest(
   engine: DecisionEngine,
   request: DecisionRequest,
   plan: DecisionPlan,

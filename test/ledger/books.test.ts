@@ -1,10 +1,20 @@
 import { expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import { organizations } from '../../db/sqlite/schema.ts';
-import { HoldNotOpen, Ledger } from '../../src/ledger/ledger.ts';
-import { Settlement } from '../../src/ledger/settlement.ts';
-import { COST_MICROS, CREDIT_MICROS, HELD_MICROS, LedgerSetup, NOW_MS } from './support.ts';
+import { ledgerEntries, organizations } from '../../db/sqlite/schema.ts';
+import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
+import { HoldNotOpen } from '../../src/ledger/errors.ts';
+import {
+  addPayment,
+  COST_MICROS,
+  CREDIT_MICROS,
+  HELD_MICROS,
+  LedgerSetup,
+  NOW_MS,
+  PROCESS_ID,
+  usageOf,
+} from './support.ts';
 
 /** Nothing is held, exactly that many requests were charged, and the audit is clean. */
 function expectSettled(setup: LedgerSetup, charged: number): void {
@@ -32,9 +42,9 @@ test('a charge that cannot be committed rejects, and its hold is released as soo
   expect(charges).toEqual(
     holds.map(() => ({ status: 'rejected', reason: expect.objectContaining({ code: 'SQLITE_BUSY' }) })),
   );
-  expect(setup.settlement.unwritten).toBe(2);
+  expect(setup.books.unwritten).toBe(2);
   unlock();
-  await setup.settlement.whenSettled();
+  await setup.books.whenSettled();
   expect([setup.kinds(), setup.statuses()]).toEqual([[], [503, 503]]);
   expectSettled(setup, 0);
 });
@@ -44,9 +54,9 @@ test('a release that cannot be written resolves, and is written as soon as it ca
   const hold = await setup.hold('req_1');
   const unlock = setup.lock();
   await setup.release(hold, 'req_1');
-  expect(setup.settlement.unwritten).toBe(1);
+  expect(setup.books.unwritten).toBe(1);
   unlock();
-  await setup.settlement.whenSettled();
+  await setup.books.whenSettled();
   expect([setup.kinds(), setup.statuses()]).toEqual([[], [502]]);
   expectSettled(setup, 0);
 });
@@ -73,29 +83,31 @@ test('a hold that waits for its release cannot be charged', async () => {
   await setup.release(hold, 'req_1');
   unlock();
   await expect(setup.charge(hold, 'req_1')).rejects.toBeInstanceOf(HoldNotOpen);
-  await setup.settlement.whenSettled();
+  await setup.books.whenSettled();
   expectSettled(setup, 0);
 });
 
 test('a charge that is wrong in itself releases the hold at once', async () => {
   using setup = new LedgerSetup();
   const [too_much, no_row] = await Promise.all([setup.hold('req_1'), setup.hold('req_2')]);
-  const throwing = () => {
-    throw new TypeError('no row');
-  };
-  const none = () => undefined;
-  await expect(setup.settlement.charge(too_much, HELD_MICROS + 1, none)).rejects.toBeInstanceOf(RangeError);
-  await expect(setup.settlement.charge(no_row, COST_MICROS, throwing)).rejects.toBeInstanceOf(TypeError);
-  expect(setup.kinds()).toEqual([]);
+  const charged = usageOf(setup.account, 'req_1', NOW_MS, 200, COST_MICROS);
+  const failed = usageOf(setup.account, 'req_1', NOW_MS, 503, 0);
+  await expect(setup.books.charge(too_much, HELD_MICROS + 1, charged, failed)).rejects.toBeInstanceOf(
+    RangeError,
+  );
+  // The rows of the other request: there is one already, and it can be written neither with the charge nor without.
+  await expect(setup.books.charge(no_row, COST_MICROS, charged, failed)).rejects.toMatchObject({
+    code: 'SQLITE_CONSTRAINT_PRIMARYKEY',
+  });
+  expect([setup.kinds(), setup.statuses()]).toEqual([[], [503]]);
   expectSettled(setup, 0);
 });
 
 test('a release whose usage row cannot be written frees the hold without it', async () => {
   using setup = new LedgerSetup();
-  await setup.settlement.release(await setup.hold('req_1'), () => {
-    throw new TypeError('no row');
-  });
-  expect(setup.kinds()).toEqual([]);
+  const failed_with_cost = { ...usageOf(setup.account, 'req_1', NOW_MS, 502, 0), cost_micros: COST_MICROS };
+  await setup.books.release(await setup.hold('req_1'), failed_with_cost);
+  expect([setup.kinds(), setup.statuses()]).toEqual([[], []]);
   expectSettled(setup, 0);
 });
 
@@ -106,7 +118,7 @@ test('closing writes what was asked for and what still waited', async () => {
   await setup.release(first, 'req_1');
   unlock();
   const charged = setup.charge(second, 'req_2');
-  await setup.settlement.close();
+  await setup.books.close();
   await charged;
   expect(setup.kinds()).toEqual(['hold', 'charge']);
   expectSettled(setup, 1);
@@ -117,12 +129,62 @@ test('what could not be written before the process ended is released by the next
   const hold = await setup.hold('req_1');
   const unlock = setup.lock();
   await expect(setup.charge(hold, 'req_1')).rejects.toMatchObject({ code: 'SQLITE_BUSY' });
-  await setup.settlement.close();
+  await setup.books.close();
   unlock();
   const db = setup.crash();
-  const next = new Settlement(new Ledger(db), new GroupCommit(db), setup.clock);
-  expect([next.recoverAtStart(), next.recoverAtStart()]).toEqual([1, 0]);
+  const next = new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next');
+  expect([await next.recover(), await next.recover()]).toEqual([1, 0]);
   expectSettled(setup, 0);
+});
+
+test('a hold names its process, and the next start releases it although that has another name', async () => {
+  using setup = new LedgerSetup();
+  await setup.charge(await setup.hold('req_1'), 'req_1');
+  await setup.hold('req_2');
+  const named = (db = setup.db) =>
+    db
+      .select({ kind: ledgerEntries.kind, process_id: ledgerEntries.process_id })
+      .from(ledgerEntries)
+      .orderBy(ledgerEntries.id)
+      .all();
+  const ended = [
+    { kind: 'top_up', process_id: null },
+    { kind: 'hold', process_id: PROCESS_ID },
+    { kind: 'charge', process_id: null },
+  ] as const;
+  expect(named()).toEqual([...ended, { kind: 'hold', process_id: PROCESS_ID }]);
+  const db = setup.crash();
+  // As a version that wrote no process left it.
+  db.update(ledgerEntries).set({ process_id: null }).where(eq(ledgerEntries.request_id, 'req_1')).run();
+  expect(await new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next').recover()).toBe(1);
+  expect(named(db).map(({ kind }) => kind)).toEqual(ended.map(({ kind }) => kind));
+  expectSettled(setup, 1);
+});
+
+test('the balance tells what is held, and the movements what was paid, refunded and charged, newest first', async () => {
+  using setup = new LedgerSetup();
+  const { organization_id, project_id } = setup.account;
+  await setup.charge(await setup.hold('req_1'), 'req_1');
+  await setup.release(await setup.hold('req_2'), 'req_2');
+  await setup.hold('req_3');
+  await setup.commits.run(() => {
+    addPayment(setup.db, setup.account, 'pay_2', 'refund', 7);
+    setup.ledger.refund({ organization_id, amount_micros: 7, payment_id: 'pay_2', at_ms: NOW_MS });
+  });
+  expect(await setup.books.balance(organization_id)).toEqual({
+    credit_micros: CREDIT_MICROS - COST_MICROS - 7,
+    held_micros: HELD_MICROS,
+    paid_micros: CREDIT_MICROS - 7,
+  });
+  const movements = [
+    { kind: 'refund', amount_micros: -7, created_at_ms: NOW_MS, project_id: null, payment_id: 'pay_2' },
+    { kind: 'charge', amount_micros: -COST_MICROS, created_at_ms: NOW_MS, project_id, payment_id: null },
+    { kind: 'top_up', amount_micros: CREDIT_MICROS, created_at_ms: 0, project_id: null, payment_id: 'pay_1' },
+  ] as const;
+  expect(await setup.books.movements(organization_id, 9)).toMatchObject(movements);
+  expect(await setup.books.movements(organization_id, 2)).toMatchObject(movements.slice(0, 2));
+  expect(await setup.books.balance('org_other')).toBeUndefined();
+  expect(await setup.books.movements('org_other', 9)).toEqual([]);
 });
 
 test('requests around a full database: those told so are charged, the others are not, and nothing is lost', async () => {
@@ -155,7 +217,7 @@ test('requests around a full database: those told so are charged, the others are
       );
     }
     client.run('PRAGMA max_page_count = 1000000');
-    await setup.settlement.whenSettled();
+    await setup.books.whenSettled();
     expectSettled(setup, charged);
   }
   expect(Math.min(charged, failed)).toBeGreaterThan(20);

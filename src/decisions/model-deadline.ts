@@ -13,7 +13,7 @@ export class TurnTimedOut extends Error {
  * The time that a request has at the model: so long until its first turn, and then so long until it is answered. The
  * signal is aborted with `TurnTimedOut` or `EvaluationTimedOut` when that has passed, and as `client` is.
  */
-export class EvaluationDeadline {
+export class ModelDeadline {
   readonly #given_up = new AbortController();
   readonly #forward: () => void;
   #phase: 'loading' | 'waiting' | 'evaluating' = 'loading';
