@@ -1,10 +1,16 @@
 import type { AccountRecords } from './accounts/account-records.ts';
 import type { CatalogRecords } from './catalog/catalog-records.ts';
+import type { LedgerRecords } from './ledger/ledger-records.ts';
+import type { PaymentRecords } from './payments/payment-records.ts';
+import type { UsageRecords } from './usage/usage-records.ts';
 
 /** What is kept, as one transaction (or a single read) sees it. */
 export interface Records {
   readonly accounts: AccountRecords;
   readonly catalog: CatalogRecords;
+  readonly payments: PaymentRecords;
+  readonly usage: UsageRecords;
+  readonly ledger: LedgerRecords;
 }
 
 /** Where everything is kept. A single read or write needs no transaction. */

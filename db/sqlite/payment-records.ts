@@ -22,9 +22,7 @@ export class SqlitePaymentRecords implements PaymentRecords {
   }
 
   findPayment(payment_id: string): Promise<Payment | undefined> {
-    return this.#access.read(() =>
-      this.#db.select().from(payments).where(eq(payments.id, payment_id)).get(),
-    );
+    return this.#access.read(() => this.#db.select().from(payments).where(eq(payments.id, payment_id)).get());
   }
 
   findExternalPayment(provider: string, external_id: string): Promise<Payment | undefined> {
