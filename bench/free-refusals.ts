@@ -8,6 +8,7 @@ import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '../db/sqlite/connection.ts';
+import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import { OPERATOR } from '../src/accounts/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../src/accounts/organizations.ts';
@@ -16,7 +17,7 @@ import { randomIdentifiers } from '../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../src/money.ts';
 import { createLog } from '../src/ops/log.ts';
 import { BoundedOutput } from '../src/ops/standard-output.ts';
-import { creditByHand, creditContext } from '../src/payments/credit.ts';
+import { creditByHand } from '../src/payments/credit.ts';
 import { openService } from '../src/service.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
@@ -27,9 +28,11 @@ const LARGE_BODY = `{"state":"${'x'.repeat(1_000_000)}"}`;
 
 const directory = mkdtempSync(join(tmpdir(), 'tds-bench-'));
 const db = openDatabase(join(directory, 'tds.sqlite'));
-const accounts = creditContext(db, systemClock, randomIdentifiers);
+const store = new SqliteStore(db);
+const accounts = { db, store, clock: systemClock, identifiers: randomIdentifiers };
 const service = await openService({
   db,
+  store,
   openPlanner: () => Promise.reject(new Error('no request of this bench gets as far as the model')),
   idle_unload_ms: 0,
   clock: systemClock,
@@ -38,9 +41,9 @@ const service = await openService({
   payment_provider: null,
 });
 
-function newKey(requests_per_minute: number): string {
+async function newKey(requests_per_minute: number): Promise<string> {
   const { id, default_project_id } = createOrganization(accounts, OPERATOR, { name: 'Bench' });
-  creditByHand(accounts, OPERATOR, { organization_id: id, amount_micros: 25 * MICROS_PER_DOLLAR });
+  await creditByHand(accounts, OPERATOR, { organization_id: id, amount_micros: 25 * MICROS_PER_DOLLAR });
   setTierSettings(accounts, OPERATOR, id, { requests_per_minute });
   return createKey(accounts, OPERATOR, { project_id: default_project_id, name: 'Bench' }).key;
 }
@@ -63,8 +66,8 @@ async function post(key: string, body: string): Promise<Response> {
   return await service.handle(request, '192.0.2.2');
 }
 
-const ordinary = newKey(1e9);
-const spent = newKey(300);
+const ordinary = await newKey(1e9);
+const spent = await newKey(300);
 while ((await listModels(SPENT_ADDRESS, UNKNOWN_KEY)).status !== 429);
 while ((await post(spent, LARGE_BODY)).status !== 429);
 

@@ -20,9 +20,10 @@ import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { ModelLifecycle } from './models/lifecycle.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
-import { creditContext } from './payments/credit.ts';
 import type { PaymentProvider } from './payments/provider.ts';
-import { UsageLog } from './usage/usage.ts';
+import type { Store } from './store.ts';
+import type { UsageRecords } from './usage/usage-records.ts';
+import { usedLimits } from './usage/used-limits.ts';
 
 /** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
 const PLANNED_AT_ONCE = 4;
@@ -36,6 +37,8 @@ const WAITING_MS = 120_000;
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
 export interface ServiceParts {
   readonly db: Db;
+  /** The store on that database. */
+  readonly store: Store;
   readonly openPlanner: () => Promise<DecisionPlanner>;
   /** Milliseconds without a request after which the model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
@@ -74,15 +77,14 @@ export interface Service {
  * loaded yet. Rejects with what SQLite throws.
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
-  const { db } = parts;
+  const { db, store } = parts;
   const { clock, identifiers, log } = parts;
   seedCatalog(db);
   const commits = new GroupCommit(db, parts.writes);
   const books = new SqliteBooks(commits, clock, identifiers.id('process'));
   const released = await books.recover();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
-  const usage = new UsageLog(db);
-  const limiter = restoredLimiter(usage, clock);
+  const limiter = await restoredLimiter(store.usage, clock);
   const refusals = new RefusalBudgets(drawHashKey());
   const keys = new KeyDirectory(db, clock, commits);
   const catalog = new Catalog(db);
@@ -94,7 +96,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const payments =
     parts.payment_provider === null
       ? null
-      : { context: { ...creditContext(db, clock, identifiers), commits }, provider: parts.payment_provider };
+      : { context: { db, store, clock, identifiers }, provider: parts.payment_provider };
   const services = {
     payments,
     api_reference: parts.api_reference ?? true,
@@ -147,10 +149,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
 }
 
 /** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */
-function restoredLimiter(usage: UsageLog, clock: Clock): RateLimiter {
+async function restoredLimiter(usage: UsageRecords, clock: Clock): Promise<RateLimiter> {
   const limiter = new RateLimiter();
   const monotonic_ms = clock.monotonic_ms();
-  for (const used of usage.recent(clock.now_ms(), WINDOW_MS)) {
+  for (const used of await usedLimits(usage, clock.now_ms(), WINDOW_MS)) {
     limiter.restore(used.organization_id, used.age_ms, used.input_tokens, monotonic_ms);
   }
   return limiter;

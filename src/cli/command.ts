@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { systemClock } from '../clock.ts';
 import { randomIdentifiers } from '../identifiers.ts';
-import { type CreditContext, creditContext } from '../payments/credit.ts';
+import type { CreditContext } from '../payments/context.ts';
 import { CommandFailed } from './command-failed.ts';
 import { describeDatabaseError, type OpenDataOptions, openDataDirectory } from './data-directory.ts';
 
@@ -57,7 +58,7 @@ export async function withData<T>(
 ): Promise<T> {
   const db = openDataDirectory(options.data, open);
   try {
-    return await work(creditContext(db, systemClock, randomIdentifiers));
+    return await work({ db, store: new SqliteStore(db), clock: systemClock, identifiers: randomIdentifiers });
   } catch (error) {
     const text = describeDatabaseError(db.$client.filename, error);
     if (text === null) throw error;

@@ -1,4 +1,3 @@
-import { transact } from '../../db/sqlite/connection.ts';
 import { organizations } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../accounts/actor.ts';
 import { createKey } from '../accounts/keys.ts';
@@ -7,7 +6,8 @@ import { type CreatedOrganization, createOrganization } from '../accounts/organi
 import { signUp } from '../accounts/users.ts';
 import { seedCatalog } from '../catalog/catalog.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
-import { type CreditContext, creditByHand } from '../payments/credit.ts';
+import { type CreditContext, inTransaction } from '../payments/context.ts';
+import { enterCreditByHand } from '../payments/credit.ts';
 
 export const FIRST_ORGANIZATION_NAME = 'My organization';
 const FIRST_KEY_NAME = 'First key';
@@ -57,23 +57,26 @@ function firstOrganization(
 
 /**
  * Fills an empty database in one transaction: the models, a first organization with its owner and its Default project,
- * $25 of credit, a first key. Null when there is an organization already; nothing is changed then. Throws
+ * $25 of credit, a first key. Null when there is an organization already; nothing is changed then. Rejects with
  * `invalid_email` for an owner whose address is none.
  */
-export function initialize(context: CreditContext, options: InitializeOptions = {}): Initialized | null {
-  const { db } = context;
-  return transact(db, () => {
+export function initialize(
+  context: CreditContext,
+  options: InitializeOptions = {},
+): Promise<Initialized | null> {
+  return inTransaction(context, async (transaction) => {
     if (isInitialized(context)) return null;
-    seedCatalog(db);
+    seedCatalog(context.db);
     const { organization, owner_user_id } = firstOrganization(context, options.owner);
-    creditByHand(context, OPERATOR, { organization_id: organization.id, amount_micros: FIRST_CREDIT_MICROS });
+    const { id: organization_id } = organization;
+    await enterCreditByHand(transaction, { organization_id, amount_micros: FIRST_CREDIT_MICROS });
     const { id, key } = createKey(context, OPERATOR, {
       project_id: organization.default_project_id,
       name: FIRST_KEY_NAME,
     });
     options.keep?.(key);
     return {
-      organization_id: organization.id,
+      organization_id,
       organization_name: organization.name,
       default_project_id: organization.default_project_id,
       owner_user_id,

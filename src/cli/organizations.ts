@@ -116,9 +116,9 @@ interface CreditOptions extends JsonOptions {
 }
 
 /** A refusal that `--force` overrides says so. */
-function adviseForce<T>(work: () => T): T {
+async function adviseForce<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     if (!(error instanceof AccountError && error.code === 'top_up_out_of_range')) throw error;
     throw new CommandFailed(`${error.message} Give --force to enter this amount all the same.`, {

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { EngineFacts } from '../../native/engine.ts';
 import { openPlanner } from '../../native/load-engine.ts';
 import { SetupError } from '../../native/setup-error.ts';
@@ -11,7 +10,7 @@ import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { createLog, type Log } from '../ops/log.ts';
 import { standardOutput } from '../ops/standard-output.ts';
-import type { CreditContext } from '../payments/credit.ts';
+import type { CreditContext } from '../payments/context.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
@@ -86,6 +85,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   const certificate = await openCertificate(options, log);
   const service = await openService({
     db: context.db,
+    store: context.store,
     openPlanner: () => openPlanner(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
     usage_retention_days: options.usageRetentionDays,
@@ -102,7 +102,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     const server = await listen(service, options, certificate);
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
-      const first = await firstKey(options, context, service.services.commits);
+      const first = await firstKey(options, context);
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       await stop;
       log.info('stopping: finishing the requests in flight');
@@ -185,13 +185,12 @@ type FirstKey = { readonly api_key: string } | { readonly api_key_file: string }
 async function firstKey(
   { data, owner }: JsonOptions & ServeConfig,
   context: CreditContext,
-  commits: GroupCommit,
 ): Promise<FirstKey | null> {
   if (process.stdout.isTTY) {
-    const created = await commits.run(() => initialize(context, { owner }));
+    const created = await initialize(context, { owner });
     return created === null ? null : { api_key: created.key };
   }
-  const path = await initializeIntoFile(data, context, commits, owner);
+  const path = await initializeIntoFile(data, context, owner);
   return path === null ? null : { api_key_file: path };
 }
 

@@ -2,9 +2,10 @@ import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
+import type { CreditContext } from '../payments/context.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
-import { handleWebhook, type WebhookContext, type WebhookResult } from '../payments/webhooks.ts';
+import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
 import { type BodyLimits, readBytes } from './body-bytes.ts';
 import type { RequestContexts } from './context.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
@@ -12,7 +13,7 @@ import { errorResponse, jsonResponse } from './responses.ts';
 const SIGNATURE_HEADER = 'paddle-signature';
 
 interface Payments {
-  readonly context: WebhookContext;
+  readonly context: CreditContext;
   readonly provider: PaymentProvider;
 }
 

@@ -1,5 +1,6 @@
 import { type AuditReport, auditedWholeAt_ms, continueAudit } from '../../db/sqlite/audit.ts';
 import { openDatabase } from '../../db/sqlite/connection.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { pruneUsage } from '../usage/prune.ts';
 
 declare const self: Worker;
@@ -37,7 +38,10 @@ self.onmessage = async ({ data }: MessageEvent<HistoryTask | 'stop'>) => {
     const audit = continueAudit(db, { now_ms, whole: now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS });
     const is_pruning = audit.ok && prune_before_ms !== null;
     const { requests } = is_pruning
-      ? await pruneUsage(db, { before_ms: prune_before_ms, now_ms, isStopped: () => is_stopped })
+      ? await pruneUsage(
+          { store: new SqliteStore(db), continueAudit: (at_ms) => continueAudit(db, { now_ms: at_ms }).ok },
+          { before_ms: prune_before_ms, now_ms, isStopped: () => is_stopped },
+        )
       : { requests: 0 };
     const report: HistoryReport = { audit, requests_rolled_up: requests };
     self.postMessage(report);

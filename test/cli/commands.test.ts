@@ -10,11 +10,11 @@ import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
 import { systemClock } from '../../src/clock.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
-import { creditContext } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { TestClock, temporaryDirectory } from '../accounts/support.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
+import { contextOn } from '../support/context.ts';
 import { field, tds, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(60_000);
@@ -193,10 +193,7 @@ describe('the words of the command line', () => {
       transaction('transaction.completed', { id }),
     );
     const db = openDataDirectory(data, { create: false });
-    const context = {
-      ...creditContext(db, systemClock, randomIdentifiers),
-      commits: new GroupCommit(db),
-    };
+    const context = contextOn(db);
     for (const body of [first, second]) {
       const call = sign(body);
       await handleWebhook(context, paddleProvider(SETTINGS), Buffer.from(call.body), call.signature);

@@ -45,7 +45,7 @@ describe('Billing constants', () => {
     await expectAnyError(second);
 
     let text = '';
-    for await (const piece of exportUsage(service.db, account)) text += piece;
+    for await (const piece of exportUsage(service.accounts.store.usage, account)) text += piece;
     const [header, ...lines] = text.trimEnd().split('\r\n');
     expect(header).toBe(
       'time_utc,model,mode,endpoint,project,api_key,status,questions,input_tokens,cost_usd,latency_ms,request_id',

@@ -11,8 +11,8 @@ import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
-import { creditContext } from '../../src/payments/credit.ts';
 import { usageOf } from '../ledger/support.ts';
+import { contextOn } from '../support/context.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, type TestAccount } from '../support/service.ts';
 
@@ -38,7 +38,7 @@ const UNLIMITED = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000
 
 /** Fills a new database with the accounts of the load. */
 export function addLoadAccounts(db: Db): LoadKeys {
-  const accounts = creditContext(db, systemClock, randomIdentifiers);
+  const accounts = contextOn(db);
   const add = (): TestAccount => {
     const account = addAccount({ accounts }, { credit_dollars: 25 });
     setTierSettings(accounts, OPERATOR, account.organization_id, UNLIMITED);

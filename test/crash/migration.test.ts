@@ -10,7 +10,6 @@ import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { initialize } from '../../src/cli/initialize.ts';
 import { systemClock } from '../../src/clock.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
-import { creditContext } from '../../src/payments/credit.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { MIGRATED_ROWS, newerMigrations } from './migration.ts';
@@ -34,10 +33,10 @@ async function update(directory: string, killed_after_ms: number | null): Promis
 }
 
 /** A data directory as this version leaves it, with an organization. */
-function initialized(): ReturnType<typeof temporaryDirectory> {
+async function initialized(): Promise<ReturnType<typeof temporaryDirectory>> {
   const directory = temporaryDirectory();
   const db = openDataDirectory(directory.path, { create: true });
-  initialize(creditContext(db, systemClock, randomIdentifiers));
+  await initialize(contextOn(db));
   db.$client.close();
   return directory;
 }

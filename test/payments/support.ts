@@ -1,25 +1,20 @@
 import { expect } from 'bun:test';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { transact } from '../../db/sqlite/connection.ts';
-import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { usageRecords } from '../../db/sqlite/schema.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
-import { creditContext } from '../../src/payments/credit.ts';
-import type { WebhookContext } from '../../src/payments/webhooks.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
+import { contextOn } from '../support/context.ts';
 
 /** A database with one organization, and what the credit services need. */
 export function openBooks() {
   const store = temporaryDatabase();
   const clock = new TestClock();
-  const context: WebhookContext = {
-    ...creditContext(store.db, clock, randomIdentifiers),
-    commits: new GroupCommit(store.db),
-  };
+  const context = contextOn(store.db, clock);
   const organization = createOrganization(context, OPERATOR, { name: 'Acme' });
   return {
     ...store,

@@ -8,7 +8,7 @@ import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { readOrganization } from '../../src/accounts/synchronous.ts';
 import { signUp } from '../../src/accounts/users.ts';
-import { creditContext, startTopUp } from '../../src/payments/credit.ts';
+import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { Order } from '../../src/payments/provider.ts';
 import {
@@ -330,10 +330,7 @@ function restore(copy: Uint8Array): void {
   writeFileSync(path, copy);
   const db = openDatabase(path);
   db.$client.run('PRAGMA synchronous = OFF');
-  const context = {
-    ...creditContext(db, books.clock, books.context.identifiers),
-    commits: new GroupCommit(db),
-  };
+  const context = contextOn(db, books.clock, books.context.identifiers);
   const { remove } = books;
   books = {
     ...books,

@@ -26,6 +26,7 @@ import {
   addProject,
   PROCESS_ID,
   propertySeed,
+  pruningOf,
   TemporaryDatabase,
   usageOf,
 } from '../ledger/support.ts';
@@ -189,7 +190,7 @@ class History {
   /** Rolls up, and finds nothing that was left although it had ended before that time. */
   async #prune(hours_ago: number, batch_requests: number): Promise<void> {
     const before_ms = latestPrune_ms(this.#now_ms) - hours_ago * HOUR_MS;
-    await pruneUsage(this.#db, { before_ms, now_ms: this.#now_ms, batch_requests });
+    await pruneUsage(pruningOf(this.#db), { before_ms, now_ms: this.#now_ms, batch_requests });
     const kept = this.#db.select().from(ledgerEntries).all();
     const ends = new Map(kept.map((entry) => [entry.hold_entry_id, entry]));
     const first_open_id = Math.min(...this.#open.map(({ hold }) => hold.entry_id));
