@@ -8,8 +8,6 @@ import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyHash } from '../../src/accounts/key-format.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
-import { systemClock } from '../../src/clock.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { TestClock, temporaryDirectory } from '../accounts/support.ts';

@@ -102,7 +102,7 @@ describe('Organization tier', () => {
   test('Tier 0, first top-up of at least $5: Tier 1, immediately', async () => {
     const account = addAccount(service, { credit_dollars: 0 });
     await expectError(await ask(service, account.key), 'insufficient_credit');
-    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    await creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
     expect(await limitOf(account.key)).toBe(300);
   });
 
@@ -110,7 +110,7 @@ describe('Organization tier', () => {
     const account = addAccount(service, { credit_dollars: 25 });
     expect(await limitOf(account.key)).toBe(300);
     service.clock.advance(7 * DAY_MS);
-    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 25 * DOLLAR });
+    await creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 25 * DOLLAR });
     service.clock.advance(60_000);
     expect(await limitOf(account.key)).toBe(700);
   });
@@ -138,22 +138,22 @@ describe('Organization tier', () => {
   test('refund of everything: the days since the first payment start anew', async () => {
     const account = addAccount(service, { credit_dollars: 50 });
     service.clock.advance(60 * DAY_MS);
-    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 50 * DOLLAR });
-    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 2_500 * DOLLAR });
+    await refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 50 * DOLLAR });
+    await creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 2_500 * DOLLAR });
     expect(await limitOf(account.key)).toBe(300);
   });
 
   test('refund: the tier is recalculated, and requests of a balance below $0 get 402 until credit is added', async () => {
     const account = addAccount(service, { credit_dollars: 25 });
     await expectDecision(await ask(service, account.key));
-    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 20 * DOLLAR });
+    await refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 20 * DOLLAR });
     expect(booksOf(service, account).credit_micros).toBeLessThan(5 * DOLLAR);
-    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    await refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
     expect(booksOf(service, account).credit_micros).toBeLessThan(0);
     await expectError(await ask(service, account.key), 'insufficient_credit');
     service.clock.advance(60_000);
     await expectError(await ask(service, account.key), 'insufficient_credit');
-    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    await creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
     await expectDecision(await ask(service, account.key));
   });
 });

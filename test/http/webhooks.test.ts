@@ -77,7 +77,7 @@ test('a genuine payment of nobody is answered 503 until the operator has decided
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ error: { code: 'unresolved_payment' } });
   }
-  assignPaymentEvent(service.accounts, OPERATOR, { event_id: eventId(body), organization_id });
+  await assignPaymentEvent(service.accounts, OPERATOR, { event_id: eventId(body), organization_id });
   expect((await send(sign(body))).status).toBe(200);
   expect(readOrganization(service.accounts, organization_id).credit_micros).toBe(25 * DOLLAR);
 });
