@@ -137,10 +137,11 @@ test('what could not be written before the process ended is released by the next
   expectSettled(setup, 0);
 });
 
-test('a hold names its process, and the next start releases it although that has another name', async () => {
+test('a hold names its process, and the next start releases all that are open, of whichever process', async () => {
   using setup = new LedgerSetup();
   await setup.charge(await setup.hold('req_1'), 'req_1');
   await setup.hold('req_2');
+  await setup.hold('req_3');
   const named = (db = setup.db) =>
     db
       .select({ kind: ledgerEntries.kind, process_id: ledgerEntries.process_id })
@@ -152,12 +153,13 @@ test('a hold names its process, and the next start releases it although that has
     { kind: 'hold', process_id: PROCESS_ID },
     { kind: 'charge', process_id: null },
   ] as const;
-  expect(named()).toEqual([...ended, { kind: 'hold', process_id: PROCESS_ID }]);
+  const open = { kind: 'hold', process_id: PROCESS_ID } as const;
+  expect(named()).toEqual([...ended, open, open]);
   const db = setup.crash();
-  // As a version that wrote no process left it.
-  db.update(ledgerEntries).set({ process_id: null }).where(eq(ledgerEntries.request_id, 'req_1')).run();
-  expect(await new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next').recover()).toBe(1);
-  expect(named(db).map(({ kind }) => kind)).toEqual(ended.map(({ kind }) => kind));
+  // As a version that named no process left it.
+  db.update(ledgerEntries).set({ process_id: null }).where(eq(ledgerEntries.request_id, 'req_3')).run();
+  expect(await new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next').recover()).toBe(2);
+  expect(named(db)).toEqual([...ended]);
   expectSettled(setup, 1);
 });
 
