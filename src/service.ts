@@ -1,6 +1,7 @@
 import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
 import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
+import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
@@ -23,6 +24,7 @@ import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { creditContext } from './payments/credit.ts';
 import type { PaymentProvider } from './payments/provider.ts';
+import type { Store } from './store.ts';
 import { UsageLog } from './usage/usage.ts';
 
 /** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
@@ -61,7 +63,7 @@ export interface ServiceParts {
 
 /** A service on its database, without a port. */
 export interface Service {
-  readonly services: AppServices & { readonly model: ModelLifecycle };
+  readonly services: AppServices & { readonly model: ModelLifecycle; readonly store: Store };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
@@ -72,13 +74,14 @@ export interface Service {
 
 /**
  * Ends what an earlier process left open, rebuilds the rate windows, and wires everything together. The model is not
- * loaded yet. Throws what SQLite throws.
+ * loaded yet. Rejects with what SQLite throws.
  */
-export function openService(parts: ServiceParts): Service {
+export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
   const { clock, identifiers, log } = parts;
-  seedCatalog(db);
   const commits = new GroupCommit(db, parts.writes);
+  const store = new SqliteStore(db, parts.writes, commits);
+  await store.transaction(({ catalog }) => seedCatalog(catalog));
   const ledger = new Ledger(db);
   const settlement = new Settlement(ledger, commits, clock);
   const released = settlement.recoverAtStart();
@@ -86,8 +89,8 @@ export function openService(parts: ServiceParts): Service {
   const usage = new UsageLog(db);
   const limiter = restoredLimiter(usage, clock);
   const refusals = new RefusalBudgets(drawHashKey());
-  const keys = new KeyDirectory(db, clock);
-  const catalog = new Catalog(db);
+  const keys = new KeyDirectory(store.keys, clock);
+  const catalog = new Catalog(store.catalog);
   const model = new ModelLifecycle({
     openPlanner: parts.openPlanner,
     idle_unload_ms: parts.idle_unload_ms,
@@ -96,13 +99,14 @@ export function openService(parts: ServiceParts): Service {
   const payments =
     parts.payment_provider === null
       ? null
-      : { context: { ...creditContext(db, clock, identifiers), commits }, provider: parts.payment_provider };
+      : { context: { ...creditContext(db, clock, identifiers, store), commits }, provider: parts.payment_provider };
   const services = {
     payments,
     api_reference: parts.api_reference ?? true,
     clock,
     identifiers,
     log,
+    store,
     keys,
     catalog,
     limiter,
@@ -118,9 +122,9 @@ export function openService(parts: ServiceParts): Service {
     turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
-  const stopMaintenance = startMaintenance({
+  const stopMaintenance = await startMaintenance({
     db,
-    commits,
+    store,
     keys,
     limiter,
     refusals,
@@ -143,7 +147,7 @@ export function openService(parts: ServiceParts): Service {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the settlement ends.
       await model.close();
-      await keys.flushLastUsed(commits).catch(() => log.warn('last-used times of keys could not be written'));
+      await keys.flushLastUsed().catch(() => log.warn('last-used times of keys could not be written'));
       await settlement.close();
       await stopCheckpoints();
     },

@@ -1,9 +1,11 @@
 import type { AccountRecords } from './accounts/account-records.ts';
+import type { KeyRecords } from './accounts/key-records.ts';
 import type { CatalogRecords } from './catalog/catalog-records.ts';
 
 /** What is kept, as one transaction (or a single read) sees it. */
 export interface Records {
   readonly accounts: AccountRecords;
+  readonly keys: KeyRecords;
   readonly catalog: CatalogRecords;
 }
 

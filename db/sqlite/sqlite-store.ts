@@ -2,25 +2,31 @@ import type { Records, Store } from '../../src/store.ts';
 import { SqliteAccountRecords } from './account-records.ts';
 import { prepareCatalogStatements, SqliteCatalogRecords } from './catalog-records.ts';
 import type { Db } from './connection.ts';
-import type { GroupCommitOptions } from './group-commit.ts';
+import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
+import { prepareKeyStatements, SqliteKeyRecords } from './key-records.ts';
 import { type Access, Transactions } from './transactions.ts';
 
-/** The store in one SQLite database. */
+/** The store in one SQLite database. A connection has one store at a time, because transactions cannot overlap on it. */
 export class SqliteStore implements Store {
   readonly accounts: Records['accounts'];
+  readonly keys: Records['keys'];
   readonly catalog: Records['catalog'];
   readonly #transactions: Transactions;
   readonly #recordsThrough: (access: Access) => Records;
 
-  constructor(db: Db, writes?: GroupCommitOptions) {
+  /** `writes` says how its transactions wait for a lock; `commits` is the group commit of the same connection. */
+  constructor(db: Db, writes?: GroupCommitOptions, commits = new GroupCommit(db, writes)) {
+    const keyStatements = prepareKeyStatements(db);
     const catalogStatements = prepareCatalogStatements(db);
     this.#recordsThrough = (access) => ({
       accounts: new SqliteAccountRecords(db, access),
+      keys: new SqliteKeyRecords(db, access, keyStatements, commits),
       catalog: new SqliteCatalogRecords(db, access, catalogStatements),
     });
     this.#transactions = new Transactions(db, writes);
-    const { accounts, catalog } = this.#recordsThrough(this.#transactions.outside);
+    const { accounts, keys, catalog } = this.#recordsThrough(this.#transactions.outside);
     this.accounts = accounts;
+    this.keys = keys;
     this.catalog = catalog;
   }
 

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { EngineFacts } from '../../native/engine.ts';
 import { openPlanner } from '../../native/load-engine.ts';
 import { SetupError } from '../../native/setup-error.ts';
@@ -63,7 +62,7 @@ export async function runServer(
     await withData(
       options,
       async (context) => {
-        if (!may_initialize && !isInitialized(context)) throw noData(options.data);
+        if (!may_initialize && !(await isInitialized(context.store))) throw noData(options.data);
         await serve(options, context);
       },
       { create: may_initialize, claimed: true },
@@ -84,7 +83,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
   const stop = stopSignal();
   const log = createLog(options.logLevel);
   const certificate = await openCertificate(options, log);
-  const service = openService({
+  const service = await openService({
     db: context.db,
     openPlanner: () => openPlanner(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
@@ -102,7 +101,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     const server = await listen(service, options, certificate);
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
-      const first = await firstKey(options, context, service.services.commits);
+      const first = await firstKey(options, { ...context, store: service.services.store });
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       await stop;
       log.info('stopping: finishing the requests in flight');
@@ -185,13 +184,12 @@ type FirstKey = { readonly api_key: string } | { readonly api_key_file: string }
 async function firstKey(
   { data, owner }: JsonOptions & ServeConfig,
   context: CreditContext,
-  commits: GroupCommit,
 ): Promise<FirstKey | null> {
   if (process.stdout.isTTY) {
-    const created = await commits.run(() => initialize(context, { owner }));
+    const created = await initialize(context, { owner });
     return created === null ? null : { api_key: created.key };
   }
-  const path = await initializeIntoFile(data, context, commits, owner);
+  const path = await initializeIntoFile(data, context, owner);
   return path === null ? null : { api_key_file: path };
 }
 

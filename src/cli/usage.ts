@@ -4,7 +4,7 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import type { AccountContext } from '../accounts/context.ts';
+import type { CreditContext } from '../payments/credit.ts';
 import { dailyUsage, rolledUpUsage } from '../usage/daily.ts';
 import { exportUsage, type UsageFilter } from '../usage/export.ts';
 import { latestPrune_ms, PruneRefused, pruneUsage } from '../usage/prune.ts';
@@ -24,15 +24,15 @@ interface ExportOptions extends DataOptions {
 }
 
 /** What is exported: of the named organization, project and key, or of everything that the operator has. */
-function usageFilter(context: AccountContext, options: ExportOptions): UsageFilter {
-  const organization_id = options.org === undefined ? undefined : organizationId(context, options.org);
+async function usageFilter(context: CreditContext, options: ExportOptions): Promise<UsageFilter> {
+  const organization_id = options.org === undefined ? undefined : await organizationId(context, options.org);
   return {
     organization_id: organization_id ?? null,
     from_ms: options.from,
     to_ms: options.to,
     project_id:
-      options.project === undefined ? undefined : projectId(context, options.project, organization_id),
-    api_key_id: options.key === undefined ? undefined : keyId(context, options.key, organization_id),
+      options.project === undefined ? undefined : await projectId(context, options.project, organization_id),
+    api_key_id: options.key === undefined ? undefined : await keyId(context, options.key, organization_id),
   };
 }
 
@@ -65,7 +65,7 @@ async function writeToFile(lines: AsyncIterable<string> | Iterable<string>, file
 }
 
 /** Says what an export lacks, beside the CSV. */
-function noteRolledUp(context: AccountContext, filter: UsageFilter): void {
+function noteRolledUp(context: CreditContext, filter: UsageFilter): void {
   const rolled_up = rolledUpUsage(context.db, filter);
   if (rolled_up === null) return;
   const { requests, last_day } = rolled_up;
@@ -93,7 +93,7 @@ interface PruneCommandOptions extends JsonOptions {
   readonly before: number;
 }
 
-async function prune(context: AccountContext, options: PruneCommandOptions): Promise<void> {
+async function prune(context: CreditContext, options: PruneCommandOptions): Promise<void> {
   const now_ms = context.clock.now_ms();
   const latest_ms = latestPrune_ms(now_ms);
   if (options.before > latest_ms) {
@@ -146,7 +146,7 @@ export function registerUsage(program: Command): void {
     }),
   ).action((options: ExportOptions) =>
     withData(options, async (context) => {
-      const filter = usageFilter(context, options);
+      const filter = await usageFilter(context, options);
       await write(exportUsage(context.db, filter), options.output);
       noteRolledUp(context, filter);
     }),
@@ -160,8 +160,8 @@ export function registerUsage(program: Command): void {
       example: 'tds usage daily --org "Acme" --from 2026-01-01 --to 2026-02-01',
     }),
   ).action((options: ExportOptions) =>
-    withData(options, (context) =>
-      write(dailyUsage(context.db, usageFilter(context, options)), options.output),
+    withData(options, async (context) =>
+      write(dailyUsage(context.db, await usageFilter(context, options)), options.output),
     ),
   );
 

@@ -1,6 +1,7 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import { type Db, transact } from '../../db/sqlite/connection.ts';
 import { payments } from '../../db/sqlite/schema.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import type { Organization } from '../accounts/account-records.ts';
 import { type Actor, userIdOf } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
@@ -12,17 +13,24 @@ import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
 import { Ledger } from '../ledger/ledger.ts';
 import { formatDollars, MICROS_PER_DOLLAR } from '../money.ts';
+import type { Store } from '../store.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
 
 /** What the credit services work with. */
 export interface CreditContext extends AccountContext {
+  readonly db: Db;
   readonly ledger: Pick<Ledger, 'topUp' | 'refund'>;
 }
 
 /** The context of one database. */
-export function creditContext(db: Db, clock: Clock, identifiers: Identifiers): CreditContext {
-  return { db, clock, identifiers, ledger: new Ledger(db) };
+export function creditContext(
+  db: Db,
+  clock: Clock,
+  identifiers: Identifiers,
+  store: Store = new SqliteStore(db),
+): CreditContext {
+  return { db, store, clock, identifiers, ledger: new Ledger(db) };
 }
 
 export type Payment = typeof payments.$inferSelect;

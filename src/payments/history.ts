@@ -2,9 +2,8 @@ import { and, desc, eq, ne, sql } from 'drizzle-orm';
 import { ledgerDays, ledgerEntries } from '../../db/sqlite/schema.ts';
 import type { TierChange } from '../accounts/account-records.ts';
 import type { Actor } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { getOrganization } from '../accounts/organizations.ts';
-import { listTierChanges } from '../accounts/synchronous.ts';
+import { listTierChanges, readOrganization, requirePermission } from '../accounts/synchronous.ts';
+import type { CreditContext } from './credit.ts';
 import { endOfDay_ms } from '../usage/days.ts';
 
 /** One line of the credit history: a movement of credit or a change of tier. */
@@ -35,13 +34,14 @@ type Movement = Extract<HistoryEntry, { amount_micros: number }>;
  * Throws `not_found`.
  */
 export function creditHistory(
-  context: AccountContext,
+  context: CreditContext,
   actor: Actor,
   given: { readonly organization_id: string; readonly limit: number },
 ): HistoryEntry[] {
   const { db } = context;
+  requirePermission(db, actor, given.organization_id, 'see');
   const read = db.transaction(() => ({
-    organization: getOrganization(context, actor, given.organization_id),
+    organization: readOrganization(context, given.organization_id),
     entries: db
       .select()
       .from(ledgerEntries)
