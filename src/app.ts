@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia';
+import type { AccountContext } from './accounts/context.ts';
 import type { DecisionServices } from './decisions/ports.ts';
 import { Refusal } from './errors.ts';
 import type { BodyLimits } from './http/body-bytes.ts';
@@ -11,13 +12,12 @@ import { errorResponse, REQUEST_ID_HEADER } from './http/responses.ts';
 import { allowOf, type KnownPath, knownPath } from './http/routes.ts';
 import { webhookRoutes } from './http/webhook-routes.ts';
 import type { Log } from './ops/log.ts';
-import type { CreditContext } from './payments/context.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 
 /** Everything that the HTTP interface needs. */
 export interface AppServices extends DecisionServices {
   /** Whose webhooks are taken; null where credit is only given by hand. */
-  readonly payments: { readonly context: CreditContext; readonly provider: PaymentProvider } | null;
+  readonly payments: { readonly context: AccountContext; readonly provider: PaymentProvider } | null;
   /** Whether the API reference is served at `/swagger`. */
   readonly api_reference: boolean;
   readonly log: Pick<Log, 'request' | 'failure' | 'error' | 'warn' | 'info'>;

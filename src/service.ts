@@ -2,6 +2,7 @@ import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
 import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
 import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
+import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
@@ -37,8 +38,6 @@ const WAITING_MS = 120_000;
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
 export interface ServiceParts {
   readonly db: Db;
-  /** The store on that database. */
-  readonly store: Store;
   readonly openPlanner: () => Promise<DecisionPlanner>;
   /** Milliseconds without a request after which the model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
@@ -63,7 +62,7 @@ export interface ServiceParts {
 
 /** A service on its database, without a port. */
 export interface Service {
-  readonly services: AppServices & { readonly model: ModelLifecycle; readonly commits: GroupCommit };
+  readonly services: AppServices & { readonly model: ModelLifecycle; readonly store: Store };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
@@ -77,17 +76,18 @@ export interface Service {
  * loaded yet. Rejects with what SQLite throws.
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
-  const { db, store } = parts;
+  const { db } = parts;
   const { clock, identifiers, log } = parts;
-  seedCatalog(db);
   const commits = new GroupCommit(db, parts.writes);
+  const store = new SqliteStore(db, parts.writes, commits);
+  await store.transaction(({ catalog }) => seedCatalog(catalog));
   const books = new SqliteBooks(commits, clock, identifiers.id('process'));
   const released = await books.recover();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const limiter = await restoredLimiter(store.usage, clock);
   const refusals = new RefusalBudgets(drawHashKey());
-  const keys = new KeyDirectory(db, clock, commits);
-  const catalog = new Catalog(db);
+  const keys = new KeyDirectory(store.keys, clock);
+  const catalog = new Catalog(store.catalog);
   const model = new ModelLifecycle({
     openPlanner: parts.openPlanner,
     idle_unload_ms: parts.idle_unload_ms,
@@ -96,13 +96,14 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const payments =
     parts.payment_provider === null
       ? null
-      : { context: { db, store, clock, identifiers }, provider: parts.payment_provider };
+      : { context: { store, clock, identifiers }, provider: parts.payment_provider };
   const services = {
     payments,
     api_reference: parts.api_reference ?? true,
     clock,
     identifiers,
     log,
+    store,
     keys,
     catalog,
     limiter,
@@ -116,9 +117,9 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
-  const stopMaintenance = startMaintenance({
+  const stopMaintenance = await startMaintenance({
     db,
-    commits,
+    store,
     keys,
     limiter,
     refusals,

@@ -1,4 +1,5 @@
 import type { AccountRecords } from './accounts/account-records.ts';
+import type { KeyRecords } from './accounts/key-records.ts';
 import type { CatalogRecords } from './catalog/catalog-records.ts';
 import type { LedgerRecords } from './ledger/ledger-records.ts';
 import type { PaymentRecords } from './payments/payment-records.ts';
@@ -7,6 +8,7 @@ import type { UsageRecords } from './usage/usage-records.ts';
 /** What is kept, as one transaction (or a single read) sees it. */
 export interface Records {
   readonly accounts: AccountRecords;
+  readonly keys: KeyRecords;
   readonly catalog: CatalogRecords;
   readonly payments: PaymentRecords;
   readonly usage: UsageRecords;

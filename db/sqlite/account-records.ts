@@ -60,6 +60,18 @@ export class SqliteAccountRecords implements AccountRecords {
     );
   }
 
+  hasOrganizations(): Promise<boolean> {
+    return this.#access.read(
+      () => this.#db.select({ id: organizations.id }).from(organizations).limit(1).get() !== undefined,
+    );
+  }
+
+  organizationsNamed(name: string, limit: number): Promise<Organization[]> {
+    return this.#access.read(() =>
+      this.#db.select().from(organizations).where(eq(organizations.name, name)).limit(limit).all(),
+    );
+  }
+
   organizationsOf(user_id: string): Promise<Organization[]> {
     return this.#access.read(() =>
       this.#db
@@ -171,6 +183,23 @@ export class SqliteAccountRecords implements AccountRecords {
           ),
         )
         .get(),
+    );
+  }
+
+  activeProjectsNamed(name: string, organization_id: string | undefined, limit: number): Promise<Project[]> {
+    return this.#access.read(() =>
+      this.#db
+        .select()
+        .from(projects)
+        .where(
+          and(
+            eq(projects.name, name),
+            isNull(projects.archived_at_ms),
+            organization_id === undefined ? undefined : eq(projects.organization_id, organization_id),
+          ),
+        )
+        .limit(limit)
+        .all(),
     );
   }
 

@@ -2,16 +2,18 @@ import type { Records, Store } from '../../src/store.ts';
 import { SqliteAccountRecords } from './account-records.ts';
 import { prepareCatalogStatements, SqliteCatalogRecords } from './catalog-records.ts';
 import type { Db } from './connection.ts';
-import type { GroupCommitOptions } from './group-commit.ts';
+import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
+import { prepareKeyStatements, SqliteKeyRecords } from './key-records.ts';
 import { SqliteLedgerRecords } from './ledger-records.ts';
 import { SqlitePaymentRecords } from './payment-records.ts';
 import { SqliteLedger } from './sqlite-ledger.ts';
 import { type Access, Transactions } from './transactions.ts';
 import { SqliteUsageRecords } from './usage-records.ts';
 
-/** The store in one SQLite database. */
+/** The store in one SQLite database. A connection has one store at a time, because transactions cannot overlap on it. */
 export class SqliteStore implements Store {
   readonly accounts: Records['accounts'];
+  readonly keys: Records['keys'];
   readonly catalog: Records['catalog'];
   readonly payments: Records['payments'];
   readonly usage: Records['usage'];
@@ -19,29 +21,27 @@ export class SqliteStore implements Store {
   readonly #transactions: Transactions;
   readonly #recordsThrough: (access: Access) => Records;
 
-  constructor(db: Db, writes?: GroupCommitOptions) {
+  /** `writes` says how its transactions wait for a lock; `commits` is the group commit of the same connection. */
+  constructor(db: Db, writes?: GroupCommitOptions, commits = new GroupCommit(db, writes)) {
+    const keyStatements = prepareKeyStatements(db);
     const catalogStatements = prepareCatalogStatements(db);
     const ledger = new SqliteLedger(db);
     this.#recordsThrough = (access) => ({
       accounts: new SqliteAccountRecords(db, access),
+      keys: new SqliteKeyRecords(db, access, keyStatements, commits),
       catalog: new SqliteCatalogRecords(db, access, catalogStatements),
       payments: new SqlitePaymentRecords(db, access),
       usage: new SqliteUsageRecords(db, access),
       ledger: new SqliteLedgerRecords(ledger, access),
     });
     this.#transactions = new Transactions(db, writes);
-    const {
-      accounts,
-      catalog,
-      payments,
-      usage,
-      ledger: ledgerRecords,
-    } = this.#recordsThrough(this.#transactions.outside);
-    this.accounts = accounts;
-    this.catalog = catalog;
-    this.payments = payments;
-    this.usage = usage;
-    this.ledger = ledgerRecords;
+    const outside = this.#recordsThrough(this.#transactions.outside);
+    this.accounts = outside.accounts;
+    this.keys = outside.keys;
+    this.catalog = outside.catalog;
+    this.payments = outside.payments;
+    this.usage = outside.usage;
+    this.ledger = outside.ledger;
   }
 
   /** As the port says. What else it rejects with stands at `Transactions.run`. */

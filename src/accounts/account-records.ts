@@ -105,6 +105,10 @@ export interface AccountRecords {
 
   findOrganization(organization_id: string): Promise<Organization | undefined>;
   allOrganizations(): Promise<Organization[]>;
+  /** Whether there is any organization. */
+  hasOrganizations(): Promise<boolean>;
+  /** No more than `limit` organizations of that name, in any order. */
+  organizationsNamed(name: string, limit: number): Promise<Organization[]>;
   /** The organizations that a user is a member of. */
   organizationsOf(user_id: string): Promise<Organization[]>;
   insertOrganization(
@@ -130,6 +134,8 @@ export interface AccountRecords {
   findProject(project_id: string): Promise<Project | undefined>;
   /** The active project of that name. */
   findActiveProject(organization_id: string, name: string): Promise<Project | undefined>;
+  /** No more than `limit` active projects of that name, of one organization or of any, in any order. */
+  activeProjectsNamed(name: string, organization_id: string | undefined, limit: number): Promise<Project[]>;
   listProjects(filter: ProjectFilter): Promise<ListedProject[]>;
   insertProject(project: Pick<Project, 'id' | 'organization_id' | 'name' | 'created_at_ms'>): Promise<void>;
   renameProject(project_id: string, name: string): Promise<void>;

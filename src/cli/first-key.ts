@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { CreditContext } from '../payments/context.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { CommandFailed } from './command-failed.ts';
 import { initialize, isInitialized } from './initialize.ts';
 
@@ -14,10 +14,10 @@ const FILE_MODE = 0o600;
  */
 export async function initializeIntoFile(
   directory: string,
-  context: CreditContext,
+  context: AccountContext,
   owner?: string,
 ): Promise<string | null> {
-  if (isInitialized(context)) return null;
+  if (await isInitialized(context.store)) return null;
   const path = resolve(join(directory, FIRST_KEY_FILE));
   const file = createKeyFile(path);
   let created = false;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { EngineFacts } from '../../native/engine.ts';
 import { openPlanner } from '../../native/load-engine.ts';
 import { SetupError } from '../../native/setup-error.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
@@ -10,11 +11,10 @@ import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { createLog, type Log } from '../ops/log.ts';
 import { standardOutput } from '../ops/standard-output.ts';
-import type { CreditContext } from '../payments/context.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
-import { type JsonOptions, withData } from './command.ts';
+import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
@@ -62,7 +62,7 @@ export async function runServer(
     await withData(
       options,
       async (context) => {
-        if (!may_initialize && !isInitialized(context)) throw noData(options.data);
+        if (!may_initialize && !(await isInitialized(context.store))) throw noData(options.data);
         await serve(options, context);
       },
       { create: may_initialize, claimed: true },
@@ -79,13 +79,12 @@ function noData(directory: string): CommandFailed {
   );
 }
 
-async function serve(options: JsonOptions & ServeConfig, context: CreditContext): Promise<void> {
+async function serve(options: JsonOptions & ServeConfig, context: DataContext): Promise<void> {
   const stop = stopSignal();
   const log = createLog(options.logLevel);
   const certificate = await openCertificate(options, log);
   const service = await openService({
     db: context.db,
-    store: context.store,
     openPlanner: () => openPlanner(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
     usage_retention_days: options.usageRetentionDays,
@@ -102,7 +101,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     const server = await listen(service, options, certificate);
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
-      const first = await firstKey(options, context);
+      const first = await firstKey(options, { ...context, store: service.services.store });
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       await stop;
       log.info('stopping: finishing the requests in flight');
@@ -184,7 +183,7 @@ type FirstKey = { readonly api_key: string } | { readonly api_key_file: string }
  */
 async function firstKey(
   { data, owner }: JsonOptions & ServeConfig,
-  context: CreditContext,
+  context: AccountContext,
 ): Promise<FirstKey | null> {
   if (process.stdout.isTTY) {
     const created = await initialize(context, { owner });

@@ -6,13 +6,19 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { continueAudit } from '../../db/sqlite/audit.ts';
 import type { AccountContext } from '../accounts/context.ts';
-import type { CreditContext } from '../payments/context.ts';
 import { dailyUsage, rolledUpUsage } from '../usage/daily.ts';
 import { exportUsage } from '../usage/export.ts';
 import { latestPrune_ms, pruneUsage } from '../usage/prune.ts';
 import { PruneRefused } from '../usage/prune-refused.ts';
 import type { UsageFilter } from '../usage/usage-records.ts';
-import { type DataOptions, dataCommand, type JsonOptions, jsonCommand, withData } from './command.ts';
+import {
+  type DataContext,
+  type DataOptions,
+  dataCommand,
+  type JsonOptions,
+  jsonCommand,
+  withData,
+} from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { keyId, organizationId, projectId } from './lookup.ts';
 import { printJson, printLine } from './output.ts';
@@ -28,15 +34,15 @@ interface ExportOptions extends DataOptions {
 }
 
 /** What is exported: of the named organization, project and key, or of everything that the operator has. */
-function usageFilter(context: AccountContext, options: ExportOptions): UsageFilter {
-  const organization_id = options.org === undefined ? undefined : organizationId(context, options.org);
+async function usageFilter(context: AccountContext, options: ExportOptions): Promise<UsageFilter> {
+  const organization_id = options.org === undefined ? undefined : await organizationId(context, options.org);
   return {
     organization_id: organization_id ?? null,
     from_ms: options.from,
     to_ms: options.to,
     project_id:
-      options.project === undefined ? undefined : projectId(context, options.project, organization_id),
-    api_key_id: options.key === undefined ? undefined : keyId(context, options.key, organization_id),
+      options.project === undefined ? undefined : await projectId(context, options.project, organization_id),
+    api_key_id: options.key === undefined ? undefined : await keyId(context, options.key, organization_id),
   };
 }
 
@@ -69,7 +75,7 @@ async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<
 }
 
 /** Says what an export lacks, beside the CSV. */
-async function noteRolledUp({ store }: CreditContext, filter: UsageFilter): Promise<void> {
+async function noteRolledUp({ store }: AccountContext, filter: UsageFilter): Promise<void> {
   const rolled_up = await rolledUpUsage(store.usage, filter);
   if (rolled_up === undefined) return;
   const { requests, last_day } = rolled_up;
@@ -97,7 +103,7 @@ interface PruneCommandOptions extends JsonOptions {
   readonly before: number;
 }
 
-async function prune(context: CreditContext, options: PruneCommandOptions): Promise<void> {
+async function prune(context: DataContext, options: PruneCommandOptions): Promise<void> {
   const now_ms = context.clock.now_ms();
   const latest_ms = latestPrune_ms(now_ms);
   if (options.before > latest_ms) {
@@ -152,7 +158,7 @@ export function registerUsage(program: Command): void {
     }),
   ).action((options: ExportOptions) =>
     withData(options, async (context) => {
-      const filter = usageFilter(context, options);
+      const filter = await usageFilter(context, options);
       await write(exportUsage(context.store.usage, filter), options.output);
       await noteRolledUp(context, filter);
     }),
@@ -166,8 +172,8 @@ export function registerUsage(program: Command): void {
       example: 'tds usage daily --org "Acme" --from 2026-01-01 --to 2026-02-01',
     }),
   ).action((options: ExportOptions) =>
-    withData(options, (context) =>
-      write(dailyUsage(context.store.usage, usageFilter(context, options)), options.output),
+    withData(options, async (context) =>
+      write(dailyUsage(context.store.usage, await usageFilter(context, options)), options.output),
     ),
   );
 

@@ -24,7 +24,7 @@ export function decisionRoutes(
   ): Promise<Response> => {
     const context = contexts.of(request);
     const key = extractKey(request.headers);
-    const over_budget = refusalOverBudget(services, key, context);
+    const over_budget = await refusalOverBudget(services, key, context);
     if (over_budget !== null) return over_budget;
     let body_bytes = 0;
     const outcome = await decide(services, {

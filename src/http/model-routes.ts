@@ -1,7 +1,8 @@
 import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { extractKey } from '../accounts/key-format.ts';
-import { type Catalog, type CatalogModel, OWNED_BY } from '../catalog/catalog.ts';
+import { type Catalog, OWNED_BY } from '../catalog/catalog.ts';
+import type { CatalogModel } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
@@ -28,12 +29,12 @@ export function modelRoutes(
 ) {
   return new Elysia({ name: 'models' }).get(
     '/v1/models',
-    ({ request }) => {
+    async ({ request }) => {
       const context = contexts.of(request);
       const key = extractKey(request.headers);
-      const over_budget = refusalOverBudget(services, key, context);
+      const over_budget = await refusalOverBudget(services, key, context);
       if (over_budget !== null) return over_budget;
-      const result = listModels(services, key);
+      const result = await listModels(services, key);
       if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
       context.code = result.code;
       spendRefusal(services, context, result);
@@ -43,15 +44,15 @@ export function modelRoutes(
   );
 }
 
-function listModels(
+async function listModels(
   services: { readonly keys: KeyDirectory; readonly catalog: Catalog },
   key: string | null,
-): ModelList | Refusal {
+): Promise<ModelList | Refusal> {
   if (key === null) return new Refusal('missing_api_key');
-  const caller = orRefuse('auth_unavailable', () => services.keys.authenticate(key));
+  const caller = await orRefuse('auth_unavailable', () => services.keys.authenticate(key));
   if (caller instanceof Refusal) return caller;
   if (caller === null) return new Refusal('invalid_api_key');
-  const live = orRefuse('catalog_unavailable', () => services.catalog.listLive());
+  const live = await orRefuse('catalog_unavailable', () => services.catalog.listLive());
   return live instanceof Refusal ? live : listOf(live);
 }
 
@@ -67,10 +68,10 @@ function listOf(live: readonly CatalogModel[]): ModelList {
   };
 }
 
-/** What `read` returns, or the refusal for a database that cannot be read. */
-function orRefuse<T>(code: ErrorCode, read: () => T): T | Refusal {
+/** What `read` resolves with, or the refusal for a database that cannot be read. */
+async function orRefuse<T>(code: ErrorCode, read: () => Promise<T>): Promise<T | Refusal> {
   try {
-    return read();
+    return await read();
   } catch {
     return new Refusal(code);
   }

@@ -22,19 +22,19 @@ interface RefusalGateServices {
  * of its key is spent; null for every other. A valid key passes whatever else its address sends: only what cannot be a
  * key, or is none, is held against the address. Nothing is read of the body.
  */
-export function refusalOverBudget(
+export async function refusalOverBudget(
   services: RefusalGateServices,
   key: string | null,
   context: RequestContext,
-): Response | null {
+): Promise<Response | null> {
   const now_ms = services.clock.monotonic_ms();
   const address_wait_s = services.refusals.addressWait_s(context.client_address, now_ms);
-  if (key === null || (address_wait_s > 0 && !services.keys.mayExist(key))) {
+  if (key === null || (address_wait_s > 0 && !(await services.keys.mayExist(key)))) {
     return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
   }
   let caller: Caller | null;
   try {
-    caller = services.keys.authenticate(key);
+    caller = await services.keys.authenticate(key);
   } catch {
     return null;
   }

@@ -1,8 +1,8 @@
 import { Elysia } from 'elysia';
+import type { AccountContext } from '../accounts/context.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
-import type { CreditContext } from '../payments/context.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
@@ -13,7 +13,7 @@ import { errorResponse, jsonResponse } from './responses.ts';
 const SIGNATURE_HEADER = 'paddle-signature';
 
 interface Payments {
-  readonly context: CreditContext;
+  readonly context: AccountContext;
   readonly provider: PaymentProvider;
 }
 

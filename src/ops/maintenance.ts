@@ -1,10 +1,10 @@
 import type { Db } from '../../db/sqlite/connection.ts';
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
-import { recalculateTiers } from '../accounts/synchronous.ts';
+import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import type { Store } from '../store.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
 import type { HistoryReport, HistoryTask } from './history-worker.ts';
 import type { Log } from './log.ts';
@@ -17,7 +17,7 @@ const UNANSWERED_LOG_MS = 10_000;
 
 interface MaintenanceParts {
   readonly db: Db;
-  readonly commits: GroupCommit;
+  readonly store: Store;
   readonly keys: KeyDirectory;
   readonly limiter: RateLimiter;
   readonly refusals: RefusalBudgets;
@@ -30,10 +30,10 @@ interface MaintenanceParts {
 /**
  * What a running service does besides answering: tiers that time lifts (at start and hourly), an hourly audit whose
  * violations are logged as errors, daily totals of old usage, last-used times, windows of organizations that went quiet.
- * Returns its stop.
+ * Resolves with its stop once the start's tiers are written.
  */
-export function startMaintenance(parts: MaintenanceParts): () => void {
-  recalculateTiers(parts.db, parts.clock.now_ms());
+export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
+  await recalculateTiers(parts.store, parts.clock.now_ms());
   const history = new HistoryThread(parts.db.$client.filename);
   const timers = [
     setInterval(() => hourly(parts, history), HOUR_MS),
@@ -56,7 +56,7 @@ function logUnanswered({ refusals, log }: MaintenanceParts): void {
 }
 
 async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<void> {
-  const { db, commits, limiter, refusals, clock, log, usage_retention_days } = parts;
+  const { store, limiter, refusals, clock, log, usage_retention_days } = parts;
   limiter.forgetIdle(clock.monotonic_ms());
   refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
@@ -65,7 +65,7 @@ async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<
       ? null
       : Math.min(now_ms - usage_retention_days * DAY_MS, latestPrune_ms(now_ms));
   try {
-    await commits.run(() => recalculateTiers(db, now_ms));
+    await recalculateTiers(store, now_ms);
     const report = await history.run({ now_ms, prune_before_ms });
     if (report === null) return;
     for (const check of report.audit.checks.filter((one) => one.violations.length > 0)) {

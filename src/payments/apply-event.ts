@@ -1,8 +1,9 @@
-import { type CreditContext, type CreditTransaction, inTransaction } from './context.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { completePayment, PENDING } from './credit.ts';
 import { closeEvents, keepEvent, unresolvedReturns, type Verdict } from './event-journal.ts';
 import type { EventSubject, Payment } from './payment-records.ts';
 import type { CompletedPayment, PaymentEvent, PaymentReport, PaymentReturn } from './provider.ts';
+import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 const APPLIED: Verdict = { outcome: 'applied', reason: null };
 const WAITING: Verdict = { outcome: 'waiting', reason: null };
@@ -26,7 +27,7 @@ function irrelevant(reason: string): Verdict {
  * the store rejects with.
  */
 export function applyPaymentReport(
-  context: CreditContext,
+  context: AccountContext,
   provider: string,
   report: PaymentReport,
 ): Promise<Verdict> {
@@ -41,7 +42,7 @@ export function applyPaymentReport(
 }
 
 async function apply(
-  transaction: CreditTransaction,
+  transaction: PaymentTransaction,
   provider: string,
   event: PaymentEvent,
 ): Promise<Verdict> {
@@ -61,7 +62,7 @@ async function apply(
 }
 
 async function applyCompleted(
-  transaction: CreditTransaction,
+  transaction: PaymentTransaction,
   provider: string,
   event: CompletedPayment,
 ): Promise<Verdict> {
@@ -78,7 +79,7 @@ async function applyCompleted(
 }
 
 /** Completes a payment of that amount, then what came before it: its refunds and reversals. */
-export async function settleCompleted(transaction: CreditTransaction, payment: Payment): Promise<void> {
+export async function settleCompleted(transaction: PaymentTransaction, payment: Payment): Promise<void> {
   const { payments } = transaction.records;
   const { provider, external_id } = payment;
   await completePayment(transaction, payment);
@@ -101,7 +102,7 @@ export async function settleCompleted(transaction: CreditTransaction, payment: P
  * was paid for the product of credit counts.
  */
 async function enterUnknown(
-  transaction: CreditTransaction,
+  transaction: PaymentTransaction,
   provider: string,
   event: CompletedPayment,
 ): Promise<Payment | Verdict> {
@@ -123,7 +124,7 @@ async function enterUnknown(
 
 /** Enters a pending payment that the provider's event alone has told of. */
 export async function enterPayment(
-  { records, clock }: CreditTransaction,
+  { records, clock }: PaymentTransaction,
   given: Pick<Payment, 'organization_id' | 'provider' | 'external_id' | 'amount_micros'> & {
     readonly payment_id: string;
   },
@@ -144,7 +145,7 @@ export async function enterPayment(
 }
 
 async function applyCanceled(
-  { records: { payments }, clock }: CreditTransaction,
+  { records: { payments }, clock }: PaymentTransaction,
   provider: string,
   external_id: string,
 ): Promise<Verdict> {
@@ -157,7 +158,7 @@ async function applyCanceled(
 }
 
 async function applyReturn(
-  transaction: CreditTransaction,
+  transaction: PaymentTransaction,
   provider: string,
   event: PaymentReturn,
 ): Promise<Verdict> {
@@ -182,7 +183,7 @@ async function applyReturn(
 
 /** Whether the operator has said that this very payment or refund moves nothing here. */
 function isDismissed(
-  { records }: CreditTransaction,
+  { records }: PaymentTransaction,
   provider: string,
   subject: EventSubject,
 ): Promise<boolean> {
@@ -191,7 +192,7 @@ function isDismissed(
 
 /** Enters the pending refund or reversal of a payment. */
 export async function enterReturn(
-  { records: { payments }, clock, identifiers }: CreditTransaction,
+  { records: { payments }, clock, identifiers }: PaymentTransaction,
   payment: Payment,
   event: Pick<PaymentReturn, 'kind' | 'external_id'> & { readonly amount_micros: number },
 ): Promise<void> {
@@ -217,7 +218,7 @@ export async function enterReturn(
  * was refunded. Settling one can make way for another, so it goes on until none fits. What fits only together (a large
  * chargeback, and its reversal, that came after a refund that they preceded) is settled together.
  */
-export async function settleReturns(transaction: CreditTransaction, payment_id: string): Promise<void> {
+export async function settleReturns(transaction: PaymentTransaction, payment_id: string): Promise<void> {
   const { payments } = transaction.records;
   const payment = await payments.findPayment(payment_id);
   if (payment?.status !== 'completed') return;

@@ -1,5 +1,6 @@
 import type { Organization } from '../accounts/account-records.ts';
 import { type Actor, userIdOf } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator, requirePermission } from '../accounts/permissions.ts';
@@ -7,10 +8,10 @@ import { recalculateTier } from '../accounts/tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import type { Clock } from '../clock.ts';
 import { formatDollars, MICROS_PER_DOLLAR } from '../money.ts';
-import { type CreditContext, type CreditTransaction, inTransaction } from './context.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
+import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 const CENT_MICROS = MICROS_PER_DOLLAR / 100;
 
@@ -65,7 +66,7 @@ export interface StartedTopUp {
  * `payment_provider_failed`.
  */
 export async function startTopUp(
-  context: CreditContext,
+  context: AccountContext,
   actor: Actor,
   provider: PaymentProvider,
   given: { readonly organization_id: string; readonly amount_micros: number },
@@ -124,7 +125,7 @@ interface HandledByHand {
  * `permission_denied`, `not_found`, `invalid_amount`, `top_up_out_of_range`.
  */
 export async function creditByHand(
-  context: CreditContext,
+  context: AccountContext,
   actor: Actor,
   given: HandledByHand & { readonly within_range?: boolean },
 ): Promise<Organization> {
@@ -134,7 +135,7 @@ export async function creditByHand(
 
 /** The same inside a transaction, for the operator only. Rejects with `not_found`, `invalid_amount`, `top_up_out_of_range`. */
 export async function enterCreditByHand(
-  transaction: CreditTransaction,
+  transaction: PaymentTransaction,
   given: HandledByHand & { readonly within_range?: boolean },
 ): Promise<Organization> {
   const { organization_id, amount_micros } = given;
@@ -152,7 +153,7 @@ export async function enterCreditByHand(
  * `invalid_amount`, `refund_exceeds_paid`.
  */
 export async function refundByHand(
-  context: CreditContext,
+  context: AccountContext,
   actor: Actor,
   given: HandledByHand,
 ): Promise<Organization> {
@@ -179,7 +180,7 @@ export async function refundByHand(
  * with `permission_denied`.
  */
 export async function listPendingPayments(
-  { store }: Pick<CreditContext, 'store'>,
+  { store }: Pick<AccountContext, 'store'>,
   actor: Actor,
   organization_id?: string,
 ): Promise<Payment[]> {
@@ -192,7 +193,7 @@ export async function listPendingPayments(
  * payment as it is then. Rejects with `permission_denied`, `not_found`, `payment_settled`.
  */
 export async function confirmManualPayment(
-  context: CreditContext,
+  context: AccountContext,
   actor: Actor,
   payment_id: string,
 ): Promise<Payment> {
@@ -207,7 +208,7 @@ export async function confirmManualPayment(
 
 /** Settles a payment: its row, the ledger and the tier together. Resolves with the payment as it is then. */
 export async function completePayment(
-  { records, clock }: CreditTransaction,
+  { records, clock }: PaymentTransaction,
   payment: Payment,
 ): Promise<Payment> {
   const { id, organization_id, amount_micros, kind } = payment;
@@ -223,7 +224,7 @@ export async function completePayment(
 
 /** Enters a payment or refund by hand, and settles it. */
 async function settleByHand(
-  transaction: CreditTransaction,
+  transaction: PaymentTransaction,
   { organization_id, amount_micros }: HandledByHand,
   kind: Payment['kind'],
 ): Promise<void> {

@@ -1,9 +1,9 @@
 import type { TierChange } from '../accounts/account-records.ts';
 import type { Actor } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { requirePermission } from '../accounts/permissions.ts';
 import type { CreditMovement } from '../ledger/ledger-records.ts';
-import type { CreditContext } from './context.ts';
 
 /** A movement of credit. */
 export interface MovementEntry extends Omit<CreditMovement, 'entry_id'> {
@@ -26,7 +26,7 @@ export type HistoryEntry = MovementEntry | TierChangeEntry;
  * Rejects with `not_found`.
  */
 export async function creditHistory(
-  { store }: Pick<CreditContext, 'store'>,
+  { store }: Pick<AccountContext, 'store'>,
   actor: Actor,
   given: { readonly organization_id: string; readonly limit: number },
 ): Promise<HistoryEntry[]> {

@@ -1,19 +1,20 @@
 import type { Actor } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator } from '../accounts/permissions.ts';
 import { enterPayment, enterReturn, settleCompleted, settleReturns } from './apply-event.ts';
-import { type CreditContext, type CreditTransaction, inTransaction } from './context.ts';
 import { requireAmount } from './credit.ts';
 import { resolveEvent, unresolvedReturns } from './event-journal.ts';
 import type { KeptEvent, Payment } from './payment-records.ts';
+import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 /**
  * The payment events that are kept, newest first: those that an operator must look at, or all (operator only). Rejects
  * with `permission_denied`.
  */
 export async function listPaymentEvents(
-  { store }: Pick<CreditContext, 'store'>,
+  { store }: Pick<AccountContext, 'store'>,
   actor: Actor,
   given: { readonly unresolved_only: boolean; readonly limit: number },
 ): Promise<KeptEvent[]> {
@@ -34,7 +35,7 @@ interface Assignment {
  * `event_resolved`, `event_not_assignable`, `invalid_amount`.
  */
 export async function assignPaymentEvent(
-  context: CreditContext,
+  context: AccountContext,
   actor: Actor,
   given: Assignment,
 ): Promise<KeptEvent> {
@@ -63,7 +64,7 @@ export async function assignPaymentEvent(
  * such a payment. Rejects with `permission_denied`, `not_found`, `event_resolved`.
  */
 export async function dismissPaymentEvent(
-  context: CreditContext,
+  context: AccountContext,
   actor: Actor,
   event_id: string,
 ): Promise<KeptEvent> {
@@ -82,13 +83,13 @@ export async function dismissPaymentEvent(
   });
 }
 
-async function readEvent({ records }: CreditTransaction, event_id: string): Promise<KeptEvent> {
+async function readEvent({ records }: PaymentTransaction, event_id: string): Promise<KeptEvent> {
   const event = await records.payments.findEvent(event_id);
   if (event === undefined) throw new AccountError('not_found', 'There is no such payment event.');
   return event;
 }
 
-async function readUnresolved(transaction: CreditTransaction, event_id: string): Promise<KeptEvent> {
+async function readUnresolved(transaction: PaymentTransaction, event_id: string): Promise<KeptEvent> {
   const event = await readEvent(transaction, event_id);
   if (event.outcome !== 'unresolved') throw new AccountError('event_resolved');
   return event;
@@ -107,7 +108,7 @@ function worthOf(event: KeptEvent, given_micros: number | undefined): number {
 
 /** The payment that the event completes: the one that is known, or a new one of this organization. */
 async function paymentOf(
-  transaction: CreditTransaction,
+  transaction: PaymentTransaction,
   event: KeptEvent,
   organization_id: string,
   amount_micros: number,
@@ -129,7 +130,7 @@ async function paymentOf(
 
 /** The payment that the event takes money back of, or brings it back to. */
 async function paymentReturned(
-  { records }: CreditTransaction,
+  { records }: PaymentTransaction,
   event: KeptEvent,
   organization_id: string,
 ): Promise<Payment> {

@@ -1,5 +1,5 @@
+import type { AccountContext } from '../accounts/context.ts';
 import { applyPaymentReport } from './apply-event.ts';
-import type { CreditContext } from './context.ts';
 import type { Verdict } from './event-journal.ts';
 import type { PaymentProvider, PaymentReport } from './provider.ts';
 
@@ -23,7 +23,7 @@ export type WebhookResult =
  * the store rejects with: answer 503, and the provider sends it again.
  */
 export async function handleWebhook(
-  context: CreditContext,
+  context: AccountContext,
   provider: PaymentProvider,
   body: Uint8Array,
   signature: string | null,
