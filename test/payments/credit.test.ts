@@ -3,9 +3,9 @@ import { eq } from 'drizzle-orm';
 import { payments } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
-import { setTierSettings } from '../../src/accounts/organizations.ts';
+import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import type { Role } from '../../src/accounts/roles.ts';
-import { listTierChanges, readOrganization, recalculateTiers } from '../../src/accounts/synchronous.ts';
+import { listTierChanges, recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import {
   confirmManualPayment,
@@ -18,15 +18,15 @@ import {
 import { creditHistory } from '../../src/payments/history.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
-import { expectCleanAudit, openBooks, spend } from './support.ts';
+import { type Books, expectCleanAudit, openBooks, spend } from './support.ts';
 
 const DOLLAR = 1_000_000;
 const DAY_MS = 86_400_000;
 
-let books: ReturnType<typeof openBooks>;
+let books: Books;
 
-beforeEach(() => {
-  books = openBooks();
+beforeEach(async () => {
+  books = await openBooks();
 });
 
 afterEach(() => {
@@ -43,12 +43,16 @@ function refund(amount_micros: number) {
 }
 
 function organization() {
-  return readOrganization(books.context, books.organization_id);
+  return readOrganization(books.context.store, books.organization_id);
 }
 
-function memberWithRole(role: Role): Actor {
-  const { user } = signUp(books.context, { email: `${role}@example.com`, name: role });
-  addMember(books.context, OPERATOR, { organization_id: books.organization_id, user_id: user.id, role });
+async function memberWithRole(role: Role): Promise<Actor> {
+  const { user } = await signUp(books.context, { email: `${role}@example.com`, name: role });
+  await addMember(books.context, OPERATOR, {
+    organization_id: books.organization_id,
+    user_id: user.id,
+    role,
+  });
   return { kind: 'user', user_id: user.id };
 }
 
@@ -68,12 +72,12 @@ describe('tier', () => {
   test('Tier 2 needs $50 and 7 days: the second bar lifts by time alone', async () => {
     expect((await credit(50 * DOLLAR)).tier).toBe(1);
     books.clock.advance(7 * DAY_MS - 1);
-    recalculateTiers(books.db, books.clock.now_ms());
-    expect(organization().tier).toBe(1);
+    await recalculateTiers(books.context.store, books.clock.now_ms());
+    expect((await organization()).tier).toBe(1);
     books.clock.advance(1);
-    recalculateTiers(books.db, books.clock.now_ms());
-    expect(organization().tier).toBe(2);
-    expect(listTierChanges(books.db, books.organization_id, 10)).toMatchObject([
+    await recalculateTiers(books.context.store, books.clock.now_ms());
+    expect((await organization()).tier).toBe(2);
+    expect(await listTierChanges(books.context.store, books.organization_id, 10)).toMatchObject([
       { from_tier: 1, to_tier: 2, reason: 'time', created_at_ms: books.clock.now_ms() },
       { from_tier: 0, to_tier: 1, reason: 'top_up' },
     ]);
@@ -87,29 +91,30 @@ describe('tier', () => {
 
   test('recalculating again changes and notes nothing', async () => {
     await credit(50 * DOLLAR);
-    for (let round = 0; round < 3; round += 1) recalculateTiers(books.db, books.clock.now_ms());
-    expect(listTierChanges(books.db, books.organization_id, 10)).toHaveLength(1);
+    for (let round = 0; round < 3; round += 1)
+      await recalculateTiers(books.context.store, books.clock.now_ms());
+    expect(await listTierChanges(books.context.store, books.organization_id, 10)).toHaveLength(1);
   });
 
   test('a wall clock that steps back takes no tier away', async () => {
     await credit(50 * DOLLAR);
     books.clock.advance(7 * DAY_MS);
-    recalculateTiers(books.db, books.clock.now_ms());
+    await recalculateTiers(books.context.store, books.clock.now_ms());
     books.clock.advance(-5 * DAY_MS);
-    recalculateTiers(books.db, books.clock.now_ms());
-    expect(organization().tier).toBe(2);
+    await recalculateTiers(books.context.store, books.clock.now_ms());
+    expect((await organization()).tier).toBe(2);
     expect((await credit(5 * DOLLAR)).tier).toBe(2);
   });
 
   test('a refund lowers it, and the balance can fall below zero', async () => {
     await credit(25 * DOLLAR);
-    spend(books, 20 * DOLLAR);
+    await spend(books, 20 * DOLLAR);
     expect(await refund(21 * DOLLAR)).toMatchObject({
       tier: 0,
       credit_micros: -16 * DOLLAR,
       paid_micros: 4 * DOLLAR,
     });
-    expect(listTierChanges(books.db, books.organization_id, 1)).toMatchObject([
+    expect(await listTierChanges(books.context.store, books.organization_id, 1)).toMatchObject([
       { from_tier: 1, to_tier: 0, reason: 'refund' },
     ]);
   });
@@ -118,12 +123,12 @@ describe('tier', () => {
     await credit(50 * DOLLAR);
     books.clock.advance(60 * DAY_MS);
     await refund(50 * DOLLAR);
-    expect(organization().first_paid_at_ms).toBeNull();
+    expect((await organization()).first_paid_at_ms).toBeNull();
     books.clock.advance(DAY_MS);
     expect(await credit(2_500 * DOLLAR)).toMatchObject({ tier: 1, first_paid_at_ms: books.clock.now_ms() });
     books.clock.advance(7 * DAY_MS);
-    recalculateTiers(books.db, books.clock.now_ms());
-    expect(organization().tier).toBe(2);
+    await recalculateTiers(books.context.store, books.clock.now_ms());
+    expect((await organization()).tier).toBe(2);
   });
 
   test('the days go on when a part was refunded', async () => {
@@ -136,26 +141,24 @@ describe('tier', () => {
 
   test('the range of one top-up is that of the tier that is earned now', async () => {
     await credit(50 * DOLLAR);
-    const most = () => topUpRange(organization(), books.clock.now_ms()).most;
+    const most = async () => topUpRange(await organization(), books.clock.now_ms()).most;
     books.clock.advance(7 * DAY_MS - 1);
-    expect(most()).toBe(25 * DOLLAR);
+    expect(await most()).toBe(25 * DOLLAR);
     books.clock.advance(1);
-    expect(most()).toBe(100 * DOLLAR);
-    expect(organization().tier).toBe(1);
+    expect(await most()).toBe(100 * DOLLAR);
+    expect((await organization()).tier).toBe(1);
   });
 
   test('the operator’s minimum lifts at once, holds through refunds, and its end counts at once', async () => {
     await credit(5 * DOLLAR);
-    const set = (minimum_tier: number | null) =>
-      setTierSettings(books.context, OPERATOR, books.organization_id, { minimum_tier }).tier;
-    expect(set(4)).toBe(4);
+    const set = async (minimum_tier: number | null) =>
+      (await setTierSettings(books.context, OPERATOR, books.organization_id, { minimum_tier })).tier;
+    expect(await set(4)).toBe(4);
     expect((await refund(5 * DOLLAR)).tier).toBe(4);
-    expect(set(null)).toBe(0);
-    expect(listTierChanges(books.db, books.organization_id, 10).map((change) => change.reason)).toEqual([
-      'operator',
-      'operator',
-      'top_up',
-    ]);
+    expect(await set(null)).toBe(0);
+    expect(
+      (await listTierChanges(books.context.store, books.organization_id, 10)).map((change) => change.reason),
+    ).toEqual(['operator', 'operator', 'top_up']);
   });
 });
 
@@ -189,7 +192,9 @@ describe('top-ups', () => {
   }
 
   test('may be as large as the dedicated limit where one is set', async () => {
-    setTierSettings(books.context, OPERATOR, books.organization_id, { top_up_max_micros: 5_000 * DOLLAR });
+    await setTierSettings(books.context, OPERATOR, books.organization_id, {
+      top_up_max_micros: 5_000 * DOLLAR,
+    });
     await topUp(OPERATOR, 5_000 * DOLLAR);
     await expect(topUp(OPERATOR, 5_001 * DOLLAR)).rejects.toMatchObject({ code: 'top_up_out_of_range' });
   });
@@ -204,7 +209,7 @@ describe('top-ups', () => {
     expect(books.db.select().from(payments).all()).toEqual([]);
     await enter(5 * DOLLAR);
     await enter(25 * DOLLAR);
-    setTierSettings(books.context, OPERATOR, organization_id, { top_up_max_micros: 5_000 * DOLLAR });
+    await setTierSettings(books.context, OPERATOR, organization_id, { top_up_max_micros: 5_000 * DOLLAR });
     expect((await enter(5_000 * DOLLAR)).credit_micros).toBe(5_030 * DOLLAR);
     await expect(enter(5_000 * DOLLAR + 1)).rejects.toThrow(refused);
   });
@@ -217,24 +222,24 @@ describe('top-ups', () => {
       ['billing', true],
       ['reader', false],
     ] as const) {
-      const started = topUp(memberWithRole(role), 5 * DOLLAR);
+      const started = topUp(await memberWithRole(role), 5 * DOLLAR);
       if (allowed) expect((await started).payment_id).toStartWith('pay_');
       else await expect(started).rejects.toMatchObject({ code: 'permission_denied' });
     }
   });
 
   test('add no credit until the operator confirms, and then once', async () => {
-    const { payment_id } = await topUp(memberWithRole('owner'), 25 * DOLLAR);
-    expect(organization().credit_micros).toBe(0);
+    const { payment_id } = await topUp(await memberWithRole('owner'), 25 * DOLLAR);
+    expect((await organization()).credit_micros).toBe(0);
     expect(await listPendingPayments(books.context, OPERATOR)).toMatchObject([
       { id: payment_id, amount_micros: 25 * DOLLAR },
     ]);
     await confirmManualPayment(books.context, OPERATOR, payment_id);
-    expect(organization()).toMatchObject({ credit_micros: 25 * DOLLAR, tier: 1 });
+    expect(await organization()).toMatchObject({ credit_micros: 25 * DOLLAR, tier: 1 });
     await expect(confirmManualPayment(books.context, OPERATOR, payment_id)).rejects.toThrow(
       expect.objectContaining({ code: 'payment_settled' }),
     );
-    expect(organization().credit_micros).toBe(25 * DOLLAR);
+    expect((await organization()).credit_micros).toBe(25 * DOLLAR);
     expect(await listPendingPayments(books.context, OPERATOR)).toEqual([]);
   });
 
@@ -251,16 +256,16 @@ describe('top-ups', () => {
 });
 
 test('confirming, crediting and refunding are the operator’s alone', async () => {
-  const owner = memberWithRole('owner');
+  const owner = await memberWithRole('owner');
   const given = { organization_id: books.organization_id, amount_micros: DOLLAR };
   const denied = expect.objectContaining({ code: 'permission_denied' });
   await expect(creditByHand(books.context, owner, given)).rejects.toThrow(denied);
   await expect(refundByHand(books.context, owner, given)).rejects.toThrow(denied);
   await expect(confirmManualPayment(books.context, owner, 'pay_1')).rejects.toThrow(denied);
   await expect(listPendingPayments(books.context, owner)).rejects.toThrow(denied);
-  expect(() => setTierSettings(books.context, owner, given.organization_id, { minimum_tier: 5 })).toThrow(
-    denied,
-  );
+  await expect(
+    setTierSettings(books.context, owner, given.organization_id, { minimum_tier: 5 }),
+  ).rejects.toThrow(denied);
 });
 
 test('payment, ledger and tier are one commit: when the tier cannot be written, nothing is', async () => {
@@ -268,14 +273,19 @@ test('payment, ledger and tier are one commit: when the tier cannot be written, 
     "CREATE TRIGGER broken BEFORE INSERT ON tier_changes BEGIN SELECT RAISE(ABORT, 'no'); END",
   );
   await expect(credit(25 * DOLLAR)).rejects.toThrow();
-  expect(organization()).toMatchObject({ credit_micros: 0, paid_micros: 0, tier: 0, first_paid_at_ms: null });
+  expect(await organization()).toMatchObject({
+    credit_micros: 0,
+    paid_micros: 0,
+    tier: 0,
+    first_paid_at_ms: null,
+  });
   expect(books.db.select().from(payments).all()).toEqual([]);
 });
 
 test('the history shows every movement with the balance after it, and every tier change, newest first', async () => {
   await credit(25 * DOLLAR);
   books.clock.advance(1_000);
-  spend(books, 150);
+  await spend(books, 150);
   books.clock.advance(1_000);
   await refund(25 * DOLLAR);
   const given = { organization_id: books.organization_id, limit: 10 };
@@ -288,14 +298,14 @@ test('the history shows every movement with the balance after it, and every tier
     { kind: 'top_up', amount_micros: 25 * DOLLAR, balance_micros: 25 * DOLLAR },
   ]);
   expect(await creditHistory(books.context, OPERATOR, { ...given, limit: 2 })).toEqual(history.slice(0, 2));
-  const { user } = signUp(books.context, { email: 'stranger@example.com', name: 'Stranger' });
+  const { user } = await signUp(books.context, { email: 'stranger@example.com', name: 'Stranger' });
   await expect(creditHistory(books.context, { kind: 'user', user_id: user.id }, given)).rejects.toThrow(
     expect.objectContaining({ code: 'not_found' }),
   );
 });
 
 test('a payment row tells who started it, and when it was settled', async () => {
-  const owner = memberWithRole('owner');
+  const owner = await memberWithRole('owner');
   const { payment_id } = await topUp(owner, 5 * DOLLAR);
   const started_at_ms = books.clock.now_ms();
   books.clock.advance(5_000);

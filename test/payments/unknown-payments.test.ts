@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { paymentEvents, payments } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
-import { createOrganization } from '../../src/accounts/organizations.ts';
-import { readOrganization } from '../../src/accounts/synchronous.ts';
+import { createOrganization, readOrganization } from '../../src/accounts/organizations.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
@@ -18,7 +17,7 @@ import {
 import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { contextOn } from '../support/context.ts';
 import { adjustment, eventId, notification, SETTINGS, sign, transaction } from './paddle-calls.ts';
-import { expectCleanAudit, openBooks } from './support.ts';
+import { type Books, expectCleanAudit, openBooks } from './support.ts';
 
 const DOLLAR = 1_000_000;
 const provider = paddleProvider(SETTINGS);
@@ -26,10 +25,10 @@ const provider = paddleProvider(SETTINGS);
 /** The order that a checkout of $25 gives to Paddle; no row of it is left here. */
 const LOST_ORDER = { payment_id: 'pay_lost', amount_micros: 25 * DOLLAR };
 
-let books: ReturnType<typeof openBooks>;
+let books: Books;
 
-beforeEach(() => {
-  books = openBooks();
+beforeEach(async () => {
+  books = await openBooks();
 });
 
 afterEach(() => {
@@ -42,8 +41,8 @@ async function send(body: string) {
   return (await handleWebhook(books.context, provider, Buffer.from(bytes), signature)).outcome;
 }
 
-function creditOf(organization_id = books.organization_id): number {
-  return readOrganization(books.context, organization_id).credit_micros;
+async function creditOf(organization_id = books.organization_id): Promise<number> {
+  return (await readOrganization(books.context.store, organization_id)).credit_micros;
 }
 
 function lostPayment(given: Parameters<typeof transaction>[1] = {}): string {
@@ -74,15 +73,15 @@ function assign(body: string, organization_id = books.organization_id, amount_mi
 }
 
 /** An organization beside that of the books. */
-function otherOrganization(): string {
-  return createOrganization(books.context, OPERATOR, { name: 'Other' }).id;
+async function otherOrganization(): Promise<string> {
+  return (await createOrganization(books.context, OPERATOR, { name: 'Other' })).id;
 }
 
 describe('a payment that the database has lost', () => {
   test('is credited to the organization of its order, once, under the id that it had', async () => {
     expect(await send(lostPayment())).toBe('applied');
     for (let round = 0; round < 3; round += 1) expect(await send(lostPayment())).toBe('known');
-    expect(creditOf()).toBe(25 * DOLLAR);
+    expect(await creditOf()).toBe(25 * DOLLAR);
     expect(books.db.select().from(payments).all()).toMatchObject([
       { id: 'pay_lost', external_id: 'txn_1', status: 'completed', amount_micros: 25 * DOLLAR },
     ]);
@@ -103,7 +102,7 @@ describe('a payment that the database has lost', () => {
       { organization_id: books.organization_id, amount_micros: 25 * DOLLAR },
     );
     expect(await send(lostPayment())).toBe('known');
-    expect(creditOf()).toBe(25 * DOLLAR);
+    expect(await creditOf()).toBe(25 * DOLLAR);
     expect(books.db.select().from(payments).all()).toMatchObject([{ id: payment_id, status: 'completed' }]);
   });
 
@@ -112,23 +111,23 @@ describe('a payment that the database has lost', () => {
     expect(await send(adjustment('adjustment.updated', { cents: '1000' }))).toBe('unresolved');
     const reversal = { id: 'adj_2', action: 'chargeback_reverse', cents: '400' };
     expect(await send(adjustment('adjustment.created', reversal))).toBe('unresolved');
-    expect(creditOf()).toBe(0);
+    expect(await creditOf()).toBe(0);
     expect(await send(lostPayment())).toBe('applied');
-    expect(creditOf()).toBe(19 * DOLLAR);
+    expect(await creditOf()).toBe(19 * DOLLAR);
     expect(outcomes()).toEqual({ txn_1: 'applied', adj_1: 'applied', adj_2: 'applied' });
     expect(await send(adjustment('adjustment.created', { cents: '1000' }))).toBe('known');
-    expect(creditOf()).toBe(19 * DOLLAR);
+    expect(await creditOf()).toBe(19 * DOLLAR);
   });
 
   test('counts as what was paid when a discount made it less than what was ordered', async () => {
     expect(await send(lostPayment({ discount: '500' }))).toBe('applied');
-    expect(creditOf()).toBe(20 * DOLLAR);
+    expect(await creditOf()).toBe(20 * DOLLAR);
   });
 
   test('counts also when its checkout named no amount, as those of earlier versions', async () => {
     const custom_data = { payment_id: 'pay_lost', organization_id: books.organization_id };
     expect(await send(lostPayment({ custom_data }))).toBe('applied');
-    expect(creditOf()).toBe(25 * DOLLAR);
+    expect(await creditOf()).toBe(25 * DOLLAR);
   });
 });
 
@@ -159,7 +158,7 @@ describe('an event waits for the operator when', () => {
   for (const [name, body, reason] of rows) {
     test(name, async () => {
       for (let round = 0; round < 2; round += 1) expect(await send(body())).toBe('unresolved');
-      expect(creditOf()).toBe(0);
+      expect(await creditOf()).toBe(0);
       expect(await unresolvedEvents()).toMatchObject([
         {
           event_id: eventId(body()),
@@ -175,9 +174,9 @@ describe('an event waits for the operator when', () => {
   test('its order belongs to another payment', async () => {
     await send(lostPayment());
     expect(await send(lostPayment({ id: 'txn_2' }))).toBe('unresolved');
-    expect(creditOf()).toBe(25 * DOLLAR);
+    expect(await creditOf()).toBe(25 * DOLLAR);
     await assign(lostPayment({ id: 'txn_2' }));
-    expect(creditOf()).toBe(50 * DOLLAR);
+    expect(await creditOf()).toBe(50 * DOLLAR);
   });
 
   test('it cannot be read', async () => {
@@ -207,14 +206,14 @@ describe('the operator', () => {
     await send(body);
     await send(adjustment('adjustment.created', { cents: '500' }));
     expect(await assign(body)).toMatchObject({ outcome: 'assigned', organization_id: books.organization_id });
-    expect(creditOf()).toBe(20 * DOLLAR);
+    expect(await creditOf()).toBe(20 * DOLLAR);
     expect(await unresolvedEvents()).toEqual([]);
     expect(await send(body)).toBe('known');
     await expect(assign(body)).rejects.toThrow(expect.objectContaining({ code: 'event_resolved' }));
     await expect(dismissPaymentEvent(books.context, OPERATOR, eventId(body))).rejects.toThrow(
       expect.objectContaining({ code: 'event_resolved' }),
     );
-    expect(creditOf()).toBe(20 * DOLLAR);
+    expect(await creditOf()).toBe(20 * DOLLAR);
     expect(outcomes()).toEqual({ txn_1: 'assigned', adj_1: 'applied' });
   });
 
@@ -225,11 +224,11 @@ describe('the operator', () => {
     await expect(assign(euros)).rejects.toThrow(invalid);
     await expect(assign(euros, books.organization_id, 0)).rejects.toThrow(invalid);
     await assign(euros, books.organization_id, 27 * DOLLAR);
-    expect(creditOf()).toBe(27 * DOLLAR);
+    expect(await creditOf()).toBe(27 * DOLLAR);
     const dollars = lostPayment({ id: 'txn_2', custom_data: null });
     await send(dollars);
     await expect(assign(dollars, books.organization_id, DOLLAR)).rejects.toThrow(invalid);
-    expect(creditOf()).toBe(27 * DOLLAR);
+    expect(await creditOf()).toBe(27 * DOLLAR);
   });
 
   test('assigns a refund only where its payment is', async () => {
@@ -238,10 +237,10 @@ describe('the operator', () => {
     await send(refund);
     await expect(assign(refund, books.organization_id, DOLLAR)).rejects.toThrow(refused);
     await send(lostPayment());
-    await expect(assign(refund, otherOrganization(), DOLLAR)).rejects.toThrow(refused);
+    await expect(assign(refund, await otherOrganization(), DOLLAR)).rejects.toThrow(refused);
     expect(await unresolvedEvents()).toHaveLength(1);
     await assign(refund, books.organization_id, DOLLAR);
-    expect(creditOf()).toBe(24 * DOLLAR);
+    expect(await creditOf()).toBe(24 * DOLLAR);
   });
 
   test('dismisses an event: it moves nothing, now or later, and nor do the refunds of a payment', async () => {
@@ -255,11 +254,11 @@ describe('the operator', () => {
     expect(await send(adjustment('adjustment.created', { id: 'adj_2' }))).toBe('irrelevant');
     // Paddle reports the same payment anew, as another event.
     expect(await send(lostPayment())).toBe('dismissed');
-    expect(creditOf()).toBe(0);
+    expect(await creditOf()).toBe(0);
   });
 
   test('alone sees and decides', async () => {
-    const { user } = signUp(books.context, { email: 'owner@example.com', name: 'Owner' });
+    const { user } = await signUp(books.context, { email: 'owner@example.com', name: 'Owner' });
     const actor = { kind: 'user', user_id: user.id } as const;
     const body = lostPayment({ custom_data: null });
     await send(body);
@@ -321,7 +320,7 @@ test('an event is kept or nothing of it is: credit that cannot be kept is not gi
     "CREATE TRIGGER broken BEFORE INSERT ON payment_events BEGIN SELECT RAISE(ABORT, 'no'); END",
   );
   await expect(send(lostPayment())).rejects.toThrow();
-  expect(creditOf()).toBe(0);
+  expect(await creditOf()).toBe(0);
   expect(books.db.select().from(payments).all()).toEqual([]);
 });
 
@@ -367,7 +366,7 @@ test('whatever is lost, repeated and reordered, the balances end as those of the
   await fc.assert(
     fc.asyncProperty(scenario, async ({ steps, last }) => {
       books.remove();
-      books = openBooks();
+      books = await openBooks();
       const story = [
         transaction('transaction.completed', { id: 'txn_1', ...order('pay_1', '2500') }),
         adjustment('adjustment.created', { id: 'adj_1', cents: '1000' }),
@@ -387,7 +386,10 @@ test('whatever is lost, repeated and reordered, the balances end as those of the
         expectCleanAudit(books);
       }
       for (const index of last) await send(story[index] ?? '');
-      const { credit_micros, paid_micros, tier } = readOrganization(books.context, books.organization_id);
+      const { credit_micros, paid_micros, tier } = await readOrganization(
+        books.context.store,
+        books.organization_id,
+      );
       expect({ credit_micros, paid_micros, tier }).toEqual({
         credit_micros: 22 * DOLLAR,
         paid_micros: 22 * DOLLAR,
