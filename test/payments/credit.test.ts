@@ -243,6 +243,24 @@ describe('top-ups', () => {
     expect(await listPendingPayments(books.context, OPERATOR)).toEqual([]);
   });
 
+  test('call the provider outside of any transaction, so that its answer may take long', async () => {
+    const { store } = books.context;
+    const slow: PaymentProvider = {
+      ...manualProvider,
+      createCheckout: async (order) => {
+        // Inside a transaction, both would be refused.
+        await store.transaction(({ accounts }) =>
+          accounts.renameOrganization(order.organization_id, 'Beside'),
+        );
+        await new Promise<void>((resolve) => setTimeout(resolve));
+        return manualProvider.createCheckout(order);
+      },
+    };
+    const { payment_id } = await topUp(OPERATOR, 5 * DOLLAR, slow);
+    expect(await listPendingPayments(books.context, OPERATOR)).toMatchObject([{ id: payment_id }]);
+    expect((await organization()).name).toBe('Beside');
+  });
+
   test('leave nothing behind when the provider fails', async () => {
     const failing: PaymentProvider = {
       ...manualProvider,
