@@ -257,6 +257,15 @@ describe('the operator', () => {
     expect(await creditOf()).toBe(0);
   });
 
+  test('dismisses every event about the same payment with one of them', async () => {
+    const [first, again] = [lostPayment({ custom_data: null }), lostPayment({ custom_data: {} })];
+    await send(first);
+    await send(again);
+    expect(await unresolvedEvents()).toHaveLength(2);
+    await dismissPaymentEvent(books.context, OPERATOR, eventId(first));
+    expect(await unresolvedEvents()).toEqual([]);
+  });
+
   test('alone sees and decides', async () => {
     const { user } = await signUp(books.context, { email: 'owner@example.com', name: 'Owner' });
     const actor = { kind: 'user', user_id: user.id } as const;
