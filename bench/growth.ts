@@ -70,14 +70,15 @@ try {
   const context = creditContext(db, systemClock, randomIdentifiers);
   const ledger = new Ledger(db);
   const usage = new UsageLog(db);
-  const accounts = Array.from({ length: ORGANIZATIONS }, (_, number): Account => {
-    const organization = createOrganization(context, OPERATOR, { name: `Organization ${number}` });
+  const accounts: Account[] = [];
+  for (let number = 0; number < ORGANIZATIONS; number += 1) {
+    const organization = await createOrganization(context, OPERATOR, { name: `Organization ${number}` });
     const organization_id = organization.id;
     creditByHand(context, OPERATOR, { organization_id, amount_micros: CREDIT_MICROS });
     const project_id = organization.default_project_id;
-    const key = createKey(context, OPERATOR, { project_id, name: 'Key' });
-    return { organization_id, project_id, api_key_id: key.id };
-  });
+    const key = await createKey(context, OPERATOR, { project_id, name: 'Key' });
+    accounts.push({ organization_id, project_id, api_key_id: key.id });
+  }
 
   /** Answered requests as the service writes them, evenly between two times. */
   const fill = (count: number, from_ms: number, to_ms: number) => {

@@ -99,7 +99,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const payments =
     parts.payment_provider === null
       ? null
-      : { context: { ...creditContext(db, clock, identifiers, store), commits }, provider: parts.payment_provider };
+      : {
+          context: { ...creditContext(db, clock, identifiers, store), commits },
+          provider: parts.payment_provider,
+        };
   const services = {
     payments,
     api_reference: parts.api_reference ?? true,

@@ -30,13 +30,16 @@ if (directory === undefined) throw new Error('usage: service-child.ts real|insta
 
 const db = openDatabase(join(directory, 'tds.sqlite'));
 const context = creditContext(db, systemClock, randomIdentifiers);
-const first = initialize(context);
+const first = await initialize(context);
 if (first === null) throw new Error('the directory must be empty');
 const { organization_id } = first;
 creditByHand(context, OPERATOR, { organization_id, amount_micros: 1_000 * MICROS_PER_DOLLAR });
-setTierSettings(context, OPERATOR, organization_id, { requests_per_minute: 1e9, tokens_per_minute: 1e12 });
+await setTierSettings(context, OPERATOR, organization_id, {
+  requests_per_minute: 1e9,
+  tokens_per_minute: 1e12,
+});
 
-const service = openService({
+const service = await openService({
   db,
   openPlanner: async () => {
     const planner = await openPlanner({ gpu: false, threads: Number(threads) });

@@ -98,7 +98,10 @@ export function registerCredit(program: Command): void {
     .argument('<dollars>', 'at most what is left of the payments made by hand', dollars)
     .action(async (text: string, amount_micros: number, options: JsonOptions) => {
       const organization = await withData(options, async (context) =>
-        refundByHand(context, OPERATOR, { organization_id: await organizationId(context, text), amount_micros }),
+        refundByHand(context, OPERATOR, {
+          organization_id: await organizationId(context, text),
+          amount_micros,
+        }),
       );
       if (options.json) printJson(organizationSummary(organization));
       else {

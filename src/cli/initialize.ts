@@ -55,7 +55,11 @@ async function firstOrganization(
   // No organization, no user: every user has a personal one.
   const [local_part = ''] = owner.trim().split('@');
   const name = [...local_part].slice(0, NAME_LENGTH_MAX).join('');
-  const { user, organization } = await insertUser(records, context, { email: owner, name, organization_name });
+  const { user, organization } = await insertUser(records, context, {
+    email: owner,
+    name,
+    organization_name,
+  });
   return { organization, owner_user_id: user.id };
 }
 

@@ -35,7 +35,10 @@ export function registerKeys(program: Command): void {
     .option(...AS)
     .action(async (text: string, name: string, options: AsOptions) => {
       const created = await withData(options, async (context) =>
-        createKey(context, await actorOf(context, options.as), { project_id: await projectId(context, text), name }),
+        createKey(context, await actorOf(context, options.as), {
+          project_id: await projectId(context, text),
+          name,
+        }),
       );
       if (options.json) {
         printJson(created);
@@ -56,9 +59,12 @@ export function registerKeys(program: Command): void {
     .option('--revoked', 'list the revoked ones instead')
     .action(async (options: ListOptions) => {
       const keys = await withData(options, async (context) => {
-        const organization_id = options.org === undefined ? undefined : await organizationId(context, options.org);
+        const organization_id =
+          options.org === undefined ? undefined : await organizationId(context, options.org);
         const project_id =
-          options.project === undefined ? undefined : await projectId(context, options.project, organization_id);
+          options.project === undefined
+            ? undefined
+            : await projectId(context, options.project, organization_id);
         return listKeys(context, OPERATOR, {
           ...(organization_id === undefined ? {} : { organization_id }),
           ...(project_id === undefined ? {} : { project_id }),

@@ -8,11 +8,7 @@ import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
 
-async function memberRef(
-  context: AccountContext,
-  organization: string,
-  email: string,
-): Promise<MemberRef> {
+async function memberRef(context: AccountContext, organization: string, email: string): Promise<MemberRef> {
   return {
     organization_id: await organizationId(context, organization),
     user_id: (await userByEmail(context, email)).id,

@@ -101,10 +101,7 @@ interface CreateOptions extends JsonOptions {
   readonly owner?: string;
 }
 
-async function ownerOf(
-  context: AccountContext,
-  email: string,
-): Promise<{ readonly owner_user_id: string }> {
+async function ownerOf(context: AccountContext, email: string): Promise<{ readonly owner_user_id: string }> {
   return { owner_user_id: (await userByEmail(context, email)).id };
 }
 

@@ -3,8 +3,8 @@ import { ledgerDays, ledgerEntries } from '../../db/sqlite/schema.ts';
 import type { TierChange } from '../accounts/account-records.ts';
 import type { Actor } from '../accounts/actor.ts';
 import { listTierChanges, readOrganization, requirePermission } from '../accounts/synchronous.ts';
-import type { CreditContext } from './credit.ts';
 import { endOfDay_ms } from '../usage/days.ts';
+import type { CreditContext } from './credit.ts';
 
 /** One line of the credit history: a movement of credit or a change of tier. */
 export type HistoryEntry =

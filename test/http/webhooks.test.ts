@@ -32,7 +32,7 @@ function send({ body, signature }: Call): Promise<Response> {
 }
 
 test('a completed payment is credited once and opens the API at once; a forged call is refused', async () => {
-  const { organization_id, key } = addAccount(service, { credit_dollars: 0 });
+  const { organization_id, key } = await addAccount(service, { credit_dollars: 0 });
   const checkout = { external_id: 'txn_http', url: 'https://pay.example/' };
   await startTopUp(
     service.accounts,
@@ -69,7 +69,7 @@ test('a call without what can be a signature is refused before its body is read'
 });
 
 test('a genuine payment of nobody is answered 503 until the operator has decided, and then 200', async () => {
-  const { organization_id } = addAccount(service, { credit_dollars: 0 });
+  const { organization_id } = await addAccount(service, { credit_dollars: 0 });
   const body = transaction('transaction.completed', { id: 'txn_nobody' });
   for (let round = 0; round < 2; round += 1) {
     const response = await send(sign(body));
@@ -86,7 +86,7 @@ describe('answers and log lines', () => {
 
   /** The route on a database of its own, with what it logs. */
   async function answerTo(call: Call) {
-    const books = openBooks();
+    const books = await openBooks();
     const lines: Line[] = [];
     const write =
       (level: string) =>
@@ -104,7 +104,7 @@ describe('answers and log lines', () => {
     const route = webhookRoutes(
       {
         payments: { context, provider },
-        keys: new KeyDirectory(books.db, systemClock),
+        keys: new KeyDirectory(books.context.store.keys, systemClock),
         log: { info: write('info'), warn: write('warn'), error: write('error') },
         body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
       },

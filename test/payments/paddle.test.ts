@@ -29,11 +29,11 @@ const DOLLAR = 1_000_000;
 const COMPLETED = transaction('transaction.completed');
 const REFUND = adjustment('adjustment.updated');
 
-let books: ReturnType<typeof openBooks>;
+let books: Awaited<ReturnType<typeof openBooks>>;
 let provider: PaymentProvider;
 
 beforeEach(async () => {
-  books = openBooks();
+  books = await openBooks();
   provider = paddleProvider(SETTINGS);
   await startPayment('txn_1', 25 * DOLLAR);
 });
@@ -310,7 +310,7 @@ test('whatever the order and number of deliveries, the outcome is that of one de
   await fc.assert(
     fc.asyncProperty(deliveries, async (order) => {
       books.remove();
-      books = openBooks();
+      books = await openBooks();
       await startPayment('txn_1', 25 * DOLLAR);
       await startPayment('txn_2', 5 * DOLLAR);
       await startPayment('txn_3', 5 * DOLLAR);

@@ -13,14 +13,14 @@ import type { WebhookContext } from '../../src/payments/webhooks.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 
 /** A database with one organization, and what the credit services need. */
-export function openBooks() {
+export async function openBooks() {
   const store = temporaryDatabase();
   const clock = new TestClock();
   const context: WebhookContext = {
     ...creditContext(store.db, clock, randomIdentifiers),
     commits: new GroupCommit(store.db),
   };
-  const organization = createOrganization(context, OPERATOR, { name: 'Acme' });
+  const organization = await createOrganization(context, OPERATOR, { name: 'Acme' });
   return {
     ...store,
     clock,
@@ -31,17 +31,20 @@ export function openBooks() {
 }
 
 /** Fails with the broken rows unless the books are in order. */
-export function expectCleanAudit(books: Pick<ReturnType<typeof openBooks>, 'db'>): void {
+export function expectCleanAudit(books: Pick<Awaited<ReturnType<typeof openBooks>>, 'db'>): void {
   expect(runAudit(books.db).checks.filter((check) => check.violations.length > 0)).toEqual([]);
 }
 
 /** A request of the organization that was answered and cost this much: hold, charge and usage row. */
-export function spend(books: ReturnType<typeof openBooks>, cost_micros: number): void {
+export async function spend(
+  books: Awaited<ReturnType<typeof openBooks>>,
+  cost_micros: number,
+): Promise<void> {
   const { context, db, organization_id, project_id } = books;
   const request_id = randomIdentifiers.id('request');
   const at_ms = context.clock.now_ms();
   const ledger = new Ledger(db);
-  const { id: api_key_id } = createKey(context, OPERATOR, { project_id, name: request_id });
+  const { id: api_key_id } = await createKey(context, OPERATOR, { project_id, name: request_id });
   transact(db, () => {
     const result = ledger.hold({
       organization_id,

@@ -26,10 +26,10 @@ const provider = paddleProvider(SETTINGS);
 /** The order that a checkout of $25 gives to Paddle; no row of it is left here. */
 const LOST_ORDER = { payment_id: 'pay_lost', amount_micros: 25 * DOLLAR };
 
-let books: ReturnType<typeof openBooks>;
+let books: Awaited<ReturnType<typeof openBooks>>;
 
-beforeEach(() => {
-  books = openBooks();
+beforeEach(async () => {
+  books = await openBooks();
 });
 
 afterEach(() => {
@@ -74,8 +74,8 @@ function assign(body: string, organization_id = books.organization_id, amount_mi
 }
 
 /** An organization beside that of the books. */
-function otherOrganization(): string {
-  return createOrganization(books.context, OPERATOR, { name: 'Other' }).id;
+async function otherOrganization(): Promise<string> {
+  return (await createOrganization(books.context, OPERATOR, { name: 'Other' })).id;
 }
 
 describe('a payment that the database has lost', () => {
@@ -238,7 +238,8 @@ describe('the operator', () => {
     await send(refund);
     expect(() => assign(refund, books.organization_id, DOLLAR)).toThrow(refused);
     await send(lostPayment());
-    expect(() => assign(refund, otherOrganization(), DOLLAR)).toThrow(refused);
+    const other = await otherOrganization();
+    expect(() => assign(refund, other, DOLLAR)).toThrow(refused);
     expect(unresolvedEvents()).toHaveLength(1);
     assign(refund, books.organization_id, DOLLAR);
     expect(creditOf()).toBe(24 * DOLLAR);
@@ -259,7 +260,7 @@ describe('the operator', () => {
   });
 
   test('alone sees and decides', async () => {
-    const { user } = signUp(books.context, { email: 'owner@example.com', name: 'Owner' });
+    const { user } = await signUp(books.context, { email: 'owner@example.com', name: 'Owner' });
     const actor = { kind: 'user', user_id: user.id } as const;
     const body = lostPayment({ custom_data: null });
     await send(body);
@@ -368,7 +369,7 @@ test('whatever is lost, repeated and reordered, the balances end as those of the
   await fc.assert(
     fc.asyncProperty(scenario, async ({ steps, last }) => {
       books.remove();
-      books = openBooks();
+      books = await openBooks();
       const story = [
         transaction('transaction.completed', { id: 'txn_1', ...order('pay_1', '2500') }),
         adjustment('adjustment.created', { id: 'adj_1', cents: '1000' }),

@@ -98,7 +98,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'tds-test-'));
   const clock = options.clock ?? new MovableClock();
   const db = openDatabase(join(directory, 'tds.sqlite'));
-  const service = openService({
+  const service = await openService({
     db,
     openPlanner: options.openPlanner ?? (() => embeddedPlanner(options.openEngine)),
     idle_unload_ms: 0,
@@ -118,7 +118,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     directory,
     db,
     clock,
-    accounts: creditContext(db, clock, randomIdentifiers),
+    accounts: creditContext(db, clock, randomIdentifiers, service.services.store),
     service,
     server,
     fetch: (path, init) => fetch(`${server.address}${path}`, init),
@@ -138,19 +138,19 @@ export async function untilReady({ services: { model } }: Service): Promise<void
 }
 
 /** An organization with that much credit and at least that tier, its Default project and a key. */
-export function addAccount(
+export async function addAccount(
   { accounts }: Pick<TestService, 'accounts'>,
   given: { readonly credit_dollars?: number; readonly tier?: number } = {},
-): TestAccount {
-  const organization = createOrganization(accounts, OPERATOR, { name: 'Test organization' });
+): Promise<TestAccount> {
+  const organization = await createOrganization(accounts, OPERATOR, { name: 'Test organization' });
   const credit_micros = Math.round((given.credit_dollars ?? 25) * MICROS_PER_DOLLAR);
   if (credit_micros > 0) {
     creditByHand(accounts, OPERATOR, { organization_id: organization.id, amount_micros: credit_micros });
   }
   if (given.tier !== undefined) {
-    setTierSettings(accounts, OPERATOR, organization.id, { minimum_tier: given.tier });
+    await setTierSettings(accounts, OPERATOR, organization.id, { minimum_tier: given.tier });
   }
   const project_id = organization.default_project_id;
-  const { id, key } = createKey(accounts, OPERATOR, { project_id, name: 'Test key' });
+  const { id, key } = await createKey(accounts, OPERATOR, { project_id, name: 'Test key' });
   return { organization_id: organization.id, project_id, key_id: id, key };
 }
