@@ -8,7 +8,6 @@ import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '../db/sqlite/connection.ts';
-import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import { OPERATOR } from '../src/accounts/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../src/accounts/organizations.ts';
@@ -28,11 +27,8 @@ const LARGE_BODY = `{"state":"${'x'.repeat(1_000_000)}"}`;
 
 const directory = mkdtempSync(join(tmpdir(), 'tds-bench-'));
 const db = openDatabase(join(directory, 'tds.sqlite'));
-const store = new SqliteStore(db);
-const accounts = { db, store, clock: systemClock, identifiers: randomIdentifiers };
 const service = await openService({
   db,
-  store,
   openPlanner: () => Promise.reject(new Error('no request of this bench gets as far as the model')),
   idle_unload_ms: 0,
   clock: systemClock,
@@ -41,11 +37,14 @@ const service = await openService({
   payment_provider: null,
 });
 
+const { store } = service.services;
+const accounts = { store, clock: systemClock, identifiers: randomIdentifiers };
+
 async function newKey(requests_per_minute: number): Promise<string> {
-  const { id, default_project_id } = createOrganization(accounts, OPERATOR, { name: 'Bench' });
+  const { id, default_project_id } = await createOrganization(accounts, OPERATOR, { name: 'Bench' });
   await creditByHand(accounts, OPERATOR, { organization_id: id, amount_micros: 25 * MICROS_PER_DOLLAR });
-  setTierSettings(accounts, OPERATOR, id, { requests_per_minute });
-  return createKey(accounts, OPERATOR, { project_id: default_project_id, name: 'Bench' }).key;
+  await setTierSettings(accounts, OPERATOR, id, { requests_per_minute });
+  return (await createKey(accounts, OPERATOR, { project_id: default_project_id, name: 'Bench' })).key;
 }
 
 /** Microseconds of one request, as the mean of so many. */

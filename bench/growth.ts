@@ -69,17 +69,17 @@ const directory = mkdtempSync(join(values.directory, 'tds-bench-'));
 try {
   const db = openDatabase(join(directory, 'bench.sqlite'));
   const store = new SqliteStore(db);
-  const context = { db, store, clock: systemClock, identifiers: randomIdentifiers };
+  const context = { store, clock: systemClock, identifiers: randomIdentifiers };
   const ledger = new SqliteLedger(db);
   const process_id = randomIdentifiers.id('process');
   const usage = new UsageWriter(db);
   const accounts: Account[] = [];
   for (let number = 0; number < ORGANIZATIONS; number += 1) {
-    const organization = createOrganization(context, OPERATOR, { name: `Organization ${number}` });
+    const organization = await createOrganization(context, OPERATOR, { name: `Organization ${number}` });
     const organization_id = organization.id;
     await creditByHand(context, OPERATOR, { organization_id, amount_micros: CREDIT_MICROS });
     const project_id = organization.default_project_id;
-    const key = createKey(context, OPERATOR, { project_id, name: 'Key' });
+    const key = await createKey(context, OPERATOR, { project_id, name: 'Key' });
     accounts.push({ organization_id, project_id, api_key_id: key.id });
   }
 

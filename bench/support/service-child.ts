@@ -30,17 +30,18 @@ const [kind, threads, directory] = process.argv.slice(2);
 if (directory === undefined) throw new Error('usage: service-child.ts real|instant THREADS DIRECTORY');
 
 const db = openDatabase(join(directory, 'tds.sqlite'));
-const store = new SqliteStore(db);
-const context = { db, store, clock: systemClock, identifiers: randomIdentifiers };
+const context = { store: new SqliteStore(db), clock: systemClock, identifiers: randomIdentifiers };
 const first = await initialize(context);
 if (first === null) throw new Error('the directory must be empty');
 const { organization_id } = first;
 await creditByHand(context, OPERATOR, { organization_id, amount_micros: 1_000 * MICROS_PER_DOLLAR });
-setTierSettings(context, OPERATOR, organization_id, { requests_per_minute: 1e9, tokens_per_minute: 1e12 });
+await setTierSettings(context, OPERATOR, organization_id, {
+  requests_per_minute: 1e9,
+  tokens_per_minute: 1e12,
+});
 
 const service = await openService({
   db,
-  store,
   openPlanner: async () => {
     const planner = await openPlanner({ gpu: false, threads: Number(threads) });
     if (kind !== 'instant') return planner;

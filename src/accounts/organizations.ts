@@ -63,7 +63,7 @@ export async function createOrganization(
   const name = checkedName(given.name);
   if (given.owner_user_id !== undefined) requireOperator(actor);
   const owner_user_id = given.owner_user_id ?? userIdOf(actor);
-  return context.store.transaction((records) =>
+  return await context.store.transaction((records) =>
     insertOrganization(records, context, { name, owner_user_id, personal: false }),
   );
 }
@@ -102,7 +102,7 @@ export async function renameOrganization(
   given: { readonly organization_id: string; readonly name: string },
 ): Promise<Organization> {
   const name = checkedName(given.name);
-  return store.transaction(async (records) => {
+  return await store.transaction(async (records) => {
     await requirePermission(records, actor, given.organization_id, 'manage_organization');
     await records.accounts.renameOrganization(given.organization_id, name);
     return readOrganization(records, given.organization_id);
@@ -140,7 +140,7 @@ export async function setTierSettings(
 ): Promise<Organization> {
   requireOperator(actor);
   checkSettings(settings);
-  return store.transaction(async (records) => {
+  return await store.transaction(async (records) => {
     await readOrganization(records, organization_id);
     if (Object.values(settings).some((value) => value !== undefined)) {
       await records.accounts.writeTierSettings(organization_id, settings);

@@ -63,7 +63,7 @@ export async function createProject(
 ): Promise<Project> {
   const name = checkedName(given.name);
   const { organization_id } = given;
-  return store.transaction(async (records) => {
+  return await store.transaction(async (records) => {
     await requirePermission(records, actor, organization_id, 'manage_projects');
     await requireFreeName(records, organization_id, name);
     const id = identifiers.id('project');
@@ -82,7 +82,7 @@ export async function renameProject(
   given: { readonly project_id: string; readonly name: string },
 ): Promise<Project> {
   const name = checkedName(given.name);
-  return store.transaction(async (records) => {
+  return await store.transaction(async (records) => {
     const project = await requireActiveProject(records, actor, given.project_id, 'manage_projects');
     if (project.name !== name) await requireFreeName(records, project.organization_id, name);
     await records.accounts.renameProject(project.id, name);
@@ -141,7 +141,7 @@ export async function setSpendLimit(
   if (spend_limit_micros !== null && !(Number.isSafeInteger(spend_limit_micros) && spend_limit_micros >= 0)) {
     throw new AccountError('invalid_amount', 'A spend limit must be $0 or more, or none.');
   }
-  return store.transaction(async (records) => {
+  return await store.transaction(async (records) => {
     await requireActiveProject(records, actor, project_id, 'manage_projects');
     await records.accounts.writeSpendLimit(project_id, spend_limit_micros);
     return readProject(records, project_id);

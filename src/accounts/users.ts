@@ -18,7 +18,7 @@ export async function findUserByEmail(
 /** All users, oldest first. Rejects with `permission_denied` for everyone but the operator. */
 export async function listUsers({ store }: AccountContext, actor: Actor): Promise<User[]> {
   requireOperator(actor);
-  return store.accounts.allUsers();
+  return await store.accounts.allUsers();
 }
 
 interface NewUser {

@@ -48,7 +48,7 @@ async function update(
 export async function addModel(store: Store, model: NewModel): Promise<CatalogModel> {
   requireName(model.id);
   requirePrice(model.input_price_micros_per_million_tokens);
-  return store.transaction(async ({ catalog }) => {
+  return await store.transaction(async ({ catalog }) => {
     if ((await catalog.findModel(model.id)) !== undefined) {
       throw new CatalogChangeRefused(`There is a model ${model.id} already.`);
     }
@@ -96,7 +96,7 @@ export function closeModel(store: Store, id: string): Promise<CatalogModel> {
  */
 export async function setModelPrice(store: Store, id: string, price_micros: number): Promise<CatalogModel> {
   requirePrice(price_micros);
-  return store.transaction(async ({ catalog }) => {
+  return await store.transaction(async ({ catalog }) => {
     await requireModel(catalog, id);
     return update(catalog, id, { input_price_micros_per_million_tokens: price_micros });
   });
@@ -106,7 +106,7 @@ export async function setModelPrice(store: Store, id: string, price_micros: numb
 export async function setModelAlias(store: Store, given: ModelAlias): Promise<ModelAlias> {
   const { alias, model_id } = given;
   requireName(alias);
-  return store.transaction(async ({ catalog }) => {
+  return await store.transaction(async ({ catalog }) => {
     await requireModel(catalog, model_id);
     if ((await catalog.findModel(alias)) !== undefined) {
       throw new CatalogChangeRefused(`${alias} is a model itself, so it cannot be an alias.`);

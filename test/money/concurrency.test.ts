@@ -20,10 +20,10 @@ afterAll(() => service.close());
 
 /** An organization that no rate limit stops, with that many micro-dollars. */
 async function addRichlyLimited(credit_micros: number) {
-  const account = addAccount(service, { credit_dollars: 0 });
+  const account = await addAccount(service, { credit_dollars: 0 });
   const { organization_id } = account;
   await creditByHand(service.accounts, OPERATOR, { organization_id, amount_micros: credit_micros });
-  setTierSettings(service.accounts, OPERATOR, organization_id, {
+  await setTierSettings(service.accounts, OPERATOR, organization_id, {
     minimum_tier: 1,
     requests_per_minute: 1_000_000,
     tokens_per_minute: 1_000_000_000,

@@ -13,8 +13,9 @@ import {
   usageRecords,
 } from '../../db/sqlite/schema.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
-import { recalculateTier, recalculateTiers } from '../../src/accounts/synchronous.ts';
+import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { HoldNotOpen, RefundExceedsPayments } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal } from '../../src/ledger/hold.ts';
 import { monthOf } from '../../src/ledger/month.ts';
@@ -130,6 +131,7 @@ class History {
   #ledger = new SqliteLedger(this.#db);
   #usage = new UsageWriter(this.#db);
   #commits = new GroupCommit(this.#db);
+  #store = new SqliteStore(this.#db);
   #now_ms = START_MS;
   #serial = 0;
   #recorded = 0;
@@ -151,7 +153,7 @@ class History {
     });
   }
 
-  take(step: Step): Promise<void> | void {
+  async take(step: Step): Promise<void> {
     this.#now_ms += 1;
     switch (step.kind) {
       case 'top_up':
@@ -170,7 +172,7 @@ class History {
         return this.#crash(step.in_transaction);
       case 'next_month':
         this.#now_ms += MONTH_MS;
-        recalculateTiers(this.#db, this.#now_ms);
+        await recalculateTiers(this.#store, this.#now_ms);
         for (const model of this.#organizations)
           model.tier = Math.max(model.tier, tierReached(model, this.#now_ms));
         return;
@@ -259,11 +261,11 @@ class History {
       payment_id,
       at_ms: this.#now_ms,
     };
-    const written = this.#commits.run(() => {
+    const written = this.#store.transaction(async (records) => {
       addPayment(this.#db, account, payment_id, kind, amount_micros);
-      if (kind === 'top_up') this.#ledger.topUp(movement);
-      else this.#ledger.refund(movement);
-      recalculateTier(this.#db, account.organization_id, kind, this.#now_ms);
+      if (kind === 'top_up') await records.ledger.topUp(movement);
+      else await records.ledger.refund(movement);
+      await recalculateTier(records, account.organization_id, kind, this.#now_ms);
     });
     if (kind === 'refund' && amount_micros > model.paid) {
       await expect(written).rejects.toBeInstanceOf(RefundExceedsPayments);
@@ -354,6 +356,7 @@ class History {
     this.#ledger = new SqliteLedger(this.#db);
     this.#usage = new UsageWriter(this.#db);
     this.#commits = new GroupCommit(this.#db);
+    this.#store = new SqliteStore(this.#db);
     expect(transact(this.#db, () => this.#ledger.releaseOpenHolds())).toBe(this.#open.length);
     for (const taken of this.#open) this.#modelEnd(taken, 0);
     this.#open = [];

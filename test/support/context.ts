@@ -5,5 +5,5 @@ import { type Identifiers, randomIdentifiers } from '../../src/identifiers.ts';
 
 /** What the account and credit services work with on a database. Make one for each connection. */
 export function contextOn(db: Db, clock: Clock = systemClock, identifiers: Identifiers = randomIdentifiers) {
-  return { db, store: new SqliteStore(db), clock, identifiers };
+  return { store: new SqliteStore(db), clock, identifiers };
 }

@@ -1,23 +1,20 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Db, openDatabase, transact } from '../../db/sqlite/connection.ts';
+import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
 import type { GroupCommitOptions } from '../../db/sqlite/group-commit.ts';
-import { payments } from '../../db/sqlite/schema.ts';
-import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
-import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
 import { openPlanner } from '../../native/load-engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
+import type { AccountContext } from '../../src/accounts/context.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
-import { recalculateTier } from '../../src/accounts/synchronous.ts';
 import type { BodyLimits } from '../../src/http/body-bytes.ts';
 import { type RunningServer, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog, type Log } from '../../src/ops/log.ts';
-import type { CreditContext } from '../../src/payments/context.ts';
+import { creditByHand } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { MovableClock } from './clock.ts';
@@ -27,7 +24,7 @@ export interface TestService {
   readonly directory: string;
   readonly db: Db;
   readonly clock: MovableClock;
-  readonly accounts: CreditContext;
+  readonly accounts: AccountContext;
   readonly service: Service;
   readonly server: RunningServer;
   /** Sends a request to the service's port. */
@@ -102,10 +99,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'tds-test-'));
   const clock = options.clock ?? new MovableClock();
   const db = openDatabase(join(directory, 'tds.sqlite'));
-  const context = { db, store: new SqliteStore(db, options.writes), clock, identifiers: randomIdentifiers };
   const service = await openService({
     db,
-    store: context.store,
     openPlanner: options.openPlanner ?? (() => embeddedPlanner(options.openEngine)),
     idle_unload_ms: 0,
     ...(options.queue_limit === undefined ? {} : { queue_limit: options.queue_limit }),
@@ -124,7 +119,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     directory,
     db,
     clock,
-    accounts: context,
+    accounts: { store: service.services.store, clock, identifiers: randomIdentifiers },
     service,
     server,
     fetch: (path, init) => fetch(`${server.address}${path}`, init),
@@ -143,42 +138,23 @@ export async function untilReady({ services: { model } }: Service): Promise<void
   while (model.status().state !== 'ready') await Bun.sleep(POLL_MS);
 }
 
-/** As `creditByHand`, at once. */
-function creditNow({ db, clock }: CreditContext, organization_id: string, amount_micros: number): void {
-  const id = randomIdentifiers.id('payment');
-  const at_ms = clock.now_ms();
-  transact(db, () => {
-    const settled = { status: 'completed', created_at_ms: at_ms, settled_at_ms: at_ms } as const;
-    const payment = {
-      id,
-      organization_id,
-      provider: 'manual',
-      external_id: id,
-      kind: 'top_up',
-      amount_micros,
-    } as const;
-    db.insert(payments)
-      .values({ ...payment, ...settled })
-      .run();
-    new SqliteLedger(db).topUp({ organization_id, amount_micros, payment_id: id, at_ms });
-    recalculateTier(db, organization_id, 'top_up', at_ms);
-  });
-}
-
 /** An organization with that much credit and at least that tier, its Default project and a key. */
-export function addAccount(
+export async function addAccount(
   { accounts }: Pick<TestService, 'accounts'>,
   given: { readonly credit_dollars?: number; readonly tier?: number } = {},
-): TestAccount {
-  const organization = createOrganization(accounts, OPERATOR, { name: 'Test organization' });
+): Promise<TestAccount> {
+  const organization = await createOrganization(accounts, OPERATOR, { name: 'Test organization' });
   const credit_micros = Math.round((given.credit_dollars ?? 25) * MICROS_PER_DOLLAR);
   if (credit_micros > 0) {
-    creditNow(accounts, organization.id, credit_micros);
+    await creditByHand(accounts, OPERATOR, {
+      organization_id: organization.id,
+      amount_micros: credit_micros,
+    });
   }
   if (given.tier !== undefined) {
-    setTierSettings(accounts, OPERATOR, organization.id, { minimum_tier: given.tier });
+    await setTierSettings(accounts, OPERATOR, organization.id, { minimum_tier: given.tier });
   }
   const project_id = organization.default_project_id;
-  const { id, key } = createKey(accounts, OPERATOR, { project_id, name: 'Test key' });
+  const { id, key } = await createKey(accounts, OPERATOR, { project_id, name: 'Test key' });
   return { organization_id: organization.id, project_id, key_id: id, key };
 }
