@@ -1,6 +1,7 @@
 import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
 import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
+import { HistoryThread } from '../db/sqlite/history-thread.ts';
 import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
 import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
@@ -118,7 +119,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const stopMaintenance = await startMaintenance({
-    db,
+    history: new HistoryThread(db.$client.filename),
     store,
     keys,
     limiter,

@@ -1,4 +1,3 @@
-import type { Db } from '../../db/sqlite/connection.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';
@@ -6,7 +5,7 @@ import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Store } from '../store.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
-import type { HistoryReport, HistoryTask } from './history-worker.ts';
+import type { HistoryRuns } from './history-runs.ts';
 import type { Log } from './log.ts';
 
 const HOUR_MS = 3_600_000;
@@ -16,7 +15,7 @@ const LAST_USED_FLUSH_MS = 10_000;
 const UNANSWERED_LOG_MS = 10_000;
 
 interface MaintenanceParts {
-  readonly db: Db;
+  readonly history: HistoryRuns;
   readonly store: Store;
   readonly keys: KeyDirectory;
   readonly limiter: RateLimiter;
@@ -34,16 +33,15 @@ interface MaintenanceParts {
  */
 export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
   await recalculateTiers(parts.store, parts.clock.now_ms());
-  const history = new HistoryThread(parts.db.$client.filename);
   const timers = [
-    setInterval(() => hourly(parts, history), HOUR_MS),
+    setInterval(() => hourly(parts), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
     setInterval(() => logUnanswered(parts), UNANSWERED_LOG_MS),
   ];
   for (const timer of timers) timer.unref();
   return () => {
     for (const timer of timers) clearInterval(timer);
-    history.stop();
+    parts.history.stop();
     logUnanswered(parts);
   };
 }
@@ -55,8 +53,8 @@ function logUnanswered({ refusals, log }: MaintenanceParts): void {
     log.warn('requests were answered 429 unseen: their budget of refusals is spent', { requests });
 }
 
-async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<void> {
-  const { store, limiter, refusals, clock, log, usage_retention_days } = parts;
+async function hourly(parts: MaintenanceParts): Promise<void> {
+  const { store, history, limiter, refusals, clock, log, usage_retention_days } = parts;
   limiter.forgetIdle(clock.monotonic_ms());
   refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
@@ -86,37 +84,5 @@ async function flushLastUsed({ keys, log }: MaintenanceParts): Promise<void> {
     await keys.flushLastUsed();
   } catch {
     log.warn('last-used times of keys could not be written');
-  }
-}
-
-/** Audits the database file, and rolls old usage up, in a thread of its own; one at a time. */
-export class HistoryThread {
-  readonly #path: string;
-  #worker: Worker | undefined;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** Null when the last run still goes on. Rejects when the thread fails. */
-  run(task: Omit<HistoryTask, 'path'>): Promise<HistoryReport | null> {
-    if (this.#worker !== undefined) return Promise.resolve(null);
-    const { promise, resolve, reject } = Promise.withResolvers<HistoryReport>();
-    const worker = new Worker(new URL('history-worker.ts', import.meta.url));
-    this.#worker = worker;
-    // The end of the process does not wait for it.
-    worker.unref();
-    worker.onmessage = (event: MessageEvent<HistoryReport>) => resolve(event.data);
-    worker.onerror = (event) => reject(new Error(event.message));
-    worker.postMessage({ ...task, path: this.#path } satisfies HistoryTask);
-    return promise.finally(() => {
-      worker.terminate();
-      this.#worker = undefined;
-    });
-  }
-
-  /** Asks the run to stop after the transaction that it is in. */
-  stop(): void {
-    this.#worker?.postMessage('stop');
   }
 }
