@@ -92,14 +92,15 @@ export class GroupCommit {
   flush(): void {
     this.#lock.stop();
     if (this.#jobs.length === 0) return;
-    if (this.db.$client.inTransaction) {
-      // A transaction of `Transactions` is open. It ends within this turn of the event loop.
+    if (this.#isTransactionOpen()) {
+      // It ends within this turn of the event loop.
       this.#lock.retry(() => this.flush());
       return;
     }
     const batch = this.#jobs;
     this.#jobs = [];
     while (batch.length > 0) {
+      const tried_ms = performance.now();
       let started = 0;
       let worked = false;
       try {
@@ -115,7 +116,7 @@ export class GroupCommit {
         return;
       } catch (error) {
         if (started === 0 && isLockedElsewhere(error)) {
-          this.#wait(batch, error);
+          this.#wait(batch, error, tried_ms);
           return;
         }
         if (started === 0 || worked || isStorageFailure(error)) {
@@ -128,9 +129,18 @@ export class GroupCommit {
     }
   }
 
+  /** Whether one of `Transactions` is open. A closed database has none, and fails the batch that is written to it. */
+  #isTransactionOpen(): boolean {
+    try {
+      return this.db.$client.inTransaction;
+    } catch {
+      return false;
+    }
+  }
+
   /** Keeps the batch for another try, without the jobs whose time is over. */
-  #wait(batch: Job[], error: unknown): void {
-    this.#jobs = [...this.#lock.keep(batch, error), ...this.#jobs];
+  #wait(batch: Job[], error: unknown, tried_ms: number): void {
+    this.#jobs = [...this.#lock.keep(batch, error, tried_ms), ...this.#jobs];
     if (this.#jobs.length === 0) this.#lock.reset();
     else this.#lock.retry(() => this.flush());
   }

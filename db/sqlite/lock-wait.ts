@@ -38,11 +38,15 @@ export class LockWait {
     return this.#retry !== undefined;
   }
 
-  /** The writes that may go on waiting; the others, whose time is over, are rejected with the lock's error. */
-  keep<W extends WaitingWrite>(writes: readonly W[], error: unknown): W[] {
+  /**
+   * The writes that may go on waiting after a try that began at `tried_ms`, on the clock of `performance`. The others,
+   * whose time is over, are rejected with the lock's error.
+   */
+  keep<W extends WaitingWrite>(writes: readonly W[], error: unknown, tried_ms: number): W[] {
     const now_ms = performance.now();
     return writes.filter((write) => {
-      write.expires_ms ??= now_ms + this.#deadline_ms;
+      // From the try's beginning: SQLite itself has waited in it on a connection with a busy timeout.
+      write.expires_ms ??= tried_ms + this.#deadline_ms;
       if (write.expires_ms > now_ms) return true;
       write.reject(error);
       return false;

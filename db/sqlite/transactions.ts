@@ -108,10 +108,11 @@ export class Transactions {
   /** Runs the first transaction of the queue, then sees to the next. */
   async #next(): Promise<void> {
     this.#lock.stop();
+    const tried_ms = performance.now();
     try {
       this.#db.$client.run('BEGIN IMMEDIATE');
     } catch (error) {
-      if (isLockedElsewhere(error)) this.#jobs = this.#lock.keep(this.#jobs, error);
+      if (isLockedElsewhere(error)) this.#jobs = this.#lock.keep(this.#jobs, error, tried_ms);
       else this.#jobs.shift()?.reject(error);
       if (this.#jobs.length > 0) this.#lock.retry(() => this.#next());
       else this.#rest();
@@ -119,9 +120,12 @@ export class Transactions {
     }
     this.#lock.reset();
     const job = this.#jobs.shift();
-    if (job !== undefined) await this.#work(job);
-    if (this.#jobs.length > 0) setImmediate(() => this.#next());
-    else this.#rest();
+    try {
+      if (job !== undefined) await this.#work(job);
+    } finally {
+      if (this.#jobs.length > 0) setImmediate(() => this.#next());
+      else this.#rest();
+    }
   }
 
   #rest(): void {

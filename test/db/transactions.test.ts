@@ -276,7 +276,7 @@ test('in a random history of locks, transactions and group commits, what resolve
       neverWait(once.db);
       const bounds = { lock_deadline_ms: 5, waiting_max: 4 };
       const batches = new GroupCommit(once.db, bounds);
-      const kept = new SqliteStore(once.db, bounds);
+      const store = new SqliteStore(once.db, bounds);
       let locker: Database | undefined;
       const unlock = () => {
         locker?.run('ROLLBACK');
@@ -294,7 +294,7 @@ test('in a random history of locks, transactions and group commits, what resolve
       for (const [index, name] of steps.entries()) {
         const id = `${index}`;
         if (name === 'write' || name === 'throw' || name === 'stall') {
-          const write = kept.transaction(async ({ accounts }) => {
+          const write = store.transaction(async ({ accounts }) => {
             await accounts.insertUser(user(id));
             if (name === 'throw') throw new RangeError('wrong');
             if (name === 'stall') await turns(2);
@@ -319,7 +319,7 @@ test('in a random history of locks, transactions and group commits, what resolve
       }
       const outcomes = await Promise.all(asked);
       unlock();
-      const found = await kept.accounts.allUsers();
+      const found = await store.accounts.allUsers();
       expect(
         found
           .map(({ id }) => id)
