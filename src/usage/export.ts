@@ -3,10 +3,10 @@ import { formatDollars } from '../money.ts';
 import { csvLine } from './csv.ts';
 import type { NamedUsageRow, UsageFilter, UsageRecords } from './usage-records.ts';
 
-/** The most rows that one export offers (spec, "Billing constants"). */
+/** The most rows that one export offers (contract: the rows of one export). */
 export const EXPORT_ROWS_MAX = 100_000;
 
-/** The spec's columns, in its order. */
+/** The columns of the contract, in its order. */
 export const EXPORT_COLUMNS = [
   'time_utc',
   'model',
