@@ -54,7 +54,7 @@ export class LockWait {
   }
 
   /** Calls `next` after the delay. */
-  retry(next: () => void): void {
+  retry(next: () => unknown): void {
     this.#retry = setTimeout(next, this.#retry_delay_ms);
     this.#retry_delay_ms = Math.min(2 * this.#retry_delay_ms, LONGEST_RETRY_MS);
   }
