@@ -11,6 +11,7 @@ import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
 import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
 import { errorResponse } from './http/responses.ts';
+import type { HandlerFailure } from './http/server.ts';
 import type { Identifiers } from './identifiers.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { Settlement } from './ledger/settlement.ts';
@@ -24,6 +25,8 @@ import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { creditContext } from './payments/credit.ts';
 import type { PaymentProvider } from './payments/provider.ts';
+import { ProblemLog } from './problems/problem-log.ts';
+import type { ProblemStep } from './problems/problems.ts';
 import type { Store } from './store.ts';
 import { UsageLog } from './usage/usage.ts';
 
@@ -68,6 +71,8 @@ export interface Service {
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
   readonly refuse: (refusal: Refusal) => Response;
+  /** Takes the cause of a failure between a request and its response. */
+  readonly report: (failure: HandlerFailure) => void;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -79,11 +84,17 @@ export interface Service {
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
   const { clock, identifiers, log } = parts;
+  const problems = new ProblemLog(log, clock);
+  const reportBackground = (step: ProblemStep, error: unknown) =>
+    problems.report({ request_id: null, step, code: null, error });
   const commits = new GroupCommit(db, parts.writes);
   const store = new SqliteStore(db, parts.writes, commits);
   await store.transaction(({ catalog }) => seedCatalog(catalog));
   const ledger = new Ledger(db);
-  const settlement = new Settlement(ledger, commits, clock);
+  const settlement = new Settlement(ledger, commits, clock, {
+    onProblem: reportBackground,
+    onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
+  });
   const released = settlement.recoverAtStart();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const usage = new UsageLog(db);
@@ -95,6 +106,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     openPlanner: parts.openPlanner,
     idle_unload_ms: parts.idle_unload_ms,
     now_ms: () => clock.monotonic_ms(),
+    onProblem: reportBackground,
   });
   const payments =
     parts.payment_provider === null
@@ -110,6 +122,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     identifiers,
     log,
     store,
+    problems,
     keys,
     catalog,
     limiter,
@@ -133,26 +146,34 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     refusals,
     clock,
     log,
+    problems,
     usage_retention_days: parts.usage_retention_days ?? null,
   });
   // What the start writes may wait for another process, because nobody is served yet.
   neverWait(db);
   const stopCheckpoints = startCheckpoints(db, {
     onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),
-    onFailure: () => log.error("the database's log cannot be copied in a thread: requests wait for it"),
+    onFailure: (error) => {
+      reportBackground('checkpoint', error);
+      log.error("the database's log cannot be copied in a thread: requests wait for it");
+    },
   });
   const app = createApp(services);
   return {
     services,
     handle: (request, client_address = '') => app.handle(request, client_address),
     refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
+    report: (failure) => problems.report({ ...failure, step: 'http' }),
     async close() {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the settlement ends.
       await model.close();
-      await keys.flushLastUsed().catch(() => log.warn('last-used times of keys could not be written'));
+      await keys.flushLastUsed().catch((error: unknown) => reportBackground('last_used', error));
       await settlement.close();
+      const { unwritten: holds } = settlement;
+      if (holds > 0) log.error('holds are left for the next start to release', { holds });
       await stopCheckpoints();
+      problems.close();
     },
   };
 }

@@ -12,6 +12,7 @@ import type { ModelTurns } from '../limits/model-turns.ts';
 import type { PerOrganizationQueue } from '../limits/per-organization-queue.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import type { UsageLog } from '../usage/usage.ts';
 
@@ -39,6 +40,7 @@ export interface DecisionModel {
 export interface DecisionServices {
   readonly clock: Clock;
   readonly identifiers: Identifiers;
+  readonly problems: Problems;
   readonly keys: KeyDirectory;
   readonly catalog: Catalog;
   readonly limiter: RateLimiter;

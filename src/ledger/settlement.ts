@@ -12,6 +12,14 @@ interface UnwrittenRelease {
   readonly also: () => void;
 }
 
+/** What an operator should know of ends that could not be written as they were asked for. */
+export interface SettlementEvents {
+  /** An end failed and is mended: a release waits for the next try, or went without its usage row. */
+  readonly onProblem: (step: 'charge' | 'release', error: unknown) => void;
+  /** Every release that had to wait is written; `holds` is how many those were. */
+  readonly onSettled: (holds: number) => void;
+}
+
 /**
  * Makes sure that every hold ends exactly once, even while the database cannot be written: a charge that cannot be
  * committed becomes a release, and a release is tried again in the background until it is written. What is still
@@ -24,17 +32,21 @@ export class Settlement {
   readonly #ledger: Ledger;
   readonly #commits: GroupCommit;
   readonly #clock: Clock;
+  readonly #events: SettlementEvents;
   readonly #unwritten = new Map<number, UnwrittenRelease>();
   readonly #inFlight = new Set<Promise<unknown>>();
   #retry_delay_ms = FIRST_RETRY_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
+  /** Releases that have waited since the last time that none did. */
+  #waited = 0;
   readonly #waiters: (() => void)[] = [];
 
-  constructor(ledger: Ledger, commits: GroupCommit, clock: Clock) {
+  constructor(ledger: Ledger, commits: GroupCommit, clock: Clock, events: SettlementEvents) {
     this.#ledger = ledger;
     this.#commits = commits;
     this.#clock = clock;
+    this.#events = events;
   }
 
   /**
@@ -91,8 +103,11 @@ export class Settlement {
       });
     } catch (error) {
       if (error instanceof HoldNotOpen) throw error;
-      if (this.#isCharged(hold)) return;
-      if (isStorageFailure(error)) this.#releaseLater(hold, otherwise);
+      if (this.#isCharged(hold)) {
+        this.#events.onProblem('charge', error);
+        return;
+      }
+      if (isStorageFailure(error)) this.#releaseLater(hold, otherwise, error);
       else await this.#release(hold, otherwise);
       throw error;
     }
@@ -106,32 +121,39 @@ export class Settlement {
     try {
       return this.#ledger.isCharged(hold);
     } catch {
+      // Nothing is lost: the charge's caller gets the error of its commit.
       return false;
     }
   }
 
   async #release(hold: Hold, also: () => void): Promise<void> {
     if (this.#unwritten.has(hold.entry_id)) return;
-    if (!(await this.#writeRelease(hold, also))) this.#releaseLater(hold, also);
+    const failure = await this.#writeRelease(hold, also);
+    if (failure !== null) this.#releaseLater(hold, also, failure.error);
   }
 
-  /** Returns whether the hold has its end on disk. */
-  async #writeRelease(hold: Hold, also: () => void): Promise<boolean> {
+  /** Null when the hold has its end on disk; else why not. */
+  async #writeRelease(hold: Hold, also: () => void): Promise<{ readonly error: unknown } | null> {
     try {
       await this.#commits.runEvenIfFull(() => {
         this.#ledger.release(hold);
         also();
       });
-      return true;
+      return null;
     } catch (error) {
-      if (error instanceof HoldNotOpen) return true;
-      if (isStorageFailure(error) || also === nothing) return false;
+      if (error instanceof HoldNotOpen) return null;
+      if (isStorageFailure(error) || also === nothing) return { error };
+      this.#events.onProblem('release', error);
       return this.#writeRelease(hold, nothing);
     }
   }
 
-  #releaseLater(hold: Hold, also: () => void): void {
-    if (!this.#unwritten.has(hold.entry_id)) this.#unwritten.set(hold.entry_id, { hold, also });
+  #releaseLater(hold: Hold, also: () => void, error: unknown): void {
+    if (!this.#unwritten.has(hold.entry_id)) {
+      this.#unwritten.set(hold.entry_id, { hold, also });
+      this.#waited += 1;
+      this.#events.onProblem('release', error);
+    }
     this.#schedule();
   }
 
@@ -153,10 +175,12 @@ export class Settlement {
     const releases = [...this.#unwritten.values()];
     await Promise.all(
       releases.map(async ({ hold, also }) => {
-        if (await this.#writeRelease(hold, also)) this.#unwritten.delete(hold.entry_id);
+        if ((await this.#writeRelease(hold, also)) === null) this.#unwritten.delete(hold.entry_id);
       }),
     );
     if (this.#unwritten.size > 0) return;
+    if (this.#waited > 0) this.#events.onSettled(this.#waited);
+    this.#waited = 0;
     for (const resolve of this.#waiters.splice(0)) resolve();
   }
 

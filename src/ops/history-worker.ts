@@ -1,5 +1,6 @@
 import { type AuditReport, auditedWholeAt_ms, continueAudit } from '../../db/sqlite/audit.ts';
 import { openDatabase } from '../../db/sqlite/connection.ts';
+import { threadFailure } from '../problems/causes.ts';
 import { pruneUsage } from '../usage/prune.ts';
 
 declare const self: Worker;
@@ -30,18 +31,20 @@ self.onmessage = async ({ data }: MessageEvent<HistoryTask | 'stop'>) => {
     is_stopped = true;
     return;
   }
-  const db = openDatabase(data.path);
+  self.postMessage(await run(data).catch(threadFailure));
+};
+
+async function run({ path, now_ms, prune_before_ms }: HistoryTask): Promise<HistoryReport> {
+  const db = openDatabase(path);
   try {
-    const { now_ms, prune_before_ms } = data;
     const read_whole_ms = auditedWholeAt_ms(db) ?? Number.NEGATIVE_INFINITY;
     const audit = continueAudit(db, { now_ms, whole: now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS });
     const is_pruning = audit.ok && prune_before_ms !== null;
     const { requests } = is_pruning
       ? await pruneUsage(db, { before_ms: prune_before_ms, now_ms, isStopped: () => is_stopped })
       : { requests: 0 };
-    const report: HistoryReport = { audit, requests_rolled_up: requests };
-    self.postMessage(report);
+    return { audit, requests_rolled_up: requests };
   } finally {
     db.$client.close();
   }
-};
+}

@@ -4,6 +4,8 @@ import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import { ThreadFailed, type ThreadFailure } from '../problems/causes.ts';
+import type { ProblemLog } from '../problems/problem-log.ts';
 import type { Store } from '../store.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
 import type { HistoryReport, HistoryTask } from './history-worker.ts';
@@ -13,9 +15,9 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
 const LAST_USED_FLUSH_MS = 10_000;
-const UNANSWERED_LOG_MS = 10_000;
+const COUNTED_LOG_MS = 10_000;
 
-interface MaintenanceParts {
+export interface MaintenanceParts {
   readonly db: Db;
   readonly store: Store;
   readonly keys: KeyDirectory;
@@ -23,6 +25,7 @@ interface MaintenanceParts {
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly log: Log;
+  readonly problems: ProblemLog;
   /** After how many days a request's usage is rolled up into daily totals; null for never. */
   readonly usage_retention_days: number | null;
 }
@@ -38,25 +41,27 @@ export async function startMaintenance(parts: MaintenanceParts): Promise<() => v
   const timers = [
     setInterval(() => hourly(parts, history), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
-    setInterval(() => logUnanswered(parts), UNANSWERED_LOG_MS),
+    setInterval(() => logCounted(parts), COUNTED_LOG_MS),
   ];
   for (const timer of timers) timer.unref();
   return () => {
     for (const timer of timers) clearInterval(timer);
     history.stop();
-    logUnanswered(parts);
+    logCounted(parts);
   };
 }
 
-/** One line for all of them: a line each would let a client fill the disk. */
-function logUnanswered({ refusals, log }: MaintenanceParts): void {
+/** One line for all of a kind: a line each would let a client fill the disk. */
+function logCounted({ refusals, log, problems }: MaintenanceParts): void {
+  problems.sumUp();
   const requests = refusals.takeUnanswered();
   if (requests > 0)
     log.warn('requests were answered 429 unseen: their budget of refusals is spent', { requests });
 }
 
-async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<void> {
-  const { store, limiter, refusals, clock, log, usage_retention_days } = parts;
+/** The hourly run. Never rejects: what it fails with is reported, and it is tried again in an hour. */
+export async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<void> {
+  const { store, limiter, refusals, clock, log, problems, usage_retention_days } = parts;
   limiter.forgetIdle(clock.monotonic_ms());
   refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
@@ -76,16 +81,16 @@ async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<
     }
     const { requests_rolled_up: requests } = report;
     if (requests > 0) log.info('rolled old usage up into daily totals', { requests });
-  } catch {
-    log.error('the hourly tier, audit and usage run failed; it is tried again in an hour');
+  } catch (error) {
+    problems.report({ request_id: null, step: 'hourly_run', code: null, error });
   }
 }
 
-async function flushLastUsed({ keys, log }: MaintenanceParts): Promise<void> {
+async function flushLastUsed({ keys, problems }: MaintenanceParts): Promise<void> {
   try {
     await keys.flushLastUsed();
-  } catch {
-    log.warn('last-used times of keys could not be written');
+  } catch (error) {
+    problems.report({ request_id: null, step: 'last_used', code: null, error });
   }
 }
 
@@ -106,8 +111,11 @@ export class HistoryThread {
     this.#worker = worker;
     // The end of the process does not wait for it.
     worker.unref();
-    worker.onmessage = (event: MessageEvent<HistoryReport>) => resolve(event.data);
-    worker.onerror = (event) => reject(new Error(event.message));
+    worker.onmessage = ({ data }: MessageEvent<HistoryReport | ThreadFailure>) => {
+      if ('failed' in data) reject(new ThreadFailed(data.failed.message, data.failed.causes));
+      else resolve(data);
+    };
+    worker.onerror = (event) => reject(new ThreadFailed(event.message, []));
     worker.postMessage({ ...task, path: this.#path } satisfies HistoryTask);
     return promise.finally(() => {
       worker.terminate();

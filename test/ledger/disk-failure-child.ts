@@ -52,7 +52,12 @@ for (let round = 0; round < ROUNDS; round += 1) {
 
 const spent_micros = setup.spentMicros();
 const db = setup.crash();
-const left_open = new Settlement(new Ledger(db), new GroupCommit(db), setup.clock).recoverAtStart();
+const left_open = new Settlement(
+  new Ledger(db),
+  new GroupCommit(db),
+  setup.clock,
+  setup.events,
+).recoverAtStart();
 const after_crash = runAudit(db, { ended_before_ms: NOW_MS + 1 });
 console.log(
   JSON.stringify({

@@ -33,8 +33,12 @@ test('a charge that cannot be committed rejects, and its hold is released as soo
     holds.map(() => ({ status: 'rejected', reason: expect.objectContaining({ code: 'SQLITE_BUSY' }) })),
   );
   expect(setup.settlement.unwritten).toBe(2);
+  const busy: (typeof setup.problems)[number] = ['release', expect.objectContaining({ code: 'SQLITE_BUSY' })];
+  expect(setup.problems).toEqual([busy, busy]);
+  expect(setup.settled).toEqual([]);
   unlock();
   await setup.settlement.whenSettled();
+  expect([setup.problems.length, setup.settled]).toEqual([2, [2]]);
   expect([setup.kinds(), setup.statuses()]).toEqual([[], [503, 503]]);
   expectSettled(setup, 0);
 });
@@ -45,8 +49,10 @@ test('a release that cannot be written resolves, and is written as soon as it ca
   const unlock = setup.lock();
   await setup.release(hold, 'req_1');
   expect(setup.settlement.unwritten).toBe(1);
+  expect(setup.problems).toEqual([['release', expect.objectContaining({ code: 'SQLITE_BUSY' })]]);
   unlock();
   await setup.settlement.whenSettled();
+  expect([setup.problems.length, setup.settled]).toEqual([1, [1]]);
   expect([setup.kinds(), setup.statuses()]).toEqual([[], [502]]);
   expectSettled(setup, 0);
 });
@@ -120,7 +126,7 @@ test('what could not be written before the process ended is released by the next
   await setup.settlement.close();
   unlock();
   const db = setup.crash();
-  const next = new Settlement(new Ledger(db), new GroupCommit(db), setup.clock);
+  const next = new Settlement(new Ledger(db), new GroupCommit(db), setup.clock, setup.events);
   expect([next.recoverAtStart(), next.recoverAtStart()]).toEqual([1, 0]);
   expectSettled(setup, 0);
 });

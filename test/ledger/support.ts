@@ -14,7 +14,7 @@ import {
 } from '../../db/sqlite/schema.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { type Hold, Ledger } from '../../src/ledger/ledger.ts';
-import { Settlement } from '../../src/ledger/settlement.ts';
+import { Settlement, type SettlementEvents } from '../../src/ledger/settlement.ts';
 import { UsageLog, type UsageRecord } from '../../src/usage/usage.ts';
 
 /** A temporary folder with a real database file, gone when disposed. */
@@ -147,7 +147,14 @@ export class LedgerSetup extends TemporaryDatabase {
   readonly commits = new GroupCommit(this.db, { lock_deadline_ms: LOCK_DEADLINE_MS });
   readonly ledger = new Ledger(this.db);
   readonly usage = new UsageLog(this.db);
-  readonly settlement = new Settlement(this.ledger, this.commits, this.clock);
+  /** What the settlement told of: ends that failed, and how many releases had waited once they were written. */
+  readonly problems: (readonly [step: string, error: unknown])[] = [];
+  readonly settled: number[] = [];
+  readonly events: SettlementEvents = {
+    onProblem: (step, error) => this.problems.push([step, error]),
+    onSettled: (holds) => this.settled.push(holds),
+  };
+  readonly settlement = new Settlement(this.ledger, this.commits, this.clock, this.events);
 
   constructor() {
     super();
