@@ -133,7 +133,12 @@ try {
   const db = openDatabase(join(directory, 'bench.sqlite'));
   fill(db);
   const process_id = randomIdentifiers.id('process');
-  const grouped = new SqliteBooks(new GroupCommit(db), systemClock, process_id);
+  const grouped = new SqliteBooks(new GroupCommit(db), systemClock, process_id, {
+    onProblem: (_step, error) => {
+      throw error;
+    },
+    onSettled: () => undefined,
+  });
   const plain = plainTransactions(db, process_id);
   for (const callers of CALLERS) {
     const grouped_rates: number[] = [];

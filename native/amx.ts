@@ -33,6 +33,7 @@ function readCpuinfo(): string {
   try {
     return readFileSync('/proc/cpuinfo', 'utf8');
   } catch {
+    // Nothing is lost: only Linux has the file, and only there ggml has AMX.
     return '';
   }
 }

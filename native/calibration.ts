@@ -116,6 +116,7 @@ function parseCalibration(content: string): Calibration | undefined {
     const value: unknown = JSON.parse(content);
     return Value.Check(Calibration, value) ? value : undefined;
   } catch {
+    // Nothing is lost: the caller refuses the file with a sentence that says what to do.
     return undefined;
   }
 }

@@ -83,6 +83,7 @@ async function byWantedEvaluator<Opened>(
     try {
       return await byAddon();
     } catch (error) {
+      // Nothing is lost: "tds doctor" says why the addon cannot be built.
       // Weights that llama.cpp refuses are refused again below, with llama.cpp's own reason.
       const is_expected = error instanceof AddonUnavailable || error instanceof EvaluationFailed;
       if (evaluator === 'addon' || !is_expected) throw error;

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import type { AccountContext } from './accounts/context.ts';
 import type { DecisionServices } from './decisions/ports.ts';
-import { Refusal } from './errors.ts';
+import { ERRORS, Refusal } from './errors.ts';
 import type { BodyLimits } from './http/body-bytes.ts';
 import { RequestContexts } from './http/context.ts';
 import { decisionRoutes } from './http/decision-routes.ts';
@@ -20,7 +20,7 @@ export interface AppServices extends DecisionServices {
   readonly payments: { readonly context: AccountContext; readonly provider: PaymentProvider } | null;
   /** Whether the API reference is served at `/swagger`. */
   readonly api_reference: boolean;
-  readonly log: Pick<Log, 'request' | 'failure' | 'error' | 'warn' | 'info'>;
+  readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
   readonly body_limits: BodyLimits;
 }
 
@@ -76,17 +76,20 @@ export function createApp(services: AppServices) {
     })
     .onError(({ code, error, request }) => {
       if (code === 'NOT_FOUND') return unmatched(request);
-      services.log.failure(contexts.of(request).request_id, error);
-      return refuse(request, new Refusal('internal_error'));
+      const refusal = new Refusal('internal_error');
+      const { request_id } = contexts.of(request);
+      services.problems.report({ request_id, step: 'http', code: refusal.code, error });
+      return refuse(request, refusal);
     })
-    .onAfterResponse(({ request, responseValue }) => {
+    .onAfterResponse(({ request }) => {
       const context = contexts.of(request);
       if (context.is_over_budget) return;
       services.log.request({
         request_id: context.request_id,
         method: request.method,
         path: knownPath(new URL(request.url).pathname),
-        status: responseValue instanceof Response ? responseValue.status : 200,
+        // Every response that is no 200 has a code; Elysia tells of the responses of `onError` as of a 200.
+        status: context.code === null ? 200 : ERRORS[context.code].status,
         duration_ms: services.clock.monotonic_ms() - context.started_ms,
         code: context.code,
         organization_id: context.caller?.organization_id ?? null,

@@ -13,6 +13,7 @@ import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
 import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
 import { errorResponse } from './http/responses.ts';
+import type { HandlerFailure } from './http/server.ts';
 import type { Identifiers } from './identifiers.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { ModelTurns } from './limits/model-turns.ts';
@@ -23,6 +24,8 @@ import { ModelLifecycle } from './models/lifecycle.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import type { PaymentProvider } from './payments/provider.ts';
+import { ProblemLog } from './problems/problem-log.ts';
+import type { ProblemStep } from './problems/problems.ts';
 import type { Store } from './store.ts';
 import type { UsageRecords } from './usage/usage-records.ts';
 import { usedLimits } from './usage/used-limits.ts';
@@ -68,6 +71,8 @@ export interface Service {
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
   readonly refuse: (refusal: Refusal) => Response;
+  /** Takes the cause of a failure between a request and its response. */
+  readonly report: (failure: HandlerFailure) => void;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -79,10 +84,16 @@ export interface Service {
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
   const { clock, identifiers, log } = parts;
+  const problems = new ProblemLog(log, clock);
+  const reportBackground = (step: ProblemStep, error: unknown) =>
+    problems.report({ request_id: null, step, code: null, error });
   const commits = new GroupCommit(db, parts.writes);
   const store = new SqliteStore(db, parts.writes, commits);
   await store.transaction(({ catalog }) => seedCatalog(catalog));
-  const books = new SqliteBooks(commits, clock, identifiers.id('process'));
+  const books = new SqliteBooks(commits, clock, identifiers.id('process'), {
+    onProblem: reportBackground,
+    onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
+  });
   const released = await books.recover();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const limiter = await restoredLimiter(store.usage, clock);
@@ -93,6 +104,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     openPlanner: parts.openPlanner,
     idle_unload_ms: parts.idle_unload_ms,
     now_ms: () => clock.monotonic_ms(),
+    onProblem: reportBackground,
   });
   const payments =
     parts.payment_provider === null
@@ -105,6 +117,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     identifiers,
     log,
     store,
+    problems,
     keys,
     catalog,
     limiter,
@@ -126,26 +139,34 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     refusals,
     clock,
     log,
+    problems,
     usage_retention_days: parts.usage_retention_days ?? null,
   });
   // What the start writes may wait for another process, because nobody is served yet.
   neverWait(db);
   const stopCheckpoints = startCheckpoints(db, {
     onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),
-    onFailure: () => log.error("the database's log cannot be copied in a thread: requests wait for it"),
+    onFailure: (error) => {
+      reportBackground('checkpoint', error);
+      log.error("the database's log cannot be copied in a thread: requests wait for it");
+    },
   });
   const app = createApp(services);
   return {
     services,
     handle: (request, client_address = '') => app.handle(request, client_address),
     refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
+    report: (failure) => problems.report({ ...failure, step: 'http' }),
     async close() {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the books close.
       await model.close();
-      await keys.flushLastUsed().catch(() => log.warn('last-used times of keys could not be written'));
+      await keys.flushLastUsed().catch((error: unknown) => reportBackground('last_used', error));
       await books.close();
+      const { unwritten: holds } = books;
+      if (holds > 0) log.error('holds are left for the next start to release', { holds });
       await stopCheckpoints();
+      problems.close();
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { HistoryRuns, HistoryTask } from '../../src/ops/history-runs.ts';
+import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
 import type { AuditedHistory, FileTask } from './history-worker.ts';
 
 /** The runs over the history of a database file, each in a thread of its own. */
@@ -17,8 +18,11 @@ export class HistoryThread implements HistoryRuns {
     this.#worker = worker;
     // The end of the process does not wait for it.
     worker.unref();
-    worker.onmessage = (event: MessageEvent<AuditedHistory>) => resolve(event.data);
-    worker.onerror = (event) => reject(new Error(event.message));
+    worker.onmessage = ({ data }: MessageEvent<AuditedHistory | ThreadFailure>) => {
+      if ('failed' in data) reject(new ThreadFailed(data.failed.message, data.failed.causes));
+      else resolve(data);
+    };
+    worker.onerror = (event) => reject(new ThreadFailed(event.message, []));
     worker.postMessage({ ...task, path: this.#path } satisfies FileTask);
     return promise.finally(() => {
       worker.terminate();

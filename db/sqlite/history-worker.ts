@@ -1,4 +1,5 @@
 import type { HistoryReport, HistoryTask } from '../../src/ops/history-runs.ts';
+import { threadFailure } from '../../src/problems/causes.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { type AuditReport, auditedWholeAt_ms, continueAudit } from './audit.ts';
 import { openDatabase } from './connection.ts';
@@ -27,9 +28,12 @@ self.onmessage = async ({ data }: MessageEvent<FileTask | 'stop'>) => {
     is_stopped = true;
     return;
   }
-  const db = openDatabase(data.path);
+  self.postMessage(await run(data).catch(threadFailure));
+};
+
+async function run({ path, now_ms, prune_before_ms }: FileTask): Promise<AuditedHistory> {
+  const db = openDatabase(path);
   try {
-    const { now_ms, prune_before_ms } = data;
     const read_whole_ms = auditedWholeAt_ms(db) ?? Number.NEGATIVE_INFINITY;
     const audit = continueAudit(db, { now_ms, whole: now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS });
     const is_pruning = audit.ok && prune_before_ms !== null;
@@ -39,9 +43,8 @@ self.onmessage = async ({ data }: MessageEvent<FileTask | 'stop'>) => {
           { before_ms: prune_before_ms, now_ms, isStopped: () => is_stopped },
         )
       : { requests: 0 };
-    const report: AuditedHistory = { audit, requests_rolled_up: requests };
-    self.postMessage(report);
+    return { audit, requests_rolled_up: requests };
   } finally {
     db.$client.close();
   }
-};
+}

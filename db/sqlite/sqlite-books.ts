@@ -18,6 +18,14 @@ interface UnwrittenRelease {
   readonly usage: UsageRow | null;
 }
 
+/** What an operator should know of ends that could not be written as they were asked for. */
+export interface BooksEvents {
+  /** An end failed and is mended: a release waits for the next try, or went without its usage row. */
+  readonly onProblem: (step: 'charge' | 'release', error: unknown) => void;
+  /** Every release that had to wait is written; `holds` is how many those were. */
+  readonly onSettled: (holds: number) => void;
+}
+
 /**
  * The books in a SQLite database: all holds and ends of an event-loop turn are one commit. Every hold ends exactly once,
  * even while the database cannot be written: a charge that cannot be committed becomes a release, and a release is tried
@@ -35,6 +43,8 @@ export class SqliteBooks implements Books {
   #retry_delay_ms = FIRST_RETRY_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
+  /** Releases that have waited since the last time that none did. */
+  #waited = 0;
   readonly #waiters: (() => void)[] = [];
 
   /** `process_id` is written with the holds of this process. */
@@ -42,6 +52,7 @@ export class SqliteBooks implements Books {
     private readonly commits: GroupCommit,
     private readonly clock: Pick<Clock, 'now_ms'>,
     private readonly process_id: string,
+    private readonly events: BooksEvents,
   ) {
     this.#ledger = new SqliteLedger(commits.db);
     this.#usage = new UsageWriter(commits.db);
@@ -108,8 +119,11 @@ export class SqliteBooks implements Books {
       });
     } catch (error) {
       if (error instanceof HoldNotOpen) throw error;
-      if (this.#isCharged(hold)) return;
-      if (isStorageFailure(error)) this.#releaseLater(hold, usage_if_not_charged);
+      if (this.#isCharged(hold)) {
+        this.events.onProblem('charge', error);
+        return;
+      }
+      if (isStorageFailure(error)) this.#releaseLater(hold, usage_if_not_charged, error);
       else await this.#release(hold, usage_if_not_charged);
       throw error;
     }
@@ -123,32 +137,39 @@ export class SqliteBooks implements Books {
     try {
       return this.#ledger.isCharged(hold);
     } catch {
+      // Nothing is lost: the charge's caller gets the error of its commit.
       return false;
     }
   }
 
   async #release(hold: Hold, usage: UsageRow | null): Promise<void> {
     if (this.#unwritten.has(hold.entry_id)) return;
-    if (!(await this.#writeRelease(hold, usage))) this.#releaseLater(hold, usage);
+    const failure = await this.#writeRelease(hold, usage);
+    if (failure !== null) this.#releaseLater(hold, usage, failure.error);
   }
 
-  /** Returns whether the hold has its end on disk. */
-  async #writeRelease(hold: Hold, usage: UsageRow | null): Promise<boolean> {
+  /** Null when the hold has its end on disk; else why not. */
+  async #writeRelease(hold: Hold, usage: UsageRow | null): Promise<{ readonly error: unknown } | null> {
     try {
       await this.commits.runEvenIfFull(() => {
         this.#ledger.release(hold);
         if (usage !== null) this.#usage.record(usage);
       });
-      return true;
+      return null;
     } catch (error) {
-      if (error instanceof HoldNotOpen) return true;
-      if (isStorageFailure(error) || usage === null) return false;
+      if (error instanceof HoldNotOpen) return null;
+      if (isStorageFailure(error) || usage === null) return { error };
+      this.events.onProblem('release', error);
       return this.#writeRelease(hold, null);
     }
   }
 
-  #releaseLater(hold: Hold, usage: UsageRow | null): void {
-    if (!this.#unwritten.has(hold.entry_id)) this.#unwritten.set(hold.entry_id, { hold, usage });
+  #releaseLater(hold: Hold, usage: UsageRow | null, error: unknown): void {
+    if (!this.#unwritten.has(hold.entry_id)) {
+      this.#unwritten.set(hold.entry_id, { hold, usage });
+      this.#waited += 1;
+      this.events.onProblem('release', error);
+    }
     this.#schedule();
   }
 
@@ -170,10 +191,12 @@ export class SqliteBooks implements Books {
     const releases = [...this.#unwritten.values()];
     await Promise.all(
       releases.map(async ({ hold, usage }) => {
-        if (await this.#writeRelease(hold, usage)) this.#unwritten.delete(hold.entry_id);
+        if ((await this.#writeRelease(hold, usage)) === null) this.#unwritten.delete(hold.entry_id);
       }),
     );
     if (this.#unwritten.size > 0) return;
+    if (this.#waited > 0) this.events.onSettled(this.#waited);
+    this.#waited = 0;
     for (const resolve of this.#waiters.splice(0)) resolve();
   }
 

@@ -51,6 +51,7 @@ function binaries(name: string, ...folders: readonly string[]): string | undefin
     const directory = join(dirname(dirname(entry)), 'bins', ...folders);
     return existsSync(directory) ? directory : undefined;
   } catch {
+    // Nothing is lost: a package that is not installed has no library, and whoever needs one says so.
     return undefined;
   }
 }

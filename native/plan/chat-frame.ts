@@ -29,6 +29,7 @@ function renderAround(
       eos_token: textOf(vocabulary.eos),
     });
   } catch {
+    // A template that cannot be rendered is as good as none.
     return undefined;
   }
   const [before, after, ...more] = rendered.split(PLACEHOLDER);

@@ -96,9 +96,9 @@ export class KeyDirectory {
 
   /**
    * Whether the key can be one that was ever made, told from memory: false is certain but for keys of the last second.
-   * True also when the store cannot be read, which `authenticate` then says.
+   * True also when the store cannot be read, with which `onFailure` is called.
    */
-  async mayExist(secret: string): Promise<boolean> {
+  async mayExist(secret: string, onFailure: (error: unknown) => void): Promise<boolean> {
     const short_hash = shortHash(keyHash(secret));
     if (this.#shortHashes.has(short_hash)) return true;
     const now_ms = this.#clock.monotonic_ms();
@@ -108,7 +108,8 @@ export class KeyDirectory {
     });
     try {
       await this.#readingNewKeys;
-    } catch {
+    } catch (error) {
+      onFailure(error);
       return true;
     }
     return this.#shortHashes.has(short_hash);

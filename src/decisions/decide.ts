@@ -2,16 +2,17 @@ import type { DecisionPlan } from '../../native/plan/profile.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
-import { Refusal } from '../errors.ts';
+import { ERRORS, type ErrorCode, Refusal } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
 import { dollarsOf } from '../money.ts';
+import type { ProblemStep } from '../problems/problems.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
 import { answerRequest, type Decided, engineInput } from './answer-request.ts';
 import { estimatedTokens } from './estimate.ts';
 import { ModelDeadline } from './model-deadline.ts';
-import { modelRefusal } from './model-refusal.ts';
+import { isOwnFault, modelRefusal } from './model-refusal.ts';
 import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
@@ -115,8 +116,8 @@ async function authenticate(
   let caller: Caller | null;
   try {
     caller = await services.keys.authenticate(call.key);
-  } catch {
-    return new Refusal('auth_unavailable');
+  } catch (error) {
+    return failed(services, call, 'authenticate', 'auth_unavailable', error);
   }
   if (caller === null) return new Refusal('invalid_api_key');
   const { limits } = caller;
@@ -143,21 +144,53 @@ async function checkRequest(
   if (model_id instanceof Refusal) return model_id;
   const missing = missingField(body);
   if (missing !== null) return missing;
-  const model = await findModel(services, model_id);
+  const model = await findModel(services, call, model_id);
   if (model instanceof Refusal) return model;
   const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
   if (request instanceof Refusal) return request;
   return { call, caller, model, request };
 }
 
-async function findModel(services: DecisionServices, id: string): Promise<DecisionModelEntry | Refusal> {
+async function findModel(
+  services: DecisionServices,
+  call: DecisionCall,
+  id: string,
+): Promise<DecisionModelEntry | Refusal> {
   try {
     const found = await services.catalog.findLive(id);
     if (found === undefined) return new Refusal('model_not_found', { param: 'model' });
     return asDecisionModel(found) ?? new Refusal('wrong_endpoint', { param: 'model' });
-  } catch {
-    return new Refusal('catalog_unavailable');
+  } catch (error) {
+    return failed(services, call, 'catalog', 'catalog_unavailable', error);
   }
+}
+
+/** The refusal for a failure that is our own fault, which is reported. */
+function failed(
+  { problems }: DecisionServices,
+  { request_id }: DecisionCall,
+  step: ProblemStep,
+  code: ErrorCode,
+  error: unknown,
+): Refusal {
+  problems.report({ request_id, step, code, error });
+  return new Refusal(code);
+}
+
+/** The refusal for what the model, or its planner, failed with; reported where that is our own fault. */
+function refusedByModel(
+  { problems }: DecisionServices,
+  { call: { request_id, signal }, request }: Pick<CheckedRequest, 'call' | 'request'>,
+  step: 'plan' | 'model',
+  error: unknown,
+): Refusal {
+  const refusal = modelRefusal(error, request);
+  // A client that goes away takes its request off the model; nothing is wrong then.
+  const is_abandoned = signal.aborted && error === signal.reason;
+  if (isOwnFault(error) && !is_abandoned) {
+    problems.report({ request_id, step, code: refusal.code, error });
+  }
+  return refusal;
 }
 
 type Planned =
@@ -192,7 +225,7 @@ async function planWithinLimits(services: DecisionServices, checked: CheckedRequ
   // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
   const exhausted = limiter.requestsExhausted(organization_id, limits, clock.monotonic_ms());
   if (exhausted !== null) return rateLimited(exhausted, limits);
-  const plan = await planOrRefusal(services, checked.request);
+  const plan = await planOrRefusal(services, checked);
   const admission = limiter.admit(
     organization_id,
     limits,
@@ -227,13 +260,14 @@ function rateLimited(
 /** The plan, or why there is none: the model rejects the request, or cannot even plan now. */
 async function planOrRefusal(
   services: DecisionServices,
-  request: DecisionRequest,
+  checked: CheckedRequest,
 ): Promise<DecisionPlan | Refusal> {
+  const { request } = checked;
   if (request.rejection !== null) return request.rejection;
   try {
     return await services.model.plan(engineInput(request));
   } catch (error) {
-    return modelRefusal(error, request);
+    return refusedByModel(services, checked, 'plan', error);
   }
 }
 
@@ -255,8 +289,9 @@ async function refuseUnplanned(
   try {
     const refusal = await services.books.refusalOf(exactCost(admitted));
     if (refusal !== null) return { result: new Refusal(refusal), reached_model: false };
-  } catch {
-    return { result: new Refusal('billing_unavailable'), reached_model: false };
+  } catch (error) {
+    const refusal = failed(services, admitted.call, 'hold', 'billing_unavailable', error);
+    return { result: refusal, reached_model: false };
   }
   return { result: rejection, reached_model: true };
 }
@@ -282,13 +317,15 @@ async function placeHold(
     return refusal;
   };
   // In the same commit as the hold, but not for its sake: what fails here is written with a later request.
-  services.keys.flushLastUsed().catch(() => {});
+  services.keys.flushLastUsed().catch((error: unknown) => {
+    services.problems.report({ request_id: null, step: 'last_used', code: null, error });
+  });
   try {
     const { request_id } = admitted.call;
     const result = await services.books.hold({ ...exactCost(admitted), request_id });
     return result.held ? { ...admitted, plan, hold: result.hold } : refuse(new Refusal(result.refusal));
-  } catch {
-    return refuse(new Refusal('billing_unavailable'));
+  } catch (error) {
+    return refuse(failed(services, admitted.call, 'hold', 'billing_unavailable', error));
   }
 }
 
@@ -319,7 +356,7 @@ async function askModel(services: DecisionServices, held: HeldRequest): Promise<
       ),
     );
   } catch (error) {
-    return modelRefusal(error, request);
+    return refusedByModel(services, held, 'model', error);
   } finally {
     deadline.end();
   }
@@ -351,14 +388,13 @@ async function charge(
   const { answers, input_tokens, latency_ms } = decided;
   const questions = held.request.questions.length;
   const cost = cost_micros(input_tokens, held.model.input_price_micros_per_million_tokens);
-  const unbilled = new Refusal('billing_unavailable');
   const charged = usageRow(held, { status: 200, questions, input_tokens, cost, latency_ms });
-  const released = usageRow(held, { ...FAILED, status: unbilled.status, latency_ms });
+  const released = usageRow(held, { ...FAILED, status: ERRORS.billing_unavailable.status, latency_ms });
   try {
     await services.books.charge(held.hold, cost, charged, released);
-  } catch {
+  } catch (error) {
     services.limiter.settle(held.reservation, 0);
-    return unbilled;
+    return failed(services, held.call, 'charge', 'billing_unavailable', error);
   }
   services.limiter.settle(held.reservation, input_tokens);
   return {

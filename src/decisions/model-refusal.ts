@@ -26,3 +26,10 @@ export function modelRefusal(error: unknown, request: DecisionRequest): Refusal 
   }
   return new Refusal('model_unavailable');
 }
+
+/** Whether a failure of step 4 is our own fault: neither the client's, nor load, which the refusal's code tells of. */
+export function isOwnFault(error: unknown): boolean {
+  const is_load =
+    error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof TurnTimedOut;
+  return !is_load && !(error instanceof PlanRejected);
+}

@@ -10,6 +10,7 @@ import type { ModelTurns } from '../limits/model-turns.ts';
 import type { PerOrganizationQueue } from '../limits/per-organization-queue.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 
 /** The model behind the catalog's entry, loaded or not. */
@@ -36,6 +37,7 @@ export interface DecisionModel {
 export interface DecisionServices {
   readonly clock: Clock;
   readonly identifiers: Identifiers;
+  readonly problems: Problems;
   readonly keys: KeyDirectory;
   readonly catalog: Catalog;
   readonly limiter: RateLimiter;

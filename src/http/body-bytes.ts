@@ -42,6 +42,7 @@ export async function readBytes(
   let is_late = false;
   const deadline = setTimeout(() => {
     is_late = true;
+    // Nothing is lost: the rest of a body that is late is not read, however its stream ends.
     reader.cancel().catch(() => {});
   }, deadline_ms);
   let size = 0;
@@ -50,6 +51,7 @@ export async function readBytes(
       size += read.value.byteLength;
       const refusal = size > BODY_BYTES_MAX ? new Refusal('request_too_large') : takeUpTo(size);
       if (refusal !== null) {
+        // Nothing is lost: the body is refused, however its stream ends.
         reader.cancel().catch(() => {});
         return refusal;
       }

@@ -35,6 +35,7 @@ export function parseJson(bytes: Uint8Array): JsonValue | Refusal {
   try {
     text = decoder.decode(bytes);
   } catch {
+    // The client's fault: the refusal says all that there is to say.
     return new Refusal('invalid_json', { message: 'The request body is not valid UTF-8.' });
   }
   try {

@@ -7,7 +7,8 @@ import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
-import type { RequestContexts } from './context.ts';
+import type { Problems } from '../problems/problems.ts';
+import type { RequestContext, RequestContexts } from './context.ts';
 import { modelListOperation } from './operations.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
@@ -24,6 +25,7 @@ export function modelRoutes(
     readonly limiter: RateLimiter;
     readonly refusals: RefusalBudgets;
     readonly clock: Clock;
+    readonly problems: Problems;
   },
   contexts: RequestContexts,
 ) {
@@ -34,7 +36,7 @@ export function modelRoutes(
       const key = extractKey(request.headers);
       const over_budget = await refusalOverBudget(services, key, context);
       if (over_budget !== null) return over_budget;
-      const result = await listModels(services, key);
+      const result = await listModels(services, context, key);
       if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
       context.code = result.code;
       spendRefusal(services, context, result);
@@ -45,14 +47,25 @@ export function modelRoutes(
 }
 
 async function listModels(
-  services: { readonly keys: KeyDirectory; readonly catalog: Catalog },
+  services: { readonly keys: KeyDirectory; readonly catalog: Catalog; readonly problems: Problems },
+  { request_id }: RequestContext,
   key: string | null,
 ): Promise<ModelList | Refusal> {
   if (key === null) return new Refusal('missing_api_key');
-  const caller = await orRefuse('auth_unavailable', () => services.keys.authenticate(key));
+  const failed = (step: 'authenticate' | 'catalog', code: ErrorCode, error: unknown) => {
+    services.problems.report({ request_id, step, code, error });
+    return new Refusal(code);
+  };
+  const caller = await orRefuse(
+    () => services.keys.authenticate(key),
+    (error) => failed('authenticate', 'auth_unavailable', error),
+  );
   if (caller instanceof Refusal) return caller;
   if (caller === null) return new Refusal('invalid_api_key');
-  const live = await orRefuse('catalog_unavailable', () => services.catalog.listLive());
+  const live = await orRefuse(
+    () => services.catalog.listLive(),
+    (error) => failed('catalog', 'catalog_unavailable', error),
+  );
   return live instanceof Refusal ? live : listOf(live);
 }
 
@@ -69,10 +82,13 @@ function listOf(live: readonly CatalogModel[]): ModelList {
 }
 
 /** What `read` resolves with, or the refusal for a database that cannot be read. */
-async function orRefuse<T>(code: ErrorCode, read: () => Promise<T>): Promise<T | Refusal> {
+async function orRefuse<T>(
+  read: () => Promise<T>,
+  refuse: (error: unknown) => Refusal,
+): Promise<T | Refusal> {
   try {
     return await read();
-  } catch {
-    return new Refusal(code);
+  } catch (error) {
+    return refuse(error);
   }
 }

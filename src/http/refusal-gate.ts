@@ -7,6 +7,7 @@ import {
   keyRefusalsPerMinute,
   type RefusalBudgets,
 } from '../limits/refusal-budgets.ts';
+import type { Problems } from '../problems/problems.ts';
 import type { RequestContext } from './context.ts';
 import { errorResponse, requestRateHeaders } from './responses.ts';
 
@@ -15,6 +16,7 @@ interface RefusalGateServices {
   readonly limiter: RateLimiter;
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
+  readonly problems: Problems;
 }
 
 /**
@@ -29,18 +31,30 @@ export async function refusalOverBudget(
 ): Promise<Response | null> {
   const now_ms = services.clock.monotonic_ms();
   const address_wait_s = services.refusals.addressWait_s(context.client_address, now_ms);
-  if (key === null || (address_wait_s > 0 && !(await services.keys.mayExist(key)))) {
+  if (key === null || (address_wait_s > 0 && !(await mayExist(services, key, context)))) {
     return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
   }
   let caller: Caller | null;
   try {
     caller = await services.keys.authenticate(key);
   } catch {
+    // Nothing is lost: the route looks the key up again, and reports what that fails with.
     return null;
   }
   if (caller === null) return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
   const key_wait_s = services.refusals.keyWait_s(caller.key_id, now_ms);
   return key_wait_s === 0 ? null : overKey(services, context, caller, key_wait_s);
+}
+
+/** Whether the key may exist, also where that cannot be read: the route then says so to the client. */
+function mayExist(
+  { keys, problems }: RefusalGateServices,
+  key: string,
+  { request_id }: RequestContext,
+): Promise<boolean> {
+  return keys.mayExist(key, (error) =>
+    problems.report({ request_id, step: 'authenticate', code: null, error }),
+  );
 }
 
 /** The same for a request that no key was looked for in, such as one to an unknown path. */

@@ -1,13 +1,14 @@
 import { createServer, type IncomingMessage, METHODS, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { ERRORS, Refusal } from '../errors.ts';
+import { ERRORS, type ErrorCode, Refusal } from '../errors.ts';
 import type { Certificate } from './certificate.ts';
 import { clientAddress } from './client-address.ts';
 import { type Connection, Connections } from './connections.ts';
 import { webRequest, writeResponse } from './exchange.ts';
 import { connectionsThatFit } from './file-descriptors.ts';
 import { HalfClosedClients } from './half-closed-clients.ts';
+import { REQUEST_ID_HEADER } from './responses.ts';
 import { firstLine, urlOf } from './target.ts';
 import { TlsListener } from './tls-listener.ts';
 
@@ -22,6 +23,17 @@ export interface RequestHandler {
   handle(request: Request, client_address: string): Response | Promise<Response>;
   /** The response to what never became a request. */
   refuse(refusal: Refusal): Response;
+  /** Takes the cause of a failure of ours, beside the response that tells the client of it, if any does. */
+  report(failure: HandlerFailure): void;
+}
+
+/** What went wrong between a request and its response. */
+export interface HandlerFailure {
+  /** The id of the response; null where there is none. */
+  readonly request_id: string | null;
+  /** What the client was told; null where it got nothing, or not all of its response. */
+  readonly code: ErrorCode | null;
+  readonly error: unknown;
 }
 
 /** How long a client may take over what; milliseconds. */
@@ -209,7 +221,10 @@ export async function startServer(
     // What is still to come of a body that was not in time would be taken for the next request.
     if (is_stopping || response.status === LATE) reply.shouldKeepAlive = false;
     connection.unread_since_ms ??= performance.now();
-    await writeResponse(response, reply);
+    await writeResponse(response, reply).catch((error: unknown) => {
+      handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: null, error });
+      message.socket.destroy();
+    });
   };
 
   const begin = (message: IncomingMessage, reply: ServerResponse, is_waiting: boolean) => {
@@ -220,8 +235,11 @@ export async function startServer(
     }
     unfinished += 1;
     answer(connection, message, reply, is_waiting)
-      // A response that cannot be written would be waited for until the client's own deadline.
-      .catch(() => message.socket.destroy())
+      // A response that never comes would be waited for until the client's own deadline.
+      .catch((error: unknown) => {
+        handler.report({ request_id: null, code: null, error });
+        message.socket.destroy();
+      })
       .finally(() => {
         unfinished -= 1;
         if (unfinished === 0) onFinished();
@@ -317,8 +335,11 @@ async function respond(
 ): Promise<Response> {
   try {
     return await handler.handle(makeRequest(), client_address);
-  } catch {
-    return handler.refuse(new Refusal('internal_error'));
+  } catch (error) {
+    const refusal = new Refusal('internal_error');
+    const response = handler.refuse(refusal);
+    handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: refusal.code, error });
+    return response;
   }
 }
 

@@ -1,11 +1,12 @@
 import { Elysia } from 'elysia';
 import type { AccountContext } from '../accounts/context.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
-import { Refusal } from '../errors.ts';
+import { type ErrorCode, Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
+import type { Problems } from '../problems/problems.ts';
 import { type BodyLimits, readBytes } from './body-bytes.ts';
 import type { RequestContexts } from './context.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
@@ -22,6 +23,12 @@ interface WebhookServices {
   readonly keys: KeyDirectory;
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   readonly body_limits: BodyLimits;
+  readonly problems: Problems;
+}
+
+/** A genuine event of the provider moved no credit yet: a clock, a program or a payment must change first. */
+class WebhookNotApplied extends Error {
+  override readonly name = 'WebhookNotApplied';
 }
 
 /** Whose budget the bodies of webhooks are in: no id of an organization looks like it. */
@@ -48,7 +55,7 @@ export function webhookRoutes(services: WebhookServices, contexts: RequestContex
         // The body is not read, so nothing else can come on this connection.
         return refuse(new Refusal('invalid_signature'), { connection: 'close' });
       }
-      const result = await receive(services, payments, request, signature);
+      const result = await receive(services, payments, request, context.request_id, signature);
       return result instanceof Refusal
         ? refuse(result)
         : jsonResponse(context.request_id, 200, { outcome: result.outcome });
@@ -61,24 +68,33 @@ async function receive(
   services: WebhookServices,
   { context, provider }: Payments,
   request: Request,
+  request_id: string,
   signature: string | null,
 ): Promise<WebhookResult | Refusal> {
+  const failed = (code: ErrorCode, error: unknown): Refusal => {
+    services.problems.report({ request_id, step: 'webhook', code, error });
+    return new Refusal(code);
+  };
   const bytes = await readBytes(request, WEBHOOK_BODIES, services.body_limits);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
   try {
     result = await handleWebhook(context, provider, bytes, signature);
-  } catch {
-    return new Refusal('billing_unavailable');
+  } catch (error) {
+    return failed('billing_unavailable', error);
   }
-  return answer(services, result);
+  return answer(services, result, failed);
 }
 
 /**
  * What the provider is told, and the log. The provider repeats whatever is not answered with 2xx, for days: so is
  * everything that can still become credit, once a clock is set, a program updated or a payment known.
  */
-function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookResult | Refusal {
+function answer(
+  { keys, log }: WebhookServices,
+  result: WebhookResult,
+  failed: (code: ErrorCode, error: unknown) => Refusal,
+): WebhookResult | Refusal {
   switch (result.outcome) {
     case 'forged':
       log.warn('a payment webhook was not signed by the provider');
@@ -87,13 +103,16 @@ function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookR
       log.error('a payment webhook was signed too long ago or ahead: check the clock of this machine', {
         age_s: result.age_s,
       });
-      return new Refusal('signature_outside_tolerance');
+      return failed(
+        'signature_outside_tolerance',
+        new WebhookNotApplied(`It was signed ${result.age_s} s ago.`),
+      );
     case 'unreadable':
       log.error('a genuine payment webhook cannot be read: look its event up at the provider', {
         event_id: result.report?.event_id ?? null,
         type: result.report?.type ?? null,
       });
-      return new Refusal('unreadable_webhook');
+      return failed('unreadable_webhook', new WebhookNotApplied('It cannot be read.'));
     case 'unresolved':
       log.error(
         'a payment event waits for an operator unless its payment turns up: see "tds credit events"',
@@ -102,7 +121,10 @@ function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookR
           reason: result.reason,
         },
       );
-      return new Refusal('unresolved_payment');
+      return failed(
+        'unresolved_payment',
+        new WebhookNotApplied(`Its payment is not known: ${result.reason}.`),
+      );
     case 'irrelevant':
       log.info('a payment event moved no credit', { ...idsOf(result.report), reason: result.reason });
       return result;

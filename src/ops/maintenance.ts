@@ -3,6 +3,7 @@ import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import type { ProblemLog } from '../problems/problem-log.ts';
 import type { Store } from '../store.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
 import type { HistoryRuns } from './history-runs.ts';
@@ -12,9 +13,9 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
 const LAST_USED_FLUSH_MS = 10_000;
-const UNANSWERED_LOG_MS = 10_000;
+const COUNTED_LOG_MS = 10_000;
 
-interface MaintenanceParts {
+export interface MaintenanceParts {
   readonly history: HistoryRuns;
   readonly store: Store;
   readonly keys: KeyDirectory;
@@ -22,6 +23,7 @@ interface MaintenanceParts {
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly log: Log;
+  readonly problems: ProblemLog;
   /** After how many days a request's usage is rolled up into daily totals; null for never. */
   readonly usage_retention_days: number | null;
 }
@@ -36,25 +38,27 @@ export async function startMaintenance(parts: MaintenanceParts): Promise<() => v
   const timers = [
     setInterval(() => hourly(parts), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
-    setInterval(() => logUnanswered(parts), UNANSWERED_LOG_MS),
+    setInterval(() => logCounted(parts), COUNTED_LOG_MS),
   ];
   for (const timer of timers) timer.unref();
   return () => {
     for (const timer of timers) clearInterval(timer);
     parts.history.stop();
-    logUnanswered(parts);
+    logCounted(parts);
   };
 }
 
-/** One line for all of them: a line each would let a client fill the disk. */
-function logUnanswered({ refusals, log }: MaintenanceParts): void {
+/** One line for all of a kind: a line each would let a client fill the disk. */
+function logCounted({ refusals, log, problems }: MaintenanceParts): void {
+  problems.sumUp();
   const requests = refusals.takeUnanswered();
   if (requests > 0)
     log.warn('requests were answered 429 unseen: their budget of refusals is spent', { requests });
 }
 
-async function hourly(parts: MaintenanceParts): Promise<void> {
-  const { store, history, limiter, refusals, clock, log, usage_retention_days } = parts;
+/** The hourly run. Never rejects: what it fails with is reported, and it is tried again in an hour. */
+export async function hourly(parts: MaintenanceParts): Promise<void> {
+  const { store, history, limiter, refusals, clock, log, problems, usage_retention_days } = parts;
   limiter.forgetIdle(clock.monotonic_ms());
   refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
@@ -74,15 +78,15 @@ async function hourly(parts: MaintenanceParts): Promise<void> {
     }
     const { requests_rolled_up: requests } = report;
     if (requests > 0) log.info('rolled old usage up into daily totals', { requests });
-  } catch {
-    log.error('the hourly tier, audit and usage run failed; it is tried again in an hour');
+  } catch (error) {
+    problems.report({ request_id: null, step: 'hourly_run', code: null, error });
   }
 }
 
-async function flushLastUsed({ keys, log }: MaintenanceParts): Promise<void> {
+async function flushLastUsed({ keys, problems }: MaintenanceParts): Promise<void> {
   try {
     await keys.flushLastUsed();
-  } catch {
-    log.warn('last-used times of keys could not be written');
+  } catch (error) {
+    problems.report({ request_id: null, step: 'last_used', code: null, error });
   }
 }

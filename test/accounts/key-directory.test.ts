@@ -55,31 +55,43 @@ function lastUsed(id: string): number | null | undefined {
   return store.db.select().from(apiKeys).where(eq(apiKeys.id, id)).get()?.last_used_at_ms;
 }
 
+function rethrow(error: unknown): never {
+  throw error;
+}
+
 describe('whether a key may exist', () => {
   test('is true of every key that was made, revoked ones too, and false of others', async () => {
     const keys = Array.from({ length: 50 }, (_, index) => addKey(`key_${index}`));
     revoke('key_7');
-    expect(await Promise.all(keys.map((key) => directory.mayExist(key)))).toEqual(keys.map(() => true));
+    expect(await Promise.all(keys.map((key) => directory.mayExist(key, rethrow)))).toEqual(
+      keys.map(() => true),
+    );
     for (let count = 0; count < 50; count += 1)
-      expect(await directory.mayExist(randomIdentifiers.apiKey())).toBe(false);
+      expect(await directory.mayExist(randomIdentifiers.apiKey(), rethrow)).toBe(false);
   });
 
   test('is told from memory; what another process made is read once a second at most', async () => {
-    expect(await directory.mayExist(randomIdentifiers.apiKey())).toBe(false);
+    expect(await directory.mayExist(randomIdentifiers.apiKey(), rethrow)).toBe(false);
     const first = addKey('key_1');
-    expect(await directory.mayExist(first)).toBe(false);
+    expect(await directory.mayExist(first, rethrow)).toBe(false);
     clock.advance(999);
-    expect(await directory.mayExist(first)).toBe(false);
+    expect(await directory.mayExist(first, rethrow)).toBe(false);
     clock.advance(1);
-    expect(await directory.mayExist(first)).toBe(true);
+    expect(await directory.mayExist(first, rethrow)).toBe(true);
     const second = addKey('key_2');
     clock.advance(1_000);
-    expect([await directory.mayExist(first), await directory.mayExist(second)]).toEqual([true, true]);
+    expect([await directory.mayExist(first, rethrow), await directory.mayExist(second, rethrow)]).toEqual([
+      true,
+      true,
+    ]);
   });
 
   test('is true while the database cannot be read', async () => {
     store.db.$client.run('ALTER TABLE api_keys RENAME TO gone');
-    expect(await directory.mayExist(randomIdentifiers.apiKey())).toBe(true);
+    const failures: unknown[] = [];
+    const may_exist = await directory.mayExist(randomIdentifiers.apiKey(), (error) => failures.push(error));
+    expect(may_exist).toBe(true);
+    expect(failures).toEqual([expect.objectContaining({ code: 'SQLITE_ERROR' })]);
   });
 });
 
@@ -206,7 +218,7 @@ describe('authenticate', () => {
 
   test('invalidate also counts for a lookup that has begun: what it read before is not kept', async () => {
     const secret = addKey('key_1');
-    const begun = directory.authenticate(secret);
+    const begun = await directory.authenticate(secret);
     revoke('key_1');
     directory.invalidate();
     expect(await begun).not.toBeNull();

@@ -139,6 +139,8 @@ describe('a valid key at an address that has had enough', () => {
     await withoutTable(service, 'api_keys', async () => {
       await expectError(await listModels(ATTACKER, account.key), 'auth_unavailable');
     });
+    // Both looks at the keys failed: whether the key may exist, and whose it is.
+    expect(service.service.services.problems.counts().authenticate).toBe(2);
   });
 });
 

@@ -6,9 +6,11 @@ import { systemClock } from '../../src/clock.ts';
 import { RequestContexts } from '../../src/http/context.ts';
 import { webhookRoutes } from '../../src/http/webhook-routes.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
+import { createLog } from '../../src/ops/log.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { assignPaymentEvent } from '../../src/payments/resolve-event.ts';
+import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { type Call, eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { openBooks } from '../payments/support.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
@@ -107,6 +109,7 @@ describe('answers and log lines', () => {
         keys: new KeyDirectory(books.context.store.keys, systemClock),
         log: { info: write('info'), warn: write('warn'), error: write('error') },
         body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
+        problems: new ProblemLog(createLog('silent'), systemClock),
       },
       contexts,
     );

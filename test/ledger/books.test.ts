@@ -43,8 +43,12 @@ test('a charge that cannot be committed rejects, and its hold is released as soo
     holds.map(() => ({ status: 'rejected', reason: expect.objectContaining({ code: 'SQLITE_BUSY' }) })),
   );
   expect(setup.books.unwritten).toBe(2);
+  const busy: (typeof setup.problems)[number] = ['release', expect.objectContaining({ code: 'SQLITE_BUSY' })];
+  expect(setup.problems).toEqual([busy, busy]);
+  expect(setup.settled).toEqual([]);
   unlock();
   await setup.books.whenSettled();
+  expect([setup.problems.length, setup.settled]).toEqual([2, [2]]);
   expect([setup.kinds(), setup.statuses()]).toEqual([[], [503, 503]]);
   expectSettled(setup, 0);
 });
@@ -55,8 +59,10 @@ test('a release that cannot be written resolves, and is written as soon as it ca
   const unlock = setup.lock();
   await setup.release(hold, 'req_1');
   expect(setup.books.unwritten).toBe(1);
+  expect(setup.problems).toEqual([['release', expect.objectContaining({ code: 'SQLITE_BUSY' })]]);
   unlock();
   await setup.books.whenSettled();
+  expect([setup.problems.length, setup.settled]).toEqual([1, [1]]);
   expect([setup.kinds(), setup.statuses()]).toEqual([[], [502]]);
   expectSettled(setup, 0);
 });
@@ -132,7 +138,7 @@ test('what could not be written before the process ended is released by the next
   await setup.books.close();
   unlock();
   const db = setup.crash();
-  const next = new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next');
+  const next = new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next', setup.events);
   expect([await next.recover(), await next.recover()]).toEqual([1, 0]);
   expectSettled(setup, 0);
 });
@@ -158,7 +164,9 @@ test('a hold names its process, and the next start releases all that are open, o
   const db = setup.crash();
   // As a version that named no process left it.
   db.update(ledgerEntries).set({ process_id: null }).where(eq(ledgerEntries.request_id, 'req_3')).run();
-  expect(await new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next').recover()).toBe(2);
+  expect(await new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next', setup.events).recover()).toBe(
+    2,
+  );
   expect(named(db)).toEqual([...ended]);
   expectSettled(setup, 1);
 });

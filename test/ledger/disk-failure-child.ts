@@ -51,7 +51,12 @@ for (let round = 0; round < ROUNDS; round += 1) {
 
 const spent_micros = setup.spentMicros();
 const db = setup.crash();
-const left_open = await new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next').recover();
+const left_open = await new SqliteBooks(
+  new GroupCommit(db),
+  setup.clock,
+  'proc_next',
+  setup.events,
+).recover();
 const after_crash = runAudit(db, { ended_before_ms: NOW_MS + 1 });
 console.log(
   JSON.stringify({

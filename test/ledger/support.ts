@@ -13,7 +13,7 @@ import {
   projects,
   usageRecords,
 } from '../../db/sqlite/schema.ts';
-import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
+import { type BooksEvents, SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
@@ -163,7 +163,14 @@ export class LedgerSetup extends TemporaryDatabase {
   readonly store = new SqliteStore(this.db);
   readonly ledger = new SqliteLedger(this.db);
   readonly usage = new UsageWriter(this.db);
-  readonly books = new SqliteBooks(this.commits, this.clock, PROCESS_ID);
+  /** What the books told of: ends that failed, and how many releases had waited once they were written. */
+  readonly problems: (readonly [step: string, error: unknown])[] = [];
+  readonly settled: number[] = [];
+  readonly events: BooksEvents = {
+    onProblem: (step, error) => this.problems.push([step, error]),
+    onSettled: (holds) => this.settled.push(holds),
+  };
+  readonly books = new SqliteBooks(this.commits, this.clock, PROCESS_ID, this.events);
 
   constructor() {
     super();
