@@ -1,7 +1,9 @@
 import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
 import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
+import { HistoryThread } from '../db/sqlite/history-thread.ts';
 import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
+import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
@@ -21,11 +23,12 @@ import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { ModelLifecycle } from './models/lifecycle.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
-import { creditContext } from './payments/credit.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
-import { UsageLog } from './usage/usage.ts';
+import type { Store } from './store.ts';
+import type { UsageRecords } from './usage/usage-records.ts';
+import { usedLimits } from './usage/used-limits.ts';
 
 /** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
 const PLANNED_AT_ONCE = 4;
@@ -62,7 +65,7 @@ export interface ServiceParts {
 
 /** A service on its database, without a port. */
 export interface Service {
-  readonly services: AppServices & { readonly model: ModelLifecycle; readonly commits: GroupCommit };
+  readonly services: AppServices & { readonly model: ModelLifecycle; readonly store: Store };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
@@ -80,22 +83,22 @@ export interface Service {
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
   const { clock, identifiers, log } = parts;
-  seedCatalog(db);
   const problems = new ProblemLog(log, clock);
   const reportBackground = (step: ProblemStep, error: unknown) =>
     problems.report({ request_id: null, step, code: null, error });
   const commits = new GroupCommit(db, parts.writes);
+  const store = new SqliteStore(db, parts.writes, commits);
+  await store.transaction(({ catalog }) => seedCatalog(catalog));
   const books = new SqliteBooks(commits, clock, identifiers.id('process'), {
     onProblem: reportBackground,
     onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
   });
   const released = await books.recover();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
-  const usage = new UsageLog(db);
-  const limiter = restoredLimiter(usage, clock);
+  const limiter = await restoredLimiter(store.usage, clock);
   const refusals = new RefusalBudgets(drawHashKey());
-  const keys = new KeyDirectory(db, clock, commits);
-  const catalog = new Catalog(db);
+  const keys = new KeyDirectory(store.keys, clock);
+  const catalog = new Catalog(store.catalog);
   const model = new ModelLifecycle({
     openPlanner: parts.openPlanner,
     idle_unload_ms: parts.idle_unload_ms,
@@ -105,13 +108,14 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const payments =
     parts.payment_provider === null
       ? null
-      : { context: { ...creditContext(db, clock, identifiers), commits }, provider: parts.payment_provider };
+      : { context: { store, clock, identifiers }, provider: parts.payment_provider };
   const services = {
     payments,
     api_reference: parts.api_reference ?? true,
     clock,
     identifiers,
     log,
+    store,
     problems,
     keys,
     catalog,
@@ -126,9 +130,9 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
-  const stopMaintenance = startMaintenance({
-    db,
-    commits,
+  const stopMaintenance = await startMaintenance({
+    history: new HistoryThread(db.$client.filename),
+    store,
     keys,
     limiter,
     refusals,
@@ -167,10 +171,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
 }
 
 /** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */
-function restoredLimiter(usage: UsageLog, clock: Clock): RateLimiter {
+async function restoredLimiter(usage: UsageRecords, clock: Clock): Promise<RateLimiter> {
   const limiter = new RateLimiter();
   const monotonic_ms = clock.monotonic_ms();
-  for (const used of usage.recent(clock.now_ms(), WINDOW_MS)) {
+  for (const used of await usedLimits(usage, clock.now_ms(), WINDOW_MS)) {
     limiter.restore(used.organization_id, used.age_ms, used.input_tokens, monotonic_ms);
   }
   return limiter;

@@ -5,24 +5,31 @@ import type {
   PaymentMovement,
 } from '../../src/ledger/ledger-records.ts';
 import type { SqliteLedger } from './sqlite-ledger.ts';
+import type { Access } from './transactions.ts';
 
-/** The ledger of a SQLite database, for work that is in a transaction already. Its promises are settled at once. */
+/** What payments move in the ledger, and what has moved, in SQLite. */
 export class SqliteLedgerRecords implements LedgerRecords {
-  constructor(private readonly ledger: SqliteLedger) {}
+  readonly #ledger: SqliteLedger;
+  readonly #access: Access;
+
+  constructor(ledger: SqliteLedger, access: Access) {
+    this.#ledger = ledger;
+    this.#access = access;
+  }
 
   topUp(movement: PaymentMovement): Promise<void> {
-    return Promise.try(() => this.ledger.topUp(movement));
+    return this.#access.write(() => this.#ledger.topUp(movement));
   }
 
   refund(movement: PaymentMovement): Promise<void> {
-    return Promise.try(() => this.ledger.refund(movement));
+    return this.#access.write(() => this.#ledger.refund(movement));
   }
 
   balance(organization_id: string): Promise<Balance | undefined> {
-    return Promise.try(() => this.ledger.balance(organization_id));
+    return this.#access.read(() => this.#ledger.balance(organization_id));
   }
 
   movements(organization_id: string, limit: number): Promise<readonly CreditMovement[]> {
-    return Promise.try(() => this.ledger.movements(organization_id, limit));
+    return this.#access.read(() => this.#ledger.movements(organization_id, limit));
   }
 }

@@ -76,7 +76,7 @@ interface HeldRequest extends AdmittedRequest {
  * refusal, nothing that is refused is charged, and no hold outlives its call.
  */
 export async function decide(services: DecisionServices, call: DecisionCall): Promise<DecisionOutcome> {
-  const caller = authenticate(services, call);
+  const caller = await authenticate(services, call);
   if (caller instanceof Refusal) return { result: caller, caller: null, rate: null, reached_model: false };
 
   const checked = await checkRequest(services, call, caller);
@@ -109,14 +109,14 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
 }
 
 /** Step 1: the key, its project and its organization. */
-function authenticate(
+async function authenticate(
   services: DecisionServices,
   call: DecisionCall,
-): (Caller & { readonly limits: TierLimits }) | Refusal {
+): Promise<(Caller & { readonly limits: TierLimits }) | Refusal> {
   if (call.key === null) return new Refusal('missing_api_key');
   let caller: Caller | null;
   try {
-    caller = services.keys.authenticate(call.key);
+    caller = await services.keys.authenticate(call.key);
   } catch (error) {
     return failed(services, call, 'authenticate', 'auth_unavailable', error);
   }
@@ -145,16 +145,20 @@ async function checkRequest(
   if (model_id instanceof Refusal) return model_id;
   const missing = missingField(body);
   if (missing !== null) return missing;
-  const model = findModel(services, call, model_id);
+  const model = await findModel(services, call, model_id);
   if (model instanceof Refusal) return model;
   const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
   if (request instanceof Refusal) return request;
   return { call, caller, model, request };
 }
 
-function findModel(services: DecisionServices, call: DecisionCall, id: string): DecisionModelEntry | Refusal {
+async function findModel(
+  services: DecisionServices,
+  call: DecisionCall,
+  id: string,
+): Promise<DecisionModelEntry | Refusal> {
   try {
-    const found = services.catalog.findLive(id);
+    const found = await services.catalog.findLive(id);
     if (found === undefined) return new Refusal('model_not_found', { param: 'model' });
     return asDecisionModel(found) ?? new Refusal('wrong_endpoint', { param: 'model' });
   } catch (error) {

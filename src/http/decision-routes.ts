@@ -84,7 +84,7 @@ async function answer(
   context: RequestContext,
 ): Promise<Response | Refused<DecisionCode>> {
   const key = extractKey(request.headers);
-  const over_budget = refusalOverBudget(services, key, context);
+  const over_budget = await refusalOverBudget(services, key, context);
   if (over_budget !== null) return over_budget;
   let body_bytes = 0;
   const outcome = await decide(services, {

@@ -1,6 +1,7 @@
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { extractKey } from '../accounts/key-format.ts';
-import { type Catalog, type CatalogModel, OWNED_BY } from '../catalog/catalog.ts';
+import { type Catalog, OWNED_BY } from '../catalog/catalog.ts';
+import type { CatalogModel } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
@@ -47,11 +48,11 @@ export function modelListRoute(services: ModelServices): Route {
       },
       asks_model: false,
     },
-    handle: (request, context) => {
+    handle: async (request, context) => {
       const key = extractKey(request.headers);
-      const over_budget = refusalOverBudget(services, key, context);
+      const over_budget = await refusalOverBudget(services, key, context);
       if (over_budget !== null) return over_budget;
-      const result = listModels(services, context, key);
+      const result = await listModels(services, context, key);
       if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
       spendRefusal(services, context, result);
       return { refusal: result };
@@ -59,11 +60,11 @@ export function modelListRoute(services: ModelServices): Route {
   });
 }
 
-function listModels(
+async function listModels(
   services: Pick<ModelServices, 'keys' | 'catalog' | 'problems'>,
   { request_id }: RequestContext,
   key: string | null,
-): ModelList | Refusal<(typeof MODEL_LIST_CODES)[number]> {
+): Promise<ModelList | Refusal<(typeof MODEL_LIST_CODES)[number]>> {
   if (key === null) return new Refusal('missing_api_key');
   const failed = <Code extends 'auth_unavailable' | 'catalog_unavailable'>(
     step: 'authenticate' | 'catalog',
@@ -73,13 +74,13 @@ function listModels(
     services.problems.report({ request_id, step, code, error });
     return new Refusal(code);
   };
-  const caller = orRefuse(
+  const caller = await orRefuse(
     () => services.keys.authenticate(key),
     (error) => failed('authenticate', 'auth_unavailable', error),
   );
   if (caller instanceof Refusal) return caller;
   if (caller === null) return new Refusal('invalid_api_key');
-  const live = orRefuse(
+  const live = await orRefuse(
     () => services.catalog.listLive(),
     (error) => failed('catalog', 'catalog_unavailable', error),
   );
@@ -98,13 +99,13 @@ function listOf(live: readonly CatalogModel[]): ModelList {
   };
 }
 
-/** What `read` returns, or the refusal for a database that cannot be read. */
-function orRefuse<T, Code extends ErrorCode>(
-  read: () => T,
+/** What `read` resolves with, or the refusal for a database that cannot be read. */
+async function orRefuse<T, Code extends ErrorCode>(
+  read: () => Promise<T>,
   refuse: (error: unknown) => Refusal<Code>,
-): T | Refusal<Code> {
+): Promise<T | Refusal<Code>> {
   try {
-    return read();
+    return await read();
   } catch (error) {
     return refuse(error);
   }

@@ -28,19 +28,19 @@ interface RefusalGateServices {
  * of its key is spent; null for every other. A valid key passes whatever else its address sends: only what cannot be a
  * key, or is none, is held against the address. Nothing is read of the body.
  */
-export function refusalOverBudget(
+export async function refusalOverBudget(
   services: RefusalGateServices,
   key: string | null,
   context: RequestContext,
-): OverBudget | null {
+): Promise<OverBudget | null> {
   const now_ms = services.clock.monotonic_ms();
   const address_wait_s = services.refusals.addressWait_s(context.client_address, now_ms);
-  if (key === null || (address_wait_s > 0 && !mayExist(services, key, context))) {
+  if (key === null || (address_wait_s > 0 && !(await mayExist(services, key, context)))) {
     return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
   }
   let caller: Caller | null;
   try {
-    caller = services.keys.authenticate(key);
+    caller = await services.keys.authenticate(key);
   } catch {
     // Nothing is lost: the route looks the key up again, and reports what that fails with.
     return null;
@@ -55,7 +55,7 @@ function mayExist(
   { keys, problems }: RefusalGateServices,
   key: string,
   { request_id }: RequestContext,
-): boolean {
+): Promise<boolean> {
   return keys.mayExist(key, (error) =>
     problems.report({ request_id, step: 'authenticate', code: null, error }),
   );

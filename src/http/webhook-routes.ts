@@ -1,9 +1,10 @@
+import type { AccountContext } from '../accounts/context.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
-import { handleWebhook, type WebhookContext, type WebhookResult } from '../payments/webhooks.ts';
+import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
 import type { Problems } from '../problems/problems.ts';
 import { BODY_CODES, type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
 import { jsonResponse } from './responses.ts';
@@ -12,7 +13,7 @@ import { defineRoute, type Route } from './route.ts';
 const SIGNATURE_HEADER = 'paddle-signature';
 
 export interface Payments {
-  readonly context: WebhookContext;
+  readonly context: AccountContext;
   readonly provider: PaymentProvider;
 }
 

@@ -17,7 +17,7 @@ let service: TestService;
 let answersOfRecords: Readonly<Record<string, Answer>>[];
 beforeAll(async () => {
   service = await startTestService();
-  const { key } = addAccount(service);
+  const { key } = await addAccount(service);
   answersOfRecords = [];
   for (const state of RECORDS) {
     const questions = {

@@ -12,7 +12,7 @@ let service: TestService;
 let key: string;
 beforeAll(async () => {
   service = await startTestService();
-  key = addAccount(service).key;
+  key = (await addAccount(service)).key;
 });
 afterAll(() => closeAudited(service));
 
@@ -86,7 +86,7 @@ describe('Modes', () => {
 
   test('tokens per minute: both modes count billed tokens', async () => {
     for (const mode of ['fast', 'consistent']) {
-      const account = addAccount(service);
+      const account = await addAccount(service);
       const first = await ask(service, account.key, { mode, questions: ALL_TYPES });
       const { usage } = await expectDecision(first);
       const second = await ask(service, account.key, { questions: { q: { type: 'text' } } });
@@ -116,7 +116,7 @@ describe('Modes', () => {
       openPlanner: () => openPlanner({ gpu: false, threads: 1, context_tokens: 1_280 }),
     });
     try {
-      const account = addAccount(small);
+      const account = await addAccount(small);
       const state = Array.from({ length: 1_500 }, (_, index) => `word${index % 97}`).join(' ');
       const noul = { type: 'noul', instructions: 'Is there a word?' };
       const choice = (options: number) => ({

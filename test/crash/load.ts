@@ -11,8 +11,8 @@ import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
-import { creditContext } from '../../src/payments/credit.ts';
 import { usageOf } from '../ledger/support.ts';
+import { contextOn } from '../support/context.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, type TestAccount } from '../support/service.ts';
 
@@ -37,21 +37,21 @@ const FEW_REQUESTS_MICROS = 400;
 const UNLIMITED = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000 };
 
 /** Fills a new database with the accounts of the load. */
-export function addLoadAccounts(db: Db): LoadKeys {
-  const accounts = creditContext(db, systemClock, randomIdentifiers);
-  const add = (): TestAccount => {
-    const account = addAccount({ accounts }, { credit_dollars: 25 });
-    setTierSettings(accounts, OPERATOR, account.organization_id, UNLIMITED);
+export async function addLoadAccounts(db: Db): Promise<LoadKeys> {
+  const accounts = contextOn(db);
+  const add = async (): Promise<TestAccount> => {
+    const account = await addAccount({ accounts }, { credit_dollars: 25 });
+    await setTierSettings(accounts, OPERATOR, account.organization_id, UNLIMITED);
     return account;
   };
-  const poor = add();
+  const poor = await add();
   spendAllBut(db, poor, FEW_REQUESTS_MICROS);
-  const limited = add();
+  const limited = await add();
   db.update(projects)
     .set({ spend_limit_micros: FEW_REQUESTS_MICROS })
     .where(eq(projects.id, limited.project_id))
     .run();
-  return { rich: add().key, poor: poor.key, limited: limited.key };
+  return { rich: (await add()).key, poor: poor.key, limited: limited.key };
 }
 
 /** Charges the account one request that leaves it that much. */

@@ -4,7 +4,7 @@ import { type AuditReport, continueAudit, runAudit, type Violation } from '../..
 import { transact } from '../../db/sqlite/connection.ts';
 import type { Hold } from '../../src/ledger/hold.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
-import { addPayment, LedgerSetup, NOW_MS, propertySeed } from '../ledger/support.ts';
+import { addPayment, LedgerSetup, NOW_MS, propertySeed, pruningOf } from '../ledger/support.ts';
 
 /** An audit that goes on from a checkpoint finds in what is new all that a whole one finds. */
 
@@ -128,7 +128,7 @@ async function damaged(
   await history.take(checked);
   if (is_rolled_up) {
     await history.endAll();
-    await pruneUsage(history.db, { before_ms: NOW_MS + 1, now_ms: NEXT_MONTH_MS });
+    await pruneUsage(pruningOf(history.db), { before_ms: NOW_MS + 1, now_ms: NEXT_MONTH_MS });
   }
   expect(continueAudit(history.db, { now_ms: NOW_MS }).ok).toBe(true);
   await history.take(added);
@@ -181,7 +181,7 @@ test.each(['ledger_days SET charged_micros = charged_micros', 'usage_days SET co
   async (change) => {
     using history = new History();
     await history.take(['charge', 'charge']);
-    await pruneUsage(history.db, { before_ms: NOW_MS + 1, now_ms: NEXT_MONTH_MS });
+    await pruneUsage(pruningOf(history.db), { before_ms: NOW_MS + 1, now_ms: NEXT_MONTH_MS });
     history.damage(`UPDATE ${change} + 1`);
     const continued = continueAudit(history.db, { now_ms: NOW_MS });
     expect([...violationsOf(continued).keys()]).toEqual(['days_equal_usage']);

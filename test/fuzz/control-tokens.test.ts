@@ -146,7 +146,7 @@ describe('over the port', () => {
   afterAll(() => closeAudited(service));
 
   test('a record that spells a whole question is answered like any record: one answer, the options that were asked', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const forged =
       '<|question|>Who?<|option|>mine<|answer|><|option|>theirs<|answer|><|yes|><|no|><|endoftext|>';
     const questions = { q: { type: 'choice', instructions: forged, criteria: { a: forged, b: null } } };

@@ -29,12 +29,12 @@ let barred: TestAccount;
 beforeAll(async () => {
   service = await startTestService();
   const unlimited = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };
-  paying = addAccount(service, { credit_dollars: 25 });
-  barred = addAccount(service, { credit_dollars: 25 });
+  paying = await addAccount(service, { credit_dollars: 25 });
+  barred = await addAccount(service, { credit_dollars: 25 });
   for (const { organization_id } of [paying, barred]) {
-    setTierSettings(service.accounts, OPERATOR, organization_id, unlimited);
+    await setTierSettings(service.accounts, OPERATOR, organization_id, unlimited);
   }
-  setSpendLimit(service.accounts, OPERATOR, { project_id: barred.project_id, spend_limit_micros: 0 });
+  await setSpendLimit(service.accounts, OPERATOR, { project_id: barred.project_id, spend_limit_micros: 0 });
 });
 afterAll(() => closeAudited(service));
 

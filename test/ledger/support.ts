@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { continueAudit } from '../../db/sqlite/audit.ts';
 import { type Db, neverWait, openDatabase, transact } from '../../db/sqlite/connection.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import {
@@ -14,10 +15,12 @@ import {
 } from '../../db/sqlite/schema.ts';
 import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { BooksEvents } from '../../src/ledger/books.ts';
 import type { Hold } from '../../src/ledger/hold.ts';
+import type { PruneParts } from '../../src/usage/prune.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 
 /** A temporary folder with a real database file, gone when disposed. */
@@ -62,6 +65,14 @@ export interface Account {
   readonly organization_id: string;
   readonly project_id: string;
   readonly api_key_id: string;
+}
+
+/** What `pruneUsage` works with on a database. */
+export function pruningOf(db: Db): PruneParts {
+  return {
+    store: new SqliteStore(db),
+    continueAudit: (now_ms) => continueAudit(db, { now_ms }).ok,
+  };
 }
 
 /** Inserts an organization without credit, a project in it without a limit, and a key of that project. */
@@ -150,6 +161,7 @@ export class LedgerSetup extends TemporaryDatabase {
   readonly clock: Clock = { ...systemClock, now_ms: () => NOW_MS };
   readonly account: Account = addAccount(this.db, 'acme');
   readonly commits = new GroupCommit(this.db, { lock_deadline_ms: LOCK_DEADLINE_MS });
+  readonly store = new SqliteStore(this.db);
   readonly ledger = new SqliteLedger(this.db);
   readonly usage = new UsageWriter(this.db);
   /** What the books have told of: ends that failed, and how many releases had waited once they were written. */

@@ -18,7 +18,7 @@ import {
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import { ModelUnavailable } from '../../src/models/lifecycle.ts';
 import { causesOf, ThreadFailed, threadFailure } from '../../src/problems/causes.ts';
-import { PruneRefused } from '../../src/usage/prune.ts';
+import { PruneRefused } from '../../src/usage/prune-refused.ts';
 
 /** What `work` throws. */
 function thrownBy(work: () => unknown): unknown {

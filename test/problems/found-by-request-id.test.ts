@@ -1,11 +1,12 @@
 import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { EvaluationFailed, WeightsError } from '../../native/engine.ts';
 import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { startServer } from '../../src/http/server.ts';
-import { HistoryThread, hourly } from '../../src/ops/maintenance.ts';
+import { hourly } from '../../src/ops/maintenance.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { Cause } from '../../src/problems/causes.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
@@ -104,15 +105,15 @@ beforeAll(async () => {
   service = await startTestService(options);
 });
 afterAll(() => service.close());
-beforeEach(() => {
+beforeEach(async () => {
   faults.around = (run) => run();
   faults.plan = undefined;
   faults.wall_clock = undefined;
-  account = newAccount(service);
+  account = await newAccount(service);
 });
 
-function newAccount(of: TestService): TestAccount {
-  const made = addAccount(of);
+async function newAccount(of: TestService): Promise<TestAccount> {
+  const made = await addAccount(of);
   keys.push(made.key);
   return made;
 }
@@ -390,7 +391,7 @@ describe('what our own fault refused is found by the x-request-id of its respons
       cold: true,
       openEngine: () => Promise.reject(new WeightsError(message)),
     });
-    const { key } = newAccount(own);
+    const { key } = await newAccount(own);
     const warming = await post(own, key, { ...BODY, mode: 'consistent' });
     expect(warming.status).toBe(503);
     while (own.service.services.model.status().state === 'loading') await Bun.sleep(1);
@@ -421,7 +422,7 @@ describe('what our own fault refused is found by the x-request-id of its respons
           );
         }),
     });
-    const response = await post(own, newAccount(own).key, BODY);
+    const response = await post(own, (await newAccount(own)).key, BODY);
     expect(response.status).toBe(502);
     const { causes } = await problemOf(response);
     expect(causes).toMatchObject([
@@ -468,13 +469,13 @@ describe('background work', () => {
   });
 
   test('an hourly run that fails in its thread, with the cause of that thread', async () => {
-    const { commits, keys: directory, limiter, refusals, clock, problems } = service.service.services;
+    const { store, keys: directory, limiter, refusals, clock, problems } = service.service.services;
     expect(problems).toBeInstanceOf(ProblemLog);
     if (!(problems instanceof ProblemLog)) return;
-    const parts = { db: service.db, commits, keys: directory, limiter, refusals, clock, problems };
     const history = new HistoryThread(service.db.$client.filename);
+    const parts = { history, store, keys: directory, limiter, refusals, clock, problems };
     await withoutTable(service, 'usage_records', () =>
-      hourly({ ...parts, log: recorded.log, usage_retention_days: null }, history),
+      hourly({ ...parts, log: recorded.log, usage_retention_days: null }),
     );
     const line = (await background()).find(({ step }) => step === 'hourly_run');
     expect(line).toMatchObject({ error: 'ThreadFailed < SQLiteError SQLITE_ERROR' });
@@ -485,7 +486,7 @@ describe('background work', () => {
 test("a refusal that is not our fault makes no line: the request's own line has its code", async () => {
   const before = (await recorded.problems()).length;
   const counts = service.service.services.problems.counts();
-  const poor = addAccount(service, { credit_dollars: 0 });
+  const poor = await addAccount(service, { credit_dollars: 0 });
   const refused = [
     await service.fetch('/v1/decisions', { method: 'POST' }),
     await post(service, `sk_svc_${'0'.repeat(32)}`, BODY),
@@ -523,7 +524,7 @@ test('load makes no line, nor does a client that goes away', async () => {
         return given.scope === 'warm-up' ? await run() : await faults.around(run, given);
       }),
   });
-  const { key } = newAccount(own);
+  const { key } = await newAccount(own);
   const gate = new Gate();
   faults.around = async (_, { signal }) => {
     void gate.pass();
@@ -544,7 +545,7 @@ test('load makes no line, nor does a client that goes away', async () => {
   expect([full.status, full.headers.has('retry-after')]).toEqual([502, true]);
   client.abort();
   await leaving;
-  await untilHeld(own, { organization_id: organizationOf(own, key) }, 0);
+  await untilHeld(own, { organization_id: await organizationOf(own, key) }, 0);
   await own.close();
   const counts: Readonly<Record<string, number>> = own.service.services.problems.counts();
   expect(Object.entries(counts).filter(([, count]) => count > 0)).toEqual([]);
@@ -561,8 +562,8 @@ async function requestLineOf(response: Response): Promise<LogLine> {
   }
 }
 
-function organizationOf(of: TestService, key: string): string {
-  return of.service.services.keys.authenticate(key)?.organization_id ?? '';
+async function organizationOf(of: TestService, key: string): Promise<string> {
+  return (await of.service.services.keys.authenticate(key))?.organization_id ?? '';
 }
 
 test('none of it left a word of a client in the log', async () => {

@@ -13,6 +13,7 @@ import {
   usageRecords,
 } from '../../db/sqlite/schema.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { HoldNotOpen, RefundExceedsPayments } from '../../src/ledger/errors.ts';
@@ -26,6 +27,7 @@ import {
   addProject,
   PROCESS_ID,
   propertySeed,
+  pruningOf,
   TemporaryDatabase,
   usageOf,
 } from '../ledger/support.ts';
@@ -129,6 +131,7 @@ class History {
   #ledger = new SqliteLedger(this.#db);
   #usage = new UsageWriter(this.#db);
   #commits = new GroupCommit(this.#db);
+  #store = new SqliteStore(this.#db);
   #now_ms = START_MS;
   #serial = 0;
   #recorded = 0;
@@ -150,7 +153,7 @@ class History {
     });
   }
 
-  take(step: Step): Promise<void> | void {
+  async take(step: Step): Promise<void> {
     this.#now_ms += 1;
     switch (step.kind) {
       case 'top_up':
@@ -169,7 +172,7 @@ class History {
         return this.#crash(step.in_transaction);
       case 'next_month':
         this.#now_ms += MONTH_MS;
-        recalculateTiers(this.#db, this.#now_ms);
+        await recalculateTiers(this.#store, this.#now_ms);
         for (const model of this.#organizations)
           model.tier = Math.max(model.tier, tierReached(model, this.#now_ms));
         return;
@@ -189,7 +192,7 @@ class History {
   /** Rolls up, and finds nothing that was left although it had ended before that time. */
   async #prune(hours_ago: number, batch_requests: number): Promise<void> {
     const before_ms = latestPrune_ms(this.#now_ms) - hours_ago * HOUR_MS;
-    await pruneUsage(this.#db, { before_ms, now_ms: this.#now_ms, batch_requests });
+    await pruneUsage(pruningOf(this.#db), { before_ms, now_ms: this.#now_ms, batch_requests });
     const kept = this.#db.select().from(ledgerEntries).all();
     const ends = new Map(kept.map((entry) => [entry.hold_entry_id, entry]));
     const first_open_id = Math.min(...this.#open.map(({ hold }) => hold.entry_id));
@@ -258,11 +261,11 @@ class History {
       payment_id,
       at_ms: this.#now_ms,
     };
-    const written = this.#commits.run(() => {
+    const written = this.#store.transaction(async (records) => {
       addPayment(this.#db, account, payment_id, kind, amount_micros);
-      if (kind === 'top_up') this.#ledger.topUp(movement);
-      else this.#ledger.refund(movement);
-      recalculateTier(this.#db, account.organization_id, kind, this.#now_ms);
+      if (kind === 'top_up') await records.ledger.topUp(movement);
+      else await records.ledger.refund(movement);
+      await recalculateTier(records, account.organization_id, kind, this.#now_ms);
     });
     if (kind === 'refund' && amount_micros > model.paid) {
       await expect(written).rejects.toBeInstanceOf(RefundExceedsPayments);
@@ -353,6 +356,7 @@ class History {
     this.#ledger = new SqliteLedger(this.#db);
     this.#usage = new UsageWriter(this.#db);
     this.#commits = new GroupCommit(this.#db);
+    this.#store = new SqliteStore(this.#db);
     expect(transact(this.#db, () => this.#ledger.releaseOpenHolds())).toBe(this.#open.length);
     for (const taken of this.#open) this.#modelEnd(taken, 0);
     this.#open = [];

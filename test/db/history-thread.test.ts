@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { auditedWholeAt_ms } from '../../db/sqlite/audit.ts';
+import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { usageDays, usageRecords } from '../../db/sqlite/schema.ts';
-import { HistoryThread } from '../../src/ops/maintenance.ts';
 import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
 
 const DAY_MS = 86_400_000;
