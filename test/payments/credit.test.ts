@@ -260,7 +260,7 @@ test('confirming, crediting and refunding are the operator’s alone', async () 
   expect(() => refundByHand(books.context, owner, given)).toThrow(denied);
   expect(() => confirmManualPayment(books.context, owner, 'pay_1')).toThrow(denied);
   expect(() => listPendingPayments(books.context, owner)).toThrow(denied);
-  const lifted = await setTierSettings(books.context, owner, given.organization_id, { minimum_tier: 5 });
+  const lifted = setTierSettings(books.context, owner, given.organization_id, { minimum_tier: 5 });
   await expect(lifted).rejects.toEqual(denied);
 });
 
