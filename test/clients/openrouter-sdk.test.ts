@@ -89,8 +89,6 @@ test('retries after a 503', async () => {
 test('a bad key is not retried', async () => {
   const watched = watchedFetch();
   const client = clientFor(`sk_svc_${'0'.repeat(32)}`, watched);
-  expect(await rejection(client.systemOne.create(request(), RETRIES))).toMatchObject({
-    statusCode: 401,
-  });
+  expect(await rejection(client.systemOne.create(request(), RETRIES))).toMatchObject({ statusCode: 401 });
   expect(watched.statuses).toEqual([401]);
 });

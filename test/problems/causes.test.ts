@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { PragmaRefused } from '../../db/sqlite/connection.ts';
 import { WriteQueueFull } from '../../db/sqlite/group-commit.ts';
 import { SchemaRefused } from '../../db/sqlite/migrate.ts';
+import { NestedTransaction, TransactionEnded, TransactionStalled } from '../../db/sqlite/transactions.ts';
 import {
   AddonUnavailable,
   DeviceUnavailable,
@@ -40,10 +41,13 @@ describe('messages', () => {
     EvaluationTimedOut,
     HoldNotOpen,
     ModelUnavailable,
+    NestedTransaction,
     PragmaRefused,
     PruneRefused,
     SchemaRefused,
     SetupError,
+    TransactionEnded,
+    TransactionStalled,
     UnknownAccount,
     WeightsError,
     WriteQueueFull,
