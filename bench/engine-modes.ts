@@ -7,7 +7,7 @@
  *   bun bench/engine-modes.ts [rounds, default 3]
  */
 import { type DecisionEngine, type DecisionInput, type DecisionPlan, openEngine } from '../native/engine.ts';
-import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 3);
@@ -38,7 +38,7 @@ const once = [await engine.plan(many_questions)];
 const anew = await Promise.all(
   many_questions.questions.map((question) => engine.plan({ ...many_questions, questions: [question] })),
 );
-const many = await inTurns(rounds, {
+const many = await alternating(rounds, {
   once: () => evaluate(engine, once),
   deterministic: () => evaluate(deterministic, once),
   anew: () => evaluate(engine, anew),
@@ -58,7 +58,7 @@ report({
 });
 
 const five = [await engine.plan(small)];
-const few = await inTurns(3 * rounds, {
+const few = await alternating(3 * rounds, {
   once: () => evaluate(engine, five),
   deterministic: () => evaluate(deterministic, five),
 });

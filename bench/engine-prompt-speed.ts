@@ -10,7 +10,7 @@
  */
 import { getLlama } from 'node-llama-cpp';
 import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
-import { answer, fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { alternating, answer, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 9);
@@ -32,7 +32,7 @@ const { input_tokens } = await engine.plan(input);
 const { input_tokens: consistent_tokens } = await engine.plan(consistent_input);
 const prompt = model.tokenize('A parcel is late. '.repeat(input_tokens)).slice(0, input_tokens);
 
-const times = await inTurns(rounds, {
+const times = await alternating(rounds, {
   fast: () => answer(engine, input),
   consistent: () => answer(engine, consistent_input),
   prompt: async () => {

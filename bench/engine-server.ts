@@ -6,7 +6,7 @@
  *   LLAMA_SERVER=<path of a llama-server> bun bench/engine-server.ts [rounds, default 9]
  */
 import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
-import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const program = process.env.LLAMA_SERVER;
@@ -55,7 +55,7 @@ try {
     const input = { ...five, state: `${request++} ${five.state}` };
     return await engine.plan(input);
   };
-  const times = await inTurns(rounds, {
+  const times = await alternating(rounds, {
     engine: async () => {
       await engine.evaluate(await next(), { scope: 'bench' });
     },

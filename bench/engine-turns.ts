@@ -7,7 +7,7 @@
 import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
 import { ModelTurns, QUEUE_LIMIT } from '../src/limits/model-turns.ts';
-import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 5);
@@ -35,7 +35,7 @@ async function inTheirTurns(scope: string, input: DecisionInput): Promise<void> 
   await turns.enter(scope, ({ run }) => engine.evaluate(plan, { scope, takeTurn: run }));
 }
 
-const times = await inTurns(rounds, {
+const times = await alternating(rounds, {
   one_in_turns: () => batch(inTheirTurns, 1),
   one_at_once: () => batch(atOnce, 1),
   many_in_turns: () => batch(inTheirTurns, 16),

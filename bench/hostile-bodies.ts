@@ -8,7 +8,7 @@
 import { readJson } from '../src/json/read-json.ts';
 import { CONTENTS, ORDINARY_BODY, PLACES } from '../test/support/hostile-bodies.ts';
 import { startHostileService } from '../test/support/hostile-service.ts';
-import { inTurns } from './support/engine.ts';
+import { alternating } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
@@ -39,7 +39,7 @@ for (const [name, text] of Object.entries(TEXTS)) {
     for (let repeat = 0; repeat < repeats; repeat += 1) read(text);
     return Promise.resolve();
   };
-  const times = await inTurns(4 * rounds, { ours: repeated(readJson), native: repeated(JSON.parse) });
+  const times = await alternating(4 * rounds, { ours: repeated(readJson), native: repeated(JSON.parse) });
   report({
     bench: 'hostile-bodies',
     reading: name,

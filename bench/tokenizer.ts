@@ -5,7 +5,7 @@
  *   bun bench/tokenizer.ts [rounds, default 9]
  */
 import { type DecisionInput, openPlanner } from '../native/engine.ts';
-import { fiveQuestions, inTurns } from './support/engine.ts';
+import { alternating, fiveQuestions } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { report, rounded } from './support/statistics.ts';
 
@@ -29,7 +29,7 @@ const llama = await openPlanner({ ...options, evaluator: 'llama' });
 for (const [name, input] of Object.entries({ five_questions: fiveQuestions(), largest: largest() })) {
   // What is refused for its length has been tokenized all the same.
   const plan = (planner: typeof addon) => planner.plan(input).catch(() => undefined);
-  const times = await inTurns(rounds, { addon: () => plan(addon), llama: () => plan(llama) });
+  const times = await alternating(rounds, { addon: () => plan(addon), llama: () => plan(llama) });
   report({
     bench: 'tokenizer',
     request: name,

@@ -62,7 +62,7 @@ function lockedElsewhere(lock_ms: number, waits_in_sqlite: boolean): Promise<num
     const lock = await holdWriteLock(directory);
     const released = Bun.sleep(lock_ms).then(() => lock.release());
     return await longestBlock(
-      () => commits.run(() => void db.$client.run('INSERT INTO blobs VALUES (1)')),
+      () => commits.run(() => void db.$client.run('INSERT INTO blobs (content) VALUES (1)')),
       released,
     );
   });
@@ -80,12 +80,12 @@ function logOfAReader(blobs: number, commits_copy: boolean): Promise<number> {
     reader.run('BEGIN');
     reader.query('SELECT count(*) FROM blobs').get();
     for (let blob = 0; blob < blobs; blob += 1)
-      await commits.run(() => void db.$client.run('INSERT INTO blobs VALUES (?)', [BLOB]));
+      await commits.run(() => void db.$client.run('INSERT INTO blobs (content) VALUES (?)', [BLOB]));
     await Bun.sleep(2 * LOOK_EVERY_MS);
     reader.run('COMMIT');
     reader.close();
     const longest_ms = await longestBlock(
-      () => commits.run(() => void db.$client.run('INSERT INTO blobs VALUES (1)')),
+      () => commits.run(() => void db.$client.run('INSERT INTO blobs (content) VALUES (1)')),
       Bun.sleep(3_000),
     );
     await stop();

@@ -57,7 +57,7 @@ export interface Times {
  * Runs the contenders in turns, so that a busy machine slows all of them, after one run each that does not count.
  * Returns the medians of each one's runs, by name.
  */
-export async function inTurns<Name extends string>(
+export async function alternating<Name extends string>(
   rounds: number,
   contenders: Readonly<Record<Name, () => Promise<unknown>>>,
 ): Promise<(name: Name) => Times> {

@@ -192,7 +192,7 @@ const CHECKS: readonly Check[] = [
         SELECT hold.id AS entry_id, hold.organization_id, hold.request_id, hold.held_delta_micros AS hold_micros,
           hold.created_at_ms
         FROM ${OPEN_HOLDS})
-      SELECT * FROM open WHERE created_at_ms < $ended_before_ms
+      SELECT entry_id, organization_id, request_id, hold_micros, created_at_ms FROM open WHERE created_at_ms < $ended_before_ms
         OR EXISTS (SELECT 1 FROM usage_records WHERE usage_records.request_id = open.request_id)`,
   },
   {
@@ -393,7 +393,12 @@ interface Checkpoint extends Start {
 }
 
 function checkpointOf(client: Database): Checkpoint | null {
-  return client.query<Checkpoint, []>('SELECT * FROM audit_checkpoints').get();
+  return client
+    .query<Checkpoint, []>(
+      `SELECT last_entry_id, last_usage_row_id, last_usage_request_id, checked_at_ms, checked_whole_at_ms
+      FROM audit_checkpoints`,
+    )
+    .get();
 }
 
 /** Reads all usage again when the row at the checkpoint is another: rows were taken away, or the file was rebuilt. */
@@ -493,19 +498,22 @@ function saveCheckpoint(db: Db, found: Checkpoint | null, checked: Checked, now_
       client.run('DELETE FROM audited_project_months');
     }
     const addOrganization = client.query<never, SumOfOrganization>(
-      `INSERT INTO audited_organizations VALUES ($organization_id, $credit_micros, $held_micros, $paid_micros)
+      `INSERT INTO audited_organizations (organization_id, credit_micros, held_micros, paid_micros)
+      VALUES ($organization_id, $credit_micros, $held_micros, $paid_micros)
       ON CONFLICT DO UPDATE SET credit_micros = credit_micros + excluded.credit_micros,
         held_micros = held_micros + excluded.held_micros, paid_micros = paid_micros + excluded.paid_micros`,
     );
     for (const sum of checked.organizations) addOrganization.run(sum);
     const addMonth = client.query<never, SumOfMonth>(
-      `INSERT INTO audited_project_months VALUES ($project_id, $month, $spent_micros, $held_micros)
+      `INSERT INTO audited_project_months (project_id, month, spent_micros, held_micros)
+      VALUES ($project_id, $month, $spent_micros, $held_micros)
       ON CONFLICT DO UPDATE SET spent_micros = spent_micros + excluded.spent_micros,
         held_micros = held_micros + excluded.held_micros`,
     );
     for (const sum of checked.months) addMonth.run(sum);
     client
-      .query('INSERT OR REPLACE INTO audit_checkpoints VALUES (1, ?, ?, ?, ?, ?)')
+      .query(`INSERT OR REPLACE INTO audit_checkpoints (id, last_entry_id, last_usage_row_id, last_usage_request_id,
+          checked_at_ms, checked_whole_at_ms) VALUES (1, ?, ?, ?, ?, ?)`)
       .run(
         checked.last_entry_id,
         checked.last_usage_row_id,

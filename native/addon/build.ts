@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 import { AddonUnavailable } from '../errors.ts';
 import type { Gpu } from '../gpu.ts';
-import { systemErrorCode } from '../system-error-code.ts';
 import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 

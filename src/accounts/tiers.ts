@@ -1,3 +1,4 @@
+import { DAY_MS } from '../clock.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 
 /** What a tier allows (spec, "Rate limits"); null where there is no API access. */
@@ -18,8 +19,6 @@ export interface Tier {
 
 /** The least that one top-up may be, on every tier. */
 export const TOP_UP_MIN_MICROS = 5 * MICROS_PER_DOLLAR;
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
 
 function tier(
   number: number,

@@ -1,6 +1,7 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { systemErrorCode } from '../system-error-code.ts';
 import { PROBES } from './probes.ts';
 
 /** What the scores of a file depend on, besides the requests themselves. */
@@ -108,7 +109,7 @@ function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

@@ -7,13 +7,11 @@ import { requireOperator, requirePermission } from '../accounts/permissions.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import type { Clock } from '../clock.ts';
-import { formatDollars, MICROS_PER_DOLLAR } from '../money.ts';
+import { CENT_MICROS, formatDollars } from '../money.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
 import { inTransaction, type PaymentTransaction } from './transaction.ts';
-
-const CENT_MICROS = MICROS_PER_DOLLAR / 100;
 
 /**
  * What one top-up of the organization may be now, in micro-dollars (contract: the single top-up range): the range of the tier

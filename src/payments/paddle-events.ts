@@ -1,11 +1,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { MICROS_PER_DOLLAR } from '../money.ts';
+import { CENT_MICROS } from '../money.ts';
 import type { NamedOrder, PaymentEvent, PaymentReport } from './provider.ts';
 
 /** The only currency that credit is sold in. */
 export const PADDLE_CURRENCY = 'USD';
-export const CENT_MICROS = MICROS_PER_DOLLAR / 100;
 
 /** Paddle's ids have about 30 characters; what is longer is none, and must not be kept. */
 const ID_LENGTH_MAX = 100;

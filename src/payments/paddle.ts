@@ -1,5 +1,6 @@
 import { Environment, Paddle } from '@paddle/paddle-node-sdk';
-import { CENT_MICROS, PADDLE_CURRENCY, readNotification } from './paddle-events.ts';
+import { CENT_MICROS } from '../money.ts';
+import { PADDLE_CURRENCY, readNotification } from './paddle-events.ts';
 import { ageSeconds, isSignedBy, isWithinTolerance, parseSignature } from './paddle-signature.ts';
 import type { Checkout, Order, PaymentProvider, Webhook, WebhookCall } from './provider.ts';
 

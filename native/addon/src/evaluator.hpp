@@ -64,9 +64,9 @@ class Evaluator {
     void serve();
     /** Waits until there is something to do. Returns false when that is closing. */
     bool wait_for_work();
-    void admit_waiting();
-    /** Admits the first waiting task of a decoder. Returns false when it has none, or no room. */
-    bool admit_next(size_t decoder);
+    void start_waiting();
+    /** Starts the first waiting task of a decoder. Returns false when it has none, or no room. */
+    bool start_next(size_t decoder);
     void give_up_cancelled();
     /** One decode of the decoder whose turn it is. */
     void take_turn();
