@@ -29,7 +29,7 @@ export interface AuditOptions {
 }
 
 /** The most violations that a check names. */
-export const VIOLATIONS_MAX = 100;
+const VIOLATIONS_MAX = 100;
 
 interface Check {
   readonly name: string;

@@ -26,7 +26,7 @@ import {
  */
 
 export const LEDGER_KINDS = ['top_up', 'refund', 'hold', 'charge', 'release'] as const;
-export const MODES = ['fast', 'consistent'] as const;
+const MODES = ['fast', 'consistent'] as const;
 
 /** People who can be members of organizations. */
 export const users = sqliteTable('users', {

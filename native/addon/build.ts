@@ -203,7 +203,7 @@ export function rebuildAddon({ path, library }: BuiltAddon, onBuild: () => void 
  * Builds the program that runs evaluator and tokenizer without JavaScript, under sanitizers of the compiler (`address`,
  * `thread`, `undefined`, or several with commas), and returns its path.
  */
-export async function buildStress(sanitizer: string): Promise<string> {
+async function buildStress(sanitizer: string): Promise<string> {
   const library = requireLibrary(false);
   const directory = join(BUILD_DIRECTORY, `stress-${sanitizer}`);
   await mkdir(directory, { recursive: true });

@@ -1,7 +1,7 @@
 import { DAY_MS } from '../clock.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 
-/** What a tier allows (spec, "Rate limits"); null where there is no API access. */
+/** What a tier allows (contract: rate limits); null where there is no API access. */
 export interface TierLimits {
   readonly requests_per_minute: number;
   readonly tokens_per_minute: number;
@@ -40,7 +40,7 @@ function tier(
   };
 }
 
-/** The spec's table of tiers, lowest first; a tier's number is its index. */
+/** The contract's table of tiers, lowest first; a tier's number is its index. */
 export const TIERS: readonly Tier[] = [
   tier(0, 0, 0, 0, 0, 25),
   tier(1, 5, 0, 300, 32, 25),
@@ -51,7 +51,7 @@ export const TIERS: readonly Tier[] = [
 ];
 
 /** The tier that an organization has reached by what it paid in all (refunds taken off) and since when. */
-export function tierFor(paid_micros: number, first_paid_at_ms: number | null, now_ms: number): number {
+function tierFor(paid_micros: number, first_paid_at_ms: number | null, now_ms: number): number {
   const days = first_paid_at_ms === null ? 0 : (now_ms - first_paid_at_ms) / DAY_MS;
   const reached = TIERS.findLast(
     (candidate) => paid_micros >= candidate.paid_micros && days >= candidate.days,

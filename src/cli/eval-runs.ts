@@ -18,7 +18,7 @@ const DEFAULT_SEED = 1;
 const DEFAULT_FOLDS = 5;
 const FOLDS_MAX = 100;
 
-/** The options that evaluation and calibration have in common. */
+/** The options that `tds eval` and `tds calibrate` have in common. */
 export interface EvalRunOptions extends DataOptions, ModelConfig {
   readonly limit?: number;
   readonly seed: number;

@@ -16,7 +16,7 @@ import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
-/** Clients should wait this long (spec, "Performance and cold start"). */
+/** How long a client waits for an answer (contract: a client's timeout is 120 seconds). */
 const TIMEOUT_MS = 120_000;
 
 /** The options of `tds decide`. */

@@ -18,7 +18,7 @@ export interface DecisionRequest {
   readonly rejection: DecisionRefusal | null;
 }
 
-/** What is no string names no model, just as the empty string does. */
+/** The id for a `model` that is not a string: like the empty string, it names no model. */
 const NO_MODEL = '';
 
 /**

@@ -60,8 +60,8 @@ export function automaticAnswers(
 }
 
 /**
- * The threshold of the predictions of one type. Measured on the predictions that it was chosen on it flatters itself,
- * so it is also measured out of fold; `fold_of` has the fold of each prediction.
+ * The threshold of the predictions of one type. On the predictions that it was chosen on, a threshold looks better than
+ * it is. So it is also measured out of fold; `fold_of` has the fold of each prediction.
  */
 export function abstaining(predictions: readonly Prediction[], fold_of: readonly number[]): Abstaining {
   const threshold = automaticThreshold(predictions);

@@ -76,7 +76,7 @@ function diagrams(title: string, results: Results): string {
 }
 
 /** A reliability diagram as SVG: a dot a bin over the diagonal of perfect calibration. */
-export function reliabilityDiagram(bins: readonly ReliabilityBin[], questions: number): string {
+function reliabilityDiagram(bins: readonly ReliabilityBin[], questions: number): string {
   const x = (value: number) => (MARGIN + value * SIDE).toFixed(1);
   const y = (value: number) => (MARGIN / 2 + (1 - value) * SIDE).toFixed(1);
   const line = (x1: number, y1: number, x2: number, y2: number, style: string) =>

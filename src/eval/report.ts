@@ -37,7 +37,7 @@ export interface ProbeResult extends Steadiness {
   readonly type: QuestionType;
 }
 
-/** All that an evaluation found, as it is written in JSON. */
+/** All that `tds eval` found, as it is written in JSON. */
 export interface EvalReport {
   readonly created: string;
   readonly cases: {
@@ -158,7 +158,7 @@ function resultsOf(
 }
 
 /** The mean over sets of the accuracy in each. */
-export function meanOverSets(predictions: readonly Prediction[]): number {
+function meanOverSets(predictions: readonly Prediction[]): number {
   const sets = [...Map.groupBy(predictions, ({ source }) => source).values()];
   return sets.reduce((sum, set) => sum + accuracy(set), 0) / sets.length;
 }

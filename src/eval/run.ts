@@ -37,8 +37,8 @@ interface Task {
 }
 
 /**
- * The records that an evaluation of `limit` of them is about, in the order in which they are asked. The order is drawn,
- * so that what a limit or an interruption leaves is a fair sample of all sets.
+ * The `limit` records that a run asks about, in the order in which they are asked. The order is drawn, so that what a
+ * limit or an interruption leaves is a fair sample of all sets.
  */
 export function drawCases(
   cases: readonly EvalCase[],

@@ -33,8 +33,8 @@ export class ScoreFileError extends Error {
 }
 
 /**
- * Scores on disk, a JSON line each, so that an interrupted evaluation goes on where it was, and so that one run of the
- * model serves evaluation and calibration. A line that was being written when the process died is dropped.
+ * Scores on disk, a JSON line each. An interrupted run goes on where it stopped, and one run of the model serves `tds
+ * eval` and `tds calibrate`. A line that was being written when the process died is dropped.
  */
 export class ScoreFile {
   readonly #entries = new Map<string, ScoreEntry>();

@@ -6,7 +6,7 @@ import type { EvalReport, GroupResult, Results } from './report.ts';
 export type Table = readonly (readonly string[])[];
 
 /** What each probe did, for people. */
-export const PROBE_NAMES = {
+const PROBE_NAMES = {
   options_reversed: 'options reversed',
   option_added: 'an option added',
   question_reworded: 'question reworded',
@@ -39,7 +39,7 @@ function percent(share: number): string {
 }
 
 /** A number with its 95% interval. */
-export function interval({ value, low, high }: Estimate): string {
+function interval({ value, low, high }: Estimate): string {
   return Number.isFinite(low) ? `${number(value)} [${number(low)}, ${number(high)}]` : number(value);
 }
 

@@ -14,7 +14,7 @@ export class CertificateRefused extends Error {
   override readonly name = 'CertificateRefused';
 }
 
-/** Who is told what became of changed files. */
+/** Is told whether changed files can be served. */
 export interface CertificateObserver {
   readonly onReload: () => void;
   /** The new files cannot be served; the certificate before stays. */

@@ -19,8 +19,8 @@ export interface Connection {
 }
 
 /**
- * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all, the one
- * that has been without a request for longest makes room, so that clients who keep silent lock nobody out.
+ * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all, the
+ * connection that has been idle for longest is closed: silent clients lock nobody out.
  */
 export class Connections {
   readonly #open = new Set<Connection>();

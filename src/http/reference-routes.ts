@@ -16,8 +16,8 @@ const SCRIPT_FILE = join(import.meta.dir, 'assets', 'scalar-api-reference-1.72.1
 const PIECE_BYTES = 65_536;
 
 /**
- * For the page: nothing that it asks for may come from, or go to, another host, and no other page may show it in a
- * frame, where a click could be led to its fields. The second header is for browsers that do not know frame-ancestors.
+ * For the page. Its requests may go to no other host. No other page may show it in a frame, where it could catch clicks
+ * on the fields. The second header is for browsers that do not know frame-ancestors.
  */
 const PAGE_HEADERS = {
   'content-security-policy':

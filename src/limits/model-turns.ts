@@ -25,7 +25,7 @@ export interface Place {
 /** The requests of one organization that are at the model. */
 interface Guest {
   requests: number;
-  /** Refused since, less those that ended since: each of these is told to come back after the one before. */
+  /** Refusals less the requests that ended since. Each refused request is told to come back after the one before. */
   refused: number;
 }
 
@@ -33,14 +33,14 @@ interface Guest {
 export const QUEUE_LIMIT = 512;
 /** The measured speed is a moving average, in which the newest piece has this share. */
 const NEWEST_SHARE = 0.2;
-/** Nobody is told to wait longer: clients are advised to give up then (spec, "Performance and cold start"). */
+/** The longest `Retry-After`: clients give up then (contract: a client's timeout is 120 seconds). */
 const RETRY_AFTER_MAX_S = 120;
 
 /**
- * Who may give work to the model, and when. The model is given only so much at once as keeps it busy; the rest waits
- * here, where organizations are served in turns weighted by tokens. Requests at the model, waiting or running, are
- * bounded in total, and an organization may have as many of them as places are still free: one alone gets half of the
- * queue, and the next one still finds room.
+ * Who may give work to the model, and when. The model gets only as much at once as keeps it busy. The rest waits here,
+ * and organizations are served in turns weighted by tokens. Requests at the model, waiting or running, are bounded in
+ * total. An organization may have as many of them as there are free places: one alone gets half of the queue, and the
+ * next one still finds room.
  */
 export class ModelTurns {
   readonly #queue = new FairQueue<() => void>();
@@ -49,7 +49,7 @@ export class ModelTurns {
   #decoder_tokens = 1;
   #requests = 0;
   #ms_per_token = 0;
-  /** When a piece last ended: until then the time belongs to the pieces before. */
+  /** When a piece last ended: the time until then counts for the pieces before. */
   #ended_ms = 0;
 
   /** `requests_max` bounds the requests at the model. */

@@ -14,8 +14,8 @@ import type { Checkout, PaymentProvider } from './provider.ts';
 import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 /**
- * What one top-up of the organization may be now, in micro-dollars (contract: the single top-up range): the range of the tier
- * in force, with the dedicated most where the operator has set one.
+ * The range of one top-up of the organization now, in micro-dollars (contract: the single top-up range). It is that of
+ * the tier in force, with the dedicated maximum where the operator has set one.
  */
 export function topUpRange(
   organization: Organization,
@@ -145,8 +145,8 @@ export async function enterCreditByHand(
 }
 
 /**
- * Takes back credit that was paid by hand, after the operator has returned the money; the balance may fall below zero,
- * and the tier is set anew. Payments through another provider are refunded there, and its webhook does the same.
+ * Takes back credit that was paid by hand, after the operator has returned the money. The balance may fall below zero,
+ * and the tier is recalculated. Payments through another provider are refunded there, and its webhook does the same.
  * Resolves with the organization and its balance after it. Rejects with `permission_denied`, `not_found`,
  * `invalid_amount`, `refund_exceeds_paid`.
  */

@@ -48,8 +48,8 @@ const CustomData = Type.Object({
 });
 
 /**
- * The event in the body of a genuine notification; `product_id` is what credit is sold as. Null when it is no JSON or
- * no notification, so that nothing of it can be kept.
+ * The event in the body of a genuine notification; `product_id` is what credit is sold as. Null when it is not JSON or
+ * not a notification, so that nothing of it can be kept.
  */
 export function readNotification(body: Uint8Array, product_id: string): PaymentReport | null {
   const notification = read(Notification, parse(body));

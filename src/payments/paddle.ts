@@ -4,7 +4,7 @@ import { PADDLE_CURRENCY, readNotification } from './paddle-events.ts';
 import { ageSeconds, isSignedBy, isWithinTolerance, parseSignature } from './paddle-signature.ts';
 import type { Checkout, Order, PaymentProvider, Webhook, WebhookCall } from './provider.ts';
 
-export const PADDLE_PROVIDER_NAME = 'paddle';
+const PADDLE_PROVIDER_NAME = 'paddle';
 
 const ANSWER_TIMEOUT_MS = 15_000;
 

@@ -27,9 +27,9 @@ export interface ThreadFailure {
 }
 
 /**
- * Classes of ours whose messages are made of fixed sentences, numbers, paths, ids of our own and the words of the engine
- * about itself. Every other message may quote what it failed on: a JSON error quotes the text, an error of SQLite the
- * value, an error of the system or of a library whatever it was given.
+ * Classes of ours whose messages are made of fixed sentences, numbers, paths, ids of our own and the words of the
+ * engine about itself. Every other message may quote what it failed on. An error of JSON quotes the text, one of SQLite
+ * the value, one of the system or of a library its arguments.
  */
 const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'AddonUnavailable',
