@@ -1,8 +1,7 @@
 /**
- * What a way of asking costs beyond its tokens: 32 questions about a record of 2,000 tokens in one request, which reads
- * the record once, ÷ the same questions in a request each, of which each reads the record anew, against the ratio of
- * their tokens (aim: 1.3 times that at most). And the price of `deterministic`, on five questions about 300 tokens and
- * on those 32.
+ * What a way of asking costs beyond its tokens. The time of 32 questions about a record of 2,000 tokens in one request
+ * ÷ that of the same questions in a request each. The ratio is held against that of their tokens (aim: 1.3 times that
+ * at most). And the price of `deterministic`, on five questions about 300 tokens and on those 32.
  *
  *   bun bench/engine-modes.ts [rounds, default 3]
  */

@@ -1,8 +1,8 @@
 /**
- * Tokens a second of a request ÷ llama.cpp's own prompt speed: five questions about a record of 300 tokens, against
- * the same number of tokens read as one sequence by the same libllama from the same file, in batches of the same size
- * on as many threads. The aim is 0.9 at least in fast mode. In consistent mode the tokens are those billed: a record
- * that is still in memory is not computed again.
+ * Tokens a second of a request ÷ llama.cpp's own prompt speed. The request has five questions about a record of 300
+ * tokens. llama.cpp reads as many tokens as one sequence, with the same libllama, file, size of batches and number of
+ * threads. The aim is 0.9 at least in fast mode. In consistent mode the tokens are those billed: a record that is still
+ * in memory is not computed again.
  *
  *   bun bench/engine-prompt-speed.ts [rounds, default 9]
  *

@@ -1,7 +1,7 @@
 /**
- * Time of five questions about a record of 300 tokens through the engine ÷ the time through llama-server, which is
- * asked the same five by five `/completion` calls at once, each with one token to predict and the prompt cache on, in
- * as many slots. The aim is 0.5 at most.
+ * Time of five questions about a record of 300 tokens through the engine ÷ the time through llama-server. llama-server
+ * gets five `/completion` calls at once in five slots, each with one token to predict and the prompt cache on. The aim
+ * is 0.5 at most.
  *
  *   LLAMA_SERVER=<path of a llama-server> bun bench/engine-server.ts [rounds, default 9]
  */

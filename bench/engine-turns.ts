@@ -1,6 +1,6 @@
 /**
- * What turns cost: the wall time (and the time of the processors) of 32 requests of five questions at once, through the turns of the service ÷ given to
- * the engine all at once, of one organization and of 16, in the median of the rounds.
+ * What turns cost: the wall time and CPU time of 32 requests through the turns of the service ÷ given to the engine all
+ * at once. Each request has five questions. For one organization and for 16, in the median of the rounds.
  *
  *   bun bench/engine-turns.ts [rounds, default 5]
  */

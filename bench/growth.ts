@@ -1,11 +1,11 @@
 /**
- * What a history costs: bytes of the database file a request, the time of an audit that reads everything and of one
- * that goes on from a checkpoint, and how fast old requests become daily totals, with how long the write lock is held.
+ * What a history costs. Bytes of the database file a request. The time of an audit of everything, and of one from a
+ * checkpoint on. How fast old requests become daily totals, and how long that holds the write lock.
  *
  *   bun bench/growth.ts [--requests 200000] [--recent 2000] [--directory <on the disk to measure>]
  *
  * `requests` are spread over the last UTC month and are rolled up; `recent` came after the checkpoint. Prints one JSON
- * line. The two audits are timed in turns.
+ * line. The two audits alternate.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -27,7 +27,7 @@ const TypeTemperatures = Type.Object(
 );
 export type TypeTemperatures = Static<typeof TypeTemperatures>;
 
-/** What a calibration was fitted on, for whoever asks where it comes from. */
+/** What a calibration was fitted on, for people. */
 const FittedOn = Type.Object(
   {
     /** SHA-256 of the cases' lines, uncompressed. */

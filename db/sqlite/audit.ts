@@ -78,7 +78,7 @@ const MONTHS = `SELECT project_id, month, sum(spent_micros) AS spent_micros, sum
   GROUP BY project_id, month`;
 
 /**
- * The design's five invariants and what they stand on. Every query gives the rows that break its guarantee, among those
+ * The ledger's five invariants and what they stand on. Every query gives the rows that break its guarantee, among those
  * behind the start. They read the tables only: they share no code with what writes them.
  */
 const CHECKS: readonly Check[] = [
@@ -228,7 +228,7 @@ const CHECKS: readonly Check[] = [
   },
 ];
 
-/** What a sound database should have, and an earlier version did not see to. */
+/** What a sound database should have, but an earlier version did not enforce. */
 const WARNINGS: readonly Check[] = [
   {
     name: 'organization_has_owner',
@@ -318,9 +318,9 @@ const CONTINUED_CHECKS: readonly Check[] = [
 ];
 
 /**
- * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot. Reads everything:
- * its time grows with the history, so beside a busy server it belongs on a connection of its own, in a worker or process.
- * In a file whose structure is damaged nothing else is checked.
+ * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot. Its time grows
+ * with the history: beside a busy server it belongs in a worker or process, on a connection of its own. In a file whose
+ * structure is damaged nothing else is checked.
  */
 export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
   const file = fileAudited(db.$client);
@@ -329,9 +329,9 @@ export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
 }
 
 /**
- * Checks what is new since the last clean audit, and the balances as a whole; without an earlier one, or when `whole`
- * is asked, everything as `runAudit` does. A clean audit becomes the point at which the next one goes on. What was
- * checked before and was changed since is found by `runAudit` only.
+ * Checks what is new since the last clean audit, and the balances as a whole. Without an earlier one, or with `whole`,
+ * checks everything as `runAudit` does. A clean audit becomes the point at which the next one goes on. What was checked
+ * before and was changed since is found by `runAudit` only.
  */
 export function continueAudit(
   db: Db,

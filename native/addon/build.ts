@@ -200,8 +200,8 @@ export function rebuildAddon({ path, library }: BuiltAddon, onBuild: () => void 
 }
 
 /**
- * Builds the program that runs evaluator and tokenizer without JavaScript, under sanitizers of the compiler (`address`,
- * `thread`, `undefined`, or several with commas), and returns its path.
+ * Builds the program that runs evaluator and tokenizer without JavaScript, and returns its path. It runs under
+ * sanitizers of the compiler: `address`, `thread`, `undefined`, or several with commas.
  */
 async function buildStress(sanitizer: string): Promise<string> {
   const library = requireLibrary(false);

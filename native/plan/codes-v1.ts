@@ -94,12 +94,12 @@ function scoresOf(question: Question, index: number, label_scores: readonly numb
 }
 
 /**
- * The profile for any instruct model, through its chat template: options get codes of one token (A…Z, then two
- * letters), and the answer is read at the cue in one look at all of them; a noul is answered by yes or no in words.
+ * The profile for any instruct model, through its chat template. Options get codes of one token (A…Z, then two
+ * letters), and one read at the cue looks at all of them. A noul is answered by the words yes or no.
  *
- * Fast mode: the record is the prefix of one plan, each question a branch. Consistent mode: a plan per question, with
- * the question before and after the record and its options in both orders; what the model would say to the labels
- * without a record (a second plan of the question) is divided out.
+ * Fast mode: the record is the prefix of one plan, each question a branch. Consistent mode has a plan a question, with
+ * the question before and after the record and its options in both orders. A second plan without the record gives what
+ * the model would say to the labels alone, which is divided out.
  */
 class CodesV1 implements PromptProfile {
   readonly name = 'codes-v1';

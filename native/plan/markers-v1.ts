@@ -130,7 +130,8 @@ function readScore(logits: readonly number[]): number {
 
 /**
  * decision-1's own profile: every option is closed by an answer token, and its score is the logit of yes minus the
- * logit of no there. In fast mode the record is the prefix and each question is a branch; in consistent mode each question has its own plan and stands before the record too. `tokenizer` is the model's.
+ * logit of no there. In fast mode the record is the prefix and each question is a branch. In consistent mode each
+ * question has its own plan and stands before the record too. `tokenizer` is the model's.
  */
 export function markersV1(tokenizer: Tokenizer): PromptProfile {
   return {

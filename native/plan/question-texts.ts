@@ -6,8 +6,8 @@ import type { Tokenizer } from './profile.ts';
 import { isScalar, text } from './render.ts';
 
 /**
- * Characters of a question that are looked at, for each token of the model's context: above what any language needs
- * (English has less than five a token), so that a longer text is refused before it costs the time to tokenize it.
+ * Characters that a question may have for each token of the model's context. No language needs as many (English has
+ * less than five a token). A longer text is refused before it costs the time to tokenize it.
  */
 const CHARACTERS_PER_TOKEN_MAX = 8;
 /** Characters that all values of a request's questions may be rendered to: as many as the largest body has bytes. */
@@ -30,8 +30,8 @@ export interface ReadingTexts {
 }
 
 /**
- * Renders the questions of one request, within bounds, because one request that is long to render would hold up all
- * others; then tokenizes them in one batch. What several readings share is rendered and tokenized once.
+ * Renders the questions of one request, then tokenizes them in one batch. Rendering is bounded, because one request
+ * that takes long to render would delay all others. What several readings share is rendered and tokenized once.
  */
 export class QuestionTexts {
   /** Arrays and objects; of everything else the texts are in `#scalars`, since a map would hash what a client chose. */

@@ -8,7 +8,7 @@ import { recordWindows } from './shorten.ts';
 export const RECORD_CHARACTERS_MAX = 2 ** 22;
 
 /**
- * The texts whose tokens, one after the other, are those of a record, for the caller to cut to its own room of at most
+ * The texts whose tokens, one after the other, are those of a record. The caller cuts them to its own room of at most
  * `most_tokens`; see `recordWindows`. Throws `PlanRejected` for a value that is rendered to many times the characters
  * that it came in.
  */

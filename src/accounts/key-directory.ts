@@ -53,7 +53,7 @@ export class KeyDirectory {
   readonly #cacheSizeMax: number;
   /** Oldest read first: a `Map` keeps the order of insertion. */
   readonly #cache = new Map<string, CacheEntry>();
-  /** Counts the calls of `forget`: the result of a lookup that began before one is not cached. */
+  /** Counts the calls of `invalidate`: the result of a lookup that began before one is not cached. */
   #invalidations = 0;
   /**
    * The hash prefixes of all keys that were read so far, revoked ones too. Numbers, so that many keys take little

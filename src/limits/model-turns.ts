@@ -39,7 +39,7 @@ const RETRY_AFTER_MAX_S = 120;
 /**
  * Who may give work to the model, and when. The model gets only as much at once as keeps it busy. The rest waits here,
  * and organizations are served in turns weighted by tokens. Requests at the model, waiting or running, are bounded in
- * total. An organization may have as many of them as there are free places: one alone gets half of the queue, and the
+ * total. An organization may have as many of them as there are free places. One alone gets half of the queue, and the
  * next one still finds room.
  */
 export class ModelTurns {

@@ -29,8 +29,9 @@ export interface MaintenanceParts {
 
 /**
  * The background work of a running service. At start and hourly: tiers that time lifts. Hourly: an audit, whose
- * violations are logged as errors, and daily totals of old usage. More often: last-used times of keys, and windows of
- * organizations that went quiet. Resolves with its stop once the start's tiers are written.
+ * violations are logged as errors, daily totals of old usage, and the end of windows of organizations that went quiet.
+ * Every few seconds: last-used times of keys, and counts for the log. Resolves with its stop once the start's tiers are
+ * written.
  */
 export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
   await recalculateTiers(parts.store, parts.clock.now_ms());

@@ -26,7 +26,7 @@ export interface PruneOptions {
 
 /**
  * The latest time that usage may be rolled up to: the start of the UTC month, because its spend limits still count. In
- * the month's first minute it is the start of the rate windows.
+ * the month's first minute it is the start of the rate windows, which lies before.
  */
 export function latestPrune_ms(now_ms: number): number {
   const now = new Date(now_ms);

@@ -15,8 +15,8 @@ type End = 'charge' | 'release' | 'open';
 const end = fc.constantFrom<End>('charge', 'charge', 'release', 'open');
 
 /**
- * Damage that no program of the service does to what came after the checkpoint, each as statements; `$entry` is the
- * last checked entry and `$row` the last checked usage row.
+ * Damage, as statements, to rows after the checkpoint. `$entry` is the last checked entry and `$row` the last checked
+ * usage row.
  */
 const DAMAGE: Readonly<Record<string, string>> = {
   credit: 'UPDATE organizations SET credit_micros = credit_micros + 1',

@@ -52,7 +52,7 @@ interface Answered extends Sent {
   readonly decision: DecisionResponse | null;
 }
 
-/** Sends a request and checks what every answer has: a status of the spec, an id, and one of the two shapes. */
+/** Sends a request and checks what every answer has: a status of the contract, an id, and one of the two shapes. */
 async function send(account: TestAccount, { path, body }: Sent): Promise<Answered> {
   const response = await service.fetch(path, {
     method: 'POST',

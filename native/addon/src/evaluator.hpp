@@ -27,7 +27,7 @@ enum class Submission { accepted, overloaded, closed };
 
 /**
  * Evaluates plans on a thread of its own, the inference thread. Small plans and large ones have a decoder each, and the
- * decoders take turns: a request of 300 tokens waits for one decode of a 16K-token one only, and its attention does not
+ * decoders take turns. A request of 300 tokens waits for one decode of a 16K-token one only, and its attention does not
  * walk the other's cells.
  */
 class Evaluator {
