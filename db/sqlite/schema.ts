@@ -19,6 +19,7 @@ import {
   PAYMENT_KINDS,
   PAYMENT_STATUSES,
 } from '../../src/payments/payment-records.ts';
+import { MODES } from '../../src/questions/question.ts';
 
 /**
  * Every table of the service. Times are Unix milliseconds (`_ms`), money is integer micro-dollars (`_micros`). The
@@ -26,7 +27,6 @@ import {
  */
 
 export const LEDGER_KINDS = ['top_up', 'refund', 'hold', 'charge', 'release'] as const;
-const MODES = ['fast', 'consistent'] as const;
 
 /** The column of a row that belongs to one organization. */
 const organizationReference = () =>

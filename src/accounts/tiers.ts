@@ -17,6 +17,9 @@ export interface Tier {
   readonly top_up_max_micros: number;
 }
 
+/** The most questions that a tier allows in one request. */
+export const QUESTIONS_MAX = 64;
+
 /** The least that one top-up may be, on every tier. */
 export const TOP_UP_MIN_MICROS = 5 * MICROS_PER_DOLLAR;
 
@@ -44,10 +47,10 @@ function tier(
 export const TIERS: readonly Tier[] = [
   tier(0, 0, 0, 0, 0, 25),
   tier(1, 5, 0, 300, 32, 25),
-  tier(2, 50, 7, 700, 64, 100),
-  tier(3, 250, 14, 1_500, 64, 300),
-  tier(4, 1_000, 30, 2_500, 64, 500),
-  tier(5, 2_500, 60, 5_000, 64, 1_000),
+  tier(2, 50, 7, 700, QUESTIONS_MAX, 100),
+  tier(3, 250, 14, 1_500, QUESTIONS_MAX, 300),
+  tier(4, 1_000, 30, 2_500, QUESTIONS_MAX, 500),
+  tier(5, 2_500, 60, 5_000, QUESTIONS_MAX, 1_000),
 ];
 
 /** The tier that an organization has reached by what it paid in all (refunds taken off) and since when. */

@@ -18,7 +18,7 @@ import {
   typeTable,
 } from '../eval/text.ts';
 import { openScores, workspacePath } from '../eval/workspace.ts';
-import type { Mode } from '../questions/question.ts';
+import { MODES, type Mode } from '../questions/question.ts';
 import { CommandFailed } from './command-failed.ts';
 import {
   addEvalRunOptions,
@@ -46,9 +46,7 @@ export function registerEval(program: Command): void {
   const command = program
     .command('eval <cases>')
     .description('measure a model on records whose answers are known (JSON lines, also .gz and .xz)')
-    .addOption(
-      new Option('--mode <mode>', 'how records are read').choices(['fast', 'consistent']).default('fast'),
-    )
+    .addOption(new Option('--mode <mode>', 'how records are read').choices(MODES).default('fast'))
     .option(
       '--probes <n>',
       'ask this many records again with changes that should not matter',

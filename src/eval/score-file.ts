@@ -1,6 +1,7 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { MODES } from '../questions/question.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { PROBES } from './probes.ts';
 
@@ -8,7 +9,7 @@ import { PROBES } from './probes.ts';
 const Header = Type.Object({
   weights_sha256: Type.String(),
   profile: Type.String(),
-  mode: Type.Union([Type.Literal('fast'), Type.Literal('consistent')]),
+  mode: Type.Union(MODES.map((mode) => Type.Literal(mode))),
   context_tokens: Type.Integer(),
 });
 export type ScoreFileHeader = Static<typeof Header>;

@@ -1,4 +1,5 @@
 import { createServer, type Server as HttpServer } from 'node:http';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { Refusal } from '../errors.ts';
 import type { Certificate } from './certificate.ts';
 import { Connections } from './connections.ts';
@@ -54,16 +55,13 @@ export interface RunningServer {
   /** How many connections may be open. */
   readonly connection_limit: number;
   /**
-   * Takes no new connection, lets the requests in flight finish for two minutes, then closes what is left. Resolves when
-   * the handler is done with every request, those of clients that are gone included.
+   * Takes no new connection, gives the requests in flight `CLIENT_TIMEOUT_MS` to finish, then closes what is left.
+   * Resolves when the handler is done with every request, those of clients that are gone included.
    */
   stop(): Promise<void>;
 }
 
-/** How long a stop waits for the requests in flight: as long as clients are told to wait for an answer. */
-const DRAIN_MAX_MS = 120_000;
-
-/** How long a stop then waits for the handler: longer than two writes wait for another process's lock. */
+/** How long a stop waits for the handler after that: longer than two writes wait for another process's lock. */
 const ABANDONED_MAX_MS = 15_000;
 
 /** The most connections however many file descriptors there are: a connection costs memory too. */
@@ -117,7 +115,7 @@ export async function startServer(
       answerer.drain();
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       connections.drain();
-      const late = setTimeout(() => connections.closeAll(), DRAIN_MAX_MS);
+      const late = setTimeout(() => connections.closeAll(), CLIENT_TIMEOUT_MS);
       await closed;
       clearTimeout(late);
       clearInterval(unread);

@@ -1,4 +1,5 @@
 import type { DecoderSize, PlanTurn } from '../../native/engine.ts';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { FairQueue, type Waiting } from './fair-queue.ts';
 
@@ -33,8 +34,8 @@ interface Guest {
 export const QUEUE_LIMIT = 512;
 /** The measured speed is a moving average, in which the newest piece has this share. */
 const NEWEST_SHARE = 0.2;
-/** The longest `Retry-After`: clients give up then (contract: a client's timeout is 120 seconds). */
-const RETRY_AFTER_MAX_S = 120;
+/** The longest `Retry-After`: clients give up then. */
+const RETRY_AFTER_MAX_S = CLIENT_TIMEOUT_MS / 1_000;
 
 /**
  * Who may give work to the model, and when. The model gets only as much at once as keeps it busy. The rest waits here,

@@ -17,6 +17,7 @@ const PURE = [
   'src/questions/',
   'src/json/',
   'src/hashing/',
+  'src/client-timeout.ts',
   'src/money.ts',
   'src/errors.ts',
   'src/clock.ts',
