@@ -1,7 +1,9 @@
 import type { EvaluatorName } from './evaluators/evaluator-names.ts';
 import type { Plan, PlanLogits } from './plan/plan.ts';
 
-/** The decoder that a plan is computed in. An evaluator has one for small plans, and may have another for large ones. */
+/**
+ * The decoder that a plan is computed in. An evaluator has one for small plans, and may have another for large ones.
+ */
 export type DecoderSize = 'small' | 'large';
 
 /** Plans that may wait in an evaluator unless configured. The service bounds its requests long before. */
@@ -18,7 +20,10 @@ export interface PlanEvaluator {
   readonly context_tokens: number;
   /** Tokens of plans that keep one decoder busy; plans beyond them only wait in it. */
   readonly decoder_tokens: number;
-  /** One decoder computes its plans one after the other, beside the other decoder: small plans do not wait for large ones. */
+  /**
+   * One decoder computes its plans one after the other, beside the other decoder: small plans do not wait for large
+   * ones.
+   */
   decoderOf(plan: Plan): DecoderSize;
   /**
    * The logits that the plan asks for. `scope` is the organization: what is kept of a prefix is reused within one scope

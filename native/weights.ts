@@ -64,7 +64,9 @@ function unreadable(path: string, error: unknown): WeightsError {
   );
 }
 
-/** The checksums beside the weights, by file name; undefined where no file has them. Embedded weights must have them. */
+/**
+ * The checksums beside the weights, by file name; undefined where no file has them. Embedded weights must have them.
+ */
 async function readChecksums(first: string): Promise<ReadonlyMap<string, string> | undefined> {
   const path = join(dirname(first), CHECKSUMS);
   let content: string;

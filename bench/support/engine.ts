@@ -84,7 +84,9 @@ export async function alternating<Name extends string>(
   };
 }
 
-/** Runs `use` with a generated chat model whose one layer costs nearly nothing and whose vocabulary is a large model's. */
+/**
+ * Runs `use` with a generated chat model whose one layer costs nearly nothing and whose vocabulary is a large model's.
+ */
 export async function withTinyModel<T>(use: (path: string) => Promise<T>): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), 'tds-bench-'));
   try {

@@ -442,7 +442,9 @@ export const paymentEvents = sqliteTable(
     type: text().notNull(),
     kind: text({ enum: PAYMENT_EVENT_KINDS }).notNull(),
     occurred_at_ms: integer(),
-    /** The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a payment). */
+    /**
+     * The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a payment).
+     */
     external_id: text(),
     payment_external_id: text(),
     /** The order that the event names. No reference: after a restored backup neither needs to exist here. */

@@ -81,7 +81,9 @@ async function compile(compiler: string, flags: readonly string[]): Promise<void
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
-/** The compiler's flags for llama.cpp's files and Node-API's headers: where they are included from, what is compiled. */
+/**
+ * The compiler's flags for llama.cpp's files and Node-API's headers: where they are included from, what is compiled.
+ */
 async function headerFlags(directory: string): Promise<string[]> {
   const headers = join(directory, 'include');
   await extractLlamaSources(bundlePath(), headers);
@@ -102,7 +104,8 @@ async function compileSources(
   const path = join(directory, file);
   await compile(compiler, [
     '-std=c++17',
-    // libllama has the same table of characters as `unicode-data.cpp`: visible, the two would be one, constructed twice.
+    // libllama has the same table of characters as `unicode-data.cpp`: visible, the two would be one, constructed
+    // twice.
     '-fvisibility=hidden',
     ...options.flags,
     ...(await headerFlags(directory)),

@@ -29,7 +29,7 @@ function renderAround(
       eos_token: textOf(vocabulary.eos),
     });
   } catch {
-    // A template that cannot be rendered is as good as none.
+    // A template that cannot be rendered counts as a missing one.
     return undefined;
   }
   const [before, after, ...more] = rendered.split(PLACEHOLDER);

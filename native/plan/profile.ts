@@ -25,7 +25,9 @@ export interface DecisionInput {
 /** What a profile makes of a request: plans to evaluate, and the tokens that are billed for it. */
 export interface RequestPlans {
   readonly plans: readonly RequestPlan[];
-  /** In fast mode the record once and every question; in consistent mode the record and the question, for each question. */
+  /**
+   * In fast mode the record once and every question; in consistent mode the record and the question, for each question.
+   */
   readonly input_tokens: number;
 }
 

@@ -4,7 +4,10 @@ import { CharacterBudget, TextTooLong } from './character-budget.ts';
 import { recordText } from './render.ts';
 import { recordWindows } from './shorten.ts';
 
-/** Characters that a record may be rendered to: four times the largest body, which indentation alone does not reach in ordinary records. */
+/**
+ * Characters that a record may be rendered to: four times the largest body, which indentation alone does not reach in
+ * ordinary records.
+ */
 export const RECORD_CHARACTERS_MAX = 2 ** 22;
 
 /**

@@ -6,7 +6,9 @@ const WINDOW_EDGE_TOKENS = 64;
 /** A record that is cut is cut to whole steps of this part of the context, so that most questions share one cut. */
 const CUT_STEPS = 64;
 
-/** How many tokens of a record of `length` are read where `room` of the context's are left: all of it, or whole steps. */
+/**
+ * How many tokens of a record of `length` are read where `room` of the context's are left: all of it, or whole steps.
+ */
 export function readableTokens(length: number, room: number, context_tokens: number): number {
   if (length <= room) return length;
   const step = Math.max(1, Math.floor(context_tokens / CUT_STEPS));

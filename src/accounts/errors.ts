@@ -1,4 +1,6 @@
-/** Every reason for which an account or credit service refuses, with the sentence to show when there is no better one. */
+/**
+ * Every reason for which an account or credit service refuses, with the sentence to show when there is no better one.
+ */
 const ACCOUNT_ERRORS = {
   not_found: 'There is nothing with this id or name.',
   ambiguous_name: 'Several things have this name: use the id.',

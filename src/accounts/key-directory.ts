@@ -127,8 +127,8 @@ export class KeyDirectory {
   }
 
   /**
-   * Writes the noted times in the next commit; a stored time never moves back. Rejects with what the store rejects with,
-   * and what could not be written is written with the next flush.
+   * Writes the noted times in the next commit; a stored time never moves back. Rejects with what the store rejects
+   * with, and what could not be written is written with the next flush.
    */
   flushLastUsed(): Promise<void> {
     this.#flushing ??= this.#flushLastUsed().finally(() => {

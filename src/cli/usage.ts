@@ -138,7 +138,7 @@ async function prune(context: DataContext, options: PruneCommandOptions): Promis
   }
 }
 
-/** One line that is written over; nothing where nobody watches. */
+/** One line that is overwritten as it goes on; nothing where standard error is not a terminal. */
 function showProgress(requests: number): void {
   if (process.stderr.isTTY) process.stderr.write(`\r${requests} requests`);
 }

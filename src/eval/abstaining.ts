@@ -5,9 +5,9 @@ export const AUTOMATIC_ERROR_MAX = 0.05;
 
 /** What a threshold leaves to the model. */
 export interface Automatic {
-  /** Of all questions, the share that is answered automatically. */
+  /** The share of all questions that is answered automatically. */
   readonly share: number;
-  /** Of these, the share that is answered wrong; null where there are none. */
+  /** The share of these that is answered wrong; null where there are none. */
   readonly error_rate: number | null;
 }
 

@@ -57,7 +57,7 @@ export interface EvalReport {
   readonly uncalibrated: Results;
   /** Null where the weights have no calibration. */
   readonly calibrated: Results | null;
-  /** Of the answers as they are served: calibrated where there is a calibration. */
+  /** Results of the answers as they are served: calibrated where there is a calibration. */
   readonly stability: readonly ProbeResult[];
   readonly latency_ms: { readonly mean: number; readonly p50: number; readonly p95: number };
   readonly tokens: { readonly total: number; readonly per_record: number; readonly per_question: number };

@@ -11,7 +11,7 @@ import type { ScoreFile, Variant } from './score-file.ts';
 export interface RunProgress {
   readonly done: number;
   readonly total: number;
-  /** Of those done, how many this process did itself; the rest were in the score file. */
+  /** How many of those done this process did itself; the rest were in the score file. */
   readonly done_now: number;
 }
 

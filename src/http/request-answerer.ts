@@ -116,7 +116,8 @@ export class RequestAnswerer {
       exchange.is_closed = true;
       half_closed?.forget(client_port);
       if (!reply.writableFinished) gone.abort();
-      // Not before the event loop turns, or requests that come in one piece would all be answered in one turn.
+      // Waits for a turn of the event loop: otherwise requests that come in one packet would all be answered in one
+      // turn.
       setImmediate(() => connections.end(connection));
       onClosed();
     });

@@ -142,7 +142,7 @@ function httpServer(timeouts: ServerTimeouts, allows_half_open: boolean): HttpSe
 function giveRequests(server: HttpServer, answerer: RequestAnswerer, refusals: RawRefusals): void {
   server.on('request', (message, reply) => answerer.begin(message, reply, false));
   server.on('checkContinue', (message, reply) => answerer.begin(message, reply, true));
-  // An expectation that nobody knows may be ignored (RFC 9110, 10.1.1); node:http's own answer has no request id.
+  // An unknown expectation may be ignored (RFC 9110, 10.1.1); node:http's own answer has no request id.
   server.on('checkExpectation', (message, reply) => answerer.begin(message, reply, false));
   server.on('clientError', (error: ParserError, socket) => refusals.refuseUnparsed(socket, error));
   server.on('connect', (_message, socket) => refusals.refuse(socket, new Refusal('malformed_request')));

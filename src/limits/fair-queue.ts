@@ -106,7 +106,7 @@ function isDueBefore<Piece>(flow: Flow<Piece>, other: Flow<Piece>): boolean {
   return flow.is_new && !other.is_new;
 }
 
-/** Of the oldest pieces of both decoders, the older one. */
+/** The older one of the oldest pieces of both decoders. */
 function oldest<Piece>(
   small: ReadonlyMap<Waiting<Piece>, number> | undefined,
   large: ReadonlyMap<Waiting<Piece>, number> | undefined,

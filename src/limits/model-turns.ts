@@ -97,7 +97,7 @@ export class ModelTurns {
     const abort = () => {
       if (waiting !== undefined) this.#queue.remove(waiting);
       reject(signal.reason);
-      // Once all pieces of the request have left: none of them is to take the place of another.
+      // Only after all pieces of the request have left the queue, so that none takes the place of another.
       queueMicrotask(() => {
         end?.();
         this.#serve();
@@ -147,7 +147,9 @@ export class ModelTurns {
     }
   }
 
-  /** The time in which the model reads that share of what the organization has waiting, all others having their turns. */
+  /**
+   * The time in which the model reads that share of what the organization has waiting, all others having their turns.
+   */
   #retryAfter_s(organization_id: string, share: number): number {
     const tokens = this.#queue.waitingTokens(organization_id) * share;
     const duration_ms = tokens * this.#ms_per_token * Math.max(1, this.#queue.waitingOrganizations());

@@ -118,7 +118,7 @@ function left(owed: number, elapsed_ms: number, per_minute: number): number {
   return Math.max(0, owed - (elapsed_ms * per_minute) / MINUTE_MS);
 }
 
-/** Until one more refusal fits in a bucket of one minute. */
+/** Whole seconds until one more refusal fits in a bucket of one minute. */
 function wait_s(owed: number, per_minute: number): number {
   const missing = owed + 1 - per_minute;
   return missing <= 0 ? 0 : Math.max(1, Math.ceil((missing / per_minute) * (MINUTE_MS / 1_000)));

@@ -131,7 +131,10 @@ export async function creditByHand(
   return await inTransaction(context, (transaction) => enterCreditByHand(transaction, given));
 }
 
-/** The same inside a transaction, for the operator only. Rejects with `not_found`, `invalid_amount`, `top_up_out_of_range`. */
+/**
+ * The same inside a transaction, for the operator only. Rejects with `not_found`, `invalid_amount`,
+ * `top_up_out_of_range`.
+ */
 export async function enterCreditByHand(
   transaction: PaymentTransaction,
   given: HandledByHand & { readonly within_range?: boolean },

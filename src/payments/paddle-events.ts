@@ -6,7 +6,7 @@ import type { NamedOrder, PaymentEvent, PaymentReport } from './provider.ts';
 /** The only currency that credit is sold in. */
 export const PADDLE_CURRENCY = 'USD';
 
-/** Paddle's ids have about 30 characters; what is longer is none, and must not be kept. */
+/** Paddle's ids have about 30 characters. A longer text is not an id and must not be kept. */
 const ID_LENGTH_MAX = 100;
 const PaddleId = Type.String({ minLength: 1, maxLength: ID_LENGTH_MAX });
 

@@ -8,7 +8,7 @@ const PADDLE_PROVIDER_NAME = 'paddle';
 
 const ANSWER_TIMEOUT_MS = 15_000;
 
-/** Where and as whom Paddle Billing is asked; all of it comes from Paddle's dashboard. */
+/** The settings of Paddle Billing; all of them come from Paddle's dashboard. */
 export interface PaddleSettings {
   readonly api_key: string;
   /** The secret of the notification destination, with which Paddle signs webhooks. */
@@ -84,7 +84,7 @@ async function createTransaction(
   return { external_id: transaction.id, url };
 }
 
-/** The SDK waits for as long as the network does; a person at a button shall not. */
+/** The SDK waits for as long as the network does; a person at a button must not. */
 async function inTime<T>(answer: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {

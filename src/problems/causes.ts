@@ -10,7 +10,9 @@ export interface Cause {
   readonly at: readonly string[];
 }
 
-/** A thread of ours failed. An error loses its code and its causes between threads, so they are sent beside its message. */
+/**
+ * A thread of ours failed. An error loses its code and its causes between threads, so they are sent beside its message.
+ */
 export class ThreadFailed extends Error {
   override readonly name = 'ThreadFailed';
   constructor(
@@ -96,7 +98,9 @@ function causeOf(error: unknown): Cause {
   };
 }
 
-/** The stack without its message, whose lines may look like frames. No frames where the message cannot be told apart. */
+/**
+ * The stack without its message, whose lines may look like frames. No frames where the message cannot be told apart.
+ */
 function framesOf({ stack, message }: Error): readonly string[] {
   if (typeof stack !== 'string') return [];
   const message_at = stack.indexOf(message);

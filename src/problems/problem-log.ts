@@ -16,7 +16,7 @@ interface Kind {
   readonly until_ms: number;
   /** The request whose line has the stack; null for background work. */
   readonly first_request_id: string | null;
-  /** Of background work only, because every request has a line. */
+  /** Repetitions of background work only, because every request has a line. */
   repeated: number;
 }
 

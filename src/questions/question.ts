@@ -81,7 +81,9 @@ export function classesOf(question: Question): readonly string[] {
   }
 }
 
-/** The probability of every class from a question's scores, before an answer is made of them; NaN for missing scores. */
+/**
+ * The probability of every class from a question's scores, before an answer is made of them; NaN for missing scores.
+ */
 export function classProbabilities(question: Question, scores: readonly number[]): readonly number[] {
   switch (question.type) {
     case 'noul':

@@ -42,9 +42,9 @@ export interface PruneParts {
 
 /**
  * Replaces the usage rows of old requests, and their holds and charges, by totals of each UTC day. Payments stay, and
- * every balance and month does. First the audit goes on to the newest entry; what it has not checked is kept. Each batch
- * is one transaction that verifies what it replaces: a stop at any instant loses nothing, and a server may run beside it.
- * Returns what was rolled up. Throws `PruneRefused`, and `RangeError` for a time after `latestPrune_ms`.
+ * every balance and month does. First the audit goes on to the newest entry; what it has not checked is kept. Each
+ * batch is one transaction that verifies what it replaces: a stop at any instant loses nothing, and a server may run
+ * beside it. Returns what was rolled up. Throws `PruneRefused`, and `RangeError` for a time after `latestPrune_ms`.
  */
 export async function pruneUsage(
   { store, continueAudit }: PruneParts,

@@ -1,6 +1,8 @@
 /** The contract's tables as the tests need them, copied from its document and from nowhere else. */
 
-/** "Status to type". Those of 405, 408, 431 and 500 are not shown there: a client's mistake like the other 4xx, or ours. */
+/**
+ * "Status to type". Those of 405, 408, 431 and 500 are not shown there: a client's mistake like the other 4xx, or ours.
+ */
 export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
