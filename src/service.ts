@@ -8,7 +8,6 @@ import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
-import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
@@ -36,6 +35,8 @@ const PLANNED_AT_ONCE = 4;
 
 /** Milliseconds that a request may take at the model, unless configured. */
 const EVALUATION_MS = 300_000;
+/** How long a request may wait for its turn (contract: a client's timeout is 120 seconds). */
+const WAITING_MS = 120_000;
 
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
 export interface ServiceParts {
@@ -127,7 +128,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     model,
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
     turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
-    model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
+    model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const stopMaintenance = await startMaintenance({
     history: new HistoryThread(db.$client.filename),

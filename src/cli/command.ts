@@ -7,7 +7,7 @@ import { randomIdentifiers } from '../identifiers.ts';
 import { CommandFailed } from './command-failed.ts';
 import { describeDatabaseError, type OpenDataOptions, openDataDirectory } from './data-directory.ts';
 
-const DEFAULT_DATA_DIRECTORY = './data';
+export const DEFAULT_DATA_DIRECTORY = './data';
 
 /** The options that every command on stored data has. */
 export interface DataOptions {

@@ -48,19 +48,23 @@ function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error;
 }
 
+function codeOf(error: unknown): string {
+  return systemErrorCode(error) ?? '';
+}
+
 /** One sentence about a failure of SQLite on this file, with what to do; null when the error is another. */
 export function describeDatabaseError(path: string, error: unknown): string | null {
   const cause = rootCause(error);
   const advice = adviceFor(path, cause);
   if (advice !== null) return advice;
-  return systemErrorCode(cause)?.startsWith('SQLITE') && cause instanceof Error
+  return codeOf(cause).startsWith('SQLITE') && cause instanceof Error
     ? `${path} failed: ${cause.message}.`
     : null;
 }
 
 function adviceFor(path: string, cause: unknown): string | null {
-  const code = systemErrorCode(cause);
-  const known = SQLITE_ADVICE.find(([start]) => code?.startsWith(start));
+  const code = codeOf(cause);
+  const known = SQLITE_ADVICE.find(([start]) => code.startsWith(start));
   return known === undefined ? null : `${path} ${known[1]}.`;
 }
 
@@ -75,7 +79,7 @@ function prepareDirectory(directory: string): void {
   try {
     mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
   } catch (error) {
-    const code = systemErrorCode(error);
+    const code = codeOf(error);
     if (code === 'EEXIST' || code === 'ENOTDIR') {
       throw new CommandFailed(`${directory} is not a directory: name another with --data.`, { cause: error });
     }
@@ -94,7 +98,7 @@ function prepareFile(directory: string): void {
 
 function unwritable(directory: string, error: unknown): CommandFailed {
   return new CommandFailed(
-    `The data directory ${directory} cannot be written (${systemErrorCode(error) ?? ''}): give this user the right to write it or name another with --data.`,
+    `The data directory ${directory} cannot be written (${codeOf(error)}): give this user the right to write it or name another with --data.`,
     { cause: error },
   );
 }
@@ -141,7 +145,7 @@ export function claimDataDirectory(directory: string): () => void {
         { cause: error },
       );
     }
-    if (systemErrorCode(error)?.startsWith('SQLITE')) throw unusable(join(directory, LOCK_FILE), error);
+    if (codeOf(error).startsWith('SQLITE')) throw unusable(join(directory, LOCK_FILE), error);
     throw unwritable(directory, error);
   }
 }

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
 import { modelOptions } from '../config.ts';
-import { MODES } from '../questions/question.ts';
 import { dataOption } from './command.ts';
 import type { DecideOptions } from './run-decide.ts';
 
@@ -16,7 +15,9 @@ export function registerDecide(program: Command): void {
     )
     .addOption(new Option('--key <key>', 'API key; better given by its variable').env('TDS_API_KEY'))
     .option('--local', 'answer in process: no service, no key, nothing is billed')
-    .addOption(new Option('--mode <mode>', 'the mode when the file names none').choices(MODES))
+    .addOption(
+      new Option('--mode <mode>', 'the mode when the file names none').choices(['fast', 'consistent']),
+    )
     .option('--json', 'print JSON')
     .addOption(dataOption())
     .addHelpText(

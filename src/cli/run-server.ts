@@ -100,7 +100,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     await load(service);
     const server = await listen(service, options, certificate);
     try {
-      // Not before: a start that fails later would have made a key that nobody was shown.
+      // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, { ...context, store: service.services.store });
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       await stop;
@@ -235,8 +235,8 @@ function authorization(first: FirstKey | null): string {
 }
 
 /**
- * Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. The listeners stay: a library's
- * listener that finds itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
+ * Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. The listeners stay: a library's listener
+ * that finds itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
  */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

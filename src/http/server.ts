@@ -1,5 +1,4 @@
 import { createServer, type Server as HttpServer } from 'node:http';
-import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { Refusal } from '../errors.ts';
 import type { Certificate } from './certificate.ts';
 import { Connections } from './connections.ts';
@@ -55,13 +54,16 @@ export interface RunningServer {
   /** How many connections may be open. */
   readonly connection_limit: number;
   /**
-   * Takes no new connection, gives the requests in flight `CLIENT_TIMEOUT_MS` to finish, then closes what is left.
-   * Resolves when the handler is done with every request, those of clients that are gone included.
+   * Takes no new connection, lets the requests in flight finish for two minutes, then closes what is left. Resolves when
+   * the handler is done with every request, those of clients that are gone included.
    */
   stop(): Promise<void>;
 }
 
-/** How long a stop waits for the handler after that: longer than two writes wait for another process's lock. */
+/** How long a stop waits for the requests in flight: as long as clients are told to wait for an answer. */
+const DRAIN_MAX_MS = 120_000;
+
+/** How long a stop then waits for the handler: longer than two writes wait for another process's lock. */
 const ABANDONED_MAX_MS = 15_000;
 
 /** The most connections however many file descriptors there are: a connection costs memory too. */
@@ -115,7 +117,7 @@ export async function startServer(
       answerer.drain();
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       connections.drain();
-      const late = setTimeout(() => connections.closeAll(), CLIENT_TIMEOUT_MS);
+      const late = setTimeout(() => connections.closeAll(), DRAIN_MAX_MS);
       await closed;
       clearTimeout(late);
       clearInterval(unread);
@@ -142,7 +144,7 @@ function httpServer(timeouts: ServerTimeouts, allows_half_open: boolean): HttpSe
 function giveRequests(server: HttpServer, answerer: RequestAnswerer, refusals: RawRefusals): void {
   server.on('request', (message, reply) => answerer.begin(message, reply, false));
   server.on('checkContinue', (message, reply) => answerer.begin(message, reply, true));
-  // An unknown expectation may be ignored (RFC 9110, 10.1.1); node:http's own answer has no request id.
+  // An expectation that nobody knows may be ignored (RFC 9110, 10.1.1); node:http's own answer has no request id.
   server.on('checkExpectation', (message, reply) => answerer.begin(message, reply, false));
   server.on('clientError', (error: ParserError, socket) => refusals.refuseUnparsed(socket, error));
   server.on('connect', (_message, socket) => refusals.refuse(socket, new Refusal('malformed_request')));
