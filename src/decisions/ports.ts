@@ -21,9 +21,9 @@ export interface DecisionModel {
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
    * Runs `work` with an engine that is ready for the mode, loading it first when it is cold. Rejects with
-   * `ModelWarmingUp` when consistent mode is not ready yet, and with `ModelUnavailable` when the model cannot be
-   * loaded. Otherwise rejects as `work` does, or with the reason of the signal as soon as it is aborted. When others'
-   * work has broken its engine, `work` is given up through its signal, and is called again with the next one.
+   * `ModelWarmingUp` when consistent mode is not ready yet, with `ModelUnavailable` when the model cannot be loaded,
+   * with what `work` rejects with, and at once when the signal says that time is up. When others' work has broken its
+   * engine, `work` is given up through its signal, and is called again with the next one.
    */
   use<T>(
     mode: Mode,
