@@ -1,6 +1,6 @@
 /**
- * What a model takes of memory while it is planned for without its weights, loaded, and unloaded again; and how long
- * it takes to open the planner, to load the weights, and to plan the five questions while the model is cold.
+ * What a model takes of memory while it plans without its weights, loaded, and unloaded again. And how long it takes to
+ * open the planner, to load the weights, and to plan the five questions while cold.
  *
  *   bun bench/cold-start.ts [cycles, default 5]
  */

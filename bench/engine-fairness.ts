@@ -3,10 +3,10 @@
  *
  *   bun bench/engine-fairness.ts [requests, default 50]
  *
- * The time of a request of five questions about 300 tokens, one after the other: alone, while another organization has
- * 60 requests of 2,500 words at the model all the time, and while it has two of 16K tokens. The bound for the first is
- * three times the 99th percentile alone, and the longest single pass: the longest that the model took for one of the
- * 60 from its turn to its answer.
+ * The time of a request of five questions about 300 tokens, one after the other, in three loads. Alone; while another
+ * organization always has 60 requests of 2,500 words at the model; while it has two of 16K tokens. The bound for the
+ * second is three times the 99th percentile alone, plus the longest single pass. A pass is what the model takes for one
+ * of the 60, from its turn to its answer.
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
@@ -22,7 +22,7 @@ const small = fiveQuestions();
 const long: DecisionInput = { ...small, state: 'The parcel is late and nobody calls. '.repeat(357) };
 const largest: DecisionInput = { ...small, state: 'The parcel is late and nobody calls. '.repeat(1990) };
 
-/** The longest that the model took for a plan of each organization. */
+/** The longest time that the model took for a plan, by organization. */
 const longest_pass_ms = new Map<string, number>();
 async function timed<Result>(organization: string, work: () => Promise<Result>): Promise<Result> {
   const before = performance.now();

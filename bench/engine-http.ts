@@ -1,7 +1,7 @@
 /**
- * Tokens a second of the whole service over HTTP at saturation ÷ llama.cpp's own prompt speed: requests of five
- * questions, each about a record of 300 tokens that it has not seen, on 16 connections, against the same number of
- * tokens read as one sequence by the same libllama from the same file on as many threads. The aim is 0.9 at least.
+ * Tokens a second of the whole service over HTTP at saturation ÷ llama.cpp's own prompt speed. Requests have five
+ * questions about a new record of 300 tokens each, on 16 connections. llama.cpp reads the same number of tokens as one
+ * sequence, with the same libllama, file and number of threads. The aim is 0.9 at least.
  *
  *   bun bench/engine-http.ts [rounds, default 5]
  */

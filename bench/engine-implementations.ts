@@ -7,7 +7,7 @@
  */
 import { type ChatWrapper, GeneralChatWrapper, getLlama } from 'node-llama-cpp';
 import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
-import { answer, fiveQuestions, inTurns, THREADS, withTinyModel } from './support/engine.ts';
+import { alternating, answer, fiveQuestions, THREADS, withTinyModel } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { report, rounded } from './support/statistics.ts';
 
@@ -28,7 +28,7 @@ async function compare(name: string, model_path: string): Promise<void> {
   const { refund, phone, team, mood, urgency } = FIVE_QUESTIONS.questions;
   const input = fiveQuestions();
   let request = 0;
-  const times = await inTurns(rounds, {
+  const times = await alternating(rounds, {
     addon: () => answer(addon, input),
     llama: () => answer(through_llama, input),
     decision_context: () =>

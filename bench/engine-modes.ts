@@ -1,13 +1,12 @@
 /**
- * What a way of asking costs beyond its tokens: 32 questions about a record of 2,000 tokens in one request, which reads
- * the record once, ÷ the same questions in a request each, of which each reads the record anew, against the ratio of
- * their tokens (aim: 1.3 times that at most). And the price of `deterministic`, on five questions about 300 tokens and
- * on those 32.
+ * What a way of asking costs beyond its tokens. The time of 32 questions about a record of 2,000 tokens in one request
+ * ÷ that of the same questions in a request each. The ratio is held against that of their tokens (aim: 1.3 times that
+ * at most). And the price of `deterministic`, on five questions about 300 tokens and on those 32.
  *
  *   bun bench/engine-modes.ts [rounds, default 3]
  */
 import { type DecisionEngine, type DecisionInput, type DecisionPlan, openEngine } from '../native/engine.ts';
-import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 3);
@@ -38,7 +37,7 @@ const once = [await engine.plan(many_questions)];
 const anew = await Promise.all(
   many_questions.questions.map((question) => engine.plan({ ...many_questions, questions: [question] })),
 );
-const many = await inTurns(rounds, {
+const many = await alternating(rounds, {
   once: () => evaluate(engine, once),
   deterministic: () => evaluate(deterministic, once),
   anew: () => evaluate(engine, anew),
@@ -58,7 +57,7 @@ report({
 });
 
 const five = [await engine.plan(small)];
-const few = await inTurns(3 * rounds, {
+const few = await alternating(3 * rounds, {
   once: () => evaluate(engine, five),
   deterministic: () => evaluate(deterministic, five),
 });

@@ -1,8 +1,8 @@
 /**
- * Tokens a second of a request ÷ llama.cpp's own prompt speed: five questions about a record of 300 tokens, against
- * the same number of tokens read as one sequence by the same libllama from the same file, in batches of the same size
- * on as many threads. The aim is 0.9 at least in fast mode. In consistent mode the tokens are those billed: a record
- * that is still in memory is not computed again.
+ * Tokens a second of a request ÷ llama.cpp's own prompt speed. The request has five questions about a record of 300
+ * tokens. llama.cpp reads as many tokens as one sequence, with the same libllama, file, size of batches and number of
+ * threads. The aim is 0.9 at least in fast mode. In consistent mode the tokens are those billed: a record that is still
+ * in memory is not computed again.
  *
  *   bun bench/engine-prompt-speed.ts [rounds, default 9]
  *
@@ -10,7 +10,7 @@
  */
 import { getLlama } from 'node-llama-cpp';
 import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
-import { answer, fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { alternating, answer, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 9);
@@ -32,7 +32,7 @@ const { input_tokens } = await engine.plan(input);
 const { input_tokens: consistent_tokens } = await engine.plan(consistent_input);
 const prompt = model.tokenize('A parcel is late. '.repeat(input_tokens)).slice(0, input_tokens);
 
-const times = await inTurns(rounds, {
+const times = await alternating(rounds, {
   fast: () => answer(engine, input),
   consistent: () => answer(engine, consistent_input),
   prompt: async () => {

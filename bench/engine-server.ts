@@ -1,12 +1,12 @@
 /**
- * Time of five questions about a record of 300 tokens through the engine ÷ the time through llama-server, which is
- * asked the same five by five `/completion` calls at once, each with one token to predict and the prompt cache on, in
- * as many slots. The aim is 0.5 at most.
+ * Time of five questions about a record of 300 tokens through the engine ÷ the time through llama-server. llama-server
+ * gets five `/completion` calls at once in five slots, each with one token to predict and the prompt cache on. The aim
+ * is 0.5 at most.
  *
  *   LLAMA_SERVER=<path of a llama-server> bun bench/engine-server.ts [rounds, default 9]
  */
 import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
-import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const program = process.env.LLAMA_SERVER;
@@ -55,7 +55,7 @@ try {
     const input = { ...five, state: `${request++} ${five.state}` };
     return await engine.plan(input);
   };
-  const times = await inTurns(rounds, {
+  const times = await alternating(rounds, {
     engine: async () => {
       await engine.evaluate(await next(), { scope: 'bench' });
     },

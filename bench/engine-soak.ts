@@ -1,5 +1,5 @@
 /**
- * Memory of the process while the engine is under full load: requests of all sizes, some of them cancelled, some with a
+ * Memory of the process while the engine is under full load. Requests have all sizes; some are cancelled, some have a
  * record that was read before. Memory must stay flat once the caches are full.
  *
  *   bun bench/engine-soak.ts [seconds, default 600]

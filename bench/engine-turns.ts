@@ -1,13 +1,13 @@
 /**
- * What turns cost: the wall time (and the time of the processors) of 32 requests of five questions at once, through the turns of the service ÷ given to
- * the engine all at once, of one organization and of 16, in the median of the rounds.
+ * What turns cost: the wall time and CPU time of 32 requests through the turns of the service ÷ given to the engine all
+ * at once. Each request has five questions. For one organization and for 16, in the median of the rounds.
  *
  *   bun bench/engine-turns.ts [rounds, default 5]
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
 import { ModelTurns, QUEUE_LIMIT } from '../src/limits/model-turns.ts';
-import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
+import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 5);
@@ -35,7 +35,7 @@ async function inTheirTurns(scope: string, input: DecisionInput): Promise<void> 
   await turns.enter(scope, ({ run }) => engine.evaluate(plan, { scope, takeTurn: run }));
 }
 
-const times = await inTurns(rounds, {
+const times = await alternating(rounds, {
   one_in_turns: () => batch(inTheirTurns, 1),
   one_at_once: () => batch(atOnce, 1),
   many_in_turns: () => batch(inTheirTurns, 16),

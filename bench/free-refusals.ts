@@ -1,6 +1,6 @@
 /**
  * What a refusal costs that nobody pays for: the ordinary one, and the 429 of a client whose budget of refusals is
- * spent. Time of the service for one request, without its socket; log lines go to /dev/null. In turns, in one run.
+ * spent. Time of the service for one request, without its socket; log lines go to /dev/null. Alternating, in one run.
  *
  *   bun bench/free-refusals.ts [rounds, default 15]
  */

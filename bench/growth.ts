@@ -1,11 +1,11 @@
 /**
- * What a history costs: bytes of the database file a request, the time of an audit that reads everything and of one
- * that goes on from a checkpoint, and how fast old requests become daily totals, with how long the write lock is held.
+ * What a history costs. Bytes of the database file a request. The time of an audit of everything, and of one from a
+ * checkpoint on. How fast old requests become daily totals, and how long that holds the write lock.
  *
  *   bun bench/growth.ts [--requests 200000] [--recent 2000] [--directory <on the disk to measure>]
  *
  * `requests` are spread over the last UTC month and are rolled up; `recent` came after the checkpoint. Prints one JSON
- * line. The two audits are timed in turns.
+ * line. The two audits alternate.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { continueAudit, runAudit } from '../db/sqlite/audit.ts';
 import { type Db, openDatabase, transact } from '../db/sqlite/connection.ts';
+import { auditCheckpoints, auditedOrganizations, auditedProjectMonths } from '../db/sqlite/schema.ts';
 import { SqliteLedger } from '../db/sqlite/sqlite-ledger.ts';
 import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../db/sqlite/usage-writer.ts';
@@ -125,20 +126,19 @@ try {
 
   const whole: number[] = [];
   const continued: number[] = [];
-  const checkpoint = db.$client.query('SELECT * FROM audit_checkpoints').values()[0] ?? [];
-  const sums = db.$client.query('SELECT * FROM audited_organizations').values();
-  const months = db.$client.query('SELECT * FROM audited_project_months').values();
-  const restore = (table: string, rows: readonly (readonly unknown[])[]) => {
-    db.$client.run(`DELETE FROM ${table}`);
-    for (const row of rows) {
-      const places = row.map((value) => (typeof value === 'string' ? `'${value}'` : String(value)));
-      db.$client.run(`INSERT INTO ${table} VALUES (${places.join(', ')})`);
-    }
+  const checkpoint = db.select().from(auditCheckpoints).all();
+  const sums = db.select().from(auditedOrganizations).all();
+  const months = db.select().from(auditedProjectMonths).all();
+  const restore = () => {
+    db.delete(auditCheckpoints).run();
+    db.delete(auditedOrganizations).run();
+    db.delete(auditedProjectMonths).run();
+    for (const row of checkpoint) db.insert(auditCheckpoints).values(row).run();
+    for (const row of sums) db.insert(auditedOrganizations).values(row).run();
+    for (const row of months) db.insert(auditedProjectMonths).values(row).run();
   };
   for (let round = 0; round < ROUNDS; round += 1) {
-    restore('audit_checkpoints', [checkpoint]);
-    restore('audited_organizations', sums);
-    restore('audited_project_months', months);
+    restore();
     continued.push(elapsed_ms(() => continueAudit(db, { now_ms })));
     whole.push(elapsed_ms(() => runAudit(db)));
   }

@@ -1,20 +1,20 @@
 /**
- * The longest time for which a body of a megabyte holds the event loop up, ÷ the same for an ordinary body of its size (a
- * list of records), in turns: all that the service does for it but what the model would read. Before that, the time to
- * read JSON ÷ `JSON.parse`'s, which is what an honest client pays for that.
+ * The longest time for which a body of a megabyte blocks the event loop ÷ the same for an ordinary body, alternating.
+ * The ordinary one is a list of records of the same size. It covers all that the service does for it, without the
+ * model. Before that, the time to read JSON ÷ `JSON.parse`'s, which is what an honest client pays for that.
  *
  *   bun bench/hostile-bodies.ts [rounds, default 5]
  */
 import { readJson } from '../src/json/read-json.ts';
 import { CONTENTS, ORDINARY_BODY, PLACES } from '../test/support/hostile-bodies.ts';
 import { startHostileService } from '../test/support/hostile-service.ts';
-import { inTurns } from './support/engine.ts';
+import { alternating } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 5);
 
-/** The dearest of each kind that the fuzz test draws from. */
+/** The most expensive of each kind that the fuzz test draws from. */
 const HOSTILE = [
   ['names that collide', 'the record', 'fast'],
   ['names that collide', 'the descriptions of all options', 'fast'],
@@ -39,7 +39,7 @@ for (const [name, text] of Object.entries(TEXTS)) {
     for (let repeat = 0; repeat < repeats; repeat += 1) read(text);
     return Promise.resolve();
   };
-  const times = await inTurns(4 * rounds, { ours: repeated(readJson), native: repeated(JSON.parse) });
+  const times = await alternating(4 * rounds, { ours: repeated(readJson), native: repeated(JSON.parse) });
   report({
     bench: 'hostile-bodies',
     reading: name,

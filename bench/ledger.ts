@@ -1,12 +1,12 @@
 /**
  * How many durable pairs of hold and charge a second the books write, each charge with its usage row, with 1, 16 and 64
- * callers: through group commit, and through one drizzle transaction for each write, which is what a caller without group
- * commit does. Both do the same work on the same tables with `synchronous=FULL`, in turns, so that a busy machine slows
- * both.
+ * callers. Once through group commit, once through a drizzle transaction for each write, as a caller without group
+ * commit does. Both do the same work on the same tables with `synchronous=FULL`, alternating, so that a busy machine
+ * slows both.
  *
  *   bun bench/ledger.ts [--rounds 7] [--seconds 1] [--directory <on the disk to measure>]
  *
- * Prints a JSON line for each number of callers: medians of pairs a second over the rounds, and their ratio.
+ * Prints a JSON line for each number of callers: medians of pairs a second, and their ratio.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Platform time of one decision: `service-processing-ms` less `latency_ms`, under autocannon with 1, 16 and 64
- * connections, with the real engine and with one that answers at once. The two servers are measured in turns.
+ * Platform time of one decision (`service-processing-ms` less `latency_ms`) under autocannon with 1, 16 and 64
+ * connections. Once with the real engine, once with one that answers at once; the two servers alternate.
  *
  *   bun bench/platform.ts [seconds a run, default 10]
  */

@@ -1,11 +1,11 @@
 /**
- * Time of planning a request, which is mostly tokenizing it: through the addon ÷ through llama.cpp's tokenizer, for the
- * five questions and for the largest kind of request (64 questions, nearly a megabyte of text).
+ * Time of planning a request, which is mostly tokenizing it: through the addon ÷ through llama.cpp's tokenizer. For the
+ * five questions, and for the largest kind of request (64 questions, nearly a megabyte of text).
  *
  *   bun bench/tokenizer.ts [rounds, default 9]
  */
 import { type DecisionInput, openPlanner } from '../native/engine.ts';
-import { fiveQuestions, inTurns } from './support/engine.ts';
+import { alternating, fiveQuestions } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { report, rounded } from './support/statistics.ts';
 
@@ -27,9 +27,9 @@ const options = { gpu: false } as const;
 const addon = await openPlanner({ ...options, evaluator: 'addon' });
 const llama = await openPlanner({ ...options, evaluator: 'llama' });
 for (const [name, input] of Object.entries({ five_questions: fiveQuestions(), largest: largest() })) {
-  // What is refused for its length has been tokenized all the same.
+  // A request that is refused for its length has been tokenized all the same.
   const plan = (planner: typeof addon) => planner.plan(input).catch(() => undefined);
-  const times = await inTurns(rounds, { addon: () => plan(addon), llama: () => plan(llama) });
+  const times = await alternating(rounds, { addon: () => plan(addon), llama: () => plan(llama) });
   report({
     bench: 'tokenizer',
     request: name,

@@ -1,6 +1,6 @@
 /**
- * Memory of the service while one key's connections each have sent a body of 1 MB but for its last byte, and the time
- * of another client's request meanwhile. Linux only: memory is read from /proc.
+ * Memory of the service while one key's connections have each sent all but the last byte of a body of 1 MB. And the
+ * time of another client's request meanwhile. Linux only: memory is read from /proc.
  *
  *   bun bench/unfinished-bodies.ts [connections, default 600]
  */

@@ -10,13 +10,14 @@ import { holdWriteLock } from '../test/support/write-lock.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 /**
- * The longest time for which the event loop stands still while another process has the write lock, and while the log
- * is copied that a reader let grow: as the service has it, and with SQLite's own waiting and copying, in turns.
+ * The longest time for which the event loop is blocked. First while another process has the write lock, then while a
+ * log is copied that a reader let grow. Once as the service does it, once with SQLite's own waiting and copying,
+ * alternating.
  */
 
 const BLOB = new Uint8Array(100_000);
 const WRITE_EVERY_MS = 10;
-/** How often the service looks at its log here: a bench needs not wait a second for it. */
+/** The interval at which the service looks at its log here: shorter than usual, so that the bench need not wait. */
 const LOOK_EVERY_MS = 50;
 
 /** Writes all the time until `ended`; returns the longest time without a turn of the event loop. */
@@ -62,7 +63,7 @@ function lockedElsewhere(lock_ms: number, waits_in_sqlite: boolean): Promise<num
     const lock = await holdWriteLock(directory);
     const released = Bun.sleep(lock_ms).then(() => lock.release());
     return await longestBlock(
-      () => commits.run(() => void db.$client.run('INSERT INTO blobs VALUES (1)')),
+      () => commits.run(() => void db.$client.run('INSERT INTO blobs (content) VALUES (1)')),
       released,
     );
   });
@@ -80,12 +81,12 @@ function logOfAReader(blobs: number, commits_copy: boolean): Promise<number> {
     reader.run('BEGIN');
     reader.query('SELECT count(*) FROM blobs').get();
     for (let blob = 0; blob < blobs; blob += 1)
-      await commits.run(() => void db.$client.run('INSERT INTO blobs VALUES (?)', [BLOB]));
+      await commits.run(() => void db.$client.run('INSERT INTO blobs (content) VALUES (?)', [BLOB]));
     await Bun.sleep(2 * LOOK_EVERY_MS);
     reader.run('COMMIT');
     reader.close();
     const longest_ms = await longestBlock(
-      () => commits.run(() => void db.$client.run('INSERT INTO blobs VALUES (1)')),
+      () => commits.run(() => void db.$client.run('INSERT INTO blobs (content) VALUES (1)')),
       Bun.sleep(3_000),
     );
     await stop();
@@ -93,7 +94,7 @@ function logOfAReader(blobs: number, commits_copy: boolean): Promise<number> {
   });
 }
 
-/** Both ways in turns. */
+/** Both ways, alternating. */
 async function compare(
   bench: string,
   rounds: number,

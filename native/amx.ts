@@ -5,7 +5,10 @@ import type { Weights } from './weights.ts';
 
 /** ggml's AMX kernels give wrong products for a matrix with fewer columns than this. */
 const COLUMNS_MIN = 64;
-/** The types of blocks of 32 columns that ggml multiplies by AMX. Its other types have blocks of 256, so no narrow matrix. */
+/**
+ * The types of blocks of 32 columns that ggml multiplies by AMX. Its other types have blocks of 256, so no narrow
+ * matrix.
+ */
 const NARROW_TYPES: ReadonlySet<GgmlType> = new Set([GgmlType.Q4_0, GgmlType.Q4_1, GgmlType.Q8_0]);
 
 /** A tensor as a GGUF file describes it; the first dimension is its columns. */

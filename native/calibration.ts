@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Question, type QuestionType, scoreCount } from '../src/questions/question.ts';
+import { systemErrorCode } from '../src/system-error-code.ts';
 import { WeightsError } from './errors.ts';
-import { systemErrorCode } from './system-error-code.ts';
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
@@ -27,7 +27,7 @@ const TypeTemperatures = Type.Object(
 );
 export type TypeTemperatures = Static<typeof TypeTemperatures>;
 
-/** What a calibration was fitted on, for whoever asks where it comes from. */
+/** What a calibration was fitted on, for people. */
 const FittedOn = Type.Object(
   {
     /** SHA-256 of the cases' lines, uncompressed. */

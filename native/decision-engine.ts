@@ -49,8 +49,9 @@ export interface DecisionPlanner {
    */
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
-   * Loads the weights; one engine is open at a time. Rejects with `SetupError`: `WeightsError` when the files are missing or
-   * cannot be loaded, are others than the planner was opened on, or have a calibration for others beside them.
+   * Loads the weights; one engine is open at a time. Rejects with `SetupError`; with `WeightsError` when the files are
+   * missing, cannot be loaded, or are not those that the planner was opened on. The same for a calibration beside them
+   * that was fitted on other weights.
    */
   openEngine(): Promise<DecisionEngine>;
   /** Frees the vocabulary; engines are closed apart. */
@@ -63,10 +64,11 @@ export interface DecisionEngine {
   /** As its planner. */
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
-   * Calibrated scores of the request that the plan was made of, a list a question: the log-odds of yes for a noul, a
-   * score an option or level otherwise (to be compared by softmax). Rejects with the signal's reason when aborted, with
-   * `EngineOverloaded` when too much waits, with `EvaluationFailed` when this request cannot be answered, which says
-   * nothing of others, and with `EngineFailed` when the engine is closed or its device failed.
+   * Calibrated scores of the request that the plan was made of, a list a question. They are the log-odds of yes for a
+   * noul, and otherwise a score for each option or level, to be compared by softmax. Rejects with the signal's reason
+   * when aborted, and with `EngineOverloaded` when too much waits. Rejects with `EvaluationFailed` when this request
+   * cannot be answered, though others may be. Rejects with `EngineFailed` when the engine is closed or its device
+   * failed.
    */
   evaluate(plan: DecisionPlan, options: EvaluateOptions): Promise<readonly (readonly number[])[]>;
   close(): Promise<void>;

@@ -29,7 +29,10 @@ async function readServableFacts({ first }: Weights): Promise<ModelFacts> {
   return facts;
 }
 
-/** Throws `SetupError`: `WeightsError`, `AddonUnavailable`, and `DeviceUnavailable` when node-llama-cpp lacks the device. */
+/**
+ * Throws `SetupError`: `WeightsError`, `AddonUnavailable`, and `DeviceUnavailable` when node-llama-cpp lacks the
+ * device.
+ */
 function openTokenizer(weights: Weights, options: OpenOptions): Promise<ModelTokenizer> {
   const { evaluator: wanted = 'auto', gpu = 'auto', onBuild } = options;
   // Which profile reads what is not known yet, and every evaluator tokenizes.

@@ -10,7 +10,10 @@ export interface OpenOptions {
   readonly threads?: number | undefined;
   /** Positions that a plan may use, at most what the model was made for; 16,384 when undefined. */
   readonly context_tokens?: number | undefined;
-  /** `none` gives the model's own scores, as measuring and fitting need them; `beside` (default) applies `calibration.json`. */
+  /**
+   * `none` gives the model's own scores, as measuring and fitting need them; `beside` (default) applies
+   * `calibration.json`.
+   */
   readonly calibration?: 'beside' | 'none' | undefined;
   /** What evaluates plans; `auto` when undefined. */
   readonly evaluator?: EvaluatorChoice | undefined;

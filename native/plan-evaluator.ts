@@ -1,10 +1,12 @@
 import type { EvaluatorName } from './evaluators/evaluator-names.ts';
 import type { Plan, PlanLogits } from './plan/plan.ts';
 
-/** The decoder that a plan is computed in. An evaluator has one for small plans, and may have another for large ones. */
+/**
+ * The decoder that a plan is computed in. An evaluator has one for small plans, and may have another for large ones.
+ */
 export type DecoderSize = 'small' | 'large';
 
-/** Plans that may wait in an evaluator unless configured: whoever serves many bounds requests long before. */
+/** Plans that may wait in an evaluator unless configured. The service bounds its requests long before. */
 export const WAITING_PLANS_MAX = 65_536;
 
 /** Computes the logits of plans. All evaluators give the same answers. */
@@ -18,12 +20,15 @@ export interface PlanEvaluator {
   readonly context_tokens: number;
   /** Tokens of plans that keep one decoder busy; plans beyond them only wait in it. */
   readonly decoder_tokens: number;
-  /** One decoder computes its plans one after the other, beside the other decoder: small plans do not wait for large ones. */
+  /**
+   * One decoder computes its plans one after the other, beside the other decoder: small plans do not wait for large
+   * ones.
+   */
   decoderOf(plan: Plan): DecoderSize;
   /**
-   * The logits that the plan asks for. `scope` is the organization: what is kept of a prefix is reused within one
-   * scope only. Rejects with the signal's reason when aborted before its work started, with `EngineOverloaded` when
-   * the queue is full, with `EvaluationFailed` when this plan cannot be answered, which says nothing of others, and
+   * The logits that the plan asks for. `scope` is the organization: what is kept of a prefix is reused within one scope
+   * only. Rejects with the signal's reason when aborted before its work started, and with `EngineOverloaded` when the
+   * queue is full. Rejects with `EvaluationFailed` when this plan cannot be answered, though others may be. Rejects
    * with `EngineFailed` when the model is closed or its device failed.
    */
   evaluate(

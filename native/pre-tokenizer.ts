@@ -48,7 +48,7 @@ export const WORD_CHARACTERS_MAX = 5000;
 interface SlowRun {
   readonly name: string;
   readonly characters: ReadonlySet<string>;
-  /** Of one run; so many take milliseconds. */
+  /** The longest run that is taken; a run of this length takes milliseconds. */
   readonly most: number;
 }
 

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { systemErrorCode } from '../src/system-error-code.ts';
 import { WeightsError } from './errors.ts';
-import { systemErrorCode } from './system-error-code.ts';
 
 /** The first GGUF part of the weights that come with the service. */
 export const EMBEDDED_WEIGHTS = fileURLToPath(
@@ -64,7 +64,9 @@ function unreadable(path: string, error: unknown): WeightsError {
   );
 }
 
-/** The checksums beside the weights, by file name; undefined where no file has them. Embedded weights must have them. */
+/**
+ * The checksums beside the weights, by file name; undefined where no file has them. Embedded weights must have them.
+ */
 async function readChecksums(first: string): Promise<ReadonlyMap<string, string> | undefined> {
   const path = join(dirname(first), CHECKSUMS);
   let content: string;

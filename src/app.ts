@@ -80,8 +80,8 @@ function statusOf(response: unknown): number {
 }
 
 /**
- * The refusal of a request that no route took: the wrong method of a known path, or nothing that the service has. No key
- * was looked for, so that it is counted by the client's address.
+ * The refusal of a request that no route took: the wrong method of a known path, or nothing that the service has. No
+ * key was looked for, so that it is counted by the client's address.
  */
 function unmatched(services: AppServices, context: RequestContext): Refused {
   const over_budget = refusalOverAddressBudget(services, context);

@@ -1,3 +1,6 @@
+/** Milliseconds of a day. */
+export const DAY_MS = 24 * 3_600_000;
+
 /** The two times that the service knows; tests give their own. */
 export interface Clock {
   /** Wall-clock Unix milliseconds, whole: for what is stored and shown. It may step back. */

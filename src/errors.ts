@@ -2,7 +2,7 @@ interface CatalogueEntry {
   readonly status: number;
   /** For when the place that refuses has nothing more exact to say. */
   readonly message: string;
-  /** The specification of the interface does not have the code. */
+  /** The contract does not have the code. */
   readonly is_addition?: true;
 }
 
@@ -103,7 +103,7 @@ export const COMMON_CODES = [
 
 export type CommonCode = (typeof COMMON_CODES)[number];
 
-/** The category of an error, fixed by its status (spec, "Status to type"; 405, 408, 431 and 500 are not shown there). */
+/** The category of an error, fixed by its status (contract: status to type; it does not have 405, 408, 431 and 500). */
 export const ERROR_TYPES = {
   400: 'invalid_request_error',
   401: 'authentication_error',

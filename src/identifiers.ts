@@ -3,8 +3,8 @@ import { customAlphabet, nanoid } from 'nanoid';
 const ALPHANUMERIC = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomPart = customAlphabet(ALPHANUMERIC, 24);
 
-/** What an id can name; the prefix says what it is (spec: `dec_`, `req_`). */
-export const ID_PREFIXES = {
+/** What an id can name; the prefix says what it is (contract: `dec_`, `req_`). */
+const ID_PREFIXES = {
   user: 'user',
   organization: 'org',
   project: 'proj',
@@ -17,7 +17,7 @@ export const ID_PREFIXES = {
 
 export type IdKind = keyof typeof ID_PREFIXES;
 
-/** Every API key starts with this (spec, "Authentication"). */
+/** Every API key starts with this (contract: authentication). */
 export const KEY_PREFIX = 'sk_svc_';
 const KEY_RANDOM_LENGTH = 32;
 /** A full key in characters. */

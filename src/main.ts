@@ -6,5 +6,5 @@ import { standardOutput } from './ops/standard-output.ts';
 process.stderr.on('error', () => {});
 
 process.exitCode = await runCommandLine(createProgram(), process.argv.slice(2));
-// What nobody reads would keep the process alive.
+// Output that nobody reads would keep the process alive.
 if (standardOutput.isStuck) process.exit();

@@ -1,5 +1,7 @@
 /** One US dollar in micro-dollars, the unit of all money in the service. */
 export const MICROS_PER_DOLLAR = 1_000_000;
+/** One cent in micro-dollars. */
+export const CENT_MICROS = MICROS_PER_DOLLAR / 100;
 
 /** Micro-dollars as a JSON number of dollars, exact to the micro-dollar. */
 export function dollarsOf(amount_micros: number): number {

@@ -35,7 +35,7 @@ const PLANNED_AT_ONCE = 4;
 
 /** Milliseconds that a request may take at the model, unless configured. */
 const EVALUATION_MS = 300_000;
-/** A request waits no longer for its turn than clients are advised to (spec, "Performance and cold start"). */
+/** How long a request may wait for its turn (contract: a client's timeout is 120 seconds). */
 const WAITING_MS = 120_000;
 
 /** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */

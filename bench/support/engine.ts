@@ -46,7 +46,7 @@ export async function answer(engine: DecisionEngine, input: DecisionInput): Prom
   return plan.input_tokens;
 }
 
-/** What a contender takes, in the median of its runs. */
+/** The time of a contender: the median of its runs. */
 export interface Times {
   readonly wall_ms: number;
   /** Of this process, all threads. */
@@ -54,10 +54,10 @@ export interface Times {
 }
 
 /**
- * Runs the contenders in turns, so that a busy machine slows all of them, after one run each that does not count.
+ * Runs the contenders alternately, so that a busy machine slows all of them, after one run each that does not count.
  * Returns the medians of each one's runs, by name.
  */
-export async function inTurns<Name extends string>(
+export async function alternating<Name extends string>(
   rounds: number,
   contenders: Readonly<Record<Name, () => Promise<unknown>>>,
 ): Promise<(name: Name) => Times> {
@@ -84,7 +84,9 @@ export async function inTurns<Name extends string>(
   };
 }
 
-/** Runs `use` with a generated chat model whose one layer costs nearly nothing and whose vocabulary is a large model's. */
+/**
+ * Runs `use` with a generated chat model whose one layer costs nearly nothing and whose vocabulary is a large model's.
+ */
 export async function withTinyModel<T>(use: (path: string) => Promise<T>): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), 'tds-bench-'));
   try {

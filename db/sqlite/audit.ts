@@ -29,7 +29,7 @@ export interface AuditOptions {
 }
 
 /** The most violations that a check names. */
-export const VIOLATIONS_MAX = 100;
+const VIOLATIONS_MAX = 100;
 
 interface Check {
   readonly name: string;
@@ -78,7 +78,7 @@ const MONTHS = `SELECT project_id, month, sum(spent_micros) AS spent_micros, sum
   GROUP BY project_id, month`;
 
 /**
- * The design's five invariants and what they stand on. Every query gives the rows that break its guarantee, among those
+ * The ledger's five invariants and what they stand on. Every query gives the rows that break its guarantee, among those
  * behind the start. They read the tables only: they share no code with what writes them.
  */
 const CHECKS: readonly Check[] = [
@@ -192,7 +192,7 @@ const CHECKS: readonly Check[] = [
         SELECT hold.id AS entry_id, hold.organization_id, hold.request_id, hold.held_delta_micros AS hold_micros,
           hold.created_at_ms
         FROM ${OPEN_HOLDS})
-      SELECT * FROM open WHERE created_at_ms < $ended_before_ms
+      SELECT entry_id, organization_id, request_id, hold_micros, created_at_ms FROM open WHERE created_at_ms < $ended_before_ms
         OR EXISTS (SELECT 1 FROM usage_records WHERE usage_records.request_id = open.request_id)`,
   },
   {
@@ -228,7 +228,7 @@ const CHECKS: readonly Check[] = [
   },
 ];
 
-/** What a sound database should have, and an earlier version did not see to. */
+/** What a sound database should have, but an earlier version did not enforce. */
 const WARNINGS: readonly Check[] = [
   {
     name: 'organization_has_owner',
@@ -318,9 +318,9 @@ const CONTINUED_CHECKS: readonly Check[] = [
 ];
 
 /**
- * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot. Reads everything:
- * its time grows with the history, so beside a busy server it belongs on a connection of its own, in a worker or process.
- * In a file whose structure is damaged nothing else is checked.
+ * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot. Its time grows
+ * with the history: beside a busy server it belongs in a worker or process, on a connection of its own. In a file whose
+ * structure is damaged nothing else is checked.
  */
 export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
   const file = fileAudited(db.$client);
@@ -329,9 +329,9 @@ export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
 }
 
 /**
- * Checks what is new since the last clean audit, and the balances as a whole; without an earlier one, or when `whole`
- * is asked, everything as `runAudit` does. A clean audit becomes the point at which the next one goes on. What was
- * checked before and was changed since is found by `runAudit` only.
+ * Checks what is new since the last clean audit, and the balances as a whole. Without an earlier one, or with `whole`,
+ * checks everything as `runAudit` does. A clean audit becomes the point at which the next one goes on. What was checked
+ * before and was changed since is found by `runAudit` only.
  */
 export function continueAudit(
   db: Db,
@@ -393,7 +393,12 @@ interface Checkpoint extends Start {
 }
 
 function checkpointOf(client: Database): Checkpoint | null {
-  return client.query<Checkpoint, []>('SELECT * FROM audit_checkpoints').get();
+  return client
+    .query<Checkpoint, []>(
+      `SELECT last_entry_id, last_usage_row_id, last_usage_request_id, checked_at_ms, checked_whole_at_ms
+      FROM audit_checkpoints`,
+    )
+    .get();
 }
 
 /** Reads all usage again when the row at the checkpoint is another: rows were taken away, or the file was rebuilt. */
@@ -493,19 +498,22 @@ function saveCheckpoint(db: Db, found: Checkpoint | null, checked: Checked, now_
       client.run('DELETE FROM audited_project_months');
     }
     const addOrganization = client.query<never, SumOfOrganization>(
-      `INSERT INTO audited_organizations VALUES ($organization_id, $credit_micros, $held_micros, $paid_micros)
+      `INSERT INTO audited_organizations (organization_id, credit_micros, held_micros, paid_micros)
+      VALUES ($organization_id, $credit_micros, $held_micros, $paid_micros)
       ON CONFLICT DO UPDATE SET credit_micros = credit_micros + excluded.credit_micros,
         held_micros = held_micros + excluded.held_micros, paid_micros = paid_micros + excluded.paid_micros`,
     );
     for (const sum of checked.organizations) addOrganization.run(sum);
     const addMonth = client.query<never, SumOfMonth>(
-      `INSERT INTO audited_project_months VALUES ($project_id, $month, $spent_micros, $held_micros)
+      `INSERT INTO audited_project_months (project_id, month, spent_micros, held_micros)
+      VALUES ($project_id, $month, $spent_micros, $held_micros)
       ON CONFLICT DO UPDATE SET spent_micros = spent_micros + excluded.spent_micros,
         held_micros = held_micros + excluded.held_micros`,
     );
     for (const sum of checked.months) addMonth.run(sum);
     client
-      .query('INSERT OR REPLACE INTO audit_checkpoints VALUES (1, ?, ?, ?, ?, ?)')
+      .query(`INSERT OR REPLACE INTO audit_checkpoints (id, last_entry_id, last_usage_row_id, last_usage_request_id,
+          checked_at_ms, checked_whole_at_ms) VALUES (1, ?, ?, ?, ?, ?)`)
       .run(
         checked.last_entry_id,
         checked.last_usage_row_id,

@@ -12,8 +12,9 @@ const BACKUP_NAME = /^backup-[0-9TZ.-]+-schema-\d+\.sqlite$/;
 const UNFINISHED = '.partial';
 
 /**
- * Copies the database into a file beside it, whole and on disk or not at all, for the owner only, named by the time and
- * the version of its schema. Returns the copy's path. Throws what SQLite and the file system throw.
+ * Copies the database into a file beside it: whole and on disk, or not at all. Only the owner can read the file. Its
+ * name has the time and the version of its schema. Returns the copy's path. Throws what SQLite and the file system
+ * throw.
  */
 export function backUp(client: Database, at_ms: number): string {
   const directory = dirname(client.filename);

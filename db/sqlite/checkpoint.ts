@@ -19,7 +19,7 @@ export interface CheckpointOptions {
 
 /**
  * Keeps long checkpoints off the event loop. While another process reads an old state of the database, its write-ahead
- * log cannot be copied and grows, and the first commit afterwards would copy all of it. So a large log is copied and
+ * log cannot be copied and grows. The first commit afterwards would copy all of it. So a large log is copied and
  * emptied in a thread. Returns its stop, which waits for a copy that runs.
  */
 export function startCheckpoints(db: Db, options: CheckpointOptions): () => Promise<void> {

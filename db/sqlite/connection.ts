@@ -63,8 +63,8 @@ export function openDatabase(path: string): Db {
 }
 
 /**
- * From now on a write that meets another process's lock fails at once with `SQLITE_BUSY`, instead of waiting for it on
- * the event loop: for a connection whose writes go through `GroupCommit`.
+ * From now on a write that meets another process's lock fails at once with `SQLITE_BUSY`, instead of waiting on the
+ * event loop. For a connection whose writes go through `GroupCommit`.
  */
 export function neverWait(db: Db): void {
   db.$client.run('PRAGMA busy_timeout = 0');

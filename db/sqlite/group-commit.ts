@@ -38,9 +38,9 @@ export interface GroupCommitOptions {
  * Makes one durable commit of all the writes of an event-loop turn, so that the cost of reaching the disk is shared.
  * The writes run in the order in which they were asked for.
  *
- * While another process has the write lock, the writes wait beside the event loop: the batch is tried again after a
- * short, growing delay, and what is asked for meanwhile joins it. They wait in the same way for an open transaction of
- * `Transactions`. The connection must have no busy timeout for that.
+ * While another process has the write lock, the writes wait without blocking the event loop. The batch is tried again
+ * after a short, growing delay, and writes that are asked for meanwhile join it. They wait in the same way for an open
+ * transaction of `Transactions`. The connection must have no busy timeout for that.
  */
 export class GroupCommit {
   #jobs: Job[] = [];
@@ -57,9 +57,9 @@ export class GroupCommit {
 
   /**
    * Runs synchronous `work` in the turn's transaction. Resolves with its result once that is on disk. Work that throws
-   * is rejected with what it threw and leaves nothing behind; the rest of the batch is then run again without it, so
-   * `work` must have no effect outside of the database. When the database cannot be written, nothing of the batch is,
-   * and every caller in it gets the error. Rejects with `WriteQueueFull` when too many writes wait for a lock.
+   * is rejected with its error and leaves nothing behind. The rest of the batch is then run again without it, so `work`
+   * must have no effect outside of the database. When the database cannot be written, nothing of the batch is, and
+   * every caller in it gets the error. Rejects with `WriteQueueFull` when too many writes wait for a lock.
    */
   run<T>(work: () => NotPromise<T>): Promise<T> {
     if (this.#lock.isWaiting && this.#jobs.length >= this.#waiting_max) {

@@ -5,7 +5,9 @@ import { ledgerDays, ledgerEntries, organizations, projectMonths, projects } fro
 
 export type LedgerStatements = ReturnType<typeof prepareLedger>;
 
-/** Every statement of the ledger, prepared once. What they may be given and what their answers mean is `SqliteLedger`'s. */
+/**
+ * Every statement of the ledger, prepared once. What they may be given and what their answers mean is `SqliteLedger`'s.
+ */
 export function prepareLedger(db: Db) {
   const { placeholder } = sql;
   const held = alias(ledgerEntries, 'held');

@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 import { makePrivateFile } from './private-file.ts';
 
 /** Another process has claimed the data directory: a server, or a command that updates the database. */
@@ -28,7 +29,7 @@ export function lockDataDirectory(directory: string): () => void {
     lock.run('BEGIN EXCLUSIVE');
   } catch (error) {
     lock.close();
-    if (error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY') {
+    if (systemErrorCode(error) === 'SQLITE_BUSY') {
       throw new DataDirectoryInUse(`another process has claimed ${directory}`, { cause: error });
     }
     throw error;

@@ -1,5 +1,6 @@
 import { chownSync, closeSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 
 const PRIVATE_FILE_MODE = 0o600;
 
@@ -12,7 +13,7 @@ export function makePrivateFile(path: string): boolean {
   try {
     closeSync(openSync(path, 'ax', PRIVATE_FILE_MODE));
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    if (systemErrorCode(error) === 'EEXIST') return false;
     throw error;
   }
   if (process.getuid?.() === 0) {

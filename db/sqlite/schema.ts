@@ -19,6 +19,7 @@ import {
   PAYMENT_KINDS,
   PAYMENT_STATUSES,
 } from '../../src/payments/payment-records.ts';
+import { MODES } from '../../src/questions/question.ts';
 
 /**
  * Every table of the service. Times are Unix milliseconds (`_ms`), money is integer micro-dollars (`_micros`). The
@@ -26,7 +27,24 @@ import {
  */
 
 export const LEDGER_KINDS = ['top_up', 'refund', 'hold', 'charge', 'release'] as const;
-export const MODES = ['fast', 'consistent'] as const;
+
+/** The column of a row that belongs to one organization. */
+const organizationReference = () =>
+  text()
+    .notNull()
+    .references(() => organizations.id);
+
+/** The column of a row that belongs to one project. */
+const projectReference = () =>
+  text()
+    .notNull()
+    .references(() => projects.id);
+
+/** The column of a row that belongs to one API key. */
+const apiKeyReference = () =>
+  text()
+    .notNull()
+    .references(() => apiKeys.id);
 
 /** People who can be members of organizations. */
 export const users = sqliteTable('users', {
@@ -82,9 +100,7 @@ export const organizations = sqliteTable(
 export const members = sqliteTable(
   'members',
   {
-    organization_id: text()
-      .notNull()
-      .references(() => organizations.id),
+    organization_id: organizationReference(),
     user_id: text()
       .notNull()
       .references(() => users.id),
@@ -102,9 +118,7 @@ export const projects = sqliteTable(
   'projects',
   {
     id: text().primaryKey(),
-    organization_id: text()
-      .notNull()
-      .references(() => organizations.id),
+    organization_id: organizationReference(),
     name: text().notNull(),
     spend_limit_micros: integer(),
     archived_at_ms: integer(),
@@ -125,9 +139,7 @@ export const projects = sqliteTable(
 export const projectMonths = sqliteTable(
   'project_months',
   {
-    project_id: text()
-      .notNull()
-      .references(() => projects.id),
+    project_id: projectReference(),
     month: text().notNull(),
     spent_micros: integer().notNull().default(0),
     held_micros: integer().notNull().default(0),
@@ -144,9 +156,7 @@ export const apiKeys = sqliteTable(
   'api_keys',
   {
     id: text().primaryKey(),
-    project_id: text()
-      .notNull()
-      .references(() => projects.id),
+    project_id: projectReference(),
     name: text().notNull(),
     secret_sha256: text().notNull().unique(),
     display_prefix: text().notNull(),
@@ -164,9 +174,7 @@ export const payments = sqliteTable(
   'payments',
   {
     id: text().primaryKey(),
-    organization_id: text()
-      .notNull()
-      .references(() => organizations.id),
+    organization_id: organizationReference(),
     provider: text().notNull(),
     /** The provider's own id of the payment or refund. */
     external_id: text().notNull(),
@@ -190,16 +198,14 @@ export const payments = sqliteTable(
 
 /**
  * Every movement of credit. `credit_delta_micros` moves the balance, `held_delta_micros` what is reserved of it. A hold
- * (0, +h) is open until it is charged (−c, −h) with c ≤ h, or taken away again; earlier versions wrote a release
+ * (0, +h) is open until it is charged (−c, −h) with c ≤ h, or deleted by its release. Earlier versions wrote a release
  * (0, −h) instead. Entries are never changed. Old holds and their ends are replaced by `ledger_days`.
  */
 export const ledgerEntries = sqliteTable(
   'ledger_entries',
   {
     id: integer().primaryKey({ autoIncrement: true }),
-    organization_id: text()
-      .notNull()
-      .references(() => organizations.id),
+    organization_id: organizationReference(),
     project_id: text().references(() => projects.id),
     kind: text({ enum: LEDGER_KINDS }).notNull(),
     credit_delta_micros: integer().notNull(),
@@ -244,9 +250,7 @@ export const tierChanges = sqliteTable(
   'tier_changes',
   {
     id: integer().primaryKey({ autoIncrement: true }),
-    organization_id: text()
-      .notNull()
-      .references(() => organizations.id),
+    organization_id: organizationReference(),
     from_tier: integer().notNull(),
     to_tier: integer().notNull(),
     reason: text({ enum: TIER_CHANGE_REASONS }).notNull(),
@@ -258,21 +262,15 @@ export const tierChanges = sqliteTable(
   ],
 );
 
-/** One row for each request that reached the model: metadata only (spec, rule 5). */
+/** One row for each request that reached the model: metadata only (contract: records are never kept). */
 export const usageRecords = sqliteTable(
   'usage_records',
   {
     request_id: text().primaryKey(),
     time_ms: integer().notNull(),
-    organization_id: text()
-      .notNull()
-      .references(() => organizations.id),
-    project_id: text()
-      .notNull()
-      .references(() => projects.id),
-    api_key_id: text()
-      .notNull()
-      .references(() => apiKeys.id),
+    organization_id: organizationReference(),
+    project_id: projectReference(),
+    api_key_id: apiKeyReference(),
     model: text().notNull(),
     mode: text({ enum: MODES }).notNull(),
     endpoint: text().notNull(),
@@ -302,14 +300,10 @@ export const usageRecords = sqliteTable(
 export const ledgerDays = sqliteTable(
   'ledger_days',
   {
-    project_id: text()
-      .notNull()
-      .references(() => projects.id),
+    project_id: projectReference(),
     /** The UTC day (`YYYY-MM-DD`) of the holds. */
     day: text().notNull(),
-    organization_id: text()
-      .notNull()
-      .references(() => organizations.id),
+    organization_id: organizationReference(),
     /** The last of the entries that the row replaces: its place in the order of the ledger. */
     last_entry_id: integer().notNull(),
     charges: integer().notNull(),
@@ -327,17 +321,11 @@ export const ledgerDays = sqliteTable(
 export const usageDays = sqliteTable(
   'usage_days',
   {
-    organization_id: text()
-      .notNull()
-      .references(() => organizations.id),
+    organization_id: organizationReference(),
     /** The UTC day (`YYYY-MM-DD`) of the requests. */
     day: text().notNull(),
-    project_id: text()
-      .notNull()
-      .references(() => projects.id),
-    api_key_id: text()
-      .notNull()
-      .references(() => apiKeys.id),
+    project_id: projectReference(),
+    api_key_id: apiKeyReference(),
     model: text().notNull(),
     mode: text({ enum: MODES }).notNull(),
     endpoint: text().notNull(),
@@ -402,9 +390,7 @@ export const auditedOrganizations = sqliteTable('audited_organizations', {
 export const auditedProjectMonths = sqliteTable(
   'audited_project_months',
   {
-    project_id: text()
-      .notNull()
-      .references(() => projects.id),
+    project_id: projectReference(),
     month: text().notNull(),
     spent_micros: integer().notNull(),
     held_micros: integer().notNull(),
@@ -456,7 +442,9 @@ export const paymentEvents = sqliteTable(
     type: text().notNull(),
     kind: text({ enum: PAYMENT_EVENT_KINDS }).notNull(),
     occurred_at_ms: integer(),
-    /** The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a payment). */
+    /**
+     * The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a payment).
+     */
     external_id: text(),
     payment_external_id: text(),
     /** The order that the event names. No reference: after a restored backup neither needs to exist here. */

@@ -19,10 +19,10 @@ interface UnwrittenRelease {
 }
 
 /**
- * The books in a SQLite database: all holds and ends of an event-loop turn are one commit. Every hold ends exactly once,
- * even while the database cannot be written: a charge that cannot be committed becomes a release, and a release is tried
- * again in the background until it is written. What is still unwritten when the process ends is released by the next
- * start.
+ * The books in a SQLite database: all holds and ends of an event-loop turn are one commit. Every hold ends exactly
+ * once, even while the database cannot be written. A charge that cannot be committed becomes a release; a release is
+ * tried again in the background until it is written. What is still unwritten when the process ends is released by the
+ * next start.
  *
  * One case is beyond it: SQLite could write a commit but not sync it, and the process dies before any later
  * commit. The next start may then find a charge whose client was told 503.

@@ -21,8 +21,8 @@ export class SqliteLedger {
   }
 
   /**
-   * Places a hold for the process of that id, as `Books.hold` describes. Throws `UnknownAccount`, and `RangeError` for an
-   * amount that is not a whole number of micro-dollars from 0.
+   * Places a hold for the process of that id, as `Books.hold` describes. Throws `UnknownAccount`, and `RangeError` for
+   * an amount that is not a whole number of micro-dollars from 0.
    */
   hold(request: HoldRequest, process_id: string): HoldResult {
     requireMicros(request.amount_micros, 0);

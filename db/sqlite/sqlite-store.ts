@@ -10,7 +10,9 @@ import { SqliteLedger } from './sqlite-ledger.ts';
 import { type Access, Transactions } from './transactions.ts';
 import { SqliteUsageRecords } from './usage-records.ts';
 
-/** The store in one SQLite database. A connection has one store at a time, because transactions cannot overlap on it. */
+/**
+ * The store in one SQLite database. A connection has one store at a time, because transactions cannot overlap on it.
+ */
 export class SqliteStore implements Store {
   readonly accounts: Records['accounts'];
   readonly keys: Records['keys'];

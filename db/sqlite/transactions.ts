@@ -70,8 +70,8 @@ export class Transactions {
   };
 
   /**
-   * Runs `work` in one immediate transaction. Resolves with its result once that is on disk. When `work` rejects, all of
-   * it is rolled back. While another process has the write lock, the transaction waits beside the event loop.
+   * Runs `work` in one immediate transaction. Resolves with its result once that is on disk. When `work` rejects, all
+   * of it is rolled back. While another process has the write lock, the transaction waits beside the event loop.
    *
    * Rejects with what `work` rejects with, with what SQLite throws, `NestedTransaction`, `TransactionStalled`, and
    * `WriteQueueFull` when too many wait for a lock.

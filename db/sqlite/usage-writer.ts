@@ -11,7 +11,9 @@ export class UsageWriter {
     this.#insert = prepareInsert(db);
   }
 
-  /** Inserts the row. Throws SQLite's constraint error when the request has one, or when a failed request has a cost. */
+  /**
+   * Inserts the row. Throws SQLite's constraint error when the request has one, or when a failed request has a cost.
+   */
   record(row: UsageRow): void {
     this.#insert.run({ ...row });
   }

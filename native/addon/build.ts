@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 import { AddonUnavailable } from '../errors.ts';
 import type { Gpu } from '../gpu.ts';
-import { systemErrorCode } from '../system-error-code.ts';
 import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 
@@ -81,7 +81,9 @@ async function compile(compiler: string, flags: readonly string[]): Promise<void
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
-/** The compiler's flags for llama.cpp's files and Node-API's headers: where they are included from, what is compiled. */
+/**
+ * The compiler's flags for llama.cpp's files and Node-API's headers: where they are included from, what is compiled.
+ */
 async function headerFlags(directory: string): Promise<string[]> {
   const headers = join(directory, 'include');
   await extractLlamaSources(bundlePath(), headers);
@@ -102,7 +104,8 @@ async function compileSources(
   const path = join(directory, file);
   await compile(compiler, [
     '-std=c++17',
-    // libllama has the same table of characters as `unicode-data.cpp`: visible, the two would be one, constructed twice.
+    // libllama has the same table of characters as `unicode-data.cpp`: visible, the two would be one, constructed
+    // twice.
     '-fvisibility=hidden',
     ...options.flags,
     ...(await headerFlags(directory)),
@@ -200,10 +203,10 @@ export function rebuildAddon({ path, library }: BuiltAddon, onBuild: () => void 
 }
 
 /**
- * Builds the program that runs evaluator and tokenizer without JavaScript, under sanitizers of the compiler (`address`,
- * `thread`, `undefined`, or several with commas), and returns its path.
+ * Builds the program that runs evaluator and tokenizer without JavaScript, and returns its path. It runs under
+ * sanitizers of the compiler: `address`, `thread`, `undefined`, or several with commas.
  */
-export async function buildStress(sanitizer: string): Promise<string> {
+async function buildStress(sanitizer: string): Promise<string> {
   const library = requireLibrary(false);
   const directory = join(BUILD_DIRECTORY, `stress-${sanitizer}`);
   await mkdir(directory, { recursive: true });

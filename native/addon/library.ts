@@ -36,7 +36,9 @@ function candidates(): readonly Candidate[] {
   ];
 }
 
-/** `libllama.v0.5.0.so`, `libllama.cuda.v0.5.0.so`, `libggml-base.so`, …; backends are not linked but loaded by name. */
+/**
+ * `libllama.v0.5.0.so`, `libllama.cuda.v0.5.0.so`, `libggml-base.so`, …; backends are not linked but loaded by name.
+ */
 const LINKED = /^lib(llama|ggml|ggml-base)(\.(?!so$|dylib$)[^-]+)?\.(so|dylib)$/;
 
 /** The folder of a platform package's binaries, or undefined where the package is not installed. */

@@ -48,7 +48,9 @@ class ByteReader {
     return value;
   }
 
-  /** A number in groups of seven bits, lowest first; of the first group, `first` has been read and gives `bits` bits. */
+  /**
+   * A number in groups of seven bits, lowest first; of the first group, `first` has been read and gives `bits` bits.
+   */
   variable(first: number, bits: number): number {
     let value = first & ((1 << bits) - 1);
     let scale = 2 ** bits;

@@ -29,7 +29,7 @@ function renderAround(
       eos_token: textOf(vocabulary.eos),
     });
   } catch {
-    // A template that cannot be rendered is as good as none.
+    // A template that cannot be rendered counts as a missing one.
     return undefined;
   }
   const [before, after, ...more] = rendered.split(PLACEHOLDER);
@@ -81,8 +81,8 @@ function longestAt(
 }
 
 /**
- * The tokens around a user's message by the model's chat template; a plain frame of line breaks where there is no
- * template, or none that can be rendered for a single user message.
+ * The tokens around a user's message by the model's chat template. Where no template can be rendered for a single user
+ * message, the frame is line breaks.
  */
 export async function chatFrame(
   template: string | undefined,
@@ -98,9 +98,9 @@ export async function chatFrame(
 }
 
 /**
- * A tokenizer for client text that cannot give the frame's special tokens. Special tokens are off for text, but some
- * files list the tokens of their template as ordinary ones of the maker's, which llama.cpp matches in any text: their
- * spellings are taken apart.
+ * A tokenizer for client text that cannot give the frame's special tokens. Special tokens are off for text. But some
+ * files list their template's tokens as user-defined ones, which llama.cpp matches in any text: their spellings are
+ * taken apart.
  */
 export async function clientTokenizer(
   frame: ChatFrame,

@@ -20,7 +20,7 @@ import { text } from './render.ts';
 import { cutMiddle } from './shorten.ts';
 
 /** A question as text with labels, listed in one order: `labels[i]` answers option `i` of the client's order. */
-interface LabelledQuestion {
+interface ListedQuestion {
   readonly text: string;
   readonly labels: readonly Label[];
 }
@@ -94,12 +94,12 @@ function scoresOf(question: Question, index: number, label_scores: readonly numb
 }
 
 /**
- * The profile for any instruct model, through its chat template: options get codes of one token (A…Z, then two
- * letters), and the answer is read at the cue in one look at all of them; a noul is answered by yes or no in words.
+ * The profile for any instruct model, through its chat template. Options get codes of one token (A…Z, then two
+ * letters), and one read at the cue looks at all of them. A noul is answered by the words yes or no.
  *
- * Fast mode: the record is the prefix of one plan, each question a branch. Consistent mode: a plan per question, with
- * the question before and after the record and its options in both orders; what the model would say to the labels
- * without a record (a second plan of the question) is divided out.
+ * Fast mode: the record is the prefix of one plan, each question a branch. Consistent mode has a plan a question, with
+ * the question before and after the record and its options in both orders. A second plan without the record gives what
+ * the model would say to the labels alone, which is divided out.
  */
 class CodesV1 implements PromptProfile {
   readonly name = 'codes-v1';
@@ -177,7 +177,7 @@ class CodesV1 implements PromptProfile {
     const texts = new QuestionTexts(this.#client, context_tokens);
     const slices = new Slices();
     const rendered = await slices.map(questions, (question, index) => {
-      const first = texts.wording(index);
+      const first = texts.reading(index);
       const asked = this.#labelled(question, index, 'forward', first.text);
       return {
         opening: first.take(openingText(`${asked.text}\n\n`)),
@@ -212,13 +212,13 @@ class CodesV1 implements PromptProfile {
   }
 
   /** A question as it stands after the record, with its text taken to be tokenized. */
-  #listed(question: Question, index: number, order: Order, texts: QuestionTexts): LabelledQuestion {
-    const wording = texts.wording(index);
-    const { text, labels } = this.#labelled(question, index, order, wording.text);
-    return { text: wording.take(`\n\n${text}`), labels };
+  #listed(question: Question, index: number, order: Order, texts: QuestionTexts): ListedQuestion {
+    const reading = texts.reading(index);
+    const { text, labels } = this.#labelled(question, index, order, reading.text);
+    return { text: reading.take(`\n\n${text}`), labels };
   }
 
-  #branch(listed: LabelledQuestion, tokensOf: TokensOf): Branch {
+  #branch(listed: ListedQuestion, tokensOf: TokensOf): Branch {
     const tokens = [...tokensOf(listed.text), ...this.#frame.tail, ...this.#cue];
     return {
       tokens,
@@ -227,7 +227,7 @@ class CodesV1 implements PromptProfile {
   }
 
   /** `read` gives the question's values as text, within its own bounds. */
-  #labelled(question: Question, index: number, order: Order, read: TextReader = text): LabelledQuestion {
+  #labelled(question: Question, index: number, order: Order, read: TextReader = text): ListedQuestion {
     const asked = `Question: ${read(question.instructions) || 'Which option fits the record?'}`;
     const options = optionTexts(question, read).map(oneLine);
     switch (question.type) {
@@ -239,7 +239,7 @@ class CodesV1 implements PromptProfile {
     }
   }
 
-  #answeredByWord(asked: string, meanings: readonly string[], order: Order): LabelledQuestion {
+  #answeredByWord(asked: string, meanings: readonly string[], order: Order): ListedQuestion {
     const labels = this.#yes_no;
     const meaning_lines = labels.flatMap((label, at) =>
       meaningLine(label, YES_NO[at] ?? '', meanings[at] ?? ''),
@@ -249,7 +249,7 @@ class CodesV1 implements PromptProfile {
     return { text: lines.join('\n'), labels };
   }
 
-  #answeredByCode(asked: string, options: readonly string[], index: number, order: Order): LabelledQuestion {
+  #answeredByCode(asked: string, options: readonly string[], index: number, order: Order): ListedQuestion {
     const codes = this.#codes.slice(0, options.length);
     if (codes.length < options.length) {
       throw new PlanRejected(

@@ -72,11 +72,11 @@ function readingsOf(question: Question): QuestionReadings {
 
 /** A request in which each reading of each question is a question of its own. */
 interface ExpandedRequest {
-  /** By question of the original request. */
+  /** The readings of each question of the original request. */
   readonly asked: readonly QuestionReadings[];
   /** The request that is planned, in fast mode: all readings, question by question. */
   readonly input: DecisionInput;
-  /** By reading, the index of the original question. */
+  /** The index of the original question, by reading. */
   readonly owners: readonly number[];
 }
 
@@ -113,7 +113,9 @@ function plansOf(
   });
 }
 
-/** The tokens of a question's first reading, record included. Further readings are free: clients can predict the bill. */
+/**
+ * The tokens of a question's first reading, record included. Further readings are free: clients can predict the bill.
+ */
 function billedTokens(plans: readonly RequestPlan[]): number {
   const first = Math.min(...plans.flatMap(({ readings }) => readings));
   for (const { prefix, branches, readings } of plans) {
@@ -123,7 +125,9 @@ function billedTokens(plans: readonly RequestPlan[]): number {
   throw new Error('A question has no reading.');
 }
 
-/** Resolves as `plan` does. A `PlanRejected` that names a reading is rejected again with the original question's index. */
+/**
+ * Resolves as `plan` does. A `PlanRejected` that names a reading is rejected again with the original question's index.
+ */
 async function namingOwners(
   owners: readonly number[],
   plan: () => Promise<RequestPlans>,

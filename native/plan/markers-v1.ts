@@ -6,7 +6,7 @@ import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
 import type { DecisionInput, PromptProfile, RegisteredProfile, RequestPlans, Tokenizer } from './profile.ts';
-import { QuestionTexts, type TextReader, type TokensOf, type WordingTexts } from './question-texts.ts';
+import { QuestionTexts, type ReadingTexts, type TextReader, type TokensOf } from './question-texts.ts';
 import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { readRecord } from './record.ts';
 import { cutMiddle } from './shorten.ts';
@@ -49,7 +49,7 @@ interface RenderedQuestion {
   readonly options: readonly string[];
 }
 
-function renderQuestion(question: Question, { text, take }: WordingTexts): RenderedQuestion {
+function renderQuestion(question: Question, { text, take }: ReadingTexts): RenderedQuestion {
   const instructions = take(text(question.instructions));
   return { type: question.type, instructions, options: optionTexts(question, text).map(take) };
 }
@@ -130,7 +130,8 @@ function readScore(logits: readonly number[]): number {
 
 /**
  * decision-1's own profile: every option is closed by an answer token, and its score is the logit of yes minus the
- * logit of no there. In fast mode the record is the prefix and each question is a branch; in consistent mode each question has its own plan and stands before the record too. `tokenizer` is the model's.
+ * logit of no there. In fast mode the record is the prefix and each question is a branch. In consistent mode each
+ * question has its own plan and stands before the record too. `tokenizer` is the model's.
  */
 export function markersV1(tokenizer: Tokenizer): PromptProfile {
   return {
@@ -140,7 +141,7 @@ export function markersV1(tokenizer: Tokenizer): PromptProfile {
       const slices = new Slices();
       const texts = new QuestionTexts(tokenizer, context_tokens);
       const rendered = await slices.map(input.questions, (question, index) =>
-        renderQuestion(question, texts.wording(index)),
+        renderQuestion(question, texts.reading(index)),
       );
       await slices.pause();
       const windows = readRecord(input.state, context_tokens);

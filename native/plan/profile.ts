@@ -25,7 +25,9 @@ export interface DecisionInput {
 /** What a profile makes of a request: plans to evaluate, and the tokens that are billed for it. */
 export interface RequestPlans {
   readonly plans: readonly RequestPlan[];
-  /** In fast mode the record once and every question; in consistent mode the record and the question, for each question. */
+  /**
+   * In fast mode the record once and every question; in consistent mode the record and the question, for each question.
+   */
   readonly input_tokens: number;
 }
 
@@ -42,14 +44,14 @@ export interface PromptProfile {
   readonly name: string;
   /**
    * The plans for a request. A record that does not fit into `context_tokens` beside a question loses its middle for
-   * that question, on token boundaries: no other question of the request changes what it sees.
-   * Rejects with `PlanRejected` when the questions alone do not fit, or have more characters than are looked at: what
-   * planning costs is bounded. Texts are rendered at once, and tokenized in one batch.
+   * that question, on token boundaries. No other question of the request changes what a question sees. Rejects with
+   * `PlanRejected` when the questions alone do not fit, or have more characters than are looked at: what planning costs
+   * is bounded. Texts are rendered at once, and tokenized in one batch.
    */
   plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans>;
   /**
-   * One list of scores a question, from the logits of each of the request's plans: the log-odds of yes for a noul, a
-   * score an option or level otherwise, to be compared by softmax. Not calibrated.
+   * One list of scores a question, from the logits of each of the request's plans. They are the log-odds of yes for a
+   * noul, and otherwise a score for each option or level, to be compared by softmax. Not calibrated.
    */
   scores(
     input: DecisionInput,

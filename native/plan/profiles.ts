@@ -4,7 +4,7 @@ import type { RegisteredProfile } from './profile.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** All profiles, the most special first; the last one fits any vocabulary. */
-export const PROFILES: readonly RegisteredProfile[] = [MARKERS_V1, CODES_V1];
+const PROFILES: readonly RegisteredProfile[] = [MARKERS_V1, CODES_V1];
 
 /** The first profile that fits the vocabulary. Throws where none does. */
 export function profileFor(vocabulary: Vocabulary): RegisteredProfile {

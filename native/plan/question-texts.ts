@@ -6,8 +6,8 @@ import type { Tokenizer } from './profile.ts';
 import { isScalar, text } from './render.ts';
 
 /**
- * Characters of a question that are looked at, for each token of the model's context: above what any language needs
- * (English has less than five a token), so that a longer text is refused before it costs the time to tokenize it.
+ * Characters that a question may have for each token of the model's context. No language needs as many (English has
+ * less than five a token). A longer text is refused before it costs the time to tokenize it.
  */
 const CHARACTERS_PER_TOKEN_MAX = 8;
 /** Characters that all values of a request's questions may be rendered to: as many as the largest body has bytes. */
@@ -20,24 +20,24 @@ export type TextReader = (value: JsonValue | undefined) => string;
 export type TokensOf = (text: string) => readonly number[];
 
 /**
- * The texts of one wording of a question. Both functions throw `PlanRejected` with the question's index as soon as
- * the wording has too many characters to fit.
+ * The texts of one reading of a question. Both functions throw `PlanRejected` with the question's index as soon as
+ * the reading has too many characters to fit.
  */
-export interface WordingTexts {
+export interface ReadingTexts {
   readonly text: TextReader;
-  /** Takes a text of the wording that is to be tokenized, and gives it back. */
+  /** Takes a text of the reading that is to be tokenized, and gives it back. */
   readonly take: (text: string) => string;
 }
 
 /**
- * Renders the questions of one request, within bounds, because one request that is long to render would hold up all
- * others; then tokenizes them in one batch. What several wordings share is rendered and tokenized once.
+ * Renders the questions of one request, then tokenizes them in one batch. Rendering is bounded, because one request
+ * that takes long to render would delay all others. What several readings share is rendered and tokenized once.
  */
 export class QuestionTexts {
   /** Arrays and objects; of everything else the texts are in `#scalars`, since a map would hash what a client chose. */
   readonly #rendered = new Map<object, string>();
   readonly #scalars = new StringTable();
-  readonly #wordings: { readonly index: number; readonly texts: string[] }[] = [];
+  readonly #readings: { readonly index: number; readonly texts: string[] }[] = [];
   #request_characters = REQUEST_CHARACTERS_MAX;
 
   constructor(
@@ -45,8 +45,8 @@ export class QuestionTexts {
     private readonly context_tokens: number,
   ) {}
 
-  /** A wording of question `index`; every wording may have as many characters and tokens as fit alone. */
-  wording(index: number): WordingTexts {
+  /** A reading of question `index`; every reading may have as many characters and tokens as fit alone. */
+  reading(index: number): ReadingTexts {
     const most_characters = this.context_tokens * CHARACTERS_PER_TOKEN_MAX;
     const tooLong = () =>
       new PlanRejected(
@@ -56,7 +56,7 @@ export class QuestionTexts {
     let renderable = most_characters;
     let tokenizable = most_characters;
     const texts: string[] = [];
-    this.#wordings.push({ index, texts });
+    this.#readings.push({ index, texts });
     return {
       text: (value) => {
         const written = this.#render(value ?? null, renderable, index, tooLong);
@@ -73,25 +73,25 @@ export class QuestionTexts {
   }
 
   /**
-   * Tokenizes what the wordings have taken, and `others`, in one batch. Rejects with `PlanRejected` when a wording has
+   * Tokenizes what the readings have taken, and `others`, in one batch. Rejects with `PlanRejected` when a reading has
    * too many tokens to fit, and as `Tokenizer.tokenize` does.
    */
   async tokenize(others: readonly string[]): Promise<TokensOf> {
     const texts = new StringTable();
     for (const written of others) texts.intern(written);
-    for (const wording of this.#wordings) for (const written of wording.texts) texts.intern(written);
+    for (const reading of this.#readings) for (const written of reading.texts) texts.intern(written);
     const tokens = await this.tokenizer.tokenize(texts.texts);
     const tokensOf: TokensOf = (written) => {
       const ids = tokens[texts.intern(written)];
       if (ids === undefined) throw new Error('A text was not tokenized.');
       return ids;
     };
-    for (const wording of this.#wordings) {
-      const needed = wording.texts.reduce((sum, written) => sum + tokensOf(written).length, 0);
+    for (const reading of this.#readings) {
+      const needed = reading.texts.reduce((sum, written) => sum + tokensOf(written).length, 0);
       if (needed <= this.context_tokens) continue;
       throw new PlanRejected(
         `The question needs more than the ${this.context_tokens} tokens that the model can read at once.`,
-        wording.index,
+        reading.index,
       );
     }
     return tokensOf;

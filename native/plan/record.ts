@@ -4,11 +4,14 @@ import { CharacterBudget, TextTooLong } from './character-budget.ts';
 import { recordText } from './render.ts';
 import { recordWindows } from './shorten.ts';
 
-/** Characters that a record may be rendered to: four times the largest body, which indentation alone does not reach in ordinary records. */
+/**
+ * Characters that a record may be rendered to: four times the largest body, which indentation alone does not reach in
+ * ordinary records.
+ */
 export const RECORD_CHARACTERS_MAX = 2 ** 22;
 
 /**
- * The texts whose tokens, one after the other, are those of a record, for the caller to cut to its own room of at most
+ * The texts whose tokens, one after the other, are those of a record. The caller cuts them to its own room of at most
  * `most_tokens`; see `recordWindows`. Throws `PlanRejected` for a value that is rendered to many times the characters
  * that it came in.
  */

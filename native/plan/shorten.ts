@@ -6,7 +6,9 @@ const WINDOW_EDGE_TOKENS = 64;
 /** A record that is cut is cut to whole steps of this part of the context, so that most questions share one cut. */
 const CUT_STEPS = 64;
 
-/** How many tokens of a record of `length` are read where `room` of the context's are left: all of it, or whole steps. */
+/**
+ * How many tokens of a record of `length` are read where `room` of the context's are left: all of it, or whole steps.
+ */
 export function readableTokens(length: number, room: number, context_tokens: number): number {
   if (length <= room) return length;
   const step = Math.max(1, Math.floor(context_tokens / CUT_STEPS));
@@ -27,14 +29,14 @@ function characterStart(text: string, at: number): number {
 }
 
 /**
- * What is tokenized of a record of any length: texts whose tokens, one after the other, the caller cuts by `cutMiddle`
- * to its own room of at most `most_tokens`. The result of that is the same as for the tokens of the whole text, which
- * is not tokenized where it is far longer than fits: only a window at each end is, so that one request of a megabyte
- * does not hold up all others.
+ * What is tokenized of a record of any length. The caller cuts the tokens of these texts, one after the other, by
+ * `cutMiddle` to its own room of at most `most_tokens`. The result is the same as for the tokens of the whole text. Of
+ * a far longer text only a window at each end is tokenized, so that one request of a megabyte does not delay all
+ * others.
  *
- * The exception is a text that is longer than both windows and so uniform (white space, rules of dashes) that it has
- * fewer than one token to eight characters: what stands between the windows is left out of it, though it might fit,
- * because such text takes a tokenizer the longest.
+ * The exception is a uniform text (white space, rules of dashes) that is longer than both windows. Where it has less
+ * than one token to eight characters, its middle is left out, though it might fit, because such text takes a tokenizer
+ * the longest.
  */
 export function recordWindows(text: string, most_tokens: number): readonly string[] {
   // Each end keeps half of the room.

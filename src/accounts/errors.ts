@@ -1,5 +1,7 @@
-/** Every reason for which an account or credit service refuses, with the sentence to show when there is no better one. */
-export const ACCOUNT_ERRORS = {
+/**
+ * Every reason for which an account or credit service refuses, with the sentence to show when there is no better one.
+ */
+const ACCOUNT_ERRORS = {
   not_found: 'There is nothing with this id or name.',
   ambiguous_name: 'Several things have this name: use the id.',
   permission_denied: 'Your role does not allow this.',

@@ -14,10 +14,12 @@ export interface Caller {
   readonly limits: TierLimits | null;
 }
 
-/** How long a lookup is believed (spec, "Lookup cache"). */
-export const KEY_CACHE_MS = 60_000;
+/** How long a lookup is believed (contract: key lookups are cached for 60 seconds). */
+const KEY_CACHE_MS = 60_000;
 const CACHE_SIZE_MAX = 10_000;
-/** How often keys that were made meanwhile are looked for, while somebody tries keys that do not exist. */
+/**
+ * While somebody tries keys that do not exist, the store is asked at this interval for keys that were made meanwhile.
+ */
 const NEW_KEYS_READ_MS = 1_000;
 /** Hexadecimal characters of a hash that fit in a number; two keys that share them are only looked up for nothing. */
 const SHORT_HASH_LENGTH = 12;
@@ -43,7 +45,7 @@ function sameHash(left: string, right: string): boolean {
 
 /**
  * Finds the caller of an API key. A lookup is kept for 60 seconds, under the key's SHA-256. Unknown keys and keys of
- * organizations on Tier 0 are looked up each time, so that a new key and a first payment work at once.
+ * organizations on Tier 0 are looked up each time: a new key and a first payment work at once.
  */
 export class KeyDirectory {
   readonly #records: LookedUpKeys;
@@ -51,16 +53,19 @@ export class KeyDirectory {
   readonly #cacheSizeMax: number;
   /** Oldest read first: a `Map` keeps the order of insertion. */
   readonly #cache = new Map<string, CacheEntry>();
-  /** How often the lookups were forgotten: one that began before is not remembered. */
+  /** Counts the calls of `invalidate`: the result of a lookup that began before one is not cached. */
   #invalidations = 0;
-  /** Of every key that was ever made, as far as they were read. Numbers, so that many keys take little memory. */
+  /**
+   * The hash prefixes of all keys that were read so far, revoked ones too. Numbers, so that many keys take little
+   * memory.
+   */
   readonly #shortHashes = new Set<number>();
   #last_row = 0;
   #new_keys_read_at_ms = Number.NEGATIVE_INFINITY;
-  /** The reading of new keys that has not ended yet: everybody who asks meanwhile waits for it. */
+  /** The read of new keys that is still running; all who ask meanwhile wait for it. */
   #readingNewKeys: Promise<void> | undefined;
   readonly #lastUsed = new Map<string, number>();
-  /** The flush that has not committed yet: all that is noted until its commit goes with it. */
+  /** The flush that has not committed yet. It takes along whatever is noted before its commit. */
   #flushing: Promise<void> | undefined;
 
   constructor(records: LookedUpKeys, clock: Clock, cacheSizeMax: number = CACHE_SIZE_MAX) {
@@ -85,7 +90,7 @@ export class KeyDirectory {
     const row = await this.#records.findActive(secret_sha256);
     if (row === undefined || !sameHash(row.secret_sha256, secret_sha256)) return null;
     const { key_id, project_id, organization_id } = row;
-    // Not the stored tier alone: the job that writes down what time has earned may lag by an hour.
+    // The stored tier is not enough: the job that raises tiers with time runs once an hour.
     const tier = tierInForce(row, this.#clock.now_ms());
     const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
     if (caller.limits !== null && invalidations === this.#invalidations) {
@@ -95,8 +100,8 @@ export class KeyDirectory {
   }
 
   /**
-   * Whether the key can be one that was ever made, told from memory: false is certain but for keys of the last second.
-   * True also when the store cannot be read, with which `onFailure` is called.
+   * Whether the key may exist, judged from memory. False is certain, except for keys made in the last second. True also
+   * when the store cannot be read; `onFailure` gets that error.
    */
   async mayExist(secret: string, onFailure: (error: unknown) => void): Promise<boolean> {
     const short_hash = shortHash(keyHash(secret));
@@ -122,8 +127,8 @@ export class KeyDirectory {
   }
 
   /**
-   * Writes the noted times in the next commit; a stored time never moves back. Rejects with what the store rejects with,
-   * and what could not be written is written with the next flush.
+   * Writes the noted times in the next commit; a stored time never moves back. Rejects with what the store rejects
+   * with, and what could not be written is written with the next flush.
    */
   flushLastUsed(): Promise<void> {
     this.#flushing ??= this.#flushLastUsed().finally(() => {

@@ -7,9 +7,9 @@ const DISPLAY_PREFIX_LENGTH = 12;
 const BEARER = /^bearer(?:[ \t]+(.*))?$/i;
 
 /**
- * The API key that a request carries (spec, "Authentication"): of `Authorization: Bearer`, else of `X-API-Key`. Null
- * when there is none, or when its value does not start like a key or is too short to be one (`missing_api_key`).
- * A Bearer header wins even when what it carries is no key.
+ * The API key that a request carries (contract: authentication): of `Authorization: Bearer`, else of `X-API-Key`. Null
+ * when there is none, or when its value does not start like a key or is too short to be one (`missing_api_key`). A
+ * Bearer header wins even when what it carries is no key.
  */
 export function extractKey(headers: Headers): string | null {
   const bearer = BEARER.exec(headers.get('authorization')?.trim() ?? '');

@@ -64,8 +64,8 @@ export async function insertKey(
 }
 
 /**
- * The active keys (or, with `revoked`, the revoked ones) that the actor may see: of one organization, of one project,
- * or of all of theirs, oldest first. Rejects with `not_found`.
+ * The active keys that the actor may see, oldest first; with `revoked`, the revoked ones. They are those of one
+ * organization, of one project, or of all of the actor's. Rejects with `not_found`.
  */
 export async function listKeys(
   { store }: AccountContext,

@@ -9,7 +9,7 @@ import { recalculateTier } from './tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS } from './tiers.ts';
 
 /** The project that every new organization starts with. */
-export const DEFAULT_PROJECT_NAME = 'Default';
+const DEFAULT_PROJECT_NAME = 'Default';
 
 export interface CreatedOrganization {
   readonly id: string;

@@ -16,8 +16,8 @@ export async function permits(
 }
 
 /**
- * Rejects with `not_found` when there is no such organization, or the actor is no member and shall not learn that there
- * is one, and with `permission_denied` when the actor's role does not allow it.
+ * Rejects with `not_found` when there is no such organization. The same goes for an actor who is not a member and must
+ * not learn that it exists. Rejects with `permission_denied` when the actor's role does not allow it.
  */
 export async function requirePermission(
   records: Pick<Records, 'accounts'>,

@@ -55,7 +55,9 @@ async function requireFreeName({ accounts }: Accounts, organization_id: string, 
     throw new AccountError('name_taken');
 }
 
-/** Creates a project (owners and admins). Rejects with `invalid_name`, `name_taken`, `not_found`, `permission_denied`. */
+/**
+ * Creates a project (owners and admins). Rejects with `invalid_name`, `name_taken`, `not_found`, `permission_denied`.
+ */
 export async function createProject(
   { store, clock, identifiers }: AccountContext,
   actor: Actor,

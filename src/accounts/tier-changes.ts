@@ -1,5 +1,5 @@
 import type { Records, Store } from '../store.ts';
-import type { Organization, TierChange, TierChangeReason } from './account-records.ts';
+import type { Organization, TierChangeReason } from './account-records.ts';
 import { tierInForce, tierReached } from './tiers.ts';
 
 /** The tier to write down for an organization now. Only a refund or the operator can lower it. */
@@ -39,13 +39,4 @@ export function recalculateTiers(store: Store, now_ms: number): Promise<void> {
       await recalculate(records, organization, 'time', now_ms);
     }
   });
-}
-
-/** The newest tier changes of an organization, newest first. */
-export function listTierChanges(
-  { accounts }: Pick<Records, 'accounts'>,
-  organization_id: string,
-  limit: number,
-): Promise<TierChange[]> {
-  return accounts.tierChanges(organization_id, limit);
 }

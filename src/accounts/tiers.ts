@@ -1,6 +1,7 @@
+import { DAY_MS } from '../clock.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 
-/** What a tier allows (spec, "Rate limits"); null where there is no API access. */
+/** What a tier allows (contract: rate limits); null where there is no API access. */
 export interface TierLimits {
   readonly requests_per_minute: number;
   readonly tokens_per_minute: number;
@@ -16,10 +17,11 @@ export interface Tier {
   readonly top_up_max_micros: number;
 }
 
+/** The most questions that a tier allows in one request. */
+export const QUESTIONS_MAX = 64;
+
 /** The least that one top-up may be, on every tier. */
 export const TOP_UP_MIN_MICROS = 5 * MICROS_PER_DOLLAR;
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
 
 function tier(
   number: number,
@@ -41,18 +43,18 @@ function tier(
   };
 }
 
-/** The spec's table of tiers, lowest first; a tier's number is its index. */
+/** The contract's table of tiers, lowest first; a tier's number is its index. */
 export const TIERS: readonly Tier[] = [
   tier(0, 0, 0, 0, 0, 25),
   tier(1, 5, 0, 300, 32, 25),
-  tier(2, 50, 7, 700, 64, 100),
-  tier(3, 250, 14, 1_500, 64, 300),
-  tier(4, 1_000, 30, 2_500, 64, 500),
-  tier(5, 2_500, 60, 5_000, 64, 1_000),
+  tier(2, 50, 7, 700, QUESTIONS_MAX, 100),
+  tier(3, 250, 14, 1_500, QUESTIONS_MAX, 300),
+  tier(4, 1_000, 30, 2_500, QUESTIONS_MAX, 500),
+  tier(5, 2_500, 60, 5_000, QUESTIONS_MAX, 1_000),
 ];
 
 /** The tier that an organization has reached by what it paid in all (refunds taken off) and since when. */
-export function tierFor(paid_micros: number, first_paid_at_ms: number | null, now_ms: number): number {
+function tierFor(paid_micros: number, first_paid_at_ms: number | null, now_ms: number): number {
   const days = first_paid_at_ms === null ? 0 : (now_ms - first_paid_at_ms) / DAY_MS;
   const reached = TIERS.findLast(
     (candidate) => paid_micros >= candidate.paid_micros && days >= candidate.days,

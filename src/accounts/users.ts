@@ -24,7 +24,7 @@ export async function listUsers({ store }: AccountContext, actor: Actor): Promis
 interface NewUser {
   readonly email: string;
   readonly name: string;
-  /** Of the personal organization; the user's name where it is left out. */
+  /** The name of the personal organization; the user's name where it is left out. */
   readonly organization_name?: string;
 }
 

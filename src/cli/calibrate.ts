@@ -16,15 +16,15 @@ import { openScores } from '../eval/workspace.ts';
 import type { Mode } from '../questions/question.ts';
 import { CommandFailed } from './command-failed.ts';
 import {
-  addEvaluationOptions,
-  type EvaluationOptions,
+  addEvalRunOptions,
+  type EvalRunOptions,
   failingInOneSentence,
   openUncalibrated,
   scoreCases,
-} from './evaluation.ts';
+} from './eval-runs.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
-interface CalibrateOptions extends EvaluationOptions {
+interface CalibrateOptions extends EvalRunOptions {
   readonly output?: string;
   readonly work: string;
   readonly json?: true;
@@ -40,7 +40,7 @@ export function registerCalibrate(program: Command): void {
     .option('--output <file>', 'where the calibration goes (default: calibration.json beside the weights)')
     .option('--work <directory>', 'folder of scores, shared with tds eval', 'evaluation')
     .option('--json', 'print JSON');
-  addEvaluationOptions(command)
+  addEvalRunOptions(command)
     .addHelpText(
       'after',
       '\nExample:\n  $ tds calibrate src/eval/example-cases.jsonl --output calibration.json',

@@ -12,6 +12,7 @@ import {
 } from '../../db/sqlite/migrate.ts';
 import { makePrivateFile } from '../../db/sqlite/private-file.ts';
 import { systemClock } from '../clock.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 import { keepDirectoryPrivate, keepFilesPrivate } from './file-modes.ts';
 
@@ -48,7 +49,7 @@ function rootCause(error: unknown): unknown {
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return systemErrorCode(error) ?? '';
 }
 
 /** One sentence about a failure of SQLite on this file, with what to do; null when the error is another. */

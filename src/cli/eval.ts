@@ -6,7 +6,7 @@ import { wholeNumberBetween } from '../config.ts';
 import { htmlReport } from '../eval/html.ts';
 import { seededRandom } from '../eval/random.ts';
 import { readCases } from '../eval/read-cases.ts';
-import { type EvaluationReport, evaluationReport } from '../eval/report.ts';
+import { type EvalReport, evalReport } from '../eval/report.ts';
 import { drawCases } from '../eval/run.ts';
 import {
   ABSTAINING_TITLE,
@@ -18,15 +18,15 @@ import {
   typeTable,
 } from '../eval/text.ts';
 import { openScores, workspacePath } from '../eval/workspace.ts';
-import type { Mode } from '../questions/question.ts';
+import { MODES, type Mode } from '../questions/question.ts';
 import { CommandFailed } from './command-failed.ts';
 import {
-  addEvaluationOptions,
-  type EvaluationOptions,
+  addEvalRunOptions,
+  type EvalRunOptions,
   failingInOneSentence,
   openUncalibrated,
   scoreCases,
-} from './evaluation.ts';
+} from './eval-runs.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 const DEFAULT_PROBED_RECORDS = 200;
@@ -34,7 +34,7 @@ const PROBED_RECORDS_MAX = 1_000_000_000;
 /** Draws behind every confidence interval. */
 const RESAMPLES = 1_000;
 
-interface EvalOptions extends EvaluationOptions {
+interface EvalOptions extends EvalRunOptions {
   readonly mode: Mode;
   readonly probes: number;
   readonly output: string;
@@ -46,9 +46,7 @@ export function registerEval(program: Command): void {
   const command = program
     .command('eval <cases>')
     .description('measure a model on records whose answers are known (JSON lines, also .gz and .xz)')
-    .addOption(
-      new Option('--mode <mode>', 'how records are read').choices(['fast', 'consistent']).default('fast'),
-    )
+    .addOption(new Option('--mode <mode>', 'how records are read').choices(MODES).default('fast'))
     .option(
       '--probes <n>',
       'ask this many records again with changes that should not matter',
@@ -61,14 +59,14 @@ export function registerEval(program: Command): void {
       'evaluation',
     )
     .option('--json', 'print JSON');
-  addEvaluationOptions(command)
+  addEvalRunOptions(command)
     .addHelpText('after', '\nExample:\n  $ tds eval src/eval/example-cases.jsonl --mode consistent')
     .action((cases_file: string, options: EvalOptions) =>
-      failingInOneSentence(() => evaluate(cases_file, options)),
+      failingInOneSentence(() => measure(cases_file, options)),
     );
 }
 
-async function evaluate(cases_file: string, options: EvalOptions): Promise<void> {
+async function measure(cases_file: string, options: EvalOptions): Promise<void> {
   const read = await readCases(cases_file);
   const cases = drawCases(read.cases, options.limit, seededRandom(options.seed));
   const engine = await openUncalibrated(options);
@@ -86,8 +84,8 @@ async function evaluate(cases_file: string, options: EvalOptions): Promise<void>
 /** The report, or undefined when the run was interrupted. */
 async function scoredReport(
   engine: DecisionEngine,
-  { cases_file, options, cases, read }: EvaluatedCases,
-): Promise<EvaluationReport | undefined> {
+  { cases_file, options, cases, read }: DrawnCases,
+): Promise<EvalReport | undefined> {
   const { mode } = options;
   const { profile, weights_sha256 } = engine.facts;
   // Before the long part, so that a calibration that does not belong here is refused at once.
@@ -95,7 +93,7 @@ async function scoredReport(
   const file = openScores({ directory: options.output, cases_file }, engine, mode);
   try {
     if (!(await scoreCases(cases, { engine, mode, file, probed_records: options.probes }))) return undefined;
-    return evaluationReport({
+    return evalReport({
       created: new Date(systemClock.now_ms()).toISOString(),
       cases_file,
       cases_sha256: read.sha256,
@@ -115,18 +113,14 @@ async function scoredReport(
   }
 }
 
-interface EvaluatedCases {
+interface DrawnCases {
   readonly cases_file: string;
   readonly options: EvalOptions;
   readonly cases: ReturnType<typeof drawCases>;
   readonly read: Awaited<ReturnType<typeof readCases>>;
 }
 
-async function writeReports(
-  report: EvaluationReport,
-  cases_file: string,
-  options: EvalOptions,
-): Promise<void> {
+async function writeReports(report: EvalReport, cases_file: string, options: EvalOptions): Promise<void> {
   const workspace = { directory: options.output, cases_file };
   const json = workspacePath(workspace, options.mode, 'json');
   try {
@@ -139,7 +133,7 @@ async function writeReports(
   }
 }
 
-function printReport(report: EvaluationReport, cases_file: string, options: EvalOptions): void {
+function printReport(report: EvalReport, cases_file: string, options: EvalOptions): void {
   const show = (title: string, [headings = [], ...rows]: Table) => {
     printLine(`\n${title}`);
     printTable(headings, rows, 'None.');

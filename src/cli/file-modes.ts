@@ -17,7 +17,7 @@ export interface Reach {
 }
 
 /**
- * Whether a user may go on with it: as it is, after taking other users' access away, or not at all. A directory that
+ * Whether the service may use it: as it is, after taking other users' access away, or not at all. A directory that
  * others can write is refused: they could have put other files there, and that is not undone by closing it.
  */
 export function judgeReach({ kind, mode, uid }: Reach, user_id: number): 'private' | 'tighten' | 'refuse' {

@@ -1,6 +1,7 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { AccountContext } from '../accounts/context.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 import { initialize, isInitialized } from './initialize.ts';
 
@@ -36,7 +37,7 @@ function createKeyFile(path: string): number {
   try {
     return openSync(path, 'wx', FILE_MODE);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : error;
+    const code = systemErrorCode(error) ?? error;
     throw new CommandFailed(
       code === 'EEXIST'
         ? `${path} is left from an earlier start: move it away and start again.`

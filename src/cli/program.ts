@@ -48,8 +48,8 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
 }
 
 /**
- * Runs one command line (without the name of the program) and returns its exit code: 0 done, 1 refused or failed, with
- * one sentence on standard error, 2 wrong usage. A command that fails without throwing sets `process.exitCode`.
+ * Runs one command line, without the name of the program, and returns its exit code. 0: done. 1: refused or failed,
+ * with one sentence on standard error. 2: wrong usage. A command that fails without throwing sets `process.exitCode`.
  */
 export async function runCommandLine(program: Command, args: readonly string[]): Promise<number> {
   try {

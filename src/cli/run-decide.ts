@@ -1,11 +1,13 @@
 import { Value } from '@sinclair/typebox/value';
 import { openEngine, PlanRejected, SetupError } from '../../native/engine.ts';
+import { QUESTIONS_MAX } from '../accounts/tiers.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, openOptions } from '../config.ts';
 import { answerRequest, engineInput } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
-import { type DecisionResponse, DecisionResponseSchema, QUESTIONS_MAX } from '../decisions/schemas.ts';
+import { type DecisionResponse, DecisionResponseSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import { parseJson } from '../http/body.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
@@ -15,9 +17,6 @@ import type { Answer } from '../questions/answer.ts';
 import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
-
-/** Clients should wait this long (spec, "Performance and cold start"). */
-const TIMEOUT_MS = 120_000;
 
 /** The options of `tds decide`. */
 export interface DecideOptions extends DataOptions, ModelConfig {
@@ -73,7 +72,7 @@ async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions
     const plan = await engine.plan(engineInput(request));
     const { answers, input_tokens, latency_ms } = await answerRequest(engine, request, plan, {
       scope: 'local',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
       clock: systemClock,
     });
     const usage = { input_tokens, decisions: request.questions.length };
@@ -126,7 +125,7 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
       method: 'POST',
       headers: { authorization: `Bearer ${options.key}`, 'content-type': 'application/json' },
       body: writeJson(body.get('model') === undefined ? body.with('model', DEFAULT_MODEL) : body),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
     });
     document = await response.json();
   } catch (error) {

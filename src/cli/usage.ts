@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { continueAudit } from '../../db/sqlite/audit.ts';
 import type { AccountContext } from '../accounts/context.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 import { dailyUsage, rolledUpUsage } from '../usage/daily.ts';
 import { exportUsage } from '../usage/export.ts';
 import { latestPrune_ms, pruneUsage } from '../usage/prune.ts';
@@ -46,16 +47,12 @@ async function usageFilter(context: AccountContext, options: ExportOptions): Pro
   };
 }
 
-function isErrno(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'code' in error;
-}
-
 /** Writes to standard output; a reader that stops early, such as `head`, is no failure. */
 async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(lines), process.stdout, { end: false });
   } catch (error) {
-    if (!(isErrno(error) && error.code === 'EPIPE')) throw error;
+    if (systemErrorCode(error) !== 'EPIPE') throw error;
   }
 }
 
@@ -67,8 +64,9 @@ async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<
     await rename(partial, file);
   } catch (error) {
     await rm(partial, { force: true });
-    if (!isErrno(error) || error.syscall === undefined) throw error;
-    throw new CommandFailed(`${file} cannot be written (${error.code}): name another file with --output.`, {
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    const code = systemErrorCode(error);
+    throw new CommandFailed(`${file} cannot be written (${code}): name another file with --output.`, {
       cause: error,
     });
   }
@@ -140,7 +138,7 @@ async function prune(context: DataContext, options: PruneCommandOptions): Promis
   }
 }
 
-/** One line that is written over; nothing where nobody watches. */
+/** One line that is overwritten as it goes on; nothing where standard error is not a terminal. */
 function showProgress(requests: number): void {
   if (process.stderr.isTTY) process.stderr.write(`\r${requests} requests`);
 }

@@ -1,4 +1,4 @@
-/** Added to the exact count for the token window: the estimate is deliberately high (spec, "Rate limits"). */
+/** Added to the exact count for the token window: the estimate is deliberately high (contract: rate limits). */
 const MARGIN_TOKENS = 16;
 
 /** What the token window reserves for a request that will be billed `input_tokens`. */

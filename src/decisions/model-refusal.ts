@@ -2,28 +2,31 @@ import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
 import { TurnTimedOut } from './model-deadline.ts';
-import { DecisionRefusal as Refusal } from './refusal.ts';
+import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
 /** What the client is told when step 4 fails: never the error's own text, which may quote what it failed on. */
-export function modelRefusal(error: unknown, request: DecisionRequest): Refusal {
+export function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal {
   if (error instanceof PlanRejected) {
     const asked = error.question === null ? undefined : request.questions[error.question];
-    return new Refusal('invalid_request', {
+    return new DecisionRefusal('invalid_request', {
       message: error.message,
       ...(asked === undefined ? {} : { param: `questions.${asked.id}` }),
     });
   }
   if (error instanceof ModelWarmingUp) {
-    return new Refusal('model_warming_up', { retry_after_s: error.retry_after_s });
+    return new DecisionRefusal('model_warming_up', { retry_after_s: error.retry_after_s });
   }
   if (error instanceof QueueFull || error instanceof TurnTimedOut) {
-    return new Refusal('model_unavailable', { message: error.message, retry_after_s: error.retry_after_s });
+    return new DecisionRefusal('model_unavailable', {
+      message: error.message,
+      retry_after_s: error.retry_after_s,
+    });
   }
   if (error instanceof EvaluationTimedOut) {
-    return new Refusal('model_unavailable', { message: error.message });
+    return new DecisionRefusal('model_unavailable', { message: error.message });
   }
-  return new Refusal('model_unavailable');
+  return new DecisionRefusal('model_unavailable');
 }
 
 /** Whether a failure of step 4 is our own fault: neither the client's, nor load, which the refusal's code tells of. */

@@ -2,7 +2,7 @@ const TOKENS_PER_PRICE = 1_000_000;
 
 /**
  * The cost of `tokens` in micro-dollars at a price in micro-dollars per million tokens, rounded up to the next
- * micro-dollar (spec, "Cost rule"). Exact: integers below 2^53 throughout, which 9 billion tokens at $1 stay under.
+ * micro-dollar (contract: cost rule). Exact: integers below 2^53 throughout, which 9 billion tokens at $1 stay under.
  */
 export function cost_micros(tokens: number, price_micros_per_million_tokens: number): number {
   const product = tokens * price_micros_per_million_tokens;

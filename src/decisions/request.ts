@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { type Mode, parseQuestion, type Question, questionTypeOf } from '../questions/question.ts';
-import { DecisionRefusal as Refusal } from './refusal.ts';
+import { DecisionRefusal } from './refusal.ts';
 
 /** A question as the client asked it: its id, what the model is asked, and the threshold for a yes/no answer. */
 export interface RequestedQuestion {
@@ -15,10 +15,10 @@ export interface DecisionRequest {
   readonly questions: readonly RequestedQuestion[];
   readonly mode: Mode;
   /** Why the model will reject the request although it passed the service's checks; null normally. */
-  readonly rejection: Refusal | null;
+  readonly rejection: DecisionRefusal | null;
 }
 
-/** What is no string names no model, just as the empty string does. */
+/** The id for a `model` that is not a string: like the empty string, it names no model. */
 const NO_MODEL = '';
 
 /**
@@ -26,21 +26,23 @@ const NO_MODEL = '';
  * absent or null; any other value is the id of a model or of none. `/v1/decisions` has no default and refuses an absent
  * model (contract: `missing_model`).
  */
-export function modelOf(body: JsonObject<JsonValue>, default_model: string | null): string | Refusal {
+export function modelOf(body: JsonObject<JsonValue>, default_model: string | null): string | DecisionRefusal {
   const model = body.get('model') ?? default_model;
   const id = typeof model === 'string' ? model : NO_MODEL;
-  return id === NO_MODEL && default_model === null ? new Refusal('missing_model', { param: 'model' }) : id;
+  return id === NO_MODEL && default_model === null
+    ? new DecisionRefusal('missing_model', { param: 'model' })
+    : id;
 }
 
 /** Why a body has no record or no questions; null when both are there (contract: the record is checked first). */
-export function missingField(body: JsonObject<JsonValue>): Refusal | null {
+export function missingField(body: JsonObject<JsonValue>): DecisionRefusal | null {
   const state = body.get('state');
   if (typeof state !== 'string' && (typeof state !== 'object' || state === null)) {
-    return new Refusal('missing_state', { param: 'state' });
+    return new DecisionRefusal('missing_state', { param: 'state' });
   }
   const questions = body.get('questions');
   if (!isJsonObject(questions) || questions.names.length === 0) {
-    return new Refusal('missing_questions', { param: 'questions' });
+    return new DecisionRefusal('missing_questions', { param: 'questions' });
   }
   return null;
 }
@@ -53,37 +55,38 @@ export function parseDecisionRequest(
   body: JsonObject<JsonValue>,
   query_mode: string | null,
   questions_max: number,
-): DecisionRequest | Refusal {
+): DecisionRequest | DecisionRefusal {
   const state = body.get('state');
   const asked = body.get('questions');
   const missing = missingField(body);
   if (missing !== null || state === undefined || !isJsonObject(asked)) {
-    return missing ?? new Refusal('missing_questions', { param: 'questions' });
+    return missing ?? new DecisionRefusal('missing_questions', { param: 'questions' });
   }
 
   const ids = asked.names;
   if (ids.length > questions_max) {
-    return new Refusal('too_many_questions', {
+    return new DecisionRefusal('too_many_questions', {
       message: `The request has ${ids.length} questions; the tier of the organization allows ${questions_max}.`,
       param: 'questions',
     });
   }
   const untyped = asked.values.findIndex((question) => questionTypeOf(question) === null);
   if (untyped >= 0) {
-    return new Refusal('invalid_question_type', { param: `questions.${ids[untyped]}.type` });
+    return new DecisionRefusal('invalid_question_type', { param: `questions.${ids[untyped]}.type` });
   }
   const questions: RequestedQuestion[] = [];
-  let rejected: Refusal | null = null;
+  let rejected: DecisionRefusal | null = null;
   for (const [index, id] of ids.entries()) {
     const parsed = parseQuestion(asked.values[index]);
     const param = `questions.${id}.criteria`;
-    if (parsed === null) return new Refusal('invalid_criteria', { param });
+    if (parsed === null) return new DecisionRefusal('invalid_criteria', { param });
     const { question, threshold, rejection } = parsed;
-    if (rejection !== null) rejected ??= new Refusal('invalid_request', { message: rejection, param });
+    if (rejection !== null)
+      rejected ??= new DecisionRefusal('invalid_request', { message: rejection, param });
     questions.push({ id, question, threshold });
   }
 
   const mode = body.get('mode') ?? query_mode ?? 'fast';
-  if (mode !== 'fast' && mode !== 'consistent') return new Refusal('invalid_mode', { param: 'mode' });
+  if (mode !== 'fast' && mode !== 'consistent') return new DecisionRefusal('invalid_mode', { param: 'mode' });
   return { state, questions, mode, rejection: rejected };
 }

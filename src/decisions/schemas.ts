@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { QUESTIONS_MAX } from '../accounts/tiers.ts';
 import type { Written } from '../json/written.ts';
 import { AnswerSchema } from '../questions/answer.ts';
-import { QuestionSchema } from '../questions/question.ts';
+import { MODES, QuestionSchema } from '../questions/question.ts';
 import { AnyKey } from '../questions/question-fields.ts';
 
 /**
@@ -9,12 +10,13 @@ import { AnyKey } from '../questions/question-fields.ts';
  * request is checked by `request.ts`, whose order of codes a schema cannot express.
  */
 
-export const QUESTIONS_MAX = 64;
-
-export const ModeSchema = Type.Union([Type.Literal('fast'), Type.Literal('consistent')], {
-  description:
-    'fast reads the record once and every question reuses it; consistent reads it again with each question.',
-});
+export const ModeSchema = Type.Union(
+  MODES.map((mode) => Type.Literal(mode)),
+  {
+    description:
+      'fast reads the record once and every question reuses it; consistent reads it again with each question.',
+  },
+);
 
 const questions = Type.Record(AnyKey, QuestionSchema, {
   minProperties: 1,

@@ -5,9 +5,9 @@ export const AUTOMATIC_ERROR_MAX = 0.05;
 
 /** What a threshold leaves to the model. */
 export interface Automatic {
-  /** Of all questions, the share that is answered automatically. */
+  /** The share of all questions that is answered automatically. */
   readonly share: number;
-  /** Of these, the share that is answered wrong; null where there are none. */
+  /** The share of these that is answered wrong; null where there are none. */
   readonly error_rate: number | null;
 }
 
@@ -60,8 +60,8 @@ export function automaticAnswers(
 }
 
 /**
- * The threshold of the predictions of one type. Measured on the predictions that it was chosen on it flatters itself,
- * so it is also measured out of fold; `fold_of` has the fold of each prediction.
+ * The threshold of the predictions of one type. On the predictions that it was chosen on, a threshold looks better than
+ * it is. So it is also measured out of fold; `fold_of` has the fold of each prediction.
  */
 export function abstaining(predictions: readonly Prediction[], fold_of: readonly number[]): Abstaining {
   const threshold = automaticThreshold(predictions);

@@ -30,7 +30,9 @@ export interface CalibrationFit {
   readonly fitted_on: Calibration['fitted_on']['fast'];
 }
 
-/** Fits temperatures on all questions, and measures by folds what such a fit does for questions that it has not seen. */
+/**
+ * Fits temperatures on all questions, and measures by folds what such a fit does for questions that it has not seen.
+ */
 export function fitCalibration(
   questions: readonly ScoredQuestion[],
   options: {

@@ -45,7 +45,7 @@ export interface LabelledQuestion {
 }
 
 /** A record of a cases file, ready to be asked. */
-export interface EvaluationCase {
+export interface EvalCase {
   /** The set that it belongs to. */
   readonly source: string;
   /** Stands for record and questions wherever something is stored: SHA-256, in hex. */
@@ -60,7 +60,7 @@ export class CasesError extends Error {
 }
 
 /** The record in a line of a cases file. Throws `CasesError` naming `line_number`. */
-export function parseCase(line: string, line_number: number): EvaluationCase {
+export function parseCase(line: string, line_number: number): EvalCase {
   const fail = (reason: string) =>
     new CasesError(`Line ${line_number} of the cases is not usable: ${reason}`);
   const { value, request } = parseLine(line);

@@ -1,6 +1,6 @@
 import { applyTemperature, type TypeTemperatures } from '../../native/engine.ts';
 import { classesOf, classProbabilities, type Question } from '../questions/question.ts';
-import type { EvaluationCase } from './cases.ts';
+import type { EvalCase } from './cases.ts';
 import type { Prediction } from './predictions.ts';
 import { PROBES, type Probe, probed } from './probes.ts';
 import type { ScoreFile } from './score-file.ts';
@@ -18,10 +18,7 @@ export interface ScoredQuestion {
 }
 
 /** The questions of the cases that the file has scores of. */
-export function scoredQuestions(
-  cases: readonly EvaluationCase[],
-  file: ScoreFile,
-): readonly ScoredQuestion[] {
+export function scoredQuestions(cases: readonly EvalCase[], file: ScoreFile): readonly ScoredQuestion[] {
   return cases.flatMap((subject) => {
     const scores = file.get(subject.digest, 'original')?.scores;
     if (!scores) return [];
@@ -63,7 +60,7 @@ function probabilitiesOf(
 
 /** The answers to every question that was asked again with a change, before and after it. */
 export function answerPairs(
-  cases: readonly EvaluationCase[],
+  cases: readonly EvalCase[],
   file: ScoreFile,
   temperatures: TypeTemperatures | undefined,
 ): ReadonlyMap<Probe, readonly AnswerPair[]> {

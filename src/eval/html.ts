@@ -1,5 +1,5 @@
 import type { ReliabilityBin } from './metrics.ts';
-import type { EvaluationReport, Results } from './report.ts';
+import type { EvalReport, Results } from './report.ts';
 import {
   ABSTAINING_TITLE,
   abstainingTable,
@@ -25,7 +25,7 @@ const SIDE = 240;
 const MARGIN = 36;
 
 /** The report as one HTML page that needs nothing else: style and diagrams are inside it. */
-export function htmlReport(report: EvaluationReport): string {
+export function htmlReport(report: EvalReport): string {
   const title = `Evaluation: ${report.cases.file}, ${report.mode}`;
   return `<!doctype html>
 <html lang="en">
@@ -76,7 +76,7 @@ function diagrams(title: string, results: Results): string {
 }
 
 /** A reliability diagram as SVG: a dot a bin over the diagonal of perfect calibration. */
-export function reliabilityDiagram(bins: readonly ReliabilityBin[], questions: number): string {
+function reliabilityDiagram(bins: readonly ReliabilityBin[], questions: number): string {
   const x = (value: number) => (MARGIN + value * SIDE).toFixed(1);
   const y = (value: number) => (MARGIN / 2 + (1 - value) * SIDE).toFixed(1);
   const line = (x1: number, y1: number, x2: number, y2: number, style: string) =>

@@ -3,7 +3,7 @@ import { automaticAnswers, automaticThreshold } from './abstaining.ts';
 import { confidenceOf, isCorrect, type Prediction } from './predictions.ts';
 
 /** Bins of equal width that calibration is measured in. */
-export const CALIBRATION_BINS = 10;
+const CALIBRATION_BINS = 10;
 /** A probability of zero is taken for this, so that one question cannot make the likelihood infinite. */
 const PROBABILITY_MIN = 1e-12;
 

@@ -1,6 +1,6 @@
 import { isJsonArray, type JsonValue } from '../json/json-value.ts';
 import type { Question } from '../questions/question.ts';
-import type { EvaluationCase } from './cases.ts';
+import type { EvalCase } from './cases.ts';
 
 /** Changes to a request that should leave its answers as they were. */
 export const PROBES = [
@@ -49,7 +49,7 @@ const REWORDINGS: readonly ((instructions: string) => string)[] = [
 ];
 
 /** The case's request with one change; undefined where the change does not apply to any of its questions. */
-export function probed(probe: Probe, subject: EvaluationCase): ProbedRequest | undefined {
+export function probed(probe: Probe, subject: EvalCase): ProbedRequest | undefined {
   const questions = subject.questions.map(({ question }) => question);
   switch (probe) {
     case 'options_reversed':
@@ -82,15 +82,12 @@ export function probed(probe: Probe, subject: EvaluationCase): ProbedRequest | u
 }
 
 /** A number drawn by the case's digest, so that every run of a case draws the same. */
-function drawnNumber({ digest }: EvaluationCase, question: number): number {
+function drawnNumber({ digest }: EvalCase, question: number): number {
   return Number.parseInt(digest.slice(0, 8), 16) + question;
 }
 
 /** Only the questions that the change applies to are asked again: the others would say nothing about it. */
-function changed(
-  subject: EvaluationCase,
-  questions: readonly (Question | undefined)[],
-): ProbedRequest | undefined {
+function changed(subject: EvalCase, questions: readonly (Question | undefined)[]): ProbedRequest | undefined {
   const applied = questions.flatMap((question, index) =>
     question === undefined ? [] : [{ question, index }],
   );

@@ -6,7 +6,7 @@ const TERMINAL_INTERVAL_MS = 100;
 const LOG_INTERVAL_MS = 30_000;
 
 /** A run's progress as one line; the time left is judged by what this process did in `elapsed_ms`. */
-export function progressLine({ done, total, done_now }: RunProgress, elapsed_ms: number): string {
+function progressLine({ done, total, done_now }: RunProgress, elapsed_ms: number): string {
   const share = total === 0 ? 1 : done / total;
   const filled = Math.round(share * BAR_WIDTH);
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
@@ -15,7 +15,7 @@ export function progressLine({ done, total, done_now }: RunProgress, elapsed_ms:
 }
 
 /** A duration for people: the two largest units. */
-export function duration(milliseconds: number): string {
+function duration(milliseconds: number): string {
   const seconds = Math.ceil(milliseconds / 1000);
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);

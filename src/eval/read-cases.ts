@@ -3,13 +3,13 @@ import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { XzReadableStream } from 'xz-decompress';
-import { CasesError, type EvaluationCase, parseCase } from './cases.ts';
+import { CasesError, type EvalCase, parseCase } from './cases.ts';
 
 /** A cases file as it was read. */
 export interface CasesFile {
   /** SHA-256 of its lines, uncompressed, in hex. */
   readonly sha256: string;
-  readonly cases: readonly EvaluationCase[];
+  readonly cases: readonly EvalCase[];
 }
 
 /**
@@ -18,7 +18,7 @@ export interface CasesFile {
  */
 export async function readCases(path: string): Promise<CasesFile> {
   const hash = createHash('sha256');
-  const cases: EvaluationCase[] = [];
+  const cases: EvalCase[] = [];
   let line_number = 0;
   const take = (line: string) => {
     line_number += 1;

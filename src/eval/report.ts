@@ -2,7 +2,7 @@ import type { EngineFacts, TypeTemperatures } from '../../native/engine.ts';
 import { type Mode, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import { type Abstaining, abstaining } from './abstaining.ts';
 import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';
-import type { EvaluationCase } from './cases.ts';
+import type { EvalCase } from './cases.ts';
 import { answerPairs, predictionOf, scoredQuestions } from './collect.ts';
 import { assignFolds, type FoldBy } from './fit.ts';
 import { accuracy, type ReliabilityBin, reliabilityBins } from './metrics.ts';
@@ -37,8 +37,8 @@ export interface ProbeResult extends Steadiness {
   readonly type: QuestionType;
 }
 
-/** All that an evaluation found, as it is written in JSON. */
-export interface EvaluationReport {
+/** All that `tds eval` found, as it is written in JSON. */
+export interface EvalReport {
   readonly created: string;
   readonly cases: {
     readonly file: string;
@@ -57,7 +57,7 @@ export interface EvaluationReport {
   readonly uncalibrated: Results;
   /** Null where the weights have no calibration. */
   readonly calibrated: Results | null;
-  /** Of the answers as they are served: calibrated where there is a calibration. */
+  /** Results of the answers as they are served: calibrated where there is a calibration. */
   readonly stability: readonly ProbeResult[];
   readonly latency_ms: { readonly mean: number; readonly p50: number; readonly p95: number };
   readonly tokens: { readonly total: number; readonly per_record: number; readonly per_question: number };
@@ -69,7 +69,7 @@ export interface ReportInput {
   readonly cases_sha256: string;
   readonly records: number;
   /** Those that were to be evaluated; what the file has no scores of is left out. */
-  readonly cases: readonly EvaluationCase[];
+  readonly cases: readonly EvalCase[];
   readonly file: ScoreFile;
   readonly model: EngineFacts;
   readonly mode: Mode;
@@ -83,7 +83,7 @@ export interface ReportInput {
 }
 
 /** What the scores in the file say about the cases; the same input gives the same report. */
-export function evaluationReport(input: ReportInput): EvaluationReport {
+export function evalReport(input: ReportInput): EvalReport {
   const { cases, file, mode, temperatures } = input;
   const entries = cases.flatMap((subject) => file.get(subject.digest, 'original') ?? []);
   const answered = entries.filter(({ scores }) => scores !== null);
@@ -158,13 +158,13 @@ function resultsOf(
 }
 
 /** The mean over sets of the accuracy in each. */
-export function meanOverSets(predictions: readonly Prediction[]): number {
+function meanOverSets(predictions: readonly Prediction[]): number {
   const sets = [...Map.groupBy(predictions, ({ source }) => source).values()];
   return sets.reduce((sum, set) => sum + accuracy(set), 0) / sets.length;
 }
 
 function stabilityOf(
-  cases: readonly EvaluationCase[],
+  cases: readonly EvalCase[],
   file: ScoreFile,
   temperatures: TypeTemperatures | undefined,
 ): readonly ProbeResult[] {

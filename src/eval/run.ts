@@ -2,7 +2,7 @@ import { type DecisionEngine, PlanRejected } from '../../native/engine.ts';
 import type { Clock } from '../clock.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
-import type { EvaluationCase } from './cases.ts';
+import type { EvalCase } from './cases.ts';
 import { PROBES, probed } from './probes.ts';
 import { type Random, shuffled } from './random.ts';
 import type { ScoreFile, Variant } from './score-file.ts';
@@ -11,7 +11,7 @@ import type { ScoreFile, Variant } from './score-file.ts';
 export interface RunProgress {
   readonly done: number;
   readonly total: number;
-  /** Of those done, how many this process did itself; the rest were in the score file. */
+  /** How many of those done this process did itself; the rest were in the score file. */
   readonly done_now: number;
 }
 
@@ -30,26 +30,26 @@ export interface RunOptions {
 
 /** One request to the model. */
 interface Task {
-  readonly subject: EvaluationCase;
+  readonly subject: EvalCase;
   readonly variant: Variant;
   readonly state: JsonValue;
   readonly questions: readonly Question[];
 }
 
 /**
- * The records that an evaluation of `limit` of them is about, in the order in which they are asked. The order is drawn,
- * so that what a limit or an interruption leaves is a fair sample of all sets.
+ * The `limit` records that a run asks about, in the order in which they are asked. The order is drawn, so that what a
+ * limit or an interruption leaves is a fair sample of all sets.
  */
 export function drawCases(
-  cases: readonly EvaluationCase[],
+  cases: readonly EvalCase[],
   limit: number | undefined,
   random: Random,
-): readonly EvaluationCase[] {
+): readonly EvalCase[] {
   return shuffled(cases, random).slice(0, limit);
 }
 
 /** Asks the model all that is not in the score file yet, one request after the other. True when nothing is left. */
-export async function runCases(cases: readonly EvaluationCase[], options: RunOptions): Promise<boolean> {
+export async function runCases(cases: readonly EvalCase[], options: RunOptions): Promise<boolean> {
   const tasks = cases.flatMap((subject, index) => tasksOf(subject, index < options.probed_records));
   const waiting = tasks.filter(
     ({ subject, variant }) => options.file.get(subject.digest, variant) === undefined,
@@ -67,7 +67,7 @@ export async function runCases(cases: readonly EvaluationCase[], options: RunOpt
   return true;
 }
 
-function tasksOf(subject: EvaluationCase, with_probes: boolean): readonly Task[] {
+function tasksOf(subject: EvalCase, with_probes: boolean): readonly Task[] {
   const original: Task = {
     subject,
     variant: 'original',
@@ -90,7 +90,7 @@ async function ask(task: Task, { engine, mode, file, clock }: RunOptions): Promi
   const started_ms = clock.monotonic_ms();
   try {
     const plan = await engine.plan({ state, questions, mode });
-    const scores = await engine.evaluate(plan, { scope: 'evaluation' });
+    const scores = await engine.evaluate(plan, { scope: 'eval' });
     file.add({
       digest,
       variant,

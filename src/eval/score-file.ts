@@ -1,13 +1,15 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { MODES } from '../questions/question.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 import { PROBES } from './probes.ts';
 
 /** What the scores of a file depend on, besides the requests themselves. */
 const Header = Type.Object({
   weights_sha256: Type.String(),
   profile: Type.String(),
-  mode: Type.Union([Type.Literal('fast'), Type.Literal('consistent')]),
+  mode: Type.Union(MODES.map((mode) => Type.Literal(mode))),
   context_tokens: Type.Integer(),
 });
 export type ScoreFileHeader = Static<typeof Header>;
@@ -32,8 +34,8 @@ export class ScoreFileError extends Error {
 }
 
 /**
- * Scores on disk, a JSON line each, so that an interrupted evaluation goes on where it was, and so that one run of the
- * model serves evaluation and calibration. A line that was being written when the process died is dropped.
+ * Scores on disk, a JSON line each. An interrupted run goes on where it stopped, and one run of the model serves `tds
+ * eval` and `tds calibrate`. A line that was being written when the process died is dropped.
  */
 export class ScoreFile {
   readonly #entries = new Map<string, ScoreEntry>();
@@ -108,7 +110,7 @@ function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

@@ -4,7 +4,7 @@ import { predictedClass } from './predictions.ts';
 /** A question's answer before a change of the request that should not matter, and after it. */
 export interface AnswerPair {
   readonly before: Prediction;
-  /** Of the question as it was changed; its classes may be in another order, and there may be more of them. */
+  /** The answer to the changed question; its classes may be in another order, and there may be more of them. */
   readonly after: Pick<Prediction, 'classes' | 'probabilities'>;
 }
 

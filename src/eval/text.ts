@@ -1,12 +1,12 @@
 import { AUTOMATIC_ERROR_MAX, type Automatic } from './abstaining.ts';
 import type { Estimate } from './bootstrap.ts';
-import type { EvaluationReport, GroupResult, Results } from './report.ts';
+import type { EvalReport, GroupResult, Results } from './report.ts';
 
 /** A table as rows of cells; the first row is the headings. */
 export type Table = readonly (readonly string[])[];
 
 /** What each probe did, for people. */
-export const PROBE_NAMES = {
+const PROBE_NAMES = {
   options_reversed: 'options reversed',
   option_added: 'an option added',
   question_reworded: 'question reworded',
@@ -39,7 +39,7 @@ function percent(share: number): string {
 }
 
 /** A number with its 95% interval. */
-export function interval({ value, low, high }: Estimate): string {
+function interval({ value, low, high }: Estimate): string {
   return Number.isFinite(low) ? `${number(value)} [${number(low)}, ${number(high)}]` : number(value);
 }
 
@@ -57,7 +57,7 @@ function metricCells({ metrics }: GroupResult, show: (estimate: Estimate) => str
 }
 
 /** The results before calibration, and after it where there is one. */
-function stagesOf(report: EvaluationReport): readonly { readonly name: string; readonly results: Results }[] {
+function stagesOf(report: EvalReport): readonly { readonly name: string; readonly results: Results }[] {
   return [
     { name: 'uncalibrated', results: report.uncalibrated },
     ...(report.calibrated === null ? [] : [{ name: 'calibrated', results: report.calibrated }]),
@@ -65,7 +65,7 @@ function stagesOf(report: EvaluationReport): readonly { readonly name: string; r
 }
 
 /** The results by type, before calibration and after it. */
-export function typeTable(report: EvaluationReport): Table {
+export function typeTable(report: EvalReport): Table {
   return [
     ['TYPE', 'SCORES', 'QUESTIONS', 'SETS', 'OVER SETS', ...METRIC_HEADINGS],
     ...stagesOf(report).flatMap(({ name, results }) =>
@@ -82,7 +82,7 @@ export function typeTable(report: EvaluationReport): Table {
 }
 
 /** From which confidence on answers are automatic, and what that comes to, here and out of fold. */
-export function abstainingTable(report: EvaluationReport): Table {
+export function abstainingTable(report: EvalReport): Table {
   const cells = (automatic: Automatic | null) =>
     automatic === null
       ? ['-', '-']
@@ -108,7 +108,7 @@ function thresholdText(threshold: number | null): string {
 }
 
 /** The results by type and set, of the answers as they are served. */
-export function setTable(report: EvaluationReport): Table {
+export function setTable(report: EvalReport): Table {
   return [
     ['TYPE', 'SET', 'QUESTIONS', ...METRIC_HEADINGS],
     ...(report.calibrated ?? report.uncalibrated).sets.map((group) => [
@@ -122,7 +122,7 @@ export function setTable(report: EvaluationReport): Table {
 }
 
 /** How much answers moved under every change that should not matter. */
-export function stabilityTable(report: EvaluationReport): Table {
+export function stabilityTable(report: EvalReport): Table {
   return [
     ['CHANGE', 'TYPE', 'QUESTIONS', 'FLIPPED', 'MEAN CHANGE'],
     ...report.stability.map((row) => [
@@ -136,7 +136,7 @@ export function stabilityTable(report: EvaluationReport): Table {
 }
 
 /** What was evaluated, and what it cost, a sentence a line. */
-export function summaryLines(report: EvaluationReport): readonly string[] {
+export function summaryLines(report: EvalReport): readonly string[] {
   const { cases, model, latency_ms, tokens } = report;
   return [
     `${cases.file}: ${cases.evaluated} of ${cases.records} records, mode ${report.mode}${

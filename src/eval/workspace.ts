@@ -4,7 +4,7 @@ import type { DecisionEngine } from '../../native/engine.ts';
 import type { Mode } from '../questions/question.ts';
 import { ScoreFile, ScoreFileError } from './score-file.ts';
 
-/** Where an evaluation's files lie: one folder, one name a cases file and mode. */
+/** Where the files of `tds eval` lie: one folder, and one name for each cases file and mode. */
 export interface Workspace {
   readonly directory: string;
   readonly cases_file: string;
@@ -12,7 +12,7 @@ export interface Workspace {
 
 type FileKind = 'scores.jsonl' | 'json' | 'html';
 
-/** The path of one of the files of an evaluation. */
+/** The path of one of these files. */
 export function workspacePath({ directory, cases_file }: Workspace, mode: Mode, kind: FileKind): string {
   const name = basename(cases_file)
     .replace(/\.(xz|gz)$/, '')

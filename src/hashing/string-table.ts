@@ -7,8 +7,8 @@ const PROCESS_KEY: HashKey = drawHashKey();
 const FIRST_SLOTS = 64;
 
 /**
- * Gives every distinct text a number, from 0 on. No choice of texts makes it slow, because they are found through a
- * hash whose key the client does not know; `Map`, `Set` and objects hash texts without one, and numbers too.
+ * Gives every distinct text a number, from 0 on. No choice of texts makes it slow: the hash has a key that the client
+ * does not know. `Map`, `Set` and objects hash texts and numbers without a key.
  */
 export class StringTable {
   readonly #texts: string[] = [];

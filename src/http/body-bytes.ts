@@ -1,7 +1,7 @@
 import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 
-/** The largest body that is read: 1 MB (spec, "Limits"). */
+/** The largest body that is read (contract: a body has at most 1 MB). */
 export const BODY_BYTES_MAX = 1_048_576;
 
 /** How long a body may take to arrive; a client that sends slower holds a place and, at a stop, everybody else. */
@@ -23,10 +23,10 @@ export interface BodyLimits {
 }
 
 /**
- * The bytes of a request's body. A refusal is `request_too_large` above `BODY_BYTES_MAX`, by Content-Length or by what
- * came; `request_timeout` when it is not there in time; `overloaded` when the budget of `owner` or of all is used up
- * by bodies that are still arriving; `invalid_json` when the client stopped sending; or the refusal that the body's
- * stream fails with. Nothing is read before the call.
+ * The bytes of a request's body. Refuses with `request_too_large` above `BODY_BYTES_MAX`, by Content-Length or by the
+ * bytes that came. Refuses with `request_timeout` when the body is late, and with `invalid_json` when the client
+ * stopped sending. Refuses with `overloaded` when bodies that are still arriving have used up the budget of `owner` or
+ * of all. A body whose stream fails with a refusal is refused with that one. Nothing is read before the call.
  * `onReceived` is told how many bytes came, whatever became of them.
  */
 export async function readBytes(

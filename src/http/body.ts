@@ -3,17 +3,17 @@ import type { JsonValue } from '../json/json-value.ts';
 import { JsonError, NESTING_MAX, readJson } from '../json/read-json.ts';
 import { type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
 
-/** Bodies are as good as always smaller; reading one of this size takes about a millisecond. */
+/** Nearly all bodies are smaller. Reading one of this size takes about a millisecond. */
 const LARGE_BODY_BYTES = 65_536;
 
-/** Why bytes are no value. */
+/** Why the bytes are not a value. */
 type JsonRefusal = Refusal<'invalid_json' | 'invalid_request'>;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The JSON value of a request's body, or what `readBytes` refuses it with, or `invalid_json`, which is also what text
- * that is not UTF-8 gets, or `invalid_request` for text nested too deeply. `onReceived` is told how many bytes came.
+ * The JSON value of a request's body. Refuses as `readBytes` does, with `invalid_json` for text that is not JSON or not
+ * UTF-8, and with `invalid_request` for text nested too deeply. `onReceived` is told how many bytes came.
  */
 export async function readJsonBody(
   request: Request,
@@ -24,14 +24,14 @@ export async function readJsonBody(
   const bytes = await readBytes(request, owner, limits, onReceived);
   if (bytes instanceof Refusal) return bytes;
   const value = parseJson(bytes);
-  // What is done with a large value next is long work too: other requests have a turn between the two.
+  // The next step with a large value is long work too: other requests get a turn in between.
   if (bytes.byteLength >= LARGE_BODY_BYTES) await new Promise(setImmediate);
   return value;
 }
 
 /**
- * JSON text in UTF-8 as a value (see `readJson`): `invalid_json` for what is none, and `invalid_request` for text that
- * is nested too deeply, whatever follows.
+ * JSON text in UTF-8 as a value (see `readJson`). Refuses with `invalid_json` what is not that, and with
+ * `invalid_request` text that is nested too deeply, whatever follows.
  */
 export function parseJson(bytes: Uint8Array): JsonValue | JsonRefusal {
   let text: string;

@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { systemErrorCode } from '../system-error-code.ts';
 
 /** Where the PEM files of a certificate (with its chain) and of its private key are. */
 export interface CertificateFiles {
@@ -13,7 +14,7 @@ export class CertificateRefused extends Error {
   override readonly name = 'CertificateRefused';
 }
 
-/** Who is told what became of changed files. */
+/** Is told whether changed files can be served. */
 export interface CertificateObserver {
   readonly onReload: () => void;
   /** The new files cannot be served; the certificate before stays. */
@@ -92,7 +93,7 @@ async function readPem(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : error;
+    const code = systemErrorCode(error) ?? error;
     throw new CertificateRefused(`${path} cannot be read (${code}).`, { cause: error });
   }
 }

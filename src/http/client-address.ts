@@ -6,8 +6,8 @@ const GROUPS = 8;
 
 /**
  * What one client is counted by: an IPv4 address, or the /64 network of an IPv6 address, always in the same spelling.
- * `forwarded` is the value of the header in which our own proxy names the client: its last address, because everything
- * before it may be the client's invention. The connection's address where it is missing or holds none; empty when
+ * `forwarded` is the value of the header in which our own proxy names the client. Its last address counts, because the
+ * client may have invented all before it. The connection's address where it is missing or holds none; empty when
  * nothing is known.
  */
 export function clientAddress(forwarded: string | null, peer_address: string | null): string {

@@ -19,8 +19,8 @@ export interface Connection {
 }
 
 /**
- * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all, the one
- * that has been without a request for longest makes room, so that clients who keep silent lock nobody out.
+ * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all, the
+ * connection that has been idle for longest is closed: silent clients lock nobody out.
  */
 export class Connections {
   readonly #open = new Set<Connection>();
@@ -58,7 +58,7 @@ export class Connections {
   /** A request of the connection is answered. */
   end(connection: Connection): void {
     connection.requests -= 1;
-    // Of several responses one was just read, which gives the client time for the next.
+    // The client has just read one of several responses, which gives it time for the next.
     connection.unread_since_ms = null;
     if (connection.requests > 0 || !this.#open.has(connection)) return;
     if (this.#is_draining) this.#close(connection);

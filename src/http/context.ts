@@ -16,7 +16,7 @@ export interface RequestContext {
   readonly started_ms: number;
   /** Null when the service does not know the request's path. */
   readonly path: KnownPath | null;
-  /** By which clients without a valid key are told apart; empty when nothing is known. */
+  /** Tells clients without a valid key apart; empty when nothing is known. */
   readonly client_address: string;
   caller: Caller | null;
   code: ErrorCode | null;

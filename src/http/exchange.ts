@@ -4,11 +4,11 @@ import { urlOf } from './target.ts';
 const METHODS_WITHOUT_BODY: readonly (string | undefined)[] = ['GET', 'HEAD'];
 
 /** Whether the head of a request announces a body. */
-export function hasBody({ headers }: IncomingMessage): boolean {
+function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** What else becomes of a request while it is answered. */
+/** What can happen to a request while it is answered. */
 export interface RequestEvents {
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
@@ -77,8 +77,8 @@ function bodyStream(
 }
 
 /**
- * Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. A body
- * whose length is in the response's headers is read as the client takes it, so that no more than a piece is in memory.
+ * Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. A
+ * body whose length is in the headers is read as the client takes it, so that only a piece of it is in memory.
  */
 export async function writeResponse(response: Response, reply: ServerResponse): Promise<void> {
   const is_read_in_pieces = response.body !== null && response.headers.has('content-length');

@@ -3,13 +3,13 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 
 /**
- * Descriptors that no connection may take: for the database's files, the audit's own connection to it, a model that is
- * loaded again, and requests to the payment provider.
+ * Descriptors that no connection may take. They are for the database's files, the audit's own connection, a model that
+ * is loaded again, and requests to the payment provider.
  */
 const RESERVE = 64;
 /** Below this the service would serve nobody, so the reserve gives way. */
 const CONNECTIONS_MIN = 16;
-/** What is assumed where the limit cannot be read: what systems give at least. */
+/** The limit to assume where it cannot be read: systems give at least this many. */
 const ASSUMED_LIMIT = 256;
 
 const Report = Type.Object({

@@ -1,4 +1,4 @@
-/** How often is looked. */
+/** The interval at which the lists of sockets are read. */
 const LOOK_MS = 1_000;
 
 /** Where Linux lists the sockets that this process can see. */
@@ -8,12 +8,12 @@ const SOCKET_LISTS = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 const CLOSE_WAIT_LINE = /^ *\d+: [\dA-F]+:([\dA-F]{4}) [\dA-F]+:([\dA-F]{4}) 08 /gm;
 
 /**
- * Tells clients that are gone from clients that only have nothing more to send; both look the same (a FIN), and
- * node:http reports neither while a request is answered. So whoever sent its end is sent an interim `100 Continue`: a
- * client that waits for its answer skips it (RFC 9110, 15.2), and the system of one that is gone resets the connection.
+ * Tells clients that are gone from clients that only have nothing more to send. Both have sent a FIN, and node:http
+ * reports neither while a request is answered. So a client that sent a FIN is sent an interim `100 Continue`. A client
+ * that waits for its answer skips it (RFC 9110, 15.2). The system of a client that is gone resets the connection.
  */
 export class HalfClosedClients {
-  /** Only there can ends that were sent be seen; elsewhere a client that sent its end counts as gone. */
+  /** Only Linux shows a FIN that was received; elsewhere a client that sent one counts as gone. */
   readonly is_supported = process.platform === 'linux';
   /** How to reach the clients that wait, by their port; of two with one port the later is asked. */
   readonly #waiting = new Map<number, () => void>();

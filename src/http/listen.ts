@@ -1,4 +1,5 @@
 import type { AddressInfo, Server } from 'node:net';
+import { systemErrorCode } from '../system-error-code.ts';
 
 /** Another program listens on the port already. */
 export class PortTaken extends Error {
@@ -17,7 +18,7 @@ export async function listen(
   try {
     await promise;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
+    if (systemErrorCode(error) === 'EADDRINUSE') {
       throw new PortTaken(
         `Port ${port} is taken: stop the program that listens on it, or choose another with --port.`,
         { cause: error },

@@ -31,8 +31,8 @@ const MODEL_LIST_CODES = [
 ] as const satisfies readonly ErrorCode[];
 
 /**
- * `GET /v1/models`: runs no model, is not billed or limited, does not touch a key's last-used time, and looks at
- * neither credit nor tier (contract: model list).
+ * `GET /v1/models`: runs no model, and is neither billed nor limited. It does not touch a key's last-used time, and
+ * looks at neither credit nor tier (contract: model list).
  */
 export function modelListRoute(services: ModelServices): Route {
   return defineRoute({

@@ -8,13 +8,16 @@ import { firstLine, urlOf } from './target.ts';
 /** The largest head of a request that is read. */
 export const HEAD_BYTES_MAX = 16_384;
 
-/** Stands for the methods that `Request` does not know, and would take for GET: it knows this one, and no path does. */
+/**
+ * Replaces a method that `Request` does not know and would take for GET. `Request` knows this one, and no path takes
+ * it.
+ */
 const METHOD_OF_NO_PATH = 'TRACE';
 
 /** What was wrong with the bytes of a connection, and the packet in which it was. */
 export type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
 
-/** Answers what was sent on a connection and is no request, as the last response there. */
+/** Answers bytes that are not a request, as the last response of their connection. */
 export class RawRefusals {
   constructor(
     private readonly handler: RequestHandler,
@@ -77,8 +80,8 @@ function refusalOf(code: string | undefined): Refusal<CommonCode> {
 }
 
 /**
- * The target of a request whose method the parser does not know; null when that is not what it refused, or when it is
- * not certain that the packet begins with this request.
+ * The target of a request whose method the parser does not know. Null when the parser refused something else, or when
+ * the packet may not begin with this request.
  */
 function targetOfUnknownMethod(
   { code, rawPacket }: ParserError,

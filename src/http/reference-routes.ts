@@ -16,8 +16,8 @@ const SCRIPT_FILE = join(import.meta.dir, 'assets', 'scalar-api-reference-1.72.1
 const PIECE_BYTES = 65_536;
 
 /**
- * For the page: nothing that it asks for may come from, or go to, another host, and no other page may show it in a
- * frame, where a click could be led to its fields. The second header is for browsers that do not know frame-ancestors.
+ * For the page. Its requests may go to no other host. No other page may show it in a frame, where it could catch clicks
+ * on the fields. The second header is for browsers that do not know frame-ancestors.
  */
 const PAGE_HEADERS = {
   'content-security-policy':
@@ -25,7 +25,9 @@ const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-/** The API reference of these routes: its page, its OpenAPI document and the page's script; absent if not `is_served`. */
+/**
+ * The API reference of these routes: its page, its OpenAPI document and the page's script; absent if not `is_served`.
+ */
 export function referenceRoutes(routes: readonly Route[], is_served: boolean): readonly Route[] {
   const reference = is_served ? referenceOf(routes) : null;
   const given = (path: string): Handler<never> | null =>
@@ -38,7 +40,10 @@ export function referenceRoutes(routes: readonly Route[], is_served: boolean): r
   ];
 }
 
-/** Answers the paths of the page and the document. It holds the routes only to document them: their requests never come here. */
+/**
+ * Answers the paths of the page and the document. It holds the routes only to document them: their requests never come
+ * here.
+ */
 function referenceOf(routes: readonly Route[]): Pick<Elysia, 'handle'> {
   const shown = routes.flatMap(({ handle, operation, ...route }) =>
     handle === null || operation === null ? [] : [{ ...route, operation }],

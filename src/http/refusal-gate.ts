@@ -24,9 +24,9 @@ interface RefusalGateServices {
 }
 
 /**
- * The 429 `rate_limit_exceeded` for a request that is not looked at, because the budget of refusals of its address or
- * of its key is spent; null for every other. A valid key passes whatever else its address sends: only what cannot be a
- * key, or is none, is held against the address. Nothing is read of the body.
+ * The 429 `rate_limit_exceeded` for a request whose address or key has spent its budget of refusals; null for every
+ * other request. A valid key passes whatever else its address sends. Only values that are not a key, or cannot be one,
+ * count against the address. Nothing is read of the body.
  */
 export async function refusalOverBudget(
   services: RefusalGateServices,
@@ -77,7 +77,7 @@ export function spendRefusal(
   refusal: Refusal,
   body_bytes = 0,
 ): void {
-  // What is our own fault is nobody's debt.
+  // A failure that is our own fault counts against nobody.
   if (refusal.status >= 500) return;
   const now_ms = services.clock.monotonic_ms();
   const { caller, client_address } = context;
@@ -85,7 +85,7 @@ export function spendRefusal(
     services.refusals.spendOfAddress(client_address, now_ms);
     return;
   }
-  // A client that waits for its rate window asks again and again; only what its bodies cost is held against it.
+  // A client that waits for its rate window asks again and again; only the cost of its bodies counts.
   const refusals = refusal.status === 429 ? 0 : 1;
   const requests_per_minute = caller.limits?.requests_per_minute ?? 0;
   services.refusals.spendOfKey(caller.key_id, requests_per_minute, { refusals, body_bytes }, now_ms);
@@ -125,7 +125,10 @@ function overKey(
   );
 }
 
-/** A 429 carries these headers (spec); where no organization is known, they tell of the limit that was reached. */
+/**
+ * The headers of a 429 (contract: response headers). Where no organization is known, they give the limit that was
+ * reached.
+ */
 function budgetHeaders(per_minute: number, wait_s: number): Record<string, string> {
   return requestRateHeaders({ limit_requests: per_minute, remaining_requests: 0, reset_requests_s: wait_s });
 }

@@ -26,7 +26,7 @@ interface AnswererParts {
   readonly connections: Connections;
   readonly sockets: SocketConnections;
   readonly clients: RequestsByClient;
-  /** Null over TLS, where a client that sends its end is gone, and that is seen. */
+  /** Null over TLS: there a client that sends its end is gone, and the socket tells. */
   readonly half_closed: HalfClosedClients | null;
   /** Null in the clear. */
   readonly tls: TlsListener | null;
@@ -82,7 +82,7 @@ export class RequestAnswerer {
           }),
         )
       : handler.refuse(tooManyRequests());
-    // What is still to come of a body that was not in time would be taken for the next request.
+    // The rest of a body that was late would be read as the next request.
     if (this.#is_draining || response.status === LATE) reply.shouldKeepAlive = false;
     connection.unread_since_ms ??= performance.now();
     await writeResponse(response, reply).catch((error: unknown) => {
@@ -91,7 +91,10 @@ export class RequestAnswerer {
     });
   }
 
-  /** Counts the request until its reply is closed. Returns what tells that its client, or the rest of its body, is gone. */
+  /**
+   * Counts the request until its reply is closed. Returns the signals for a client that is gone and for a body whose
+   * rest cannot be read.
+   */
   #open(
     connection: HttpConnection,
     message: IncomingMessage,
@@ -113,7 +116,8 @@ export class RequestAnswerer {
       exchange.is_closed = true;
       half_closed?.forget(client_port);
       if (!reply.writableFinished) gone.abort();
-      // Not before the event loop turns, or requests that come in one piece would all be answered in one turn.
+      // Waits for a turn of the event loop: otherwise requests that come in one packet would all be answered in one
+      // turn.
       setImmediate(() => connections.end(connection));
       onClosed();
     });

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { clientAddress } from './client-address.ts';
 
 /**
- * Tells which client a request is of. Behind a proxy, which names the client in a header, it also limits the requests
- * that a client has in flight; without one the connections of an address are limited, and with them its requests.
+ * Tells which client a request comes from. Behind a proxy, which names the client in a header, it also limits a
+ * client's requests in flight. Without a proxy the limit of connections by address limits them.
  */
 export class RequestsByClient {
   readonly #in_flight = new Map<string, number>();

@@ -19,7 +19,7 @@ export function jsonResponse(
   });
 }
 
-/** The one shape of every error (spec, "Error object"), with `Retry-After` where the refusal names a time. */
+/** The one shape of every error (contract: error object), with `Retry-After` where the refusal names a time. */
 export function errorResponse(
   request_id: string,
   refusal: Refusal,

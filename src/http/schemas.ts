@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 
-/** The body of every error (spec, "Error object"). */
+/** The body of every error (contract: error object). */
 export const ErrorResponseSchema = Type.Object({
   error: Type.Object({
     type: Type.String({ description: 'Category, fixed by the status code.' }),
@@ -13,7 +13,7 @@ export const ErrorResponseSchema = Type.Object({
 
 export type ErrorResponse = Static<typeof ErrorResponseSchema>;
 
-/** One live model (spec, "Model object"). */
+/** One live model (contract: model object). */
 const ModelSchema = Type.Object({
   id: Type.String(),
   object: Type.Literal('model'),

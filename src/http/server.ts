@@ -26,7 +26,7 @@ export interface ServerTimeouts {
   readonly check_ms: number;
 }
 
-export const SERVER_TIMEOUTS: ServerTimeouts = {
+const SERVER_TIMEOUTS: ServerTimeouts = {
   idle_ms: 75_000,
   head_ms: 30_000,
   request_ms: 65_000,
@@ -66,7 +66,7 @@ const DRAIN_MAX_MS = 120_000;
 /** How long a stop then waits for the handler: longer than two writes wait for another process's lock. */
 const ABANDONED_MAX_MS = 15_000;
 
-/** However many file descriptors there are: a connection costs memory too. */
+/** The most connections however many file descriptors there are: a connection costs memory too. */
 const CONNECTION_LIMIT = 10_000;
 
 /** Serves over HTTP, or HTTPS where there is a certificate. Rejects with `PortTaken`. */
@@ -140,7 +140,7 @@ function httpServer(timeouts: ServerTimeouts, allows_half_open: boolean): HttpSe
   return Object.assign(server, { httpAllowHalfOpen: allows_half_open });
 }
 
-/** Gives what the server reads to whoever answers it: requests, and bytes that are none. */
+/** Hands the requests that the server reads, and bytes that are not a request, to what answers them. */
 function giveRequests(server: HttpServer, answerer: RequestAnswerer, refusals: RawRefusals): void {
   server.on('request', (message, reply) => answerer.begin(message, reply, false));
   server.on('checkContinue', (message, reply) => answerer.begin(message, reply, true));

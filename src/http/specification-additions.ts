@@ -2,10 +2,10 @@ import { ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../limits/refusal-budgets.ts';
 
-/** Marks in the reference what the specification of the interface does not have. */
+/** Marks in the reference what the contract does not have. */
 export const ADDITION = 'An addition to the specification.';
 
-/** Whether the specification does not have the code. */
+/** Whether the contract does not have the code. */
 export function isAddedCode(code: ErrorCode): boolean {
   return 'is_addition' in ERRORS[code];
 }

@@ -14,7 +14,9 @@ export function urlOf(target: string): string {
 /** A request line whose target is a path. The method is any token (RFC 9110, 5.6.2). */
 const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\/\S*) HTTP\/1\.[01]\r\n/;
 
-/** The method and the target of the request line that `text` starts with; null when `text` starts with no request line. */
+/**
+ * The method and the target of the request line that `text` starts with; null when `text` starts with no request line.
+ */
 export function firstLine(text: string): { readonly method: string; readonly target: string } | null {
   const [, method, target] = REQUEST_LINE.exec(text) ?? [];
   return method === undefined || target === undefined ? null : { method, target };

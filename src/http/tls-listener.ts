@@ -21,9 +21,9 @@ export interface TlsListenerOptions {
 }
 
 /**
- * Listens for TLS connections and hands each to a server of HTTP. `node:https` of Bun 1.4.4 would neither show a
- * connection before its handshake, so that silent ones would use up the file descriptors unseen, nor take another
- * certificate while it listens. The clocks of `node:http` do not see connections that it was handed: they are here.
+ * Listens for TLS connections and hands each to a server of HTTP. `node:https` of Bun 1.4.4 does not show a connection
+ * before its handshake: silent ones would use up the file descriptors unseen. Nor does it take another certificate
+ * while it listens. The timeouts of `node:http` do not apply to connections that it is handed, so they are here.
  */
 export class TlsListener {
   /** What listens. */

@@ -99,8 +99,8 @@ async function receive(
 }
 
 /**
- * What the provider is told, and the log. The provider repeats whatever is not answered with 2xx, for days: so is
- * everything that can still become credit, once a clock is set, a program updated or a payment known.
+ * What the provider is told, and the log. For days the provider repeats a call that is not answered with 2xx. Calls
+ * that can still become credit are answered so: a clock may be set, the program updated, or the payment become known.
  */
 function answer(
   { keys, log }: WebhookServices,

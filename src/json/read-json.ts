@@ -39,9 +39,9 @@ export class JsonError extends Error {
 }
 
 /**
- * The value of a JSON text, read as strictly as `JSON.parse` does; of equal names in an object the last value counts,
- * in the place of the first. Integers that a double would change are the text that they were written as, but for those
- * that are fields of the outermost object: a record that is a number must stay one, to be refused as such.
+ * The value of a JSON text, read as strictly as `JSON.parse` does. Of equal names in an object the last value counts,
+ * in the place of the first. Integers that a double would change become their text. Fields of the outermost object stay
+ * numbers: a record that is a number must be refused as one.
  *
  * Takes time by the length of the text, whatever it says. Throws `JsonError`.
  */

@@ -17,22 +17,24 @@ export interface BooksEvents {
 export interface Books extends Pick<LedgerRecords, 'balance' | 'movements'> {
   /**
    * Reserves the amount when the project's monthly limit and the organization's credit both allow it (contract: a hold
-   * covers the worst-case cost). A refusal names the limit first, and writes nothing. A project that has spent its limit
-   * is refused even a hold of nothing. Rejects with `UnknownAccount`, with `RangeError` for an amount that is not a whole
-   * number of micro-dollars from 0, and with the store's error.
+   * covers the worst-case cost). A refusal names the limit first, and writes nothing. A project that has spent its
+   * limit is refused even a hold of nothing. Rejects with `UnknownAccount`, with `RangeError` for an amount that is not
+   * a whole number of micro-dollars from 0, and with the store's error.
    */
   hold(request: HoldRequest): Promise<HoldResult>;
-  /** Whether a hold of the amount would be placed now, or what refuses it. Writes nothing, and rejects as `hold` does. */
+  /**
+   * Whether a hold of the amount would be placed now, or what refuses it. Writes nothing, and rejects as `hold` does.
+   */
   refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null>;
   /**
    * Ends the hold by deducting the cost, from 0 to the amount held; the remainder is free again. Resolves when that and
-   * `usage` are durable. When it rejects, the client must get an error (contract: no error is charged): the hold is then
-   * released, now or later, with `usage_if_not_charged`.
+   * `usage` are durable. When it rejects, the client must get an error (contract: no error is charged): the hold is
+   * then released, now or later, with `usage_if_not_charged`.
    */
   charge(hold: Hold, cost_micros: number, usage: UsageRow, usage_if_not_charged: UsageRow): Promise<void>;
   /**
-   * Ends the hold by freeing all of it, with the usage row if there is one. Resolves when that is durable or, if it cannot
-   * be written now, when it waits for the next try; never rejects. A hold that has ended stays as it ended.
+   * Ends the hold by freeing all of it, with the usage row if there is one. Resolves when that is durable or, if it
+   * cannot be written now, when it waits for the next try; never rejects. A hold that has ended stays as it ended.
    */
   release(hold: Hold, usage: UsageRow | null): Promise<void>;
   /** How many holds wait to be released because the store could not be written. */
@@ -40,13 +42,13 @@ export interface Books extends Pick<LedgerRecords, 'balance' | 'movements'> {
   /** Resolves when no hold waits to be released. */
   whenSettled(): Promise<void>;
   /**
-   * Releases the holds that no living process will end, as this process knows it. Resolves with how many. Call it before
-   * the first request.
+   * Releases the holds that no living process will end, as this process knows it. Resolves with how many. Call it
+   * before the first request.
    */
   recover(): Promise<number>;
   /**
-   * Waits for the charges and releases that were asked for, and tries unwritten ones a last time. What cannot be written
-   * even then is released by a later `recover`.
+   * Waits for the charges and releases that were asked for, and tries unwritten ones a last time. What cannot be
+   * written even then is released by a later `recover`.
    */
   close(): Promise<void>;
 }

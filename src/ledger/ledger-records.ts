@@ -32,7 +32,9 @@ export interface CreditMovement {
 
 /** The ledger as one transaction (or a single read) sees it: what payments move, and what has moved. */
 export interface LedgerRecords {
-  /** Adds paid credit. Rejects with `UnknownAccount`, and with the store's error for a payment that was entered before. */
+  /**
+   * Adds paid credit. Rejects with `UnknownAccount`, and with the store's error for a payment that was entered before.
+   */
   topUp(movement: PaymentMovement): Promise<void>;
   /**
    * Takes refunded credit back, below zero if it was spent (contract: a refund lowers what was paid, and so the tier).

@@ -6,15 +6,15 @@ export interface BodyBudgetLimits {
   readonly owner_bytes: number;
 }
 
-/** One organization can have dozens of the largest bodies waiting at once, and no few of them use up what all have. */
+/** One organization can have dozens of the largest bodies waiting, and a few organizations cannot use up the total. */
 const BODY_BUDGET_LIMITS: BodyBudgetLimits = {
   total_bytes: 128 * 1_048_576,
   owner_bytes: 32 * 1_048_576,
 };
 
 /**
- * The memory that bodies may take while they wait for their own rest, or to be planned, so that clients who send many
- * cannot use it up. An owner may have as much as is still free: the next one finds room, for small bodies always.
+ * The memory that bodies may take while they arrive, or wait to be planned. Clients who send many cannot use it up. An
+ * owner may have as much as is still free: the next one finds room, for small bodies always.
  */
 export class BodyBudget {
   readonly #taken = new Map<string, number>();

@@ -21,10 +21,10 @@ interface Flow<Piece> {
 }
 
 /**
- * Who is served next: the organization that has had the fewest tokens since it began to wait. Of two organizations
- * that both wait, neither gets more than one piece ahead of the other; one that has just come is next, since nobody
- * who waits has had less. This is start-time fair queueing: the shares of deficit round-robin, without a round in
- * which a newcomer waits for everybody's quantum. Pure: it knows neither time nor work.
+ * Who is served next: the organization that has had the fewest tokens since it began to wait. Of two organizations that
+ * both wait, neither gets more than one piece ahead of the other. One that has just come is next, because no other that
+ * waits has had less. This is start-time fair queueing: the shares of deficit round-robin, without a round in which a
+ * newcomer waits for everybody's quantum. Pure: it knows neither time nor work.
  */
 export class FairQueue<Piece> {
   readonly #flows = new Map<string, Flow<Piece>>();
@@ -52,8 +52,8 @@ export class FairQueue<Piece> {
   }
 
   /**
-   * The next piece, of a decoder that has room, or undefined. While the large decoder is full, small pieces pass those that
-   * wait for it; a large piece never passes a small one whose organization is due before.
+   * The next piece, of a decoder that has room, or undefined. While the large decoder is full, small pieces pass the
+   * large ones that wait for it. A large piece never passes a small one whose organization is due before.
    */
   take(hasRoom: (decoder: DecoderSize) => boolean): Waiting<Piece> | undefined {
     const room = { small: hasRoom('small'), large: hasRoom('large') };
@@ -106,7 +106,7 @@ function isDueBefore<Piece>(flow: Flow<Piece>, other: Flow<Piece>): boolean {
   return flow.is_new && !other.is_new;
 }
 
-/** Of the oldest pieces of both decoders, the older one. */
+/** The older one of the oldest pieces of both decoders. */
 function oldest<Piece>(
   small: ReadonlyMap<Waiting<Piece>, number> | undefined,
   large: ReadonlyMap<Waiting<Piece>, number> | undefined,

@@ -1,4 +1,5 @@
 import type { DecoderSize, PlanTurn } from '../../native/engine.ts';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { FairQueue, type Waiting } from './fair-queue.ts';
 
@@ -25,7 +26,7 @@ export interface Place {
 /** The requests of one organization that are at the model. */
 interface Guest {
   requests: number;
-  /** Refused since, less those that ended since: each of these is told to come back after the one before. */
+  /** Refusals less the requests that ended since. Each refused request is told to come back after the one before. */
   refused: number;
 }
 
@@ -33,14 +34,14 @@ interface Guest {
 export const QUEUE_LIMIT = 512;
 /** The measured speed is a moving average, in which the newest piece has this share. */
 const NEWEST_SHARE = 0.2;
-/** Nobody is told to wait longer: clients are advised to give up then (spec, "Performance and cold start"). */
-const RETRY_AFTER_MAX_S = 120;
+/** The longest `Retry-After`: clients give up then. */
+const RETRY_AFTER_MAX_S = CLIENT_TIMEOUT_MS / 1_000;
 
 /**
- * Who may give work to the model, and when. The model is given only so much at once as keeps it busy; the rest waits
- * here, where organizations are served in turns weighted by tokens. Requests at the model, waiting or running, are
- * bounded in total, and an organization may have as many of them as places are still free: one alone gets half of the
- * queue, and the next one still finds room.
+ * Who may give work to the model, and when. The model gets only as much at once as keeps it busy. The rest waits here,
+ * and organizations are served in turns weighted by tokens. Requests at the model, waiting or running, are bounded in
+ * total. An organization may have as many of them as there are free places. One alone gets half of the queue, and the
+ * next one still finds room.
  */
 export class ModelTurns {
   readonly #queue = new FairQueue<() => void>();
@@ -49,7 +50,7 @@ export class ModelTurns {
   #decoder_tokens = 1;
   #requests = 0;
   #ms_per_token = 0;
-  /** When a piece last ended: until then the time belongs to the pieces before. */
+  /** When a piece last ended: the time until then counts for the pieces before. */
   #ended_ms = 0;
 
   /** `requests_max` bounds the requests at the model. */
@@ -96,7 +97,7 @@ export class ModelTurns {
     const abort = () => {
       if (waiting !== undefined) this.#queue.remove(waiting);
       reject(signal.reason);
-      // Once all pieces of the request have left: none of them is to take the place of another.
+      // Only after all pieces of the request have left the queue, so that none takes the place of another.
       queueMicrotask(() => {
         end?.();
         this.#serve();
@@ -146,7 +147,9 @@ export class ModelTurns {
     }
   }
 
-  /** The time in which the model reads that share of what the organization has waiting, all others having their turns. */
+  /**
+   * The time in which the model reads that share of what the organization has waiting, all others having their turns.
+   */
   #retryAfter_s(organization_id: string, share: number): number {
     const tokens = this.#queue.waitingTokens(organization_id) * share;
     const duration_ms = tokens * this.#ms_per_token * Math.max(1, this.#queue.waitingOrganizations());

@@ -1,6 +1,6 @@
 import { SlidingWindow, type WindowEntry } from './sliding-window.ts';
 
-/** Both windows slide over this span (spec, "Rate limits"). */
+/** Both windows slide over this span (contract: rate limits). */
 export const WINDOW_MS = 60_000;
 
 /** What an organization may use in any 60 seconds. */
@@ -44,7 +44,7 @@ interface Windows {
 }
 
 /**
- * Requests and tokens per minute of every organization, as exact sliding windows (spec, "Rate limits"). Pure: the
+ * Requests and tokens per minute of every organization, as exact sliding windows (contract: rate limits). Pure: the
  * caller gives the time, from a clock that never goes back.
  */
 export class RateLimiter {

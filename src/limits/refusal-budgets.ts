@@ -2,7 +2,7 @@ import { type HashKey, halfSipHash } from '../hashing/half-siphash.ts';
 
 /**
  * Requests without a valid key that an address gets an ordinary refusal for. A client with a wrong key stops after a
- * few (spec: "A 401 must not be retried with the same key"), and an address may stand for a whole office.
+ * few (contract: a 401 is not retried with the same key). An address may stand for a whole office.
  */
 export const ADDRESS_REFUSALS_PER_MINUTE = 1_200;
 /** The same for the refused requests of a key: at least this, and at least twice what its organization may ask. */
@@ -32,8 +32,8 @@ export function keyRefusalsPerMinute(requests_per_minute: number): number {
  * key. A bucket holds a minute's refusals and fills evenly. Pure: the caller gives the time, from a clock that never
  * goes back, and a random key of the hash.
  *
- * Addresses share a fixed number of places by a keyed hash: there is nothing to evict, so no number of addresses
- * makes room for an attacker, and nobody can choose whose place is shared.
+ * Addresses share a fixed number of places by a keyed hash. Nothing is ever evicted, so no number of addresses resets a
+ * budget. The key keeps an attacker from choosing whose place is shared.
  */
 export class RefusalBudgets {
   readonly #address_owed = new Float64Array(ADDRESS_SLOTS);
@@ -63,8 +63,8 @@ export class RefusalBudgets {
   }
 
   /**
-   * Counts a refused request of a key: as `refusals` (0 where another limit refused it) and by the bytes of its body
-   * that were read for it.
+   * Counts a refused request of a key: `refusals` (0 where another limit refused it), and the bytes of its body that
+   * were read.
    */
   spendOfKey(
     key_id: string,
@@ -118,7 +118,7 @@ function left(owed: number, elapsed_ms: number, per_minute: number): number {
   return Math.max(0, owed - (elapsed_ms * per_minute) / MINUTE_MS);
 }
 
-/** Until one more refusal fits in a bucket of one minute. */
+/** Whole seconds until one more refusal fits in a bucket of one minute. */
 function wait_s(owed: number, per_minute: number): number {
   const missing = owed + 1 - per_minute;
   return missing <= 0 ? 0 : Math.max(1, Math.ceil((missing / per_minute) * (MINUTE_MS / 1_000)));

@@ -5,7 +5,7 @@ import type { ProblemStep } from '../problems/problems.ts';
 import type { LogLevel } from './log-level.ts';
 import { type BoundedOutput, standardOutput } from './standard-output.ts';
 
-/** What the log says of a request: metadata only (spec, rule 5). */
+/** What the log says of a request: metadata only (contract: records are never kept). */
 export interface RequestLine {
   readonly request_id: string;
   readonly method: string;

@@ -1,6 +1,6 @@
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, DAY_MS } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
@@ -10,7 +10,6 @@ import type { HistoryRuns } from './history-runs.ts';
 import type { Log } from './log.ts';
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
 const LAST_USED_FLUSH_MS = 10_000;
 const COUNTED_LOG_MS = 10_000;
@@ -29,9 +28,10 @@ export interface MaintenanceParts {
 }
 
 /**
- * What a running service does besides answering: tiers that time lifts (at start and hourly), an hourly audit whose
- * violations are logged as errors, daily totals of old usage, last-used times, windows of organizations that went quiet.
- * Resolves with its stop once the start's tiers are written.
+ * The background work of a running service. At start and hourly: tiers that time lifts. Hourly: an audit, whose
+ * violations are logged as errors, daily totals of old usage, and the end of windows of organizations that went quiet.
+ * Every few seconds: last-used times of keys, and counts for the log. Resolves with its stop once the start's tiers are
+ * written.
  */
 export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
   await recalculateTiers(parts.store, parts.clock.now_ms());

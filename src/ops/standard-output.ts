@@ -22,7 +22,7 @@ export class BoundedOutput {
   readonly #stream: Writable;
   readonly #bytes_max: number;
   #waiting: Line[] = [];
-  /** Of the lines that wait and of those that are being written. */
+  /** Bytes of the lines that wait and of those that are being written. */
   #bytes = 0;
   #lines_lost = 0;
   #is_writing = false;

@@ -21,10 +21,10 @@ function irrelevant(reason: string): Verdict {
 }
 
 /**
- * Applies what a provider reports and keeps the event, in one transaction. The balances after a set of events are the
- * same in whatever order and however often they come, also when the database has lost the payments that they are
- * about. An event is `unresolved`, and has moved nothing, while nobody can tell whose money it is about. Rejects with what
- * the store rejects with.
+ * Applies what a provider reports and keeps the event, in one transaction. The balances after a set of events do not
+ * depend on their order or on how often each comes. That holds even when the database has lost the payments that they
+ * are about. An event is `unresolved`, and has moved nothing, while nobody can tell whose money it is about. Rejects
+ * with what the store rejects with.
  */
 export function applyPaymentReport(
   context: AccountContext,
@@ -97,9 +97,9 @@ export async function settleCompleted(transaction: PaymentTransaction, payment: 
 }
 
 /**
- * The row of a payment that the store does not know, made from the order that the event names; or why nobody can tell
- * whose credit it is. A customer who can open a checkout of the same account chooses what the order says, so only what
- * was paid for the product of credit counts.
+ * The row of a payment that the store does not know, made from the order that the event names; or why its owner is
+ * unknown. Customers who can open a checkout of the same account choose what the order says. So only payments for the
+ * product of credit count.
  */
 async function enterUnknown(
   transaction: PaymentTransaction,

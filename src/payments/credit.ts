@@ -7,17 +7,15 @@ import { requireOperator, requirePermission } from '../accounts/permissions.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import type { Clock } from '../clock.ts';
-import { formatDollars, MICROS_PER_DOLLAR } from '../money.ts';
+import { CENT_MICROS, formatDollars } from '../money.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
 import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
-const CENT_MICROS = MICROS_PER_DOLLAR / 100;
-
 /**
- * What one top-up of the organization may be now, in micro-dollars (contract: the single top-up range): the range of the tier
- * in force, with the dedicated most where the operator has set one.
+ * The range of one top-up of the organization now, in micro-dollars (contract: the single top-up range). It is that of
+ * the tier in force, with the dedicated maximum where the operator has set one.
  */
 export function topUpRange(
   organization: Organization,
@@ -133,7 +131,10 @@ export async function creditByHand(
   return await inTransaction(context, (transaction) => enterCreditByHand(transaction, given));
 }
 
-/** The same inside a transaction, for the operator only. Rejects with `not_found`, `invalid_amount`, `top_up_out_of_range`. */
+/**
+ * The same inside a transaction, for the operator only. Rejects with `not_found`, `invalid_amount`,
+ * `top_up_out_of_range`.
+ */
 export async function enterCreditByHand(
   transaction: PaymentTransaction,
   given: HandledByHand & { readonly within_range?: boolean },
@@ -147,8 +148,8 @@ export async function enterCreditByHand(
 }
 
 /**
- * Takes back credit that was paid by hand, after the operator has returned the money; the balance may fall below zero,
- * and the tier is set anew. Payments through another provider are refunded there, and its webhook does the same.
+ * Takes back credit that was paid by hand, after the operator has returned the money. The balance may fall below zero,
+ * and the tier is recalculated. Payments through another provider are refunded there, and its webhook does the same.
  * Resolves with the organization and its balance after it. Rejects with `permission_denied`, `not_found`,
  * `invalid_amount`, `refund_exceeds_paid`.
  */

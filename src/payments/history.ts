@@ -21,9 +21,9 @@ export interface TierChangeEntry
 export type HistoryEntry = MovementEntry | TierChangeEntry;
 
 /**
- * The newest movements of credit (top-ups, refunds, charges; what is only held does not move it) and tier changes of
- * an organization, newest first, at most `limit` of them. Charges that were rolled up count as made at their day's end.
- * Rejects with `not_found`.
+ * The newest movements of credit and tier changes of an organization, newest first, at most `limit` of them. Movements
+ * are top-ups, refunds and charges; a hold moves no credit. Charges that were rolled up count as made at their day's
+ * end. Rejects with `not_found`.
  */
 export async function creditHistory(
   { store }: Pick<AccountContext, 'store'>,

@@ -1,13 +1,12 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { MICROS_PER_DOLLAR } from '../money.ts';
+import { CENT_MICROS } from '../money.ts';
 import type { NamedOrder, PaymentEvent, PaymentReport } from './provider.ts';
 
 /** The only currency that credit is sold in. */
 export const PADDLE_CURRENCY = 'USD';
-export const CENT_MICROS = MICROS_PER_DOLLAR / 100;
 
-/** Paddle's ids have about 30 characters; what is longer is none, and must not be kept. */
+/** Paddle's ids have about 30 characters. A longer text is not an id and must not be kept. */
 const ID_LENGTH_MAX = 100;
 const PaddleId = Type.String({ minLength: 1, maxLength: ID_LENGTH_MAX });
 
@@ -49,8 +48,8 @@ const CustomData = Type.Object({
 });
 
 /**
- * The event in the body of a genuine notification; `product_id` is what credit is sold as. Null when it is no JSON or
- * no notification, so that nothing of it can be kept.
+ * The event in the body of a genuine notification; `product_id` is what credit is sold as. Null when it is not JSON or
+ * not a notification, so that nothing of it can be kept.
  */
 export function readNotification(body: Uint8Array, product_id: string): PaymentReport | null {
   const notification = read(Notification, parse(body));

@@ -1,13 +1,14 @@
 import { Environment, Paddle } from '@paddle/paddle-node-sdk';
-import { CENT_MICROS, PADDLE_CURRENCY, readNotification } from './paddle-events.ts';
+import { CENT_MICROS } from '../money.ts';
+import { PADDLE_CURRENCY, readNotification } from './paddle-events.ts';
 import { ageSeconds, isSignedBy, isWithinTolerance, parseSignature } from './paddle-signature.ts';
 import type { Checkout, Order, PaymentProvider, Webhook, WebhookCall } from './provider.ts';
 
-export const PADDLE_PROVIDER_NAME = 'paddle';
+const PADDLE_PROVIDER_NAME = 'paddle';
 
 const ANSWER_TIMEOUT_MS = 15_000;
 
-/** Where and as whom Paddle Billing is asked; all of it comes from Paddle's dashboard. */
+/** The settings of Paddle Billing; all of them come from Paddle's dashboard. */
 export interface PaddleSettings {
   readonly api_key: string;
   /** The secret of the notification destination, with which Paddle signs webhooks. */
@@ -83,7 +84,7 @@ async function createTransaction(
   return { external_id: transaction.id, url };
 }
 
-/** The SDK waits for as long as the network does; a person at a button shall not. */
+/** The SDK waits for as long as the network does; a person at a button must not. */
 async function inTime<T>(answer: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {

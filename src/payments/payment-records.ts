@@ -114,8 +114,8 @@ export interface PaymentRecords {
   /** Whether an event about this very thing has one of these outcomes. */
   hasEvent(provider: string, subject: EventSubject, outcomes: readonly KeptOutcome[]): Promise<boolean>;
   /**
-   * Inserts an event. One of this id that was kept before is replaced, but for the time when it came, if its outcome is
-   * one of those given; else it stays.
+   * Inserts an event. An event of this id that was kept before is replaced if its outcome is one of those given; its
+   * time of arrival stays.
    */
   keepEvent(event: KeptEvent, replaced: readonly KeptOutcome[]): Promise<void>;
   /** Decides about an event, if it has one of these outcomes; the reason of the outcome before is gone then. */

@@ -10,7 +10,9 @@ export interface Cause {
   readonly at: readonly string[];
 }
 
-/** A thread of ours failed. An error loses its code and its causes between threads, so they are sent beside its message. */
+/**
+ * A thread of ours failed. An error loses its code and its causes between threads, so they are sent beside its message.
+ */
 export class ThreadFailed extends Error {
   override readonly name = 'ThreadFailed';
   constructor(
@@ -27,9 +29,9 @@ export interface ThreadFailure {
 }
 
 /**
- * Classes of ours whose messages are made of fixed sentences, numbers, paths, ids of our own and the words of the engine
- * about itself. Every other message may quote what it failed on: a JSON error quotes the text, an error of SQLite the
- * value, an error of the system or of a library whatever it was given.
+ * Classes of ours whose messages are made of fixed sentences, numbers, paths, ids of our own and the words of the
+ * engine about itself. Every other message may quote what it failed on. An error of JSON quotes the text, one of SQLite
+ * the value, one of the system or of a library its arguments.
  */
 const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'AddonUnavailable',
@@ -96,7 +98,9 @@ function causeOf(error: unknown): Cause {
   };
 }
 
-/** The stack without its message, whose lines may look like frames. No frames where the message cannot be told apart. */
+/**
+ * The stack without its message, whose lines may look like frames. No frames where the message cannot be told apart.
+ */
 function framesOf({ stack, message }: Error): readonly string[] {
   if (typeof stack !== 'string') return [];
   const message_at = stack.indexOf(message);

@@ -16,14 +16,14 @@ interface Kind {
   readonly until_ms: number;
   /** The request whose line has the stack; null for background work. */
   readonly first_request_id: string | null;
-  /** Of background work only, because every request has a line. */
+  /** Repetitions of background work only, because every request has a line. */
   repeated: number;
 }
 
 /**
- * Writes problems to the log. The first of a kind has the causes with their stacks. While its window lasts, each further
- * request has a short line that names the first one, and repetitions of background work are summed up in one line. So
- * every request is found by its id, and a fault that lasts writes no more than the lines of the requests themselves.
+ * Writes problems to the log. The first of a kind has the causes with their stacks. While its window lasts, each
+ * further request has a short line that names the first one. Repetitions of background work are summed up in one line.
+ * So every request is found by its id, and a fault that lasts writes no more than the lines of the requests themselves.
  */
 export class ProblemLog implements Problems {
   readonly #counts: Record<ProblemStep, number> = {

@@ -7,7 +7,9 @@ import type { ParsedQuestion } from './question-fields.ts';
 import { levelNames, parseScore, type ScoreQuestion, ScoreQuestionSchema } from './score.ts';
 
 /** The two ways of reading a record: once for all questions, or again with each question. */
-export type Mode = 'fast' | 'consistent';
+export const MODES = ['fast', 'consistent'] as const;
+
+export type Mode = (typeof MODES)[number];
 
 /**
  * A typed question as the engine understands it; ids and thresholds stay with the caller. Code that treats the types
@@ -79,7 +81,9 @@ export function classesOf(question: Question): readonly string[] {
   }
 }
 
-/** The probability of every class from a question's scores, before an answer is made of them; NaN for missing scores. */
+/**
+ * The probability of every class from a question's scores, before an answer is made of them; NaN for missing scores.
+ */
 export function classProbabilities(question: Question, scores: readonly number[]): readonly number[] {
   switch (question.type) {
     case 'noul':

@@ -1,6 +1,6 @@
 /**
- * What spreadsheets take as the start of a formula (and their full-width forms): at the start of a cell, and after what
- * a spreadsheet with other settings splits cells at or strips.
+ * Characters that start a formula in spreadsheets, with their full-width forms. They count at the start of a cell, and
+ * after characters that a spreadsheet with other settings splits at or strips.
  */
 const FORMULA_START = /(^|["',;|\t\r\n])(\s*)(?=[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/g;
 const CONTROL_START = /^(?=[\t\r\n])/;

@@ -5,7 +5,7 @@ import { dayBefore, dayOf } from './days.ts';
 import type { DaySpan, DayTotal, RolledUp, UsageFilter, UsageRecords } from './usage-records.ts';
 
 /** What a line of the daily totals says. */
-export const DAILY_COLUMNS = [
+const DAILY_COLUMNS = [
   'day_utc',
   'organization',
   'project',
@@ -21,10 +21,10 @@ export const DAILY_COLUMNS = [
 ] as const;
 
 /**
- * The usage as CSV text (RFC 4180), in pieces of whole lines: the header, then one line a UTC day, organization,
- * project, key, model, mode, endpoint and status, newest day first. Requests that were rolled up are in it as those that
- * were not; a time within a day stands for the whole day. Reads day by day, outside of any transaction, and lets other
- * work run in between. Throws what the store throws.
+ * The usage as CSV text (RFC 4180), in pieces of whole lines, newest day first. After the header, a line for each UTC
+ * day, organization, project, key, model, mode, endpoint and status. Requests that were rolled up are in it as those
+ * that were not; a time within a day stands for the whole day. Reads day by day, outside of any transaction, and lets
+ * other work run in between. Throws what the store throws.
  */
 export async function* dailyUsage(
   usage: Pick<UsageRecords, 'daysWithUsage' | 'totalsOfDay'>,

@@ -53,8 +53,8 @@ export class DayTotals {
   }
 
   /**
-   * Adds the totals to those of the days, and verifies that the books say afterwards what they said before: no balance
-   * moved, nothing was held, and the days' charges are what the days' usage cost. Throws `PruneRefused`.
+   * Adds the totals to those of the days, and verifies that the books say the same as before. No balance moved, nothing
+   * was held, and the days' charges are what the days' usage cost. Throws `PruneRefused`.
    */
   async write(): Promise<void> {
     const before = await this.#charged_micros();

@@ -1,4 +1,4 @@
-const DAY_MS = 86_400_000;
+import { DAY_MS } from '../clock.ts';
 
 /** The UTC day of a time, `YYYY-MM-DD`. */
 export function dayOf(time_ms: number): string {

@@ -4,10 +4,10 @@ import { csvLine } from './csv.ts';
 import type { NamedUsageRow, UsageFilter, UsageRecords } from './usage-records.ts';
 
 /** The most rows that one export offers (contract: the rows of one export). */
-export const EXPORT_ROWS_MAX = 100_000;
+const EXPORT_ROWS_MAX = 100_000;
 
 /** The columns of the contract, in its order. */
-export const EXPORT_COLUMNS = [
+const EXPORT_COLUMNS = [
   'time_utc',
   'model',
   'mode',
@@ -25,9 +25,9 @@ export const EXPORT_COLUMNS = [
 const PAGE_ROWS = 500;
 
 /**
- * The usage export as CSV text (RFC 4180), in pieces of whole lines: the header, then one line a request, newest
- * first, at most `rows_max` of them. Reads page by page, outside of any transaction, and lets other work run in between:
- * neither memory nor the time of other requests depends on its length. Throws what the store throws.
+ * The usage export as CSV text (RFC 4180), in pieces of whole lines. After the header, one line a request, newest
+ * first, at most `rows_max` of them. Reads page by page, outside of any transaction, and lets other work run in
+ * between. Neither memory nor the time of other requests depends on its length. Throws what the store throws.
  */
 export async function* exportUsage(
   usage: Pick<UsageRecords, 'page'>,

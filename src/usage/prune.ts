@@ -25,8 +25,8 @@ export interface PruneOptions {
 }
 
 /**
- * The latest time that usage may be rolled up to: the start of the UTC month, whose spend limits still count, and in
- * its first minute what is in the rate windows.
+ * The latest time that usage may be rolled up to: the start of the UTC month, because its spend limits still count. In
+ * the month's first minute it is the start of the rate windows, which lies before.
  */
 export function latestPrune_ms(now_ms: number): number {
   const now = new Date(now_ms);
@@ -42,9 +42,9 @@ export interface PruneParts {
 
 /**
  * Replaces the usage rows of old requests, and their holds and charges, by totals of each UTC day. Payments stay, and
- * every balance and month does. First the audit goes on to the newest entry; what it has not checked is kept. Each batch
- * is one transaction that verifies what it replaces: a stop at any instant loses nothing, and a server may run beside it.
- * Returns what was rolled up. Throws `PruneRefused`, and `RangeError` for a time after `latestPrune_ms`.
+ * every balance and month does. First the audit goes on to the newest entry; what it has not checked is kept. Each
+ * batch is one transaction that verifies what it replaces: a stop at any instant loses nothing, and a server may run
+ * beside it. Returns what was rolled up. Throws `PruneRefused`, and `RangeError` for a time after `latestPrune_ms`.
  */
 export async function pruneUsage(
   { store, continueAudit }: PruneParts,
@@ -102,7 +102,8 @@ async function rollUpInLedger(
     requests += 1;
   }
   await totals.write();
-  // Entries are in the order of time, but for steps of the clock: what these hide is rolled up the next time.
+  // Entries are in the order of time unless the clock was stepped; requests that a step hides are rolled up the next
+  // time.
   const is_last = found.length < batch_requests || found.every(({ hold }) => hold.at_ms >= before_ms);
   return { requests, after: found.at(-1)?.hold.entry_id ?? after, is_last };
 }

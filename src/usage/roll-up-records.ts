@@ -61,8 +61,8 @@ export interface UsageDay extends DeletedUsage {
 /** What rolling up reads and writes of usage and ledger, inside a transaction. */
 export interface RollUpRecords {
   /**
-   * The oldest requests with a hold after a ledger entry, at most `limit` of them, as far as the audit has checked the
-   * ledger: an end that it has not checked is left out.
+   * The oldest requests with a hold after a ledger entry, at most `limit` of them. An end that the audit has not
+   * checked is left out.
    */
   requestsInLedger(after_entry_id: number, limit: number): Promise<readonly RequestInLedger[]>;
   /** The oldest requests admitted from a time on and before another that the ledger does not know. */

@@ -48,8 +48,8 @@ export interface RolledUp {
 }
 
 /**
- * The usage as one transaction (or a single read) sees it. Its rows are written by the ledger's side, in the commit that
- * ends a request's hold (`Books`).
+ * The usage as one transaction (or a single read) sees it. Its rows are written by the ledger's side, in the commit
+ * that ends a request's hold (`Books`).
  */
 export interface UsageRecords extends RollUpRecords {
   /** The rows that follow a place, newest first, at most `limit` of them; from the newest on without a place. */

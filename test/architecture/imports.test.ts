@@ -17,10 +17,12 @@ const PURE = [
   'src/questions/',
   'src/json/',
   'src/hashing/',
+  'src/client-timeout.ts',
   'src/money.ts',
   'src/errors.ts',
   'src/clock.ts',
   'src/identifiers.ts',
+  'src/system-error-code.ts',
 ];
 /** The rules, and the ports that the database implements. */
 const RULES = [
@@ -66,7 +68,10 @@ const DIRECTIONS: readonly Direction[] = [
   { files: RULES, may_import: [...PURE, ...ENGINE] },
   { files: PURE, may_import: [] },
   { files: ['db/'], may_import: [...RULES, ...PURE] },
-  { files: ['native/'], may_import: ['src/questions/', 'src/json/', 'src/hashing/'] },
+  {
+    files: ['native/'],
+    may_import: ['src/questions/', 'src/json/', 'src/hashing/', 'src/system-error-code.ts'],
+  },
 ];
 
 /** Packages that only one layer knows. */

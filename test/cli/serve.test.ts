@@ -27,7 +27,9 @@ afterEach(() => root.remove());
 
 const ANNOUNCED = /curl -s .*\r?\n|"engine"[\s\S]*\n\}/;
 
-/** `tds serve` whose output a program reads: what it printed until it answered, and its end with all that it printed. */
+/**
+ * `tds serve` whose output a program reads: what it printed until it answered, and its end with all that it printed.
+ */
 async function serve(...flags: string[]): Promise<{ printed: string; end(): Promise<string> }> {
   const child = Bun.spawn([process.execPath, MAIN, ...SERVE, '--data', data, ...flags], {
     stdin: 'ignore',

@@ -26,8 +26,8 @@ export function watchedFetch(after: (status: number) => void = () => {}): Watche
 }
 
 /**
- * An account whose next request is refused with a 429 whose Retry-After is one second, and a `fetch` that lets that
- * second pass for the service once the client has been refused.
+ * An account whose next request is refused with a 429 with `Retry-After: 1`. The `fetch` moves the service's clock by
+ * that second once the client has been refused.
  */
 export async function rateLimited(
   service: TestService,

@@ -21,7 +21,7 @@ const ErrorBody = Type.Object(
 );
 export type ErrorBody = Static<typeof ErrorBody>;
 
-/** The headers of a response that the spec names, less `x-request-id`, in alphabetical order. */
+/** The headers of a response that the contract names, less `x-request-id`, in alphabetical order. */
 export function platformHeaders(response: Response): string[] {
   return [...response.headers.keys()]
     .filter(
@@ -31,7 +31,7 @@ export function platformHeaders(response: Response): string[] {
 }
 
 /**
- * The body of an error of that code, after checking everything that the spec says of it: status, type, shape, and the
+ * The body of an error of that code, after checking all that the contract says of it: status, type, shape, and the
  * request id in header and body. Its param must be `param`.
  */
 export async function expectError(
@@ -48,7 +48,7 @@ export async function expectError(
   return body;
 }
 
-/** The body of an error of any code of the spec. */
+/** The body of an error of any code of the contract. */
 export async function expectAnyError(response: Response): Promise<ErrorBody> {
   const body: unknown = await response.json();
   if (!Value.Check(ErrorBody, body))

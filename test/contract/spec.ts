@@ -1,6 +1,8 @@
-/** The spec's tables as the tests need them, copied from the document and from nowhere else. */
+/** The contract's tables as the tests need them, copied from its document and from nowhere else. */
 
-/** "Status to type". Those of 405, 408, 431 and 500 are not shown there: a client's mistake like the other 4xx, or ours. */
+/**
+ * "Status to type". Those of 405, 408, 431 and 500 are not shown there: a client's mistake like the other 4xx, or ours.
+ */
 export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -17,7 +19,7 @@ export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   503: 'overloaded_error',
 };
 
-/** Codes that this service adds, with their statuses; the code of 405 is not shown in the spec. */
+/** Codes that this service adds, with their statuses; the contract does not show the code of 405. */
 export const STATUS_OF_ADDED_CODE = {
   malformed_request: 400,
   method_not_allowed: 405,

@@ -11,7 +11,7 @@ export function newerMigrations(): Migrations {
     {
       sql: [
         'CREATE TABLE added (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT',
-        `INSERT INTO added WITH RECURSIVE counted(id) AS (
+        `INSERT INTO added (id, text) WITH RECURSIVE counted(id) AS (
           SELECT 1 UNION ALL SELECT id + 1 FROM counted WHERE id < ${MIGRATED_ROWS}) SELECT id, hex(id) FROM counted`,
         'CREATE INDEX added_text ON added(text)',
         'ALTER TABLE organizations ADD COLUMN added INTEGER',

@@ -119,7 +119,9 @@ const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly st
   ],
   [
     'a hold that is open after its request ended',
-    `INSERT INTO usage_records SELECT 'req_running', time_ms, organization_id, project_id, api_key_id, model, mode,
+    `INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status,
+      questions, input_tokens, cost_micros, latency_ms)
+      SELECT 'req_running', time_ms, organization_id, project_id, api_key_id, model, mode,
       endpoint, 502, 0, 0, 0, latency_ms FROM usage_records WHERE status = 502`,
     ['hold_ended_with_its_request'],
   ],

@@ -44,7 +44,7 @@ class PinnedLog extends TemporaryDatabase {
 
   write(): Promise<void> {
     return this.commits.run(() => {
-      this.db.$client.run('INSERT INTO blobs VALUES (?)', [BLOB]);
+      this.db.$client.run('INSERT INTO blobs (content) VALUES (?)', [BLOB]);
     });
   }
 

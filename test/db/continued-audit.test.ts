@@ -15,8 +15,8 @@ type End = 'charge' | 'release' | 'open';
 const end = fc.constantFrom<End>('charge', 'charge', 'release', 'open');
 
 /**
- * Damage that no program of the service does to what came after the checkpoint, each as statements; `$entry` is the
- * last checked entry and `$row` the last checked usage row.
+ * Damage, as statements, to rows after the checkpoint. `$entry` is the last checked entry and `$row` the last checked
+ * usage row.
  */
 const DAMAGE: Readonly<Record<string, string>> = {
   credit: 'UPDATE organizations SET credit_micros = credit_micros + 1',
@@ -40,14 +40,18 @@ const DAMAGE: Readonly<Record<string, string>> = {
     'UPDATE usage_records SET status = 502, questions = 0, cost_micros = 0 WHERE rowid > $row AND status = 200',
   usage_key: "UPDATE usage_records SET api_key_id = 'key_none' WHERE rowid > $row",
   lost_usage: 'DELETE FROM usage_records WHERE rowid > $row',
-  free_answer: `INSERT INTO usage_records SELECT 'req_free', 1, organization_id, project_id, api_key_id, model, mode, endpoint,
+  free_answer: `INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status,
+      questions, input_tokens, cost_micros, latency_ms)
+    SELECT 'req_free', 1, organization_id, project_id, api_key_id, model, mode, endpoint,
     200, 1, 1, 7, 1.5 FROM usage_records LIMIT 1`,
-  ended_request: `INSERT OR IGNORE INTO usage_records SELECT hold.request_id, 0, hold.organization_id, hold.project_id, 'key_acme', 'm',
+  ended_request: `INSERT OR IGNORE INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status,
+      questions, input_tokens, cost_micros, latency_ms)
+    SELECT hold.request_id, 0, hold.organization_id, hold.project_id, 'key_acme', 'm',
     'fast', '/', 502, 0, 0, 0, 1.5 FROM ledger_entries AS hold WHERE kind = 'hold' AND NOT EXISTS (
       SELECT 1 FROM ledger_entries AS ended WHERE ended.hold_entry_id = hold.id)`,
   payment: "UPDATE payments SET status = 'pending'",
   payment_amount: 'UPDATE payments SET amount_micros = amount_micros + 1',
-  member: `INSERT INTO members VALUES ('org_none', 'user_none', 'owner', 0)`,
+  member: `INSERT INTO members (organization_id, user_id, role, created_at_ms) VALUES ('org_none', 'user_none', 'owner', 0)`,
 };
 
 class History extends LedgerSetup {

@@ -18,7 +18,7 @@ function migrations(count: number, branch = 'main'): Migrations {
   return Array.from({ length: count }, (_, index) => ({
     sql: [
       `CREATE TABLE step_${index} (id INTEGER PRIMARY KEY) STRICT`,
-      `INSERT INTO step_${index} VALUES (${index})`,
+      `INSERT INTO step_${index} (id) VALUES (${index})`,
     ],
     folderMillis: 1_000 + index,
     hash: `${branch}_${index}`,
@@ -75,7 +75,7 @@ test('a migration that fails leaves nothing of itself, nor of those before it', 
   bringUpToDate(client, migrations(1));
   const [first, second, third] = migrations(3);
   if (first === undefined || second === undefined || third === undefined) throw new Error('three migrations');
-  const failing = [first, second, { ...third, sql: [...third.sql, 'INSERT INTO missing VALUES (1)'] }];
+  const failing = [first, second, { ...third, sql: [...third.sql, 'INSERT INTO missing (id) VALUES (1)'] }];
   expect(() => bringUpToDate(client, failing)).toThrow('no such table');
   expect(schemaState(client, failing)).toBe('older');
   expect(schemaVersion(client)).toBe(1);
@@ -97,8 +97,8 @@ test('a migration can build a table anew that others refer to, and cannot leave 
     sql: [
       'CREATE TABLE parents (id INTEGER PRIMARY KEY) STRICT',
       'CREATE TABLE children (parent INTEGER REFERENCES parents(id) ON DELETE CASCADE) STRICT',
-      'INSERT INTO parents VALUES (1), (2)',
-      'INSERT INTO children VALUES (1), (2)',
+      'INSERT INTO parents (id) VALUES (1), (2)',
+      'INSERT INTO children (parent) VALUES (1), (2)',
     ],
   };
   bringUpToDate(client, [tables]);
@@ -108,7 +108,7 @@ test('a migration can build a table anew that others refer to, and cannot leave 
     folderMillis: 2_000,
     sql: [
       'CREATE TABLE parents_new (id INTEGER PRIMARY KEY, note TEXT) STRICT',
-      `INSERT INTO parents_new SELECT id, NULL FROM parents ${where}`,
+      `INSERT INTO parents_new (id, note) SELECT id, NULL FROM parents ${where}`,
       'DROP TABLE parents',
       'ALTER TABLE parents_new RENAME TO parents',
     ],

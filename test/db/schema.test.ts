@@ -110,6 +110,24 @@ test.each(TABLES.map((table) => [table.name, table] as const))(
   },
 );
 
+/** The columns of `entry`'s tables, in the order of its values. */
+const COLUMNS = {
+  projects: 'id, organization_id, name, spend_limit_micros, archived_at_ms, created_at_ms',
+  project_months: 'project_id, month, spent_micros, held_micros',
+  payments:
+    'id, organization_id, provider, external_id, kind, amount_micros, status, refunds_payment_id, created_by_user_id, created_at_ms, settled_at_ms',
+  usage_records:
+    'request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status, questions, input_tokens, cost_micros, latency_ms',
+  ledger_days: 'project_id, day, organization_id, last_entry_id, charges, charged_micros',
+  usage_days:
+    'organization_id, day, project_id, api_key_id, model, mode, endpoint, status, requests, questions, input_tokens, cost_micros',
+  models:
+    'id, kind, status, description, context_tokens, input_price_micros_per_million_tokens, released_at_ms',
+  model_aliases: 'alias, model_id',
+  audit_checkpoints:
+    'id, last_entry_id, last_usage_row_id, last_usage_request_id, checked_at_ms, checked_whole_at_ms',
+} as const;
+
 /** Rows that no correct program writes, each as the statement that tries, after the rows that it needs. */
 const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
   ['a balance with a fraction of a micro-dollar', 'UPDATE organizations SET credit_micros = 1.5'],
@@ -119,19 +137,10 @@ const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
   ['payments below zero', 'UPDATE organizations SET paid_micros = -1'],
   ['a tier that does not exist', 'UPDATE organizations SET tier = 6'],
   ['a spend limit below zero', 'UPDATE projects SET spend_limit_micros = -1'],
-  [
-    'a second active project of a name',
-    "INSERT INTO projects VALUES ('p2', 'org_acme', 'proj_acme', NULL, NULL, 0)",
-  ],
-  ['a project of no organization', "INSERT INTO projects VALUES ('p3', 'org_none', 'p3', NULL, NULL, 0)"],
-  [
-    'a month that spent less than nothing',
-    "INSERT INTO project_months VALUES ('proj_acme', '2026-01', -1, 0)",
-  ],
-  [
-    'a month that holds less than nothing',
-    "INSERT INTO project_months VALUES ('proj_acme', '2026-01', 0, -1)",
-  ],
+  ['a second active project of a name', entry('projects', "'p2', 'org_acme', 'proj_acme', NULL, NULL, 0")],
+  ['a project of no organization', entry('projects', "'p3', 'org_none', 'p3', NULL, NULL, 0")],
+  ['a month that spent less than nothing', entry('project_months', "'proj_acme', '2026-01', -1, 0")],
+  ['a month that holds less than nothing', entry('project_months', "'proj_acme', '2026-01', 0, -1")],
   [
     'a payment of nothing',
     entry('payments', "'p', 'org_acme', 'manual', 'x', 'top_up', 0, 'completed', NULL, NULL, 0, 0"),
@@ -195,8 +204,8 @@ const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
   ['a live model without a price', entry('models', "'m', 'decision', 'live', 'd', NULL, NULL, NULL")],
 ];
 
-function entry(table: string, values: string): string {
-  return `INSERT INTO ${table} VALUES (${values})`;
+function entry(table: keyof typeof COLUMNS, values: string): string {
+  return `INSERT INTO ${table} (${COLUMNS[table]}) VALUES (${values})`;
 }
 
 function ledger(values: string): string {

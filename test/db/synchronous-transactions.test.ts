@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 const ROOT = join(import.meta.dir, '../..');
 /**
- * `db.transaction(async …)` and `transact(db, async …)` commit at their first `await`: a rollback after it is lost. Those
- * of a `Store` are made for it.
+ * `db.transaction(async …)` and `transact(db, async …)` commit at their first `await`: a rollback after it is lost.
+ * Those of a `Store` are made for it.
  */
 const ASYNCHRONOUS_TRANSACTION = /(?<!\bstore\.)\b(?:transaction|transact)\s*\((?:[^()]*,)?\s*async\b/;
 

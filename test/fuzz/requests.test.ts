@@ -24,7 +24,9 @@ setDefaultTimeout(300_000);
 let service: TestService;
 /** Pays for what is valid. */
 let paying: TestAccount;
-/** Has credit, but a project that may not spend it: what is valid is refused after all the checks, without the model. */
+/**
+ * Has credit, but a project that may not spend it: what is valid is refused after all the checks, without the model.
+ */
 let barred: TestAccount;
 beforeAll(async () => {
   service = await startTestService();
@@ -52,7 +54,7 @@ interface Answered extends Sent {
   readonly decision: DecisionResponse | null;
 }
 
-/** Sends a request and checks what every answer has: a status of the spec, an id, and one of the two shapes. */
+/** Sends a request and checks what every answer has: a status of the contract, an id, and one of the two shapes. */
 async function send(account: TestAccount, { path, body }: Sent): Promise<Answered> {
   const response = await service.fetch(path, {
     method: 'POST',
@@ -160,7 +162,9 @@ function optionProbabilities(answer: Answer): Readonly<Record<string, number>> |
   }
 }
 
-/** The value as it was sent, without criteria of nouls that pass the service's checks because the model rejects them. */
+/**
+ * The value as it was sent, without criteria of nouls that pass the service's checks because the model rejects them.
+ */
 function withoutWhatTheModelRejects(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value) ?? 'null', (_key, each: unknown) => {
     const isNoul = typeof each === 'object' && each !== null && 'type' in each && each.type === 'noul';

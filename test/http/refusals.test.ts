@@ -174,7 +174,7 @@ describe('refused requests of a key', () => {
     const { request, response } = send(ATTACKER, '/v1/decisions', account.key, { method: 'POST', body });
     await expectOverBudget(await response, /API key were refused: 3000 refusals per minute/);
     expect(request.bodyUsed).toBe(false);
-    // The headers are the organization's own (spec): none of this counted as a request.
+    // The headers are the organization's own (contract: rate limits): none of this counted as a request.
     expect((await response).headers.get('x-ratelimit-limit-requests')).toBe('300');
     expect((await response).headers.get('x-ratelimit-remaining-requests')).toBe('300');
     await expectOverBudget(await listModels(SOMEBODY, account.key), /API key/);

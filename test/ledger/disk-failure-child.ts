@@ -5,8 +5,8 @@ import { limitFileSize } from './file-size-limit.ts';
 import { LedgerSetup, NOW_MS } from './support.ts';
 
 /**
- * Serves requests in a process whose writes the operating system refuses at another byte in every round, so that another
- * write of a commit fails. Prints what happened as JSON, for `disk-failure.test.ts`.
+ * Serves requests in a process whose writes the operating system refuses at another byte in every round, so that
+ * another write of a commit fails. Prints what happened as JSON, for `disk-failure.test.ts`.
  */
 
 const ROUNDS = 60;

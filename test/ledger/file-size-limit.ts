@@ -12,8 +12,8 @@ const libc = dlopen(process.platform === 'darwin' ? 'libc.dylib' : 'libc.so.6', 
 });
 
 /**
- * Makes the operating system refuse this process's writes behind that byte of any file, as a full or broken disk does;
- * null takes the limit away. Works without privileges.
+ * Makes the operating system refuse this process's writes behind that byte of any file, as a full disk does. Null takes
+ * the limit away. Works without privileges.
  */
 export function limitFileSize(bytes: number | null): void {
   libc.symbols.signal(SIGXFSZ, SIG_IGN);

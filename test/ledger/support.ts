@@ -41,8 +41,8 @@ export class TemporaryDatabase implements Disposable {
   }
 
   /**
-   * Goes on as a new process does after the old one was killed at this instant: on a copy of the files as they are,
-   * because a connection cannot be closed like that while its statements live.
+   * Goes on as a new process does after the old one was killed at this instant. It works on a copy of the files,
+   * because a connection with live statements cannot be closed abruptly.
    */
   crash(): Db {
     const path = join(this.directory, `${++this.#crashes}.db`);

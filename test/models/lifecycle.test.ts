@@ -37,7 +37,10 @@ afterAll(async () => {
   await directory[Symbol.asyncDispose]();
 });
 
-/** The engines that were opened and closed, in order; consistent warm-ups wait for `gate`, opening fails while `failures` last. */
+/**
+ * The engines that were opened and closed, in order; consistent warm-ups wait for `gate`, opening fails while
+ * `failures` last.
+ */
 interface World {
   readonly lifecycle: ModelLifecycle;
   readonly events: string[];

@@ -5,7 +5,7 @@ import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import type { Role } from '../../src/accounts/roles.ts';
-import { listTierChanges, recalculateTiers } from '../../src/accounts/tier-changes.ts';
+import { recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import {
   confirmManualPayment,
@@ -77,7 +77,7 @@ describe('tier', () => {
     books.clock.advance(1);
     await recalculateTiers(books.context.store, books.clock.now_ms());
     expect((await organization()).tier).toBe(2);
-    expect(await listTierChanges(books.context.store, books.organization_id, 10)).toMatchObject([
+    expect(await books.context.store.accounts.tierChanges(books.organization_id, 10)).toMatchObject([
       { from_tier: 1, to_tier: 2, reason: 'time', created_at_ms: books.clock.now_ms() },
       { from_tier: 0, to_tier: 1, reason: 'top_up' },
     ]);
@@ -93,7 +93,7 @@ describe('tier', () => {
     await credit(50 * DOLLAR);
     for (let round = 0; round < 3; round += 1)
       await recalculateTiers(books.context.store, books.clock.now_ms());
-    expect(await listTierChanges(books.context.store, books.organization_id, 10)).toHaveLength(1);
+    expect(await books.context.store.accounts.tierChanges(books.organization_id, 10)).toHaveLength(1);
   });
 
   test('a wall clock that steps back takes no tier away', async () => {
@@ -114,7 +114,7 @@ describe('tier', () => {
       credit_micros: -16 * DOLLAR,
       paid_micros: 4 * DOLLAR,
     });
-    expect(await listTierChanges(books.context.store, books.organization_id, 1)).toMatchObject([
+    expect(await books.context.store.accounts.tierChanges(books.organization_id, 1)).toMatchObject([
       { from_tier: 1, to_tier: 0, reason: 'refund' },
     ]);
   });
@@ -157,7 +157,9 @@ describe('tier', () => {
     expect((await refund(5 * DOLLAR)).tier).toBe(4);
     expect(await set(null)).toBe(0);
     expect(
-      (await listTierChanges(books.context.store, books.organization_id, 10)).map((change) => change.reason),
+      (await books.context.store.accounts.tierChanges(books.organization_id, 10)).map(
+        (change) => change.reason,
+      ),
     ).toEqual(['operator', 'operator', 'top_up']);
   });
 });

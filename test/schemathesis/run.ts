@@ -7,9 +7,9 @@ import { installPythonProgram, PythonMissing } from '../support/python-program.t
 import { addAccount, startTestService } from '../support/service.ts';
 
 /**
- * Runs Schemathesis, with all of its checks, against the OpenAPI document of a live service. It is a Python program:
- * it gets an environment of its own in a temporary folder, and where that cannot be made the run is skipped.
- * Arguments go to Schemathesis (`--seed`, `--max-examples`).
+ * Runs Schemathesis, with all of its checks, against the OpenAPI document of a live service. It is a Python program and
+ * gets an environment of its own in a temporary folder; where that cannot be made, the run is skipped. Arguments go to
+ * Schemathesis (`--seed`, `--max-examples`).
  */
 
 const SCHEMATHESIS = 'schemathesis==4.32.5';

@@ -2,8 +2,8 @@ import type { DecisionEngine } from '../../native/engine.ts';
 import { scoreCount } from '../../src/questions/question.ts';
 
 /**
- * The engine with all that it does on the event loop, and without the model: a request is planned and submitted, taken
- * back at once, and answered with scores that are made up. A model would read a megabyte for minutes.
+ * The engine with all that it does on the event loop, and without the model. A request is planned and submitted,
+ * withdrawn at once, and answered with made-up scores. A model would read a megabyte for minutes.
  */
 export function dismissedEngine(engine: DecisionEngine): DecisionEngine {
   return {

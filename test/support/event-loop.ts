@@ -1,6 +1,6 @@
 /**
- * What `work` costs the event loop at a stretch: the longest time for which nothing else could run, in milliseconds of
- * this thread's CPU, which other threads and processes do not lengthen.
+ * The longest time for which `work` blocks the event loop, in milliseconds of this thread's CPU, which other threads
+ * and processes do not lengthen.
  */
 export async function longestBlock_ms(work: () => Promise<unknown>): Promise<number> {
   let longest_us = 0;

@@ -7,11 +7,11 @@ import { addAccount, embeddedEngine, startTestService } from './service.ts';
 /** What a body did to the service. */
 export interface Cost {
   readonly status: number;
-  /** The longest time for which the event loop was held up, in milliseconds of its thread's CPU. */
+  /** The longest time for which the event loop was blocked, in milliseconds of its thread's CPU. */
   readonly block_ms: number;
 }
 
-/** A service that does all that its event loop does for a request, but for what the model itself would read. */
+/** A service with all that its event loop does for a request, and without the model. */
 export interface HostileService {
   cost(body: Uint8Array<ArrayBuffer>, mode: 'fast' | 'consistent'): Promise<Cost>;
   close(): Promise<void>;

@@ -8,8 +8,8 @@ export interface RawResponse {
 }
 
 /**
- * Writes `head` (with its blank line) and then what `body` gives to a new connection of the server at `address`, and
- * returns everything that came back until the server closed it: for requests that `fetch` would not send.
+ * Writes `head` (with its blank line), then what `body` gives, to a new connection of the server at `address`. Returns
+ * everything that came back until the server closed it. For requests that `fetch` would not send.
  */
 export async function sendRaw(
   address: string,

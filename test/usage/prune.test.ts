@@ -170,7 +170,8 @@ const WRONG: readonly (readonly [what: string, sql: string, is_checked_before: b
   ['an amount that is freed', "UPDATE ledger_entries SET held_delta_micros = -9 WHERE kind = 'charge'", true],
   [
     'a total that was there before',
-    `INSERT INTO ledger_days VALUES ('proj_acme', '2026-05-05', 'org_acme', 1, 1, 1);
+    `INSERT INTO ledger_days (project_id, day, organization_id, last_entry_id, charges, charged_micros)
+      VALUES ('proj_acme', '2026-05-05', 'org_acme', 1, 1, 1);
     UPDATE organizations SET credit_micros = credit_micros - 1`,
     false,
   ],

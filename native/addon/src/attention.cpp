@@ -64,8 +64,8 @@ TDS_AVX512 static inline __m512 exponential(__m512 x) {
 }
 
 /**
- * Computes `Count` rows of a product. Row `i` of `result` (ROWS floats) is set to the sum over `k` < `depth` of
- * `factors[i · factor_stride + k · depth_stride]` times row `k` of `rows`; with `Adds` the sum is added to it.
+ * Computes `Count` rows of a product. Row `i` of `result` (ROWS floats) becomes the sum over `k` < `depth` of
+ * `factors[i · factor_stride + k · depth_stride]` times row `k` of `rows`. With `Adds` the sum is added to it.
  */
 template <size_t Count, bool Adds>
 TDS_AVX512 static void multiply(const float * factors, size_t factor_stride, size_t depth_stride, const float * rows,

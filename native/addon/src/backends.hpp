@@ -18,8 +18,8 @@ struct BackendOptions {
 };
 
 /**
- * To be held while backends are loaded or looked up and while contexts are made: ggml's registry and llama.cpp's log
- * are shared by everything in a process, and have no lock.
+ * To be held while backends are loaded or looked up, and while contexts are made. ggml's registry and llama.cpp's log
+ * are shared by the whole process, and have no lock.
  */
 std::mutex & backends_mutex();
 

@@ -16,8 +16,8 @@ enum class CharacterClass : uint8_t { none, other, letter, number, space };
 
 /**
  * Byte-pair encoding for vocabularies of GPT-2's kind. It gives exactly the tokens of `llama_tokenize` without special
- * tokens, and is some ten times as fast: for vocabularies like decision-1's, llama.cpp compiles a regular expression at
- * every call.
+ * tokens, about ten times as fast. For vocabularies like decision-1's, llama.cpp compiles a regular expression at every
+ * call.
  */
 class BytePairs {
   public:

@@ -66,7 +66,7 @@ void Decoder::warm_up() {
     cells_.learn_reservations();
 }
 
-bool Decoder::can_admit(const Task & task) const {
+bool Decoder::can_start(const Task & task) const {
     if (plans_.empty()) return true;
     if (options_.separate || task.alone || plans_.front()->task->alone) return false;
     size_t tokens = 0;
@@ -75,7 +75,7 @@ bool Decoder::can_admit(const Task & task) const {
     return tokens < options_.fill_tokens && cells_.has_room_for(task.plan);
 }
 
-void Decoder::admit(std::unique_ptr<Task> & task) {
+void Decoder::start(std::unique_ptr<Task> & task) {
     if (plans_.empty()) cells_.clear();
     RunningPlan & plan = *plans_.emplace_back(std::make_unique<RunningPlan>());
     plan.task = std::move(task);

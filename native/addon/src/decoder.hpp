@@ -23,7 +23,7 @@ struct DecoderOptions {
     uint32_t plan_cells = UINT32_MAX;
     /** Tokens of one decode. */
     uint32_t batch_tokens = 0;
-    /** Another plan is admitted while fewer tokens than these wait to be decoded. */
+    /** Another plan is started while fewer tokens than these wait to be decoded. */
     uint32_t fill_tokens = 0;
     /** A decode of fewer tokens is padded. */
     uint32_t minimum_tokens = 0;
@@ -54,7 +54,7 @@ struct DecoderShared {
 struct Returned {
     /** Answered, or failed for good. */
     std::vector<std::unique_ptr<Task>> finished;
-    /** Failed in a decode with others: each can be admitted again, and is evaluated alone then. */
+    /** Failed in a decode with others: each can be started again, and is evaluated alone then. */
     std::vector<std::unique_ptr<Task>> interrupted;
 };
 
@@ -76,12 +76,12 @@ class Decoder {
     /** Whether the plan can ever be evaluated here. */
     bool fits(const Plan & plan) const { return cells_.fits(plan); }
     /** Whether another plan is wanted and there is room for this one now. */
-    bool can_admit(const Task & task) const;
+    bool can_start(const Task & task) const;
     /**
      * Takes the plan. Throws std::exception when the cache fails or memory is short: then the plan is here, to be
      * withdrawn, unless `task` still has it.
      */
-    void admit(std::unique_ptr<Task> & task);
+    void start(std::unique_ptr<Task> & task);
     /** Gives the plan up, if it is here. */
     std::unique_ptr<Task> withdraw(uint64_t id);
     /** Gives all plans up. */

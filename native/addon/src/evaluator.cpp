@@ -124,7 +124,7 @@ bool Evaluator::wait_for_work() {
 void Evaluator::serve() {
     while (wait_for_work()) {
         give_up_cancelled();
-        admit_waiting();
+        start_waiting();
         take_turn();
     }
 }
@@ -145,20 +145,20 @@ void Evaluator::give_up_cancelled() {
     }
 }
 
-void Evaluator::admit_waiting() {
+void Evaluator::start_waiting() {
     for (size_t i = 0; i < model_->decoder_count(); i++) {
-        while (admit_next(i)) {
+        while (start_next(i)) {
         }
     }
 }
 
-bool Evaluator::admit_next(size_t index) {
+bool Evaluator::start_next(size_t index) {
     Decoder & decoder = model_->decoder(index);
     std::unique_ptr<Task> task;
     {
         std::lock_guard<std::mutex> lock(mutex_);
         auto & queue = queues_[index];
-        if (queue.empty() || !decoder.can_admit(*queue.front())) return false;
+        if (queue.empty() || !decoder.can_start(*queue.front())) return false;
         task = std::move(queue.front());
         queue.pop_front();
     }
@@ -167,7 +167,7 @@ bool Evaluator::admit_next(size_t index) {
         return true;
     }
     try {
-        decoder.admit(task);
+        decoder.start(task);
     } catch (const std::exception & error) {
         if (task) fail(std::move(task), error.what());
         take_back(index, decoder.abandon(error.what()));

@@ -27,7 +27,7 @@ enum class Submission { accepted, overloaded, closed };
 
 /**
  * Evaluates plans on a thread of its own, the inference thread. Small plans and large ones have a decoder each, and the
- * decoders take turns: a request of 300 tokens waits for one decode of a 16K-token one only, and its attention does not
+ * decoders take turns. A request of 300 tokens waits for one decode of a 16K-token one only, and its attention does not
  * walk the other's cells.
  */
 class Evaluator {
@@ -64,9 +64,9 @@ class Evaluator {
     void serve();
     /** Waits until there is something to do. Returns false when that is closing. */
     bool wait_for_work();
-    void admit_waiting();
-    /** Admits the first waiting task of a decoder. Returns false when it has none, or no room. */
-    bool admit_next(size_t decoder);
+    void start_waiting();
+    /** Starts the first waiting task of a decoder. Returns false when it has none, or no room. */
+    bool start_next(size_t decoder);
     void give_up_cancelled();
     /** One decode of the decoder whose turn it is. */
     void take_turn();

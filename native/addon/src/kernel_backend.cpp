@@ -154,8 +154,8 @@ struct KernelBackend::State {
     }
 
     /**
-     * Runs the steps as the nodes of a graph: ggml waits for all threads between two nodes, and a step needs the whole
-     * result of the one before.
+     * Runs the steps as the nodes of a graph, because a step needs the whole result of the one before. ggml waits for
+     * all threads between two nodes.
      */
     ggml_status run_on_threads(std::vector<Step> & steps) {
         ggml_init_params params = {
@@ -219,8 +219,8 @@ bool is_plain_attention(const ggml_tensor * node) {
 }
 
 /**
- * The product with the output matrix stays on the CPU's device. `Readout` stops a graph before it, which ends only the
- * part of the graph on the device of the node before; on ours, the whole vocabulary would still be computed.
+ * The product with the output matrix stays on the CPU's device. `Readout` stops a graph before it. That ends only the
+ * part of the graph on the device of the node before: on ours, the whole vocabulary would still be computed.
  */
 bool is_output(const ggml_tensor * operation) { return std::strcmp(operation->name, "result_output") == 0; }
 

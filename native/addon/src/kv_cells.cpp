@@ -151,8 +151,8 @@ void KvCells::release(PlanCells & plan) {
 }
 
 /**
- * Reserves the lowest free cells, which must be these. llama.cpp gives the tokens of a batch the lowest free cells and
- * takes no other wish: with every other cell occupied, it takes those that are opened.
+ * Reserves the lowest free cells, which must be these. llama.cpp gives the tokens of a batch the lowest free cells, and
+ * takes no other instruction. With all other cells occupied, it takes those that are opened.
  */
 std::vector<ReservedCells> KvCells::reserve(uint32_t first_cell, uint32_t cells) {
     std::vector<ReservedCells> reserved;

@@ -22,10 +22,10 @@ struct KvCellsOptions {
     /** Branches of one plan that are read at once. */
     uint32_t branches_at_once = 1;
     /**
-     * ggml's CPU attention adds up tile by tile, so a plan's logits differ in the last bits when its tokens lie in the
-     * tiles in another way. Aligned, every prefix starts with a tile. Every branch starts with another tile, or lies in
-     * the rest of one that has room for all of it. Then a plan's logits have the same bits wherever in the cache it
-     * lies and whatever lies beside it.
+     * ggml's CPU attention adds up tile by tile. So a plan's logits differ in the last bits when its tokens lie
+     * differently in the tiles. Aligned, every prefix starts with a tile. Every branch starts with another tile, or
+     * lies in the rest of one that has room for all of it. Then a plan's logits have the same bits wherever in the
+     * cache it lies and whatever lies beside it.
      */
     bool aligned = false;
 };

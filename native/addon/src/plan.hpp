@@ -28,9 +28,9 @@ struct Plan {
 };
 
 /**
- * Reads a plan from its packed form, as `native/evaluators/addon/pack.ts` writes it: prefix length, branch count,
- * prefix tokens; then for each branch its token count, read count and tokens, and for each read its index, how many
- * tokens it wants, and which. Everything is checked. Returns an empty string, or what is wrong.
+ * Reads a plan from its packed form, as `native/evaluators/addon/pack.ts` writes it. First the prefix length, the
+ * branch count and the prefix tokens. Then for each branch its token count, read count and tokens; for each read its
+ * index, how many tokens it wants, and which. Everything is checked. Returns an empty string, or what is wrong.
  */
 std::string unpack_plan(const int32_t * data, size_t size, int32_t vocabulary, int32_t context_tokens, Plan & plan);
 

@@ -35,8 +35,8 @@ constexpr int32_t OFFSET = 128;
 /** Bytes of a block of ROWS rows: for each quad and row four weights plus OFFSET, then a scale for each row. */
 constexpr size_t ROW_BLOCK = QUADS * ROWS * QUAD + ROWS * sizeof(float);
 /**
- * Bytes of a block of COLUMNS columns: for each quad and column four activations, then a scale for each column, then
- * −OFFSET times the sum of the column's activations. Products start with that sum, which cancels the offset.
+ * Bytes of a block of COLUMNS columns. First four activations for each quad and column, then a scale for each column,
+ * then −OFFSET times the sum of each column's activations. Products start with that sum, which cancels the offset.
  */
 constexpr size_t COLUMN_BLOCK = QUADS * COLUMNS * QUAD + COLUMNS * sizeof(float) + COLUMNS * sizeof(int32_t);
 constexpr size_t COLUMN_SCALES = QUADS * COLUMNS * QUAD;

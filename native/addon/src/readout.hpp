@@ -13,8 +13,8 @@ namespace tds {
 
 /**
  * Takes the wanted logits out of one context's decodes. Where the logits are a plain product with the output matrix,
- * the graph is stopped before that product, and only the wanted rows are multiplied; elsewhere llama.cpp computes them.
- * Used by the inference thread alone.
+ * the graph is stopped before it, and only the wanted rows are multiplied. Elsewhere llama.cpp computes them. Used by
+ * the inference thread alone.
  */
 class Readout {
   public:

@@ -16,7 +16,7 @@ constexpr size_t SLICE_BYTES = 32768;
 constexpr unsigned MOST_THREADS = 4;
 /**
  * Bytes of stack for each byte of a text. With many vocabularies llama.cpp splits text by `std::regex`, which calls
- * itself for every character of a word; each call took 353 bytes in the libraries that were measured.
+ * itself for every character of a word. Each call took 353 bytes in the libraries that were measured.
  */
 constexpr size_t STACK_PER_BYTE = 1024;
 /** Any thread's own stack has room for a text of so many bytes. */

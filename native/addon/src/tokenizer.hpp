@@ -47,7 +47,7 @@ struct TextBatch {
 
 /**
  * Tokenizes batches on threads of its own, first come first served. A long batch goes back to the end of the queue
- * after each slice, so that an ordinary one does not wait for all of it.
+ * after each slice: an ordinary one does not wait for all of it.
  */
 class TokenizerPool {
   public:

@@ -38,13 +38,13 @@ export interface AddonEvaluatorOptions {
   readonly full_decodes?: boolean | undefined;
   /** One plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
   readonly deterministic?: boolean | undefined;
-  /** Called when the addon must be compiled first, which takes a while. */
+  /** Called when the addon must be compiled first, which takes up to a minute. */
   readonly onBuild?: (() => void) | undefined;
   /** False leaves the CPU's work to llama.cpp's kernels, as where the instructions for ours are missing. For tests. */
   readonly own_kernels?: boolean | undefined;
-  /** A token id that makes a decode fail: what else is in the decode must not. For tests. */
+  /** A token id that makes a decode fail: other plans in the decode must not fail. For tests. */
   readonly fault_token?: number | undefined;
-  /** A token id whose logit cannot be read: whose logits are read beside it must come all the same. For tests. */
+  /** A token id whose logit cannot be read: plans that are read beside it must get theirs. For tests. */
   readonly read_fault_token?: number | undefined;
 }
 
@@ -144,7 +144,7 @@ export class AddonEvaluator implements PlanEvaluator {
         if (event.kind === 'answered' && pending !== undefined) {
           // A NaN would become an answer's probability.
           if (event.logits.every(Number.isFinite)) pending.resolve(unpackLogits(pending.plan, event.logits));
-          else pending.reject(new EvaluationFailed('The model gave a logit that is no number.'));
+          else pending.reject(new EvaluationFailed('The model gave a NaN logit.'));
         }
         // A malformed plan is refused when it is submitted. What fails here is a decode, or the evaluator was closed.
         if (event.kind === 'failed') pending?.reject(new EngineFailed(event.error));
@@ -154,9 +154,9 @@ export class AddonEvaluator implements PlanEvaluator {
 }
 
 /**
- * Loads a model into the addon, which is built first where it is not yet. Throws `AddonUnavailable` where it cannot be,
- * `DeviceUnavailable` when the GPU that is asked for is not there, and `EvaluationFailed` when the weights cannot be
- * loaded or no thread can be started.
+ * Loads a model into the addon, which is built first where it is not yet. Throws `AddonUnavailable` where it cannot be
+ * built, and `DeviceUnavailable` when the GPU that is asked for is not there. Throws `EvaluationFailed` when the
+ * weights cannot be loaded or no thread can be started.
  */
 export async function createAddonEvaluator(options: AddonEvaluatorOptions): Promise<AddonEvaluator> {
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);

@@ -49,7 +49,7 @@ export interface EvaluatorStats {
   readonly filler_tokens: number;
   readonly reused_tokens: number;
   readonly failed_decodes: number;
-  /** Of prefixes that are kept for reuse now. */
+  /** Bytes of prefixes that are kept for reuse now. */
   readonly kept_prefix_bytes: number;
   readonly waiting_plans: number;
 }
@@ -93,7 +93,7 @@ export type TokenizerEvent =
       readonly kind: 'tokenized';
       readonly id: number;
       readonly error?: undefined;
-      /** Of all texts, one after the other. */
+      /** The tokens of all texts, one after the other. */
       readonly tokens: Int32Array;
       /** How many tokens each text has. */
       readonly lengths: Int32Array;

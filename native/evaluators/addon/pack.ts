@@ -10,8 +10,8 @@ function packedLength(plan: Plan): number {
 }
 
 /**
- * A plan as the addon reads it (`src/plan.hpp`). The addon checks everything but that the numbers are integers of 32
- * bits, which a typed array would make of any number: throws a RangeError for those that are not.
+ * A plan as the addon reads it (`src/plan.hpp`). The addon checks all but one thing: that the numbers are integers of
+ * 32 bits, which a typed array would make of any number. Throws a RangeError for those that are not.
  */
 export function packPlan(plan: Plan): Int32Array {
   const packed = new Int32Array(packedLength(plan));

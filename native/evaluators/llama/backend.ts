@@ -53,9 +53,9 @@ async function startBackend(gpu: Gpu): Promise<LlamaBackend> {
 }
 
 /**
- * The backend for a device. A process has one, which stays until the process ends, because llama.cpp's cannot be started
- * again once it is freed. Rejects with `DeviceUnavailable` when the device or the platform's prebuilt binary is missing;
- * the next call tries again.
+ * The backend for a device. A process has one, which stays until the process ends, because llama.cpp's cannot be
+ * started again once it is freed. Rejects with `DeviceUnavailable` when the device or the platform's prebuilt binary is
+ * missing; the next call tries again.
  */
 export function llamaBackend(gpu: Gpu): Promise<LlamaBackend> {
   const started = backends.get(gpu);

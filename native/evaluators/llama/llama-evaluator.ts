@@ -50,9 +50,9 @@ interface HeldPrefix {
 }
 
 /**
- * Plans evaluated one at a time on one sequence of one context: the prefix is read, then each branch is read after it
- * and erased again. A branch thus meets the same state whatever other branches there are, and its logits are the
- * same bits.
+ * Evaluates one plan at a time on one sequence of one context. The prefix is read, then each branch is read after it
+ * and erased again. A branch thus meets the same state whatever other branches there are, and its logits are the same
+ * bits.
  */
 export class LlamaEvaluator implements PlanEvaluator {
   readonly kind = 'llama';

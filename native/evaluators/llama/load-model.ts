@@ -78,8 +78,8 @@ export async function loadLlamaEvaluator(
 }
 
 /**
- * Loads the vocabulary of weights through node-llama-cpp's objects. `gpu` is that of the evaluators beside it: a process
- * has one backend. Throws `WeightsError` when it cannot be loaded.
+ * Loads the vocabulary of weights through node-llama-cpp's objects. `gpu` is that of the evaluators beside it: a
+ * process has one backend. Throws `WeightsError` when it cannot be loaded.
  */
 export async function loadLlamaTokenizer(weights: Weights, gpu: Gpu): Promise<LlamaTokenizer> {
   return new LlamaTokenizer(

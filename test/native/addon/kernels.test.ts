@@ -14,9 +14,9 @@ import { arbitraryPlan, describeAddon, filledPlan } from './support.ts';
 setDefaultTimeout(180_000);
 
 /**
- * How far a logit may be from ggml's, where logits are around 1: by the 16 bits of keys and values, and with weights of
- * 8 bits by activations that are rounded to 8 bits as well, of which now and then one falls to the other side. A kernel
- * that loses a row, a column or a block is off by several tenths.
+ * How far a logit may be from ggml's, where logits are around 1. Keys and values have 16 bits. With weights of 8 bits
+ * activations are rounded to 8 bits too, and some round to the other side. A kernel that loses a row, a column or a
+ * block is off by several tenths.
  */
 const TOLERANCE = { wide: 5e-3, quantized: 0.2 };
 

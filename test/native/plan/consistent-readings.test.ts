@@ -107,7 +107,7 @@ describe('consistent', () => {
     });
   });
 
-  test('a question that is too long in one of its wordings is the one that is named', async () => {
+  test('a question that is too long in one of its readings is the one that is named', async () => {
     const long: Question = { ...NOUL, instructions: 'x'.repeat(CONTEXT_TOKENS) };
     const asked = input('consistent', SCORE, NOUL, long);
     const rejected: unknown = await planOf(steady, asked).catch((error: unknown) => error);

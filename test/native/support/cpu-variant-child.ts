@@ -1,7 +1,8 @@
 /**
- * Computes with one variant of ggml's CPU backend and without our kernels, in a process of its own: `cpu-variant-child.ts
- * LIBRARY WEIGHTS…`, where the library is a path and the weights are the first parts of models. Both evaluators take
- * the backend that is loaded first. Prints the backends that were loaded, and the scores of the pinned requests.
+ * Computes with one variant of ggml's CPU backend and without our kernels, in a process of its own.
+ * `cpu-variant-child.ts LIBRARY WEIGHTS…`: the library is a path, the weights are the first parts of models. Both
+ * evaluators take the backend that is loaded first. Prints the backends that were loaded, and the scores of the pinned
+ * requests.
  */
 import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { type DecisionEngine, openEngine, SetupError } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, modelOptions, openOptions, wholeNumberBetween } from '../config.ts';
-import { CasesError, type EvaluationCase } from '../eval/cases.ts';
+import { CasesError, type EvalCase } from '../eval/cases.ts';
 import type { FoldBy } from '../eval/fit.ts';
 import { ProgressBar } from '../eval/progress.ts';
 import { runCases } from '../eval/run.ts';
@@ -18,16 +18,16 @@ const DEFAULT_SEED = 1;
 const DEFAULT_FOLDS = 5;
 const FOLDS_MAX = 100;
 
-/** The options that evaluation and calibration have in common. */
-export interface EvaluationOptions extends DataOptions, ModelConfig {
+/** The options that `tds eval` and `tds calibrate` have in common. */
+export interface EvalRunOptions extends DataOptions, ModelConfig {
   readonly limit?: number;
   readonly seed: number;
   readonly folds: number;
   readonly foldBy: FoldBy;
 }
 
-/** Adds the options of `EvaluationOptions`. */
-export function addEvaluationOptions(command: Command): Command {
+/** Adds the options of `EvalRunOptions`. */
+export function addEvalRunOptions(command: Command): Command {
   for (const option of modelOptions()) command.addOption(option);
   return command
     .addOption(dataOption())
@@ -52,7 +52,7 @@ export function addEvaluationOptions(command: Command): Command {
 }
 
 /** The model with its own scores: calibration is applied to them afterwards, so that both can be shown. */
-export function openUncalibrated(options: EvaluationOptions): Promise<DecisionEngine> {
+export function openUncalibrated(options: EvalRunOptions): Promise<DecisionEngine> {
   return openEngine({ ...openOptions(options), calibration: 'none' });
 }
 
@@ -61,7 +61,7 @@ export function openUncalibrated(options: EvaluationOptions): Promise<DecisionEn
  * it; what was done is kept, and the exit code says so.
  */
 export async function scoreCases(
-  cases: readonly EvaluationCase[],
+  cases: readonly EvalCase[],
   run: {
     readonly engine: DecisionEngine;
     readonly mode: Mode;
