@@ -1,8 +1,21 @@
 export const MODEL_KINDS = ['decision', 'chat'] as const;
 export const MODEL_STATUSES = ['live', 'coming_soon'] as const;
 
+/** What stands in the place of a path for the weights that come with the program. */
+export const EMBEDDED = 'embedded';
+
+/** A model's weights, and what they were when the model was added. */
+export interface ModelWeights {
+  /** `EMBEDDED`, or the absolute path of a GGUF file (the first part of a split one). */
+  readonly weights: string;
+  /** SHA-256 over the parts in order, in hex. Null where any weights are taken, as for decision-1, which follows the program. */
+  readonly weights_sha256: string | null;
+  /** The prompt profile; null where any is taken. */
+  readonly profile: string | null;
+}
+
 /** A model as the catalog knows it; price and context are null until a model opens. */
-export interface CatalogModel {
+export interface CatalogModel extends Nullable<ModelWeights> {
   readonly id: string;
   readonly kind: (typeof MODEL_KINDS)[number];
   readonly status: (typeof MODEL_STATUSES)[number];
@@ -11,6 +24,9 @@ export interface CatalogModel {
   readonly input_price_micros_per_million_tokens: number | null;
   readonly released_at_ms: number | null;
 }
+
+/** Without weights no engine answers for a model. */
+type Nullable<T> = { readonly [Field in keyof T]: T[Field] | null };
 
 /** Another name of a model. */
 export interface ModelAlias {
@@ -28,6 +44,8 @@ export interface CatalogRecords {
   /** Inserts the model unless there is one of its id, which stays as it is. */
   insertModelIfMissing(model: CatalogModel): Promise<void>;
   updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void>;
+  /** Deletes the model with its aliases. */
+  deleteModel(id: string): Promise<void>;
 
   findAlias(alias: string): Promise<ModelAlias | undefined>;
   /** All aliases by name. */

@@ -1,6 +1,6 @@
 import type { DecisionEngine, DecisionInput, DecisionPlan } from '../../native/engine.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import type { Catalog, DecisionModelEntry } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
 import type { Books } from '../ledger/books.ts';
@@ -12,8 +12,10 @@ import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 
-/** The model behind the catalog's entry, loaded or not. */
-export interface DecisionModel {
+/** The model behind the catalog's entry, loaded or not, for the time of one request; disposed of when that is answered. */
+export interface DecisionModel extends Disposable {
+  /** In which plans are given to the model. */
+  readonly turns: ModelTurns;
   /**
    * The plans of a request, and exactly what it is billed for, whether the model is loaded or not. Rejects with
    * `PlanRejected` when the model will not read it, and with `ModelUnavailable`.
@@ -47,9 +49,8 @@ export interface DecisionServices {
   /** Bodies of requests that wait to be planned. */
   readonly unplanned_bodies: BodyBudget;
   readonly books: Books;
-  readonly model: DecisionModel;
-  /** In which plans are given to the model. */
-  readonly turns: ModelTurns;
+  /** Never throws; what is wrong with a model is what its methods reject with. */
+  readonly models: { for(model: DecisionModelEntry): DecisionModel };
   /** How long a request may wait for its first turn at the model, and then take to be answered. */
   readonly model_time: { readonly waiting_ms: number; readonly evaluation_ms: number };
 }
