@@ -55,22 +55,20 @@ async function makeProfile(
   }
 }
 
-/** Throws `WeightsError` when the weights, or the profile that fits them, are others than were checked. */
-function requireExpected(
-  { first, sha256 }: Weights,
-  { weights_sha256, profile }: ExpectedModel,
-  found_profile?: string,
-): void {
-  if (weights_sha256 !== null && weights_sha256 !== sha256) {
-    throw new WeightsError(
-      `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or remove the model and add it again.`,
-    );
-  }
-  if (profile !== null && found_profile !== undefined && profile !== found_profile) {
-    throw new WeightsError(
-      `The model ${first} would be asked by ${found_profile}, and was added for ${profile}: remove the model and add it again.`,
-    );
-  }
+/** Throws `WeightsError` when the weights are others than were checked. */
+function requireWeights({ first, sha256 }: Weights, { weights_sha256 }: ExpectedModel): void {
+  if (weights_sha256 === null || weights_sha256 === sha256) return;
+  throw new WeightsError(
+    `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or remove the model and add it again.`,
+  );
+}
+
+/** Throws `WeightsError` when another profile fits the weights than when they were checked. */
+function requireProfile({ first }: Weights, { name }: PromptProfile, { profile }: ExpectedModel): void {
+  if (profile === null || profile === name) return;
+  throw new WeightsError(
+    `The model ${first} would be asked by ${name}, and was added for ${profile}: remove the model and add it again.`,
+  );
 }
 
 /**
@@ -79,8 +77,8 @@ function requireExpected(
  */
 export async function openPlanner(options: OpenOptions): Promise<DecisionPlanner> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
-  const expected = options.expected ?? { weights_sha256: null, profile: null };
-  requireExpected(weights, expected);
+  const { expected } = options;
+  if (expected !== undefined) requireWeights(weights, expected);
   // The one reads the file on this thread, the other meanwhile on a thread of its own.
   const [read, opened] = await Promise.allSettled([
     readServableFacts(weights),
@@ -94,7 +92,7 @@ export async function openPlanner(options: OpenOptions): Promise<DecisionPlanner
     const { trained_context_tokens } = facts;
     const context_tokens = Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, trained_context_tokens);
     const { needs, profile } = await makeProfile(weights, facts, tokenizer);
-    requireExpected(weights, expected, profile.name);
+    if (expected !== undefined) requireProfile(weights, profile, expected);
     return new ModelPlanner({ weights, context_tokens, needs, options }, tokenizer, profile);
   } catch (error) {
     await tokenizer.close();

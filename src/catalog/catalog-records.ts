@@ -15,7 +15,7 @@ export interface ModelWeights {
 }
 
 /** A model as the catalog knows it; price and context are null until a model opens. */
-export interface CatalogModel extends Nullable<ModelWeights> {
+export interface CatalogModel {
   readonly id: string;
   readonly kind: (typeof MODEL_KINDS)[number];
   readonly status: (typeof MODEL_STATUSES)[number];
@@ -23,10 +23,11 @@ export interface CatalogModel extends Nullable<ModelWeights> {
   readonly context_tokens: number | null;
   readonly input_price_micros_per_million_tokens: number | null;
   readonly released_at_ms: number | null;
+  /** As in `ModelWeights`; null for a model that no engine answers for. */
+  readonly weights: string | null;
+  readonly weights_sha256: string | null;
+  readonly profile: string | null;
 }
-
-/** Without weights no engine answers for a model. */
-type Nullable<T> = { readonly [Field in keyof T]: T[Field] | null };
 
 /** Another name of a model. */
 export interface ModelAlias {

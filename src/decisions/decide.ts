@@ -6,6 +6,7 @@ import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
+import type { ServedModel } from '../models/models.ts';
 import { dollarsOf } from '../money.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
@@ -13,7 +14,7 @@ import { answerRequest, type Decided, engineInput } from './answer-request.ts';
 import { estimatedTokens } from './estimate.ts';
 import { ModelDeadline } from './model-deadline.ts';
 import { isOwnFault, modelRefusal } from './model-refusal.ts';
-import type { DecisionModel, DecisionServices } from './ports.ts';
+import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
 import { type DecisionCode, DecisionRefusal as Refusal } from './refusal.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
@@ -58,7 +59,7 @@ interface CheckedRequest {
 
 /** A request with the model that it asked for, whose engine stays until the request is answered. */
 interface ServedRequest extends CheckedRequest {
-  readonly served: DecisionModel;
+  readonly served: ServedModel;
 }
 
 /** A request within its limits: what it will read, and its place in the token window. */

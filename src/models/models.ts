@@ -1,8 +1,9 @@
-import type { DecisionInput, DecisionPlan, DecisionPlanner } from '../../native/engine.ts';
+import type { DecisionEngine, DecisionInput, DecisionPlan, DecisionPlanner } from '../../native/engine.ts';
 import type { DecisionModelEntry } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import { ModelTurns } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
+import type { Mode } from '../questions/question.ts';
 import { type LifecycleStatus, ModelLifecycle } from './lifecycle.ts';
 
 export interface ModelsOptions {
@@ -31,11 +32,18 @@ interface Life {
   requests: number;
 }
 
-/** A model for the time of one request, which ends when it is disposed of. */
+/** A model, loaded or not, for the time of one request, which ends when it is disposed of. */
 export interface ServedModel extends Disposable {
+  /** In which plans are given to the model. */
   readonly turns: ModelTurns;
+  /** As `ModelLifecycle.plan`: the plans of a request, and exactly what it is billed for. */
   plan(input: DecisionInput): Promise<DecisionPlan>;
-  readonly use: ModelLifecycle['use'];
+  /** As `ModelLifecycle.use`: runs work with the engine, which is loaded first when the model is cold. */
+  use<Result>(
+    mode: Mode,
+    work: (engine: DecisionEngine, signal: AbortSignal) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result>;
 }
 
 /**
