@@ -4,7 +4,7 @@ import { byWantedEvaluator } from './evaluators/evaluators.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
 import { ModelPlanner } from './model-planner.ts';
 import type { ModelTokenizer } from './model-tokenizer.ts';
-import type { OpenOptions } from './open-options.ts';
+import type { ExpectedModel, OpenOptions } from './open-options.ts';
 import type { PromptProfile, RegisteredProfile } from './plan/profile.ts';
 import { profileFor } from './plan/profiles.ts';
 import { abortsOnText } from './pre-tokenizer.ts';
@@ -58,12 +58,30 @@ async function makeProfile(
   }
 }
 
+/** Throws `WeightsError` when the weights are others than were checked. */
+function requireWeights({ first, sha256 }: Weights, { weights_sha256 }: ExpectedModel): void {
+  if (weights_sha256 === null || weights_sha256 === sha256) return;
+  throw new WeightsError(
+    `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or remove the model and add it again.`,
+  );
+}
+
+/** Throws `WeightsError` when another profile fits the weights than when they were checked. */
+function requireProfile({ first }: Weights, { name }: PromptProfile, { profile }: ExpectedModel): void {
+  if (profile === null || profile === name) return;
+  throw new WeightsError(
+    `The model ${first} would be asked by ${name}, and was added for ${profile}: remove the model and add it again.`,
+  );
+}
+
 /**
  * Reads a model's vocabulary and makes the first prompt profile that fits it. Throws `SetupError`: `WeightsError` when
- * the files are missing, cut or corrupt, or the model cannot be served.
+ * the files are missing, cut or corrupt, are others than `options.expected` says, or the model cannot be served.
  */
 export async function openPlanner(options: OpenOptions): Promise<DecisionPlanner> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
+  const { expected } = options;
+  if (expected !== undefined) requireWeights(weights, expected);
   // The one reads the file on this thread, the other meanwhile on a thread of its own.
   const [read, opened] = await Promise.allSettled([
     readServableFacts(weights),
@@ -77,6 +95,7 @@ export async function openPlanner(options: OpenOptions): Promise<DecisionPlanner
     const { trained_context_tokens } = facts;
     const context_tokens = Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, trained_context_tokens);
     const { needs, profile } = await makeProfile(weights, facts, tokenizer);
+    if (expected !== undefined) requireProfile(weights, profile, expected);
     return new ModelPlanner({ weights, context_tokens, needs, options }, tokenizer, profile);
   } catch (error) {
     await tokenizer.close();

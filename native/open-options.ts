@@ -1,10 +1,20 @@
 import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import type { Gpu } from './gpu.ts';
 
+/** What a model was when somebody checked it. */
+export interface ExpectedModel {
+  /** `EngineFacts.weights_sha256`. */
+  readonly weights_sha256: string | null;
+  /** The name of the prompt profile. */
+  readonly profile: string | null;
+}
+
 /** What a model is opened with. */
 export interface OpenOptions {
   /** A GGUF file, or the first part of a split one; the embedded weights when undefined. */
   readonly model_path?: string | undefined;
+  /** What the weights and their profile must be; any when undefined or null. */
+  readonly expected?: ExpectedModel | undefined;
   readonly gpu?: Gpu | undefined;
   /** Threads that compute; one less than there are cores when undefined. */
   readonly threads?: number | undefined;

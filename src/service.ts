@@ -7,7 +7,7 @@ import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
-import { Catalog, seedCatalog } from './catalog/catalog.ts';
+import { Catalog, DEFAULT_MODEL, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
@@ -16,11 +16,12 @@ import type { HandlerFailure } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
 import { BodyBudget } from './limits/body-budget.ts';
-import { ModelTurns, QUEUE_LIMIT } from './limits/model-turns.ts';
+import { QUEUE_LIMIT } from './limits/model-turns.ts';
 import { PerOrganizationQueue } from './limits/per-organization-queue.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
-import { ModelLifecycle } from './models/lifecycle.ts';
+import { startFollowingCatalog } from './models/follow-catalog.ts';
+import { Models } from './models/models.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import type { PaymentProvider } from './payments/provider.ts';
@@ -38,15 +39,16 @@ const EVALUATION_MS = 300_000;
 /** How long a request may wait for its turn (contract: a client's timeout is 120 seconds). */
 const WAITING_MS = 120_000;
 
-/** What a service is made of that is not its own: its database, its model, and its sources of time and ids. */
+/** What a service is made of that is not its own: its database, its models, and its sources of time and ids. */
 export interface ServiceParts {
   readonly db: Db;
-  readonly openPlanner: () => Promise<DecisionPlanner>;
-  /** Milliseconds without a request after which the model's weights are unloaded; 0 keeps them. */
+  /** Reads the vocabulary of a catalog's model. */
+  readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
+  /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
-  /** Requests that may be at the model, waiting or running. */
+  /** Requests that may be at one model, waiting or running. */
   readonly queue_limit?: number;
   /** Milliseconds from a request's first turn at the model to its answer. */
   readonly evaluation_ms?: number;
@@ -65,19 +67,24 @@ export interface ServiceParts {
 
 /** A service on its database, without a port. */
 export interface Service {
-  readonly services: AppServices & { readonly model: ModelLifecycle; readonly store: Store };
+  readonly services: AppServices & { readonly models: Models; readonly store: Store };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
   readonly refuse: (refusal: Refusal) => Response;
   /** Takes the cause of a failure between a request and its response. */
   readonly report: (failure: HandlerFailure) => void;
-  /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
+  /**
+   * Loads the default model, if it is open, and begins to load all others. Rejects with `ModelUnavailable` when the
+   * default one cannot be loaded; whatever cannot be is reported.
+   */
+  loadModels(): Promise<void>;
+  /** Writes what is waiting and unloads the models; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
 
 /**
- * Ends what an earlier process left open, rebuilds the rate windows, and wires everything together. The model is not
+ * Ends what an earlier process left open, rebuilds the rate windows, and wires everything together. No model is
  * loaded yet. Rejects with what SQLite throws.
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
@@ -99,12 +106,14 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const refusals = new RefusalBudgets(drawHashKey());
   const keys = new KeyDirectory(store.keys, clock);
   const catalog = new Catalog(store.catalog);
-  const model = new ModelLifecycle({
+  const models = new Models({
     openPlanner: parts.openPlanner,
+    queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
     idle_unload_ms: parts.idle_unload_ms,
-    now_ms: () => clock.monotonic_ms(),
-    onProblem: reportBackground,
+    clock,
+    problems,
   });
+  models.follow(await catalog.listDecisionModels());
   const payments =
     parts.payment_provider === null
       ? null
@@ -125,9 +134,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     unplanned_bodies: new BodyBudget(),
     commits,
     books,
-    model,
+    models,
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
-    turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const stopMaintenance = await startMaintenance({
@@ -141,6 +149,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     problems,
     usage_retention_days: parts.usage_retention_days ?? null,
   });
+  const stopFollowing = startFollowingCatalog({ catalog, models, problems });
   // What the start writes may wait for another process, because nobody is served yet.
   neverWait(db);
   const stopCheckpoints = startCheckpoints(db, {
@@ -156,10 +165,17 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     handle: (request, client_address = '') => app.handle(request, client_address),
     refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
     report: (failure) => problems.report({ ...failure, step: 'http' }),
+    async loadModels() {
+      const live = await catalog.listDecisionModels();
+      const first = live.find(({ id }) => id === DEFAULT_MODEL);
+      if (first !== undefined) await models.load(first);
+      void loadInTurn(models, live);
+    },
     async close() {
       stopMaintenance();
-      // First the model: what still waits for it is refused, and its holds are released before the books close.
-      await model.close();
+      stopFollowing();
+      // First the models: what still waits for them is refused, and its holds are released before the books close.
+      await models.close();
       await keys.flushLastUsed().catch((error: unknown) => reportBackground('last_used', error));
       await books.close();
       if (books.unwritten > 0)
@@ -168,6 +184,11 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       problems.close();
     },
   };
+}
+
+/** One after the other, because each needs the disk and the cores. What fails is reported, and tried again by a request. */
+async function loadInTurn(models: Models, live: readonly DecisionModelEntry[]): Promise<void> {
+  for (const model of live) await models.load(model).catch(() => undefined);
 }
 
 /** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */

@@ -56,7 +56,7 @@ const service = await openService({
   log: createLog('error'),
   payment_provider: null,
 });
-await service.services.model.ready('fast');
+await service.loadModels();
 const server = await startServer(service, { host: '127.0.0.1', port: 0 });
 process.stdout.write(`${JSON.stringify({ address: server.address, key: first.key })}\n`);
 

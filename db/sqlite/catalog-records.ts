@@ -58,6 +58,13 @@ export class SqliteCatalogRecords implements CatalogRecords {
     return this.#access.write(() => this.#db.update(models).set(values).where(eq(models.id, id)).run());
   }
 
+  deleteModel(id: string): Promise<void> {
+    return this.#access.write(() => {
+      this.#db.delete(modelAliases).where(eq(modelAliases.model_id, id)).run();
+      this.#db.delete(models).where(eq(models.id, id)).run();
+    });
+  }
+
   findAlias(alias: string): Promise<ModelAlias | undefined> {
     return this.#access.read(() =>
       this.#db.select().from(modelAliases).where(eq(modelAliases.alias, alias)).get(),

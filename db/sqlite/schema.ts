@@ -409,6 +409,11 @@ export const models = sqliteTable(
     context_tokens: integer(),
     input_price_micros_per_million_tokens: integer(),
     released_at_ms: integer(),
+    /** The word `embedded`, or the absolute path of a GGUF file; null for a model that no engine answers for. */
+    weights: text(),
+    /** What the weights were when the model was added; null where any are taken, as for the embedded model. */
+    weights_sha256: text(),
+    profile: text(),
   },
   (table) => [
     check('models_kind', sql`${table.kind} IN ('decision', 'chat')`),

@@ -1,6 +1,19 @@
 export const MODEL_KINDS = ['decision', 'chat'] as const;
 export const MODEL_STATUSES = ['live', 'coming_soon'] as const;
 
+/** What stands in the place of a path for the weights that come with the program. */
+export const EMBEDDED = 'embedded';
+
+/** A model's weights, and what they were when the model was added. */
+export interface ModelWeights {
+  /** `EMBEDDED`, or the absolute path of a GGUF file (the first part of a split one). */
+  readonly weights: string;
+  /** SHA-256 over the parts in order, in hex. Null where any weights are taken, as for decision-1, which follows the program. */
+  readonly weights_sha256: string | null;
+  /** The prompt profile; null where any is taken. */
+  readonly profile: string | null;
+}
+
 /** A model as the catalog knows it; price and context are null until a model opens. */
 export interface CatalogModel {
   readonly id: string;
@@ -10,6 +23,10 @@ export interface CatalogModel {
   readonly context_tokens: number | null;
   readonly input_price_micros_per_million_tokens: number | null;
   readonly released_at_ms: number | null;
+  /** As in `ModelWeights`; null for a model that no engine answers for. */
+  readonly weights: string | null;
+  readonly weights_sha256: string | null;
+  readonly profile: string | null;
 }
 
 /** Another name of a model. */
@@ -28,6 +45,8 @@ export interface CatalogRecords {
   /** Inserts the model unless there is one of its id, which stays as it is. */
   insertModelIfMissing(model: CatalogModel): Promise<void>;
   updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void>;
+  /** Deletes the model with its aliases. */
+  deleteModel(id: string): Promise<void>;
 
   findAlias(alias: string): Promise<ModelAlias | undefined>;
   /** All aliases by name. */

@@ -1,9 +1,11 @@
 import { MICROS_PER_DOLLAR } from '../money.ts';
-import type { CatalogModel, CatalogRecords } from './catalog-records.ts';
+import { type CatalogModel, type CatalogRecords, EMBEDDED, type ModelWeights } from './catalog-records.ts';
 
-/** A live decision model: what a request can be answered by. */
-export interface DecisionModelEntry {
+/** A live decision model: what a request can be answered by, and at what price. */
+export interface DecisionModelEntry extends ModelWeights {
   readonly id: string;
+  /** Positions that a plan may use. */
+  readonly context_tokens: number;
   readonly input_price_micros_per_million_tokens: number;
 }
 
@@ -13,25 +15,36 @@ export const DEFAULT_MODEL = 'decision-1';
 /** The label of `owned_by` in the model list. */
 export const OWNED_BY = 'tds';
 
-/** What a new database knows (spec, "Models"). */
+/** What the model list says of a model of a kind, unless the operator gives another sentence. */
+export const DESCRIPTIONS: Readonly<Record<CatalogModel['kind'], string>> = {
+  decision: 'Answers typed questions about one record with a probability for every option.',
+  chat: 'A language model that is coming soon.',
+};
+
+const NO_WEIGHTS = { weights: null, weights_sha256: null, profile: null } as const;
+
+/** What a new database knows (contract: models). */
 const INITIAL_MODELS: readonly CatalogModel[] = [
   {
     id: DEFAULT_MODEL,
     kind: 'decision',
     status: 'live',
-    description: 'Answers typed questions about one record with a probability for every option.',
+    description: DESCRIPTIONS.decision,
     context_tokens: 16_384,
     input_price_micros_per_million_tokens: MICROS_PER_DOLLAR / 2,
     released_at_ms: Date.UTC(2026, 10, 1),
+    ...NO_WEIGHTS,
+    weights: EMBEDDED,
   },
   {
     id: 'chat-1',
     kind: 'chat',
     status: 'coming_soon',
-    description: 'A language model that is coming soon.',
+    description: DESCRIPTIONS.chat,
     context_tokens: null,
     input_price_micros_per_million_tokens: null,
     released_at_ms: null,
+    ...NO_WEIGHTS,
   },
 ];
 
@@ -63,22 +76,41 @@ export class Catalog {
   async listLive(): Promise<CatalogModel[]> {
     return (await this.list()).filter(isOpen);
   }
+
+  /** The decision models that can be asked now, by id. */
+  async listDecisionModels(): Promise<DecisionModelEntry[]> {
+    return (await this.list()).map(asDecisionModel).filter((model) => model !== null);
+  }
 }
 
-/** Whether there is an engine for the model: there is one, and it answers as the default model, whatever its weights. */
-export function isServed({ id }: Pick<CatalogModel, 'id'>): boolean {
-  return id === DEFAULT_MODEL;
+/** Whether an engine answers for the model: it is a decision model with weights. */
+export function isServed({ kind, weights }: Pick<CatalogModel, 'kind' | 'weights'>): boolean {
+  return kind === 'decision' && weights !== null;
 }
 
-/** A row says that a model is live; a decision model must besides be one that its own engine answers for. */
+/** Whether a new database knows the model, so that every start puts it back. */
+export function isInitialModel(id: string): boolean {
+  return INITIAL_MODELS.some((model) => model.id === id);
+}
+
+/** A row says that a model is live; a decision model must besides have an engine that answers for it. */
 function isOpen(model: CatalogModel): boolean {
   return model.status === 'live' && (model.kind !== 'decision' || isServed(model));
 }
 
-/** The model as something that decides; null when it is not a live decision model with a price and a context. */
+/** The model as something that decides; null when it is not a live decision model with weights, price and context. */
 export function asDecisionModel(model: CatalogModel): DecisionModelEntry | null {
-  const { id, kind, status, context_tokens, input_price_micros_per_million_tokens } = model;
-  if (kind !== 'decision' || status !== 'live') return null;
-  if (context_tokens === null || input_price_micros_per_million_tokens === null) return null;
-  return { id, input_price_micros_per_million_tokens };
+  const { id, context_tokens, input_price_micros_per_million_tokens, weights } = model;
+  const { weights_sha256, profile } = model;
+  if (model.kind !== 'decision' || model.status !== 'live') return null;
+  if (weights === null || context_tokens === null || input_price_micros_per_million_tokens === null)
+    return null;
+  return {
+    id,
+    input_price_micros_per_million_tokens,
+    context_tokens,
+    weights,
+    weights_sha256,
+    profile,
+  };
 }

@@ -1,15 +1,15 @@
 import { MICROS_PER_DOLLAR } from '../money.ts';
 import type { Store } from '../store.ts';
-import { isServed } from './catalog.ts';
-import type { CatalogModel, CatalogRecords, ModelAlias } from './catalog-records.ts';
+import { isInitialModel, isServed } from './catalog.ts';
+import type { CatalogModel, CatalogRecords, ModelAlias, ModelWeights } from './catalog-records.ts';
 
 /** A change of the catalog that cannot be made, with one sentence that says why. Nothing was changed. */
 export class CatalogChangeRefused extends Error {
   override readonly name = 'CatalogChangeRefused';
 }
 
-/** A model that the service is to know; it is not open yet. */
-export type NewModel = Omit<CatalogModel, 'status' | 'released_at_ms'>;
+/** A model that the service is to know. */
+export type NewModel = Omit<CatalogModel, 'status' | 'released_at_ms' | keyof ModelWeights>;
 
 /** What clients write as `model`: what the ids of known models look like, and nothing that a terminal or a log obeys. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$/;
@@ -44,21 +44,62 @@ async function update(
   return requireModel(catalog, id);
 }
 
-/** Adds a model that is coming soon. Rejects with `CatalogChangeRefused`. */
-export async function addModel(store: Store, model: NewModel): Promise<CatalogModel> {
-  requireName(model.id);
-  requirePrice(model.input_price_micros_per_million_tokens);
-  return await store.transaction(async ({ catalog }) => {
-    if ((await catalog.findModel(model.id)) !== undefined) {
-      throw new CatalogChangeRefused(`There is a model ${model.id} already.`);
-    }
-    const alias = await catalog.findAlias(model.id);
-    if (alias !== undefined) {
-      throw new CatalogChangeRefused(`${model.id} is an alias of ${alias.model_id}: take that away first.`);
-    }
-    await catalog.insertModel({ ...model, status: 'coming_soon', released_at_ms: null });
-    return requireModel(catalog, model.id);
+/** Rejects with `CatalogChangeRefused` where no model of that id and price can be added; changes nothing. */
+export async function requireAddable(
+  catalog: CatalogRecords,
+  {
+    id,
+    input_price_micros_per_million_tokens,
+  }: Pick<NewModel, 'id' | 'input_price_micros_per_million_tokens'>,
+): Promise<void> {
+  requireName(id);
+  requirePrice(input_price_micros_per_million_tokens);
+  if ((await catalog.findModel(id)) !== undefined) {
+    throw new CatalogChangeRefused(`There is a model ${id} already.`);
+  }
+  const alias = await catalog.findAlias(id);
+  if (alias !== undefined) {
+    throw new CatalogChangeRefused(`${id} is an alias of ${alias.model_id}: take that away first.`);
+  }
+}
+
+/**
+ * Adds a model that is coming soon. It can be opened where its weights are given, which are to be checked before.
+ * Rejects with `CatalogChangeRefused`.
+ */
+export async function addModel(
+  store: Store,
+  model: NewModel,
+  weights: ModelWeights | null = null,
+): Promise<CatalogModel> {
+  return await store.transaction(({ catalog }) => insertClosed(catalog, model, weights));
+}
+
+/** Adds a model with checked weights and opens it for requests. Rejects with `CatalogChangeRefused`. */
+export async function addOpenModel(
+  store: Store,
+  model: NewModel,
+  weights: ModelWeights,
+  now_ms: number,
+): Promise<CatalogModel> {
+  return await store.transaction(async ({ catalog }) =>
+    setLive(catalog, await insertClosed(catalog, model, weights), now_ms),
+  );
+}
+
+async function insertClosed(
+  catalog: CatalogRecords,
+  model: NewModel,
+  weights: ModelWeights | null,
+): Promise<CatalogModel> {
+  await requireAddable(catalog, model);
+  await catalog.insertModel({
+    ...model,
+    ...(weights ?? { weights: null, weights_sha256: null, profile: null }),
+    status: 'coming_soon',
+    released_at_ms: null,
   });
+  return requireModel(catalog, model.id);
 }
 
 /**
@@ -66,20 +107,18 @@ export async function addModel(store: Store, model: NewModel): Promise<CatalogMo
  * `CatalogChangeRefused`, also when no engine answers for the model.
  */
 export function openModel(store: Store, id: string, now_ms: number): Promise<CatalogModel> {
-  return store.transaction(async ({ catalog }) => {
-    const model = await requireModel(catalog, id);
-    if (!isServed(model)) {
-      throw new CatalogChangeRefused(
-        `${id} cannot be opened: this service has no engine that answers for it.`,
-      );
-    }
-    if (model.input_price_micros_per_million_tokens === null || model.context_tokens === null) {
-      throw new CatalogChangeRefused(
-        `${id} cannot be opened without a price and a number of context tokens.`,
-      );
-    }
-    return update(catalog, id, { status: 'live', released_at_ms: model.released_at_ms ?? now_ms });
-  });
+  return store.transaction(async ({ catalog }) => setLive(catalog, await requireModel(catalog, id), now_ms));
+}
+
+function setLive(catalog: CatalogRecords, model: CatalogModel, now_ms: number): Promise<CatalogModel> {
+  const { id } = model;
+  if (!isServed(model)) {
+    throw new CatalogChangeRefused(`${id} cannot be opened: this service has no engine that answers for it.`);
+  }
+  if (model.input_price_micros_per_million_tokens === null || model.context_tokens === null) {
+    throw new CatalogChangeRefused(`${id} cannot be opened without a price and a number of context tokens.`);
+  }
+  return update(catalog, id, { status: 'live', released_at_ms: model.released_at_ms ?? now_ms });
 }
 
 /** Closes a model: requests for it are refused as for one that is coming soon. Rejects with `CatalogChangeRefused`. */
@@ -87,6 +126,23 @@ export function closeModel(store: Store, id: string): Promise<CatalogModel> {
   return store.transaction(async ({ catalog }) => {
     await requireModel(catalog, id);
     return update(catalog, id, { status: 'coming_soon' });
+  });
+}
+
+/**
+ * Takes a model out of the catalog with its aliases; what was used of it keeps its id. Requests that are being answered
+ * are finished. Rejects with `CatalogChangeRefused`, also for a model that comes with the program.
+ */
+export function removeModel(store: Store, id: string): Promise<CatalogModel> {
+  return store.transaction(async ({ catalog }) => {
+    const model = await requireModel(catalog, id);
+    if (isInitialModel(id)) {
+      throw new CatalogChangeRefused(
+        `${id} comes with the program and cannot be removed: close it with "tds model close ${id}".`,
+      );
+    }
+    await catalog.deleteModel(id);
+    return model;
   });
 }
 

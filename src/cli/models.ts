@@ -1,25 +1,46 @@
 import { Argument, type Command } from 'commander';
-import { Catalog } from '../catalog/catalog.ts';
+import { Catalog, DESCRIPTIONS } from '../catalog/catalog.ts';
 import { type CatalogModel, MODEL_KINDS } from '../catalog/catalog-records.ts';
 import {
   addModel,
+  addOpenModel,
   closeModel,
   listModelAliases,
   type NewModel,
   openModel,
+  removeModel,
   removeModelAlias,
+  requireAddable,
   setModelAlias,
   setModelPrice,
 } from '../catalog/changes.ts';
+import { type ModelConfig, modelOptions, wholeNumberBetween } from '../config.ts';
 import { formatDollars } from '../money.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { checkWeights } from './check-weights.ts';
+import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
-import { dollars, NONE, wholeNumber } from './values.ts';
+import { dollars, NONE } from './values.ts';
 
-interface AddOptions extends JsonOptions {
-  readonly description: string;
+/** More than any model reads. */
+const CONTEXT_TOKENS_MAX = 100_000_000;
+
+interface AddOptions extends JsonOptions, Omit<ModelConfig, 'model'> {
+  readonly weights?: string;
+  readonly closed?: true;
+  readonly description?: string;
   readonly context?: number;
   readonly price?: number;
+}
+
+/** The model without what it does not have: most have no weights of their own, or none that were checked. */
+function shown({ weights, weights_sha256, profile, ...model }: CatalogModel): object {
+  return {
+    ...model,
+    ...(weights === null ? {} : { weights }),
+    ...(weights_sha256 === null ? {} : { weights_sha256 }),
+    ...(profile === null ? {} : { profile }),
+  };
 }
 
 function formatPrice({ input_price_micros_per_million_tokens: price_micros }: CatalogModel): string {
@@ -27,7 +48,7 @@ function formatPrice({ input_price_micros_per_million_tokens: price_micros }: Ca
 }
 
 function printModel(model: CatalogModel, options: JsonOptions, text: string): void {
-  if (options.json) printJson(model);
+  if (options.json) printJson(shown(model));
   else printLine(text);
 }
 
@@ -51,15 +72,26 @@ export function registerModels(program: Command): void {
       }));
     });
     if (options.json) {
-      printJson(models);
+      printJson(models.map(({ aliases, ...model }) => ({ ...shown(model), aliases })));
       return;
     }
     printTable(
-      ['ID', 'KIND', 'STATUS', 'CONTEXT TOKENS', 'DOLLARS PER 1M INPUT TOKENS', 'ALIASES'],
+      [
+        'ID',
+        'KIND',
+        'STATUS',
+        'WEIGHTS',
+        'PROFILE',
+        'CONTEXT TOKENS',
+        'DOLLARS PER 1M INPUT TOKENS',
+        'ALIASES',
+      ],
       models.map((row) => [
         row.id,
         row.kind,
         row.status,
+        row.weights ?? '-',
+        row.profile ?? '-',
         row.context_tokens === null ? '-' : String(row.context_tokens),
         formatPrice(row),
         row.aliases.join(', '),
@@ -68,28 +100,7 @@ export function registerModels(program: Command): void {
     );
   });
 
-  jsonCommand(parent, {
-    usage: 'add',
-    description: 'add a model that is coming soon; clients do not see it before it is opened',
-    example: 'tds model add decision-2 decision --description "Answers typed questions." --price 0.75',
-  })
-    .argument('<id>', 'what clients send as model')
-    .addArgument(new Argument('<kind>').choices(MODEL_KINDS))
-    .requiredOption('--description <text>', 'one sentence for the model list')
-    .option('--context <tokens>', 'how many tokens a record and a question may have together', wholeNumber)
-    .option('--price <dollars>', 'price of 1M input tokens', dollars)
-    .action(async (id: string, kind: NewModel['kind'], options: AddOptions) => {
-      const model = await withData(options, ({ store }) =>
-        addModel(store, {
-          id,
-          kind,
-          description: options.description,
-          context_tokens: options.context ?? null,
-          input_price_micros_per_million_tokens: options.price ?? null,
-        }),
-      );
-      printModel(model, options, `Added ${id}, which is coming soon.`);
-    });
+  registerAdd(parent);
 
   jsonCommand(parent, {
     usage: 'open',
@@ -111,6 +122,18 @@ export function registerModels(program: Command): void {
     .action(async (id: string, options: JsonOptions) => {
       const model = await withData(options, ({ store }) => closeModel(store, id));
       printModel(model, options, `${id} is closed.`);
+    });
+
+  jsonCommand(parent, {
+    usage: 'remove',
+    description:
+      'take a model and its aliases out of the catalog: requests for it get 404, its usage is kept, and running servers free its memory',
+    example: 'tds model remove decision-2',
+  })
+    .argument('<id>')
+    .action(async (id: string, options: JsonOptions) => {
+      const model = await withData(options, ({ store }) => removeModel(store, id));
+      printModel(model, options, `${id} is removed.`);
     });
 
   jsonCommand(parent, {
@@ -142,4 +165,65 @@ export function registerModels(program: Command): void {
       if (options.json) printJson({ alias, model_id });
       else printLine(model_id === null ? `${alias} is no alias any more.` : `${alias} means ${model_id}.`);
     });
+}
+
+function registerAdd(parent: Command): void {
+  const command = jsonCommand(parent, {
+    usage: 'add',
+    description:
+      'add a model. With --weights they are loaded and asked a small question first, and then it is open; without, it is coming soon',
+    example: 'tds model add decision-2 --weights /var/lib/models/decision-2.gguf --price 0.75',
+  })
+    .argument('<id>', 'what clients send as model')
+    .addArgument(new Argument('[kind]').choices(MODEL_KINDS).default('decision' satisfies NewModel['kind']))
+    .option(
+      '--weights <path>',
+      'GGUF file, or the first part of a split one, which must stay as it is; or "embedded"',
+    )
+    .option('--closed', 'keep it closed until "tds model open"')
+    .option('--description <text>', 'one sentence for the model list')
+    .option(
+      '--context <tokens>',
+      'how many tokens a record and a question may have together (default: 16,384, or fewer where the model was made for fewer)',
+      wholeNumberBetween(1, CONTEXT_TOKENS_MAX),
+    )
+    .option('--price <dollars>', 'price of 1M input tokens', dollars);
+  for (const option of modelOptions()) if (option.attributeName() !== 'model') command.addOption(option);
+  command
+    .addHelpText(
+      'after',
+      '\nA running server loads it at the first request. Each model has its own memory, and all compute with --threads threads on the same cores.',
+    )
+    .action(async (id: string, kind: NewModel['kind'], options: AddOptions) => {
+      const model = await withData(options, (context) => add(context, id, kind, options));
+      const state = model.status === 'live' ? 'open' : options.closed ? 'closed' : 'coming soon';
+      printModel(model, options, `Added ${id}, which is ${state}.`);
+    });
+}
+
+async function add(
+  { store, clock }: DataContext,
+  id: string,
+  kind: NewModel['kind'],
+  options: AddOptions,
+): Promise<CatalogModel> {
+  const model: NewModel = {
+    id,
+    kind,
+    description: options.description ?? DESCRIPTIONS[kind],
+    context_tokens: options.context ?? null,
+    input_price_micros_per_million_tokens: options.price ?? null,
+  };
+  if (options.weights === undefined) return await addModel(store, model);
+  if (kind !== 'decision') throw new CommandFailed(`Weights answer for decision models only, not for ${id}.`);
+  if (options.price === undefined && options.closed === undefined) {
+    throw new CommandFailed(`${id} cannot be open without a price: give --price, or add it with --closed.`);
+  }
+  // Before minutes are spent on the weights.
+  await requireAddable(store.catalog, model);
+  const { weights, context_tokens } = await checkWeights(options.weights, options, options.context);
+  const checked = { ...model, context_tokens };
+  return options.closed
+    ? await addModel(store, checked, weights)
+    : await addOpenModel(store, checked, weights, clock.now_ms());
 }

@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { type EngineFacts, openPlanner, SetupError } from '../../native/engine.ts';
+import { type EngineFacts, type OpenOptions, openPlanner, SetupError } from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
+import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
+import { EMBEDDED } from '../catalog/catalog-records.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
@@ -85,7 +87,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
   const certificate = await openCertificate(options, log);
   const service = await openService({
     db: context.db,
-    openPlanner: () => openPlanner(openOptions(options)),
+    openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
     idle_unload_ms: options.idleUnload * 1_000,
     usage_retention_days: options.usageRetentionDays,
     queue_limit: options.queueLimit,
@@ -102,7 +104,8 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, { ...context, store: service.services.store });
-      announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
+      const engine = service.services.models.lifecycle(DEFAULT_MODEL)?.engineIfLoaded();
+      announce(server.address, first, engine?.facts ?? null, options);
       await stop;
       log.info('stopping: finishing the requests in flight');
     } finally {
@@ -112,6 +115,14 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     certificate?.stop();
     await service.close();
   }
+}
+
+/** What a model of the catalog is opened with; `--model` replaces the default one's weights. */
+function openOptionsOf(model: DecisionModelEntry, options: ServeConfig): OpenOptions {
+  const { id, context_tokens, weights } = model;
+  const common = { ...openOptions(options), context_tokens };
+  if (id === DEFAULT_MODEL && options.model !== undefined) return common;
+  return { ...common, model_path: weights === EMBEDDED ? undefined : weights, expected: model };
 }
 
 /** The certificate of `--tls-cert`, which is read again when its files change; undefined where there is none. */
@@ -140,10 +151,10 @@ function paymentProvider(): PaymentProvider | null {
   return settings === null ? null : paddleProvider(settings);
 }
 
-/** Loads the model before the first request, so that weights that cannot be used stop the start. */
+/** Loads the default model before the first request, so that weights that cannot be used stop the start. */
 async function load(service: Service): Promise<void> {
   try {
-    await service.services.model.ready('fast');
+    await service.loadModels();
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     if (cause instanceof SetupError) throw new CommandFailed(cause.message, { cause });

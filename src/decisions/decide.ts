@@ -6,6 +6,7 @@ import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
+import type { ServedModel } from '../models/models.ts';
 import { dollarsOf } from '../money.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
@@ -56,8 +57,13 @@ interface CheckedRequest {
   readonly request: DecisionRequest;
 }
 
+/** A request with the model that it asked for, whose engine stays until the request is answered. */
+interface ServedRequest extends CheckedRequest {
+  readonly served: ServedModel;
+}
+
 /** A request within its limits: what it will read, and its place in the token window. */
-interface AdmittedRequest extends CheckedRequest {
+interface AdmittedRequest extends ServedRequest {
   /** The plan, or why the model will not answer the request. */
   readonly plan: DecisionPlan | Refusal;
   readonly reservation: TokenReservation;
@@ -82,7 +88,8 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   const checked = await checkRequest(services, call, caller);
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
-  const planned = await planInTurn(services, checked);
+  using served = services.models.for(checked.model);
+  const planned = await planInTurn(services, { ...checked, served });
   if (planned instanceof Refusal) return { result: planned, caller, rate: null, reached_model: false };
   if (planned.refusal !== null) {
     return { result: planned.refusal, caller, rate: planned.rate, reached_model: false };
@@ -181,7 +188,7 @@ function failed(
 /** The refusal for what the model, or its planner, failed with; reported where that is our own fault. */
 function refusedByModel(
   { problems }: DecisionServices,
-  { call: { request_id, signal }, request }: Pick<CheckedRequest, 'call' | 'request'>,
+  { call: { request_id, signal }, request, model }: Pick<CheckedRequest, 'call' | 'request' | 'model'>,
   step: 'plan' | 'model',
   error: unknown,
 ): Refusal {
@@ -189,7 +196,7 @@ function refusedByModel(
   // A client that goes away takes its request off the model; nothing is wrong then.
   const is_abandoned = signal.aborted && error === signal.reason;
   if (isOwnFault(error) && !is_abandoned) {
-    problems.report({ request_id, step, code: refusal.code, error });
+    problems.report({ request_id, step, code: refusal.code, model: model.id, error });
   }
   return refusal;
 }
@@ -202,7 +209,7 @@ type Planned =
  * Step 2, second half, in the organization's turn: a request counts as soon as it is planned, and a burst would all be
  * planned before any of it counts. Refused with `overloaded` where too many bytes of the organization wait for that.
  */
-async function planInTurn(services: DecisionServices, checked: CheckedRequest): Promise<Planned | Refusal> {
+async function planInTurn(services: DecisionServices, checked: ServedRequest): Promise<Planned | Refusal> {
   const { organization_id } = checked.caller;
   const bytes = checked.call.body_bytes();
   const { planning, unplanned_bodies } = services;
@@ -220,7 +227,7 @@ async function planInTurn(services: DecisionServices, checked: CheckedRequest): 
 }
 
 /** Step 2, second half: requests and tokens per minute. */
-async function planWithinLimits(services: DecisionServices, checked: CheckedRequest): Promise<Planned> {
+async function planWithinLimits(services: DecisionServices, checked: ServedRequest): Promise<Planned> {
   const { limiter, clock } = services;
   const { organization_id, limits } = checked.caller;
   // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
@@ -261,12 +268,12 @@ function rateLimited(
 /** The plan, or why there is none: the model rejects the request, or cannot even plan now. */
 async function planOrRefusal(
   services: DecisionServices,
-  checked: CheckedRequest,
+  checked: ServedRequest,
 ): Promise<DecisionPlan | Refusal> {
-  const { request } = checked;
+  const { request, served } = checked;
   if (request.rejection !== null) return request.rejection;
   try {
-    return await services.model.plan(engineInput(request));
+    return await served.plan(engineInput(request));
   } catch (error) {
     return refusedByModel(services, checked, 'plan', error);
   }
@@ -332,11 +339,11 @@ async function placeHold(
 
 /** Step 4: the model's answers, or why it has none. */
 async function askModel(services: DecisionServices, held: HeldRequest): Promise<Decided | Refusal> {
-  const { request, caller, call } = held;
+  const { request, caller, call, served } = held;
   const deadline = new ModelDeadline(call.signal, services.model_time);
   try {
-    return await services.turns.enter(caller.organization_id, (place) =>
-      services.model.use(
+    return await served.turns.enter(caller.organization_id, (place) =>
+      served.use(
         request.mode,
         async (engine, signal) => {
           deadline.wait(() => place.retryAfter_s());

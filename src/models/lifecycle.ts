@@ -11,6 +11,7 @@ import {
 } from '../../native/engine.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
+import { askSmallQuestion } from './small-question.ts';
 
 /** Calls back after a delay, unless the function that it returns is called before. */
 export type Schedule = (callback: () => void, delay_ms: number) => () => void;
@@ -82,15 +83,6 @@ const scheduleByTimer: Schedule = (callback, delay_ms) => {
   timer.unref();
   return () => clearTimeout(timer);
 };
-
-function warmUpInput(mode: Mode): DecisionInput {
-  const question = { type: 'noul', instructions: 'Is it on?', yes: undefined, no: undefined } as const;
-  return { state: 'The light is on.', questions: [question], mode };
-}
-
-async function warmUp(engine: DecisionEngine, mode: Mode): Promise<void> {
-  await engine.evaluate(await engine.plan(warmUpInput(mode)), { scope: 'warm-up' });
-}
 
 /** The next engine is to answer: this one was retired because of another request. */
 class EngineRetired extends Error {
@@ -312,7 +304,7 @@ export class ModelLifecycle {
       const planner = await this.#openedPlanner();
       engine = await planner.openEngine();
       if (this.#closed) throw modelClosed();
-      await warmUp(engine, 'fast');
+      await askSmallQuestion(engine, 'fast');
       if (this.#closed) throw modelClosed();
     } catch (error) {
       if (!this.#closed) this.#onProblem('model_load', error);
@@ -344,7 +336,7 @@ export class ModelLifecycle {
 
   async #startConsistent(loaded: Loaded): Promise<void> {
     try {
-      await warmUp(loaded.engine, 'consistent');
+      await askSmallQuestion(loaded.engine, 'consistent');
     } catch (error) {
       // An engine that was retired meanwhile fails for the reason for which it was.
       if (loaded.is_retired) return;
@@ -403,7 +395,7 @@ export class ModelLifecycle {
       () => fail(new EngineStuck('The engine did not answer a small request.')),
       PROBE_MS,
     );
-    warmUp(loaded.engine, 'fast')
+    askSmallQuestion(loaded.engine, 'fast')
       .catch((error) => {
         if (error instanceof EvaluationFailed) fail(error);
         else if (!(error instanceof EngineOverloaded)) this.#onProblem('model_probe', error);

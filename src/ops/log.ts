@@ -25,6 +25,8 @@ export interface ProblemLine {
   readonly request_id: string | null;
   readonly step: ProblemStep;
   readonly code: ErrorCode | null;
+  /** The id of the catalog's model that failed. */
+  readonly model?: string | undefined;
   /** The classes and codes of the causes, outermost first. */
   readonly error: string;
   /** In the first line of a kind. */

@@ -12,6 +12,7 @@ const KINDS_MAX = 256;
 interface Kind {
   readonly step: ProblemStep;
   readonly code: Problem['code'];
+  readonly model: Problem['model'];
   readonly error: string;
   readonly until_ms: number;
   /** The request whose line has the stack; null for background work. */
@@ -52,25 +53,25 @@ export class ProblemLog implements Problems {
     private readonly clock: Pick<Clock, 'monotonic_ms'>,
   ) {}
 
-  report({ request_id, step, code, error: thrown }: Problem): void {
+  report({ request_id, step, code, model, error: thrown }: Problem): void {
     this.#counts[step] += 1;
     const causes = causesOf(thrown);
     const error = causes.map(inWords).join(' < ');
     const place = causes.at(-1)?.at[0] ?? '';
-    const id = [request_id === null ? 'background' : 'request', step, code, error, place].join('\n');
+    const id = [request_id === null ? 'background' : 'request', step, code, model, error, place].join('\n');
     const now_ms = this.clock.monotonic_ms();
     const known = this.#kinds.get(id);
     if (known !== undefined && now_ms < known.until_ms) {
       if (request_id === null) known.repeated += 1;
-      else this.log.problem({ request_id, step, code, error, same_as: known.first_request_id });
+      else this.log.problem({ request_id, step, code, model, error, same_as: known.first_request_id });
       return;
     }
     if (known !== undefined) this.#forget(id, known);
     const [oldest] = this.#kinds;
     if (this.#kinds.size >= KINDS_MAX && oldest !== undefined) this.#forget(...oldest);
     const until_ms = now_ms + WINDOW_MS;
-    this.#kinds.set(id, { step, code, error, until_ms, first_request_id: request_id, repeated: 0 });
-    this.log.problem({ request_id, step, code, error, causes });
+    this.#kinds.set(id, { step, code, model, error, until_ms, first_request_id: request_id, repeated: 0 });
+    this.log.problem({ request_id, step, code, model, error, causes });
   }
 
   counts(): Readonly<Record<ProblemStep, number>> {
@@ -88,9 +89,9 @@ export class ProblemLog implements Problems {
     for (const [id, kind] of this.#kinds) this.#forget(id, kind);
   }
 
-  #forget(id: string, { step, code, error, repeated }: Kind): void {
+  #forget(id: string, { step, code, model, error, repeated }: Kind): void {
     this.#kinds.delete(id);
-    if (repeated > 0) this.log.problem({ request_id: null, step, code, error, repeated });
+    if (repeated > 0) this.log.problem({ request_id: null, step, code, model, error, repeated });
   }
 }
 

@@ -31,6 +31,8 @@ export interface Problem {
   readonly step: ProblemStep;
   /** What the client was told; null when no client was told anything. */
   readonly code: ErrorCode | null;
+  /** The id of the catalog's model that failed; undefined where none did. */
+  readonly model?: string | undefined;
   /** What was thrown, with its causes. */
   readonly error: unknown;
 }

@@ -53,6 +53,7 @@ test('the command line has the words that scripts rely on', () => {
       'model add',
       'model open',
       'model close',
+      'model remove',
       'model price',
       'model alias',
       'audit',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { apiKeys, models } from '../../db/sqlite/schema.ts';
-import { addModel, setModelAlias } from '../../src/catalog/changes.ts';
+import { addModel, addOpenModel, removeModel, setModelAlias } from '../../src/catalog/changes.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
@@ -49,6 +49,36 @@ describe('GET /v1/models', () => {
     expect(await (await list(key)).json()).toMatchObject(only);
     db.update(models).set({ status: 'live' }).where(eq(models.id, 'decision-2')).run();
     expect(await (await list(key)).json()).toMatchObject(only);
+  });
+
+  test('lists every live model, in the order of their ids, with the data of its row', async () => {
+    const { store } = service.accounts;
+    const row = {
+      kind: 'decision',
+      context_tokens: 4_096,
+      input_price_micros_per_million_tokens: 1,
+    } as const;
+    const weights = { weights: '/models/decision-0.gguf', weights_sha256: 'x', profile: 'y' };
+    const described = { ...row, description: 'Another one.' };
+    const at_ms = Date.UTC(2026, 10, 5);
+    await addOpenModel(store, { ...described, id: 'decision-0' }, weights, at_ms);
+    await addModel(store, { ...described, id: 'decision-00' }, weights);
+    const { key } = await addAccount(service);
+    const body: unknown = await (await list(key)).json();
+    expect(body).toMatchObject({
+      data: [
+        { id: 'decision-0', object: 'model', owned_by: 'tds', kind: 'decision', status: 'live' },
+        { id: 'decision-1' },
+      ],
+      models: [
+        { name: 'decision-0', description: 'Another one.', release_date: '2026-11-05' },
+        { name: 'decision-1' },
+      ],
+    });
+    expect(JSON.stringify(body)).not.toContain('/models/');
+    await removeModel(store, 'decision-0');
+    await removeModel(store, 'decision-00');
+    expect(await (await list(key)).json()).toMatchObject({ data: [{ id: 'decision-1' }] });
   });
 
   test('the list in the form of other servers stands beside it', async () => {

@@ -25,6 +25,7 @@ import {
   MODEL_TEST_TIMEOUT_MS,
   POLL_MS,
   startTestService,
+  stateOf,
   type TestAccount,
   type TestService,
   untilReady,
@@ -295,7 +296,7 @@ describe('503 model_warming_up', () => {
     const own = await startTestService({ cold: true });
     try {
       const { key } = await addAccount(own);
-      expect(own.service.services.model.status().state).toBe('cold');
+      expect(stateOf(own.service)).toBe('cold');
       await expectDecision(await ask(own, key));
     } finally {
       await closeAudited(own);

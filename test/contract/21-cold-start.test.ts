@@ -6,6 +6,7 @@ import {
   embeddedPlanner,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
+  stateOf,
   type TestService,
   untilReady,
 } from '../support/service.ts';
@@ -44,7 +45,7 @@ function remaining(response: Response): string | null {
 async function withColdService(work: (cold: TestService) => Promise<void>): Promise<void> {
   const cold = await startTestService({ cold: true });
   try {
-    expect(cold.service.services.model.status().state).toBe('cold');
+    expect(stateOf(cold.service)).toBe('cold');
     await work(cold);
   } finally {
     await closeAudited(cold);
@@ -68,7 +69,7 @@ describe('a request that meets a cold model', () => {
     await withColdService(async (cold) => {
       const account = await addAccount(cold, { credit_dollars: (cost_micros - 1) / 1e6, tier: 1 });
       await expectError(await ask(cold, account.key, SMALL), 'insufficient_credit');
-      expect(cold.service.services.model.status().state).toBe('cold');
+      expect(stateOf(cold.service)).toBe('cold');
     });
   });
 
@@ -101,7 +102,7 @@ describe('a request that meets a cold model', () => {
       const account = await addAccount(cold);
       const questions = { q: { type: 'noul', instructions: 'word '.repeat(20_000) } };
       await expectError(await ask(cold, account.key, { questions }), 'invalid_request', 'questions.q');
-      expect(cold.service.services.model.status().state).toBe('cold');
+      expect(stateOf(cold.service)).toBe('cold');
       expect(booksOf(cold, account)).toMatchObject({ held_micros: 0, usage_rows: 0 });
     });
   });

@@ -9,7 +9,13 @@ import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
 import { Gate } from '../support/faults.ts';
 import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
-import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import {
+  addAccount,
+  lifecycleOf,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -47,7 +53,7 @@ afterEach(() => {
 
 test('a request whose engine is closed while it is planned is answered by the next one', async () => {
   const { key } = await addAccount(service);
-  const { model } = service.service.services;
+  const model = lifecycleOf(service.service);
   const closed = model.engineIfLoaded();
   const gate = new Gate();
   beforePlanning = () => gate.pass();

@@ -36,7 +36,7 @@ test('what the model refuses because it is being closed leaves no hold open', as
       };
     },
   });
-  await service.service.services.model.ready('fast');
+  await service.service.loadModels();
   const account = await addAccount(service);
   const answer = post(service, account.key, SMALL_REQUEST).catch(() => null);
   await at_the_model.promise;

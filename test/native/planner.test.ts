@@ -133,6 +133,29 @@ describe.each(IMPLEMENTATIONS)('a planner by %s', (evaluator) => {
   });
 });
 
+describe('a model that was checked before', () => {
+  test('is opened with the weights and the profile that it had then, and refused with any other', async () => {
+    const path = join(directory.path, `${crypto.randomUUID()}.gguf`);
+    await writeTinyModel(path, TINY_MARKERS);
+    const open = (weights_sha256: string | null, profile: string | null) =>
+      openPlanner({ model_path: path, expected: { weights_sha256, profile }, gpu: false, threads: 1 });
+    const planner = await open(null, null);
+    const engine = await planner.openEngine();
+    const { weights_sha256, profile } = engine.facts;
+    await engine.close();
+    await planner.close();
+    await (await open(weights_sha256, profile)).close();
+    for (const [sha256, name, said] of [
+      ['0'.repeat(64), profile, 'are others than when the model was added'],
+      [weights_sha256, 'codes-v1', `would be asked by ${profile}`],
+    ] as const) {
+      const refused: unknown = await open(sha256, name).catch((error: unknown) => error);
+      expect(refused).toBeInstanceOf(WeightsError);
+      expect(String(refused)).toContain(said);
+    }
+  });
+});
+
 describe('weights that were touched since the planner was opened', () => {
   async function opened(): Promise<{ path: string; planner: DecisionPlanner }> {
     const path = join(directory.path, `${crypto.randomUUID()}.gguf`);

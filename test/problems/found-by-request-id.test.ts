@@ -22,6 +22,7 @@ import {
   embeddedPlanner,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
+  stateOf,
   type TestAccount,
   type TestService,
   type TestServiceOptions,
@@ -394,7 +395,7 @@ describe('what our own fault refused is found by the x-request-id of its respons
     const { key } = await newAccount(own);
     const warming = await post(own, key, { ...BODY, mode: 'consistent' });
     expect(warming.status).toBe(503);
-    while (own.service.services.model.status().state === 'loading') await Bun.sleep(1);
+    while (stateOf(own.service) === 'loading') await Bun.sleep(1);
     const set_off = (await recorded.problems()).filter(({ step }) => step === 'model_load');
     expect(set_off).toMatchObject([{ request_id: null, causes: [{ error: 'WeightsError', message }] }]);
 

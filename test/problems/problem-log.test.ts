@@ -41,6 +41,19 @@ test('a fault that lasts: the first request has the stack, every other a short l
   expect(bytes / 1_000).toBeLessThan(300);
 });
 
+test('problems of two models are never told as one', async () => {
+  const { recorded, problems } = setUp();
+  const error = new TypeError('no memory');
+  for (const model of ['decision-1', 'decision-2', 'decision-1'])
+    problems.report({ request_id: `req_${model}`, step: 'model', code: 'model_unavailable', model, error });
+  const lines = await recorded.problems();
+  expect(lines.map(({ model, same_as }) => [model, same_as])).toEqual([
+    ['decision-1', undefined],
+    ['decision-2', undefined],
+    ['decision-1', 'req_decision-1'],
+  ]);
+});
+
 test('a minute later the stack is written again', async () => {
   const { clock, recorded, fail } = setUp();
   fail('req_1');

@@ -8,6 +8,7 @@ export interface LogLine {
   readonly msg: string;
   readonly request_id?: string | null;
   readonly step?: string;
+  readonly model?: string;
   readonly code?: string | null;
   readonly error?: string;
   readonly causes?: readonly Cause[];

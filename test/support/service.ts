@@ -11,11 +11,12 @@ import { createOrganization, setTierSettings } from '../../src/accounts/organiza
 import type { BodyLimits } from '../../src/http/body-bytes.ts';
 import { type RunningServer, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
+import type { LifecycleState, ModelLifecycle } from '../../src/models/lifecycle.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog, type Log } from '../../src/ops/log.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
-import { openService, type Service } from '../../src/service.ts';
+import { openService, type Service, type ServiceParts } from '../../src/service.ts';
 import { MovableClock } from './clock.ts';
 
 /** A real service: a database file, the embedded weights, a port. */
@@ -41,8 +42,8 @@ export interface TestAccount {
 export interface TestServiceOptions {
   /** Opens the engine of the embedded model, which is loaded once for the whole test run by default. */
   readonly openEngine?: () => Promise<DecisionEngine>;
-  /** Opens another model than the embedded one. */
-  readonly openPlanner?: () => Promise<DecisionPlanner>;
+  /** Opens other models than the embedded one. */
+  readonly openPlanner?: ServiceParts['openPlanner'];
   /** A database directory to go on with, as after a restart; it is kept at the end. */
   readonly directory?: string;
   readonly clock?: MovableClock;
@@ -131,10 +132,21 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   };
 }
 
-/** Loads the model and waits until it answers in both modes. */
-export async function untilReady({ services: { model } }: Service): Promise<void> {
-  await model.ready('fast');
-  while (model.status().state !== 'ready') await Bun.sleep(POLL_MS);
+/** Loads the default model and waits until it answers in both modes. */
+export async function untilReady(service: Service): Promise<void> {
+  await service.loadModels();
+  while (stateOf(service) !== 'ready') await Bun.sleep(POLL_MS);
+}
+
+/** The life of a model of the catalog. */
+export function lifecycleOf({ services: { models } }: Service, id = 'decision-1'): ModelLifecycle {
+  const lifecycle = models.lifecycle(id);
+  if (lifecycle === undefined) throw new Error(`${id} is not served`);
+  return lifecycle;
+}
+
+export function stateOf(service: Service, id?: string): LifecycleState {
+  return lifecycleOf(service, id).status().state;
 }
 
 /** An organization with that much credit and at least that tier, its Default project and a key. */

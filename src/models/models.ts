@@ -1,0 +1,177 @@
+import type { DecisionEngine, DecisionInput, DecisionPlan, DecisionPlanner } from '../../native/engine.ts';
+import type { DecisionModelEntry } from '../catalog/catalog.ts';
+import type { Clock } from '../clock.ts';
+import { ModelTurns } from '../limits/model-turns.ts';
+import type { Problems } from '../problems/problems.ts';
+import type { Mode } from '../questions/question.ts';
+import { type LifecycleStatus, ModelLifecycle } from './lifecycle.ts';
+
+export interface ModelsOptions {
+  /** Reads the vocabulary of a model's weights. */
+  readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
+  /** Requests that may be at one model, waiting or running. */
+  readonly queue_limit: number;
+  /** Without work for this long an engine is closed; 0 keeps it. */
+  readonly idle_unload_ms: number;
+  readonly clock: Pick<Clock, 'monotonic_ms'>;
+  /** Takes what fails in the background, with the model's id. */
+  readonly problems: Pick<Problems, 'report'>;
+}
+
+/** Where one model stands. */
+export interface ModelState extends LifecycleStatus {
+  readonly id: string;
+}
+
+/** One model as its catalog row described it, with an engine and a queue of its own. */
+interface Life {
+  readonly model: DecisionModelEntry;
+  readonly lifecycle: ModelLifecycle;
+  readonly turns: ModelTurns;
+  /** Requests that have asked for it and are not answered yet. */
+  requests: number;
+}
+
+/** A model, loaded or not, for the time of one request, which ends when it is disposed of. */
+export interface ServedModel extends Disposable {
+  /** In which plans are given to the model. */
+  readonly turns: ModelTurns;
+  /** As `ModelLifecycle.plan`: the plans of a request, and exactly what it is billed for. */
+  plan(input: DecisionInput): Promise<DecisionPlan>;
+  /** As `ModelLifecycle.use`: runs work with the engine, which is loaded first when the model is cold. */
+  use<Result>(
+    mode: Mode,
+    work: (engine: DecisionEngine, signal: AbortSignal) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result>;
+}
+
+/**
+ * The lives of all models that the catalog has opened, each with its own vocabulary, engine and queue. A model whose
+ * row is gone, or has other weights now, is closed when the last request on it is answered.
+ */
+export class Models {
+  readonly #options: ModelsOptions;
+  /** Those that the next request meets, by the model's id. */
+  readonly #lives = new Map<string, Life>();
+  /** The same and those that were retired, until they are closed. */
+  readonly #open = new Set<Life>();
+  readonly #closing = new Set<Promise<void>>();
+  #is_closed = false;
+
+  constructor(options: ModelsOptions) {
+    this.#options = options;
+  }
+
+  /** The model of a row that was just read, for one request. Opens nothing yet, and never throws. */
+  for(model: DecisionModelEntry): ServedModel {
+    const life = this.#lifeOf(model);
+    const { lifecycle, turns } = life;
+    life.requests += 1;
+    let is_over = false;
+    return {
+      turns,
+      plan: (input) => lifecycle.plan(input),
+      use: (mode, work, signal) => lifecycle.use(mode, work, signal),
+      [Symbol.dispose]: () => {
+        if (is_over) return;
+        is_over = true;
+        life.requests -= 1;
+        this.#closeIfRetired(life);
+      },
+    };
+  }
+
+  /** The life of the model that has the id now; undefined where there is none. */
+  lifecycle(id: string): ModelLifecycle | undefined {
+    return this.#lives.get(id)?.lifecycle;
+  }
+
+  /** Where every model stands, by id. */
+  states(): readonly ModelState[] {
+    return [...this.#lives.values()]
+      .map(({ model, lifecycle }) => ({ id: model.id, ...lifecycle.status() }))
+      .sort((one, other) => (one.id < other.id ? -1 : 1));
+  }
+
+  /** Takes over what the catalog has opened: new models stand cold, and those that are gone are closed after their last request. */
+  follow(live: readonly DecisionModelEntry[]): void {
+    const ids = new Set(live.map(({ id }) => id));
+    for (const life of this.#lives.values()) if (!ids.has(life.model.id)) this.#retire(life);
+    for (const model of live) this.#lifeOf(model);
+  }
+
+  /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; that is reported. */
+  async load(model: DecisionModelEntry): Promise<void> {
+    await this.#lifeOf(model).lifecycle.ready('fast');
+  }
+
+  /** Closes all models; what still runs on them is rejected. */
+  async close(): Promise<void> {
+    this.#is_closed = true;
+    for (const life of this.#open) this.#close(life);
+    await Promise.all(this.#closing);
+  }
+
+  #lifeOf(model: DecisionModelEntry): Life {
+    const known = this.#lives.get(model.id);
+    if (known !== undefined && isSameModel(known.model, model)) return known;
+    if (known !== undefined) this.#retire(known);
+    const { queue_limit, idle_unload_ms, clock, problems, openPlanner } = this.#options;
+    const life: Life = {
+      model,
+      lifecycle: new ModelLifecycle({
+        openPlanner: () => openPlanner(model),
+        idle_unload_ms,
+        now_ms: () => clock.monotonic_ms(),
+        onProblem: (step, error) =>
+          problems.report({ request_id: null, step, code: null, model: model.id, error }),
+      }),
+      turns: new ModelTurns(queue_limit, clock),
+      requests: 0,
+    };
+    this.#lives.set(model.id, life);
+    this.#open.add(life);
+    // A request that comes after the end is refused as those that were there.
+    if (this.#is_closed) this.#close(life);
+    return life;
+  }
+
+  /** The next request meets another life, or none. */
+  #retire(life: Life): void {
+    this.#lives.delete(life.model.id);
+    this.#closeIfRetired(life);
+  }
+
+  #closeIfRetired(life: Life): void {
+    const is_retired = this.#lives.get(life.model.id) !== life;
+    if (is_retired && life.requests === 0) this.#close(life);
+  }
+
+  #close(life: Life): void {
+    if (!this.#open.delete(life)) return;
+    const closing = life.lifecycle
+      .close()
+      .catch((error: unknown) =>
+        this.#options.problems.report({
+          request_id: null,
+          step: 'model_close',
+          code: null,
+          model: life.model.id,
+          error,
+        }),
+      )
+      .finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+}
+
+/** Whether both rows mean the same engine; a price is the request's own. */
+function isSameModel(one: DecisionModelEntry, other: DecisionModelEntry): boolean {
+  return (
+    one.weights === other.weights &&
+    one.weights_sha256 === other.weights_sha256 &&
+    one.profile === other.profile &&
+    one.context_tokens === other.context_tokens
+  );
+}

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import { type DecisionInput, openPlanner } from '../../native/engine.ts';
+import type { DecisionModelEntry } from '../../src/catalog/catalog.ts';
+import { systemClock } from '../../src/clock.ts';
+import { ModelUnavailable } from '../../src/models/lifecycle.ts';
+import { Models, type ModelsOptions } from '../../src/models/models.ts';
+import type { Problem } from '../../src/problems/problems.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+
+// Loading takes longer than Bun's five seconds where cores are shared.
+setDefaultTimeout(60_000);
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let path: string;
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  path = join(directory.path, 'tiny.gguf');
+  await writeTinyModel(path, TINY_MARKERS);
+});
+afterAll(() => directory[Symbol.asyncDispose]());
+
+const INPUT: DecisionInput = {
+  state: 'on',
+  questions: [{ type: 'noul', instructions: 'on?', yes: undefined, no: undefined }],
+  mode: 'fast',
+};
+
+/** A row with the generated weights. */
+function row(id: string, changes: Partial<DecisionModelEntry> = {}): DecisionModelEntry {
+  const price = { input_price_micros_per_million_tokens: 1 };
+  return {
+    id,
+    weights: path,
+    weights_sha256: null,
+    profile: null,
+    context_tokens: 256,
+    ...price,
+    ...changes,
+  };
+}
+
+/** Models on real planners, with what was opened and closed, in order, and what was reported. */
+function world(options: Partial<ModelsOptions> = {}) {
+  const events: string[] = [];
+  const problems: Problem[] = [];
+  const models = new Models({
+    async openPlanner(model) {
+      const { id, weights, context_tokens } = model;
+      const planner = await openPlanner({ model_path: weights, context_tokens, gpu: false, threads: 1 });
+      events.push(`open ${id}`);
+      return {
+        plan: (input) => planner.plan(input),
+        openEngine: () => planner.openEngine(),
+        async close() {
+          events.push(`close ${id}`);
+          await planner.close();
+        },
+      };
+    },
+    queue_limit: 4,
+    idle_unload_ms: 0,
+    clock: systemClock,
+    problems: { report: (problem) => problems.push(problem) },
+    ...options,
+  });
+  return { models, events, problems };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('a row keeps its life through changes of its price, and gets another one with other weights or context', async () => {
+  const { models, events } = world();
+  const lifeOf = (model: DecisionModelEntry) => {
+    models.for(model)[Symbol.dispose]();
+    return models.lifecycle(model.id);
+  };
+  const first = lifeOf(row('a'));
+  expect(lifeOf(row('a', { input_price_micros_per_million_tokens: 2 }))).toBe(first);
+  const changes = [
+    { context_tokens: 128 },
+    { weights: 'elsewhere.gguf' },
+    { weights_sha256: 'x' },
+    { profile: 'y' },
+  ];
+  for (const change of changes) {
+    expect(lifeOf(row('a'))).not.toBe(lifeOf(row('a', change)));
+  }
+  expect(lifeOf(row('b'))).not.toBe(lifeOf(row('a')));
+  // None of them was asked for anything, so nothing was opened.
+  expect(events).toEqual([]);
+  await models.close();
+});
+
+test('a model that is gone is closed once, after the last request that asked for it, whatever was asked of it', async () => {
+  const { models, events } = world();
+  models.follow([row('a'), row('b')]);
+  expect(models.states()).toEqual([
+    { id: 'a', state: 'cold', load_error: undefined },
+    { id: 'b', state: 'cold', load_error: undefined },
+  ]);
+  const planned = models.for(row('a'));
+  const plan = await planned.plan(INPUT);
+  const waiting = models.for(row('a'));
+  models.follow([row('b')]);
+  expect(models.states().map(({ id }) => id)).toEqual(['b']);
+  expect(models.lifecycle('a')).toBeUndefined();
+  waiting[Symbol.dispose]();
+  waiting[Symbol.dispose]();
+  // What was planned before is answered, by an engine that is loaded for it.
+  const evaluate = () => planned.use('fast', (engine) => engine.evaluate(plan, { scope: 'test' }));
+  expect(await evaluate()).toEqual(await evaluate());
+  expect(events).toEqual(['open a']);
+  planned[Symbol.dispose]();
+  while (events.length === 1) await turn();
+  planned[Symbol.dispose]();
+  await models.close();
+  expect(events).toEqual(['open a', 'close a']);
+});
+
+test('the idle unload of one model leaves another one that is in use as it is', async () => {
+  const { models } = world({ idle_unload_ms: 1 });
+  using busy = models.for(row('a'));
+  using idle = models.for(row('b'));
+  const release = Promise.withResolvers<void>();
+  const using_it = busy.use('fast', () => release.promise);
+  await idle.use('fast', () => Promise.resolve());
+  while (models.lifecycle('b')?.status().state !== 'cold') await turn();
+  while (models.lifecycle('a')?.status().state !== 'ready') await turn();
+  release.resolve();
+  await using_it;
+  while (models.lifecycle('a')?.status().state !== 'cold') await turn();
+  await models.close();
+});
+
+test('a model that cannot be loaded is reported with its id, and says so in its state; others load', async () => {
+  const { models, problems } = world();
+  const broken = row('broken', { weights: join(directory.path, 'missing.gguf') });
+  models.follow([broken, row('a')]);
+  await expect(models.load(broken)).rejects.toBeInstanceOf(ModelUnavailable);
+  await models.load(row('a'));
+  expect(problems).toMatchObject([{ request_id: null, step: 'model_load', code: null, model: 'broken' }]);
+  const [a, of_broken] = models.states();
+  expect(a).toMatchObject({ id: 'a', state: expect.stringMatching(/ready$/), load_error: undefined });
+  expect(of_broken).toMatchObject({ id: 'broken', state: 'cold', load_error: expect.any(String) });
+  await models.close();
+});
+
+test('the end closes all models, those that are gone but in use too; who comes later is refused', async () => {
+  const { models, events } = world();
+  using gone = models.for(row('gone'));
+  using there = models.for(row('there'));
+  const never = new Promise<never>(() => {});
+  const used = Promise.allSettled([gone.use('fast', () => never), there.use('fast', () => never)]);
+  while (models.states().some(({ state }) => state === 'loading' || state === 'cold')) await turn();
+  models.follow([row('there')]);
+  await models.close();
+  for (const result of await used) expect(result).toMatchObject({ status: 'rejected' });
+  expect(events.filter((event) => event.startsWith('close')).sort()).toEqual(['close gone', 'close there']);
+  for (const id of ['there', 'new']) {
+    using late = models.for(row(id));
+    await expect(late.plan(INPUT)).rejects.toBeInstanceOf(ModelUnavailable);
+    await expect(late.use('fast', () => never)).rejects.toBeInstanceOf(ModelUnavailable);
+  }
+  expect(events).toHaveLength(4);
+});
