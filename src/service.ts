@@ -63,6 +63,15 @@ export interface ServiceParts {
   readonly body_limits?: Partial<BodyLimits>;
 }
 
+/** What can be changed while requests are answered. */
+export interface ServiceChanges {
+  readonly queue_limit: number;
+  readonly evaluation_ms: number;
+  readonly usage_retention_days: number | undefined;
+  /** In place of the one before; without one before, or with null, nothing changes until a restart. */
+  readonly payment_provider: PaymentProvider | null;
+}
+
 /** A service on its database, without a port. */
 export interface Service {
   readonly services: AppServices & { readonly model: ModelLifecycle; readonly store: Store };
@@ -72,6 +81,8 @@ export interface Service {
   readonly refuse: (refusal: Refusal) => Response;
   /** Takes the cause of a failure between a request and its response. */
   readonly report: (failure: HandlerFailure) => void;
+  /** Changes what later requests and runs meet; those that are under way go on as they began. */
+  readonly change: (changes: ServiceChanges) => void;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -130,7 +141,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
-  const stopMaintenance = await startMaintenance({
+  const maintenance = {
     history: new HistoryThread(db.$client.filename),
     store,
     keys,
@@ -140,7 +151,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     log,
     problems,
     usage_retention_days: parts.usage_retention_days ?? null,
-  });
+  };
+  const stopMaintenance = await startMaintenance(maintenance);
   // What the start writes may wait for another process, because nobody is served yet.
   neverWait(db);
   const stopCheckpoints = startCheckpoints(db, {
@@ -156,6 +168,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     handle: (request, client_address = '') => app.handle(request, client_address),
     refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
     report: (failure) => problems.report({ ...failure, step: 'http' }),
+    change({ queue_limit, evaluation_ms, usage_retention_days, payment_provider }) {
+      services.turns.setLimit(queue_limit);
+      services.model_time.evaluation_ms = evaluation_ms;
+      maintenance.usage_retention_days = usage_retention_days ?? null;
+      if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
+    },
     async close() {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the books close.

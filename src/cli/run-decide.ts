@@ -2,7 +2,8 @@ import { Value } from '@sinclair/typebox/value';
 import { openEngine, PlanRejected, SetupError } from '../../native/engine.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { systemClock } from '../clock.ts';
-import { type ModelConfig, openOptions } from '../config.ts';
+import { openOptions } from '../config/open-options.ts';
+import type { ModelConfig, Values } from '../config/settings.ts';
 import { answerRequest, engineInput } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import { type DecisionResponse, DecisionResponseSchema, QUESTIONS_MAX } from '../decisions/schemas.ts';
@@ -20,9 +21,7 @@ import { printJson, printLine, printTable } from './output.ts';
 const TIMEOUT_MS = 120_000;
 
 /** The options of `tds decide`. */
-export interface DecideOptions extends DataOptions, ModelConfig {
-  readonly url: string;
-  readonly key?: string;
+export interface DecideOptions extends DataOptions, ModelConfig, Values<'url' | 'key'> {
   readonly local?: true;
   readonly mode?: string;
   readonly json?: true;
