@@ -62,7 +62,10 @@ function read(path: string): Content | null {
     const status = fstatSync(descriptor);
     if (!status.isFile())
       throw new ConfigurationRefused(`${path} is no file: name another one with --config.`);
-    refuseWritable(path, status);
+    // Systems without users have no such modes.
+    const user_id = process.getuid?.();
+    const untrusted = user_id === undefined ? null : whyUntrusted(path, status, user_id);
+    if (untrusted !== null) throw new ConfigurationRefused(untrusted);
     return { text: decoded(path, readFileSync(descriptor)), mode: status.mode };
   } finally {
     closeSync(descriptor);
@@ -77,18 +80,21 @@ function decoded(path: string, bytes: Uint8Array): string {
   }
 }
 
-/** Whoever writes the file decides what the service does: it must be this user or root. */
-function refuseWritable(path: string, { mode, uid }: { readonly mode: number; readonly uid: number }): void {
-  const user_id = process.getuid?.();
-  if (user_id === undefined) return;
+/**
+ * Why the file must not be believed by that user: whoever writes it decides what the service does, which is for that user
+ * and root only. Null where nobody else can.
+ */
+export function whyUntrusted(
+  path: string,
+  { mode, uid }: { readonly mode: number; readonly uid: number },
+  user_id: number,
+): string | null {
   if ((mode & OTHERS_WRITE) !== 0) {
-    throw new ConfigurationRefused(
-      `${path} can be written by other users (mode ${(mode & 0o777).toString(8)}): run "chmod go-w ${path}" after a look at what it says.`,
-    );
+    const before = (mode & 0o777).toString(8);
+    return `${path} can be written by other users (mode ${before}): run "chmod go-w ${path}" after a look at what it says.`;
   }
-  if (uid !== user_id && uid !== ROOT && user_id !== ROOT) {
-    throw new ConfigurationRefused(`${path} belongs to another user: it must be this user's, or root's.`);
-  }
+  const is_own = uid === user_id || uid === ROOT || user_id === ROOT;
+  return is_own ? null : `${path} belongs to another user: it must be this user's, or root's.`;
 }
 
 const NAMES_BY_KEY: ReadonlyMap<string, SettingName> = new Map(

@@ -34,9 +34,7 @@ const END = /[ \t]*(?:#[^\x00-\x08\x0a-\x1f\x7f]*)?$/.source;
 const EMPTY = new RegExp(`^${END}`);
 const HEADING = new RegExp(`^[ \\t]*\\[[ \\t]*([A-Za-z0-9_-]+)[ \\t]*\\]${END}`);
 const PAIR = /^[ \t]*([A-Za-z0-9_-]+)[ \t]*=[ \t]*(.*)$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: TOML forbids them in comments and strings
 const BASIC = new RegExp(`^"((?:[^"\\\\\\x00-\\x08\\x0a-\\x1f\\x7f]|\\\\.)*)"${END}`);
-// biome-ignore lint/suspicious/noControlCharactersInRegex: TOML forbids them in comments and strings
 const LITERAL = new RegExp(`^'([^'\\x00-\\x08\\x0a-\\x1f\\x7f]*)'${END}`);
 const INTEGER = new RegExp(`^([+-]?(?:0|[1-9](?:_?[0-9])*))${END}`);
 const BOOLEAN = new RegExp(`^(true|false)${END}`);
