@@ -21,21 +21,28 @@ const CLIENTS = 4;
 /** Enough for many to be in flight at each reload. */
 const ANSWERS = 40;
 
+const started: ChildServer[] = [];
 let root: ReturnType<typeof temporaryDirectory>;
 let path: string;
 beforeEach(() => {
   root = temporaryDirectory();
   path = join(root.path, 'tds.toml');
 });
-afterEach(() => root.remove());
+afterEach(async () => {
+  // Those that a failed test has left; a second stop changes nothing.
+  for (const server of started.splice(0)) await server.stop();
+  root.remove();
+});
 
 function write(text: string): void {
   writeFileSync(path, text, { mode: 0o600 });
 }
 
-function start(text: string): Promise<ChildServer> {
+async function start(text: string): Promise<ChildServer> {
   write(text);
-  return startChildServer(join(root.path, 'data'), root.path, ['--config', path]);
+  const server = await startChildServer(join(root.path, 'data'), root.path, ['--config', path]);
+  started.push(server);
+  return server;
 }
 
 /** The log lines with that message. */
@@ -183,14 +190,15 @@ test.skipIf(!hasOpenssl)(
   'SIGHUP takes other TLS files, and with files that cannot be served nothing changes',
   async () => {
     const [first, second] = [makeCertificate(root.path, 'first'), makeCertificate(root.path, 'second')];
-    const tls = (cert: string, key: string, queue_limit: number) =>
-      `[tls]\ncert = "${cert}"\nkey = "${key}"\n[model]\nqueue_limit = ${queue_limit}\n`;
-    const server = await start(tls(first.certificate, first.key, 7));
+    const tls = (cert: string, key: string, level: string) =>
+      `[tls]\ncert = "${cert}"\nkey = "${key}"\n[log]\nlevel = "${level}"\n`;
+    const server = await start(tls(first.certificate, first.key, 'info'));
     expect(await servedName(server)).toBe('first');
-    await reload(server, tls(second.certificate, second.key, 7));
+    await reload(server, tls(second.certificate, second.key, 'info'));
     expect(await servedName(server)).toBe('second');
     const applied = lines(server, APPLIED).length;
-    await reload(server, tls(first.certificate, second.key, 8), WRONG);
+    // A log that had become silent would not say so.
+    await reload(server, tls(first.certificate, second.key, 'silent'), WRONG);
     expect(lines(server, WRONG)).toMatchObject([
       { reason: expect.stringContaining('is not that of the certificate') },
     ]);
@@ -214,7 +222,7 @@ async function servedName({ address }: ChildServer): Promise<unknown> {
 
 test('when its terminal is closed, the service stops as by Ctrl-C, instead of going on unseen', async () => {
   let printed = '';
-  const started = Promise.withResolvers<void>();
+  const announced = Promise.withResolvers<void>();
   const command = [
     'serve',
     '--port',
@@ -231,11 +239,11 @@ test('when its terminal is closed, the service stops as by Ctrl-C, instead of go
       cols: 2_000,
       data(_terminal, bytes) {
         printed += new TextDecoder().decode(bytes);
-        if (printed.includes('curl -s')) started.resolve();
+        if (printed.includes('curl -s')) announced.resolve();
       },
     },
   });
-  await Promise.race([started.promise, child.exited]);
+  await Promise.race([announced.promise, child.exited]);
   child.terminal?.close();
   child.kill('SIGHUP');
   expect(await child.exited).toBe(0);
