@@ -65,6 +65,15 @@ export interface ServiceParts {
   readonly body_limits?: Partial<BodyLimits>;
 }
 
+/** What can be changed while requests are answered. */
+export interface ServiceChanges {
+  readonly queue_limit: number;
+  readonly evaluation_ms: number;
+  readonly usage_retention_days: number | undefined;
+  /** In place of the one before; without one before, or with null, nothing changes until a restart. */
+  readonly payment_provider: PaymentProvider | null;
+}
+
 /** A service on its database, without a port. */
 export interface Service {
   readonly services: AppServices & { readonly models: Models; readonly store: Store };
@@ -74,6 +83,8 @@ export interface Service {
   readonly refuse: (refusal: Refusal) => Response;
   /** Takes the cause of a failure between a request and its response. */
   readonly report: (failure: HandlerFailure) => void;
+  /** Changes what later requests and runs meet; those that are under way go on as they began. */
+  readonly change: (changes: ServiceChanges) => void;
   /**
    * Loads the default model, if it is open, and begins to load all others. Rejects with `ModelUnavailable` when the
    * default one cannot be loaded; whatever cannot be is reported.
@@ -138,7 +149,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
-  const stopMaintenance = await startMaintenance({
+  const maintenance = {
     history: new HistoryThread(db.$client.filename),
     store,
     keys,
@@ -148,7 +159,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     log,
     problems,
     usage_retention_days: parts.usage_retention_days ?? null,
-  });
+  };
+  const stopMaintenance = await startMaintenance(maintenance);
   const stopFollowing = startFollowingCatalog({ catalog, models, problems });
   // What the start writes may wait for another process, because nobody is served yet.
   neverWait(db);
@@ -170,6 +182,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       const first = live.find(({ id }) => id === DEFAULT_MODEL);
       if (first !== undefined) await models.load(first);
       void loadInTurn(models, live);
+    },
+    change({ queue_limit, evaluation_ms, usage_retention_days, payment_provider }) {
+      models.setQueueLimit(queue_limit);
+      services.model_time.evaluation_ms = evaluation_ms;
+      maintenance.usage_retention_days = usage_retention_days ?? null;
+      if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
     },
     async close() {
       stopMaintenance();

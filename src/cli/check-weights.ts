@@ -7,7 +7,8 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { EMBEDDED, type ModelWeights } from '../catalog/catalog-records.ts';
-import { type ModelConfig, openOptions } from '../config.ts';
+import { openOptions } from '../config/open-options.ts';
+import type { ModelConfig } from '../config/settings.ts';
 import { askSmallQuestion } from '../models/small-question.ts';
 import { CommandFailed } from './command-failed.ts';
 
@@ -29,7 +30,9 @@ export async function checkWeights(
   const weights = given === EMBEDDED ? EMBEDDED : resolve(given);
   const model_path = weights === EMBEDDED ? undefined : weights;
   progress(weights === EMBEDDED ? 'Loading the embedded weights.' : `Loading ${weights}.`);
-  const engine = await orFail(() => openEngine({ ...openOptions(config), model_path, context_tokens }));
+  const engine = await orFail(() =>
+    openEngine({ ...openOptions({ ...config, model: model_path }), context_tokens }),
+  );
   try {
     const { facts } = engine;
     if (context_tokens !== undefined && context_tokens > facts.context_tokens) {

@@ -1,18 +1,16 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { systemClock } from '../clock.ts';
+import type { Values } from '../config/settings.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { CommandFailed } from './command-failed.ts';
 import { describeDatabaseError, type OpenDataOptions, openDataDirectory } from './data-directory.ts';
-
-export const DEFAULT_DATA_DIRECTORY = './data';
+import { addSettings } from './settings.ts';
 
 /** The options that every command on stored data has. */
-export interface DataOptions {
-  readonly data: string;
-}
+export type DataOptions = Values<'data'>;
 
 /** What a command on stored data works with. */
 export interface DataContext extends AccountContext {
@@ -25,13 +23,6 @@ export interface JsonOptions extends DataOptions {
   readonly json?: true;
 }
 
-/** The option `--data`, for a command that adds it itself. */
-export function dataOption(): Option {
-  return new Option('--data <directory>', 'directory of the database')
-    .env('TDS_DATA')
-    .default(DEFAULT_DATA_DIRECTORY);
-}
-
 interface CommandText {
   /** Name and arguments, as commander reads them. */
   readonly usage: string;
@@ -42,10 +33,8 @@ interface CommandText {
 
 /** Adds a command with `--data` and an example in its help. */
 export function dataCommand(parent: Command, text: CommandText): Command {
-  return parent
-    .command(text.usage)
+  return addSettings(parent.command(text.usage), ['data'])
     .description(text.description)
-    .addOption(dataOption())
     .addHelpText('after', `\nExample:\n  $ ${text.example}`);
 }
 

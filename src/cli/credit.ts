@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
-import { paddleSettings } from '../config.ts';
+import { paddleSettings } from '../config/combinations.ts';
+import { PADDLE_SETTINGS, type PaddleConfig } from '../config/settings.ts';
 import { formatDollars } from '../money.ts';
 import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
@@ -9,10 +10,10 @@ import type { KeptEvent } from '../payments/payment-records.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { assignPaymentEvent, dismissPaymentEvent, listPaymentEvents } from '../payments/resolve-event.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
-import { CommandFailed } from './command-failed.ts';
 import { organizationId } from './lookup.ts';
 import { organizationSummary } from './organizations.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { addSettings } from './settings.ts';
 import { dollars, wholeNumber } from './values.ts';
 
 const HISTORY_LIMIT = 100;
@@ -50,10 +51,9 @@ function eventCells(event: KeptEvent): string[] {
   ];
 }
 
-/** Paddle where its settings are in the environment, else the operator's own confirmation. */
-async function checkoutProvider(): Promise<PaymentProvider> {
-  const settings = paddleSettings(process.env);
-  if (typeof settings === 'string') throw new CommandFailed(settings);
+/** Paddle where its settings are given, else the operator's own confirmation. */
+async function checkoutProvider(config: PaddleConfig): Promise<PaymentProvider> {
+  const settings = paddleSettings(config);
   if (settings === null) return manualProvider;
   // Loaded only here: the SDK would slow every other command down.
   const { paddleProvider } = await import('../payments/paddle.ts');
@@ -66,17 +66,18 @@ export function registerCredit(program: Command): void {
     .command('credit')
     .description('refunds, pending payments, payment events and the credit history');
 
-  jsonCommand(parent, {
+  const checkout = jsonCommand(parent, {
     usage: 'checkout',
     description:
-      'start a top-up and print where to pay it; without Paddle in the environment it waits for "tds credit confirm"',
+      'start a top-up and print where to pay it; without the settings of Paddle it waits for "tds credit confirm"',
     example: 'tds credit checkout "Acme" 25',
-  })
+  });
+  addSettings(checkout, PADDLE_SETTINGS)
     .argument('<org>', 'id or unique name')
     .argument('<dollars>', 'amount, within the range of the tier', dollars)
-    .action((org: string, amount_micros: number, options: JsonOptions) =>
+    .action((org: string, amount_micros: number, options: JsonOptions & PaddleConfig) =>
       withData(options, async (context) => {
-        const started = await startTopUp(context, OPERATOR, await checkoutProvider(), {
+        const started = await startTopUp(context, OPERATOR, await checkoutProvider(options), {
           organization_id: await organizationId(context, org),
           amount_micros,
         });

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import { type ModelConfig, modelOptions } from '../config.ts';
+import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
+import { addSettings } from './settings.ts';
 
 /** `tds doctor` */
 export function registerDoctor(program: Command): void {
@@ -10,8 +11,7 @@ export function registerDoctor(program: Command): void {
       'say what this machine has for the service: weights, device, native engine, data; exit code 1 when something is broken',
     example: 'tds doctor --data ./data',
   });
-  for (const option of modelOptions()) command.addOption(option);
-  command.action(async (options: JsonOptions & ModelConfig) => {
+  addSettings(command, MODEL_SETTINGS).action(async (options: JsonOptions & ModelConfig) => {
     const { runDoctor } = await import('./run-doctor.ts');
     await runDoctor(options);
   });

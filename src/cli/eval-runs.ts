@@ -1,15 +1,18 @@
 import { type Command, Option } from 'commander';
 import { type DecisionEngine, openEngine, SetupError } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
-import { type ModelConfig, modelOptions, openOptions, wholeNumberBetween } from '../config.ts';
+import { openOptions } from '../config/open-options.ts';
+import { wholeNumberBetween } from '../config/setting.ts';
+import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { CasesError, type EvalCase } from '../eval/cases.ts';
 import type { FoldBy } from '../eval/fit.ts';
 import { ProgressBar } from '../eval/progress.ts';
 import { runCases } from '../eval/run.ts';
 import { type ScoreFile, ScoreFileError } from '../eval/score-file.ts';
 import type { Mode } from '../questions/question.ts';
-import { type DataOptions, dataOption } from './command.ts';
+import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { addSettings } from './settings.ts';
 
 /** The exit code of a program that an interrupt ended, by the convention of shells. */
 const EXIT_INTERRUPTED = 130;
@@ -28,9 +31,7 @@ export interface EvalRunOptions extends DataOptions, ModelConfig {
 
 /** Adds the options of `EvalRunOptions`. */
 export function addEvalRunOptions(command: Command): Command {
-  for (const option of modelOptions()) command.addOption(option);
-  return command
-    .addOption(dataOption())
+  return addSettings(command, [...MODEL_SETTINGS, 'data'])
     .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumberBetween(1, LIMIT_MAX))
     .option(
       '--seed <n>',

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { type DecisionEngine, EMBEDDED_WEIGHTS, readCalibration } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
-import { wholeNumberBetween } from '../config.ts';
+import { wholeNumberBetween } from '../config/setting.ts';
 import { htmlReport } from '../eval/html.ts';
 import { seededRandom } from '../eval/random.ts';
 import { readCases } from '../eval/read-cases.ts';

@@ -14,12 +14,14 @@ import {
   setModelAlias,
   setModelPrice,
 } from '../catalog/changes.ts';
-import { type ModelConfig, modelOptions, wholeNumberBetween } from '../config.ts';
+import { wholeNumberBetween } from '../config/setting.ts';
+import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { formatDollars } from '../money.ts';
 import { checkWeights } from './check-weights.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
+import { addSettings } from './settings.ts';
 import { dollars, NONE } from './values.ts';
 
 /** More than any model reads. */
@@ -188,8 +190,10 @@ function registerAdd(parent: Command): void {
       wholeNumberBetween(1, CONTEXT_TOKENS_MAX),
     )
     .option('--price <dollars>', 'price of 1M input tokens', dollars);
-  for (const option of modelOptions()) if (option.attributeName() !== 'model') command.addOption(option);
-  command
+  addSettings(
+    command,
+    MODEL_SETTINGS.filter((name) => name !== 'model'),
+  )
     .addHelpText(
       'after',
       '\nA running server loads it at the first request. Each model has its own memory, and all compute with --threads threads on the same cores.',

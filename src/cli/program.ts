@@ -4,6 +4,7 @@ import { CatalogChangeRefused } from '../catalog/changes.ts';
 import { registerAudit } from './audit.ts';
 import { registerCalibrate } from './calibrate.ts';
 import { CommandFailed } from './command-failed.ts';
+import { asksForExample, registerConfig } from './config.ts';
 import { registerCredit } from './credit.ts';
 import { registerDecide } from './decide.ts';
 import { registerDoctor } from './doctor.ts';
@@ -15,6 +16,7 @@ import { registerModels } from './models.ts';
 import { registerOrganizations } from './organizations.ts';
 import { registerProjects } from './projects.ts';
 import { registerServe } from './serve.ts';
+import { applySettings } from './settings.ts';
 import { registerUsage } from './usage.ts';
 import { registerUsers } from './users.ts';
 
@@ -28,6 +30,9 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
     .configureOutput({ writeErr })
     .description('Typed Decision Service: probabilities for typed questions about one record')
     .showHelpAfterError('(add --help for help)')
+    .hook('preAction', (_program, command) => {
+      if (!asksForExample(command)) applySettings(command);
+    })
     .exitOverride();
   registerServe(program);
   registerInit(program);
@@ -44,6 +49,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerEval(program);
   registerCalibrate(program);
   registerDoctor(program);
+  registerConfig(program);
   return program;
 }
 

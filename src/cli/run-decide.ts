@@ -4,7 +4,8 @@ import { QUESTIONS_MAX } from '../accounts/tiers.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { systemClock } from '../clock.ts';
-import { type ModelConfig, openOptions } from '../config.ts';
+import { openOptions } from '../config/open-options.ts';
+import type { ModelConfig, Values } from '../config/settings.ts';
 import { answerRequest, engineInput } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../decisions/schemas.ts';
@@ -19,9 +20,7 @@ import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 /** The options of `tds decide`. */
-export interface DecideOptions extends DataOptions, ModelConfig {
-  readonly url: string;
-  readonly key?: string;
+export interface DecideOptions extends DataOptions, ModelConfig, Values<'url' | 'key'> {
   readonly local?: true;
   readonly mode?: string;
   readonly json?: true;

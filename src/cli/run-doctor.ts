@@ -10,7 +10,7 @@ import {
   verifyWeights,
   WeightsError,
 } from '../../native/engine.ts';
-import type { ModelConfig } from '../config.ts';
+import type { ModelConfig } from '../config/settings.ts';
 import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';

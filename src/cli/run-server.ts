@@ -1,17 +1,21 @@
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { isatty } from 'node:tty';
 import { type EngineFacts, type OpenOptions, openPlanner, SetupError } from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { EMBEDDED } from '../catalog/catalog-records.ts';
 import { systemClock } from '../clock.ts';
-import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
+import { paddleSettings } from '../config/combinations.ts';
+import type { Effective } from '../config/effective.ts';
+import { openOptions } from '../config/open-options.ts';
+import type { ServeConfig } from '../config/settings.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken } from '../http/listen.ts';
-import { type RunningServer, startServer } from '../http/server.ts';
+import { type ConnectionBounds, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
-import { createLog, type Log } from '../ops/log.ts';
+import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
 import { standardOutput } from '../ops/standard-output.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
@@ -22,6 +26,7 @@ import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
 import { ownerAdvice } from './organizations.ts';
+import { type ReadServeSettings, Reloader } from './reload.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -41,6 +46,9 @@ const EXAMPLE_BODY = JSON.stringify({
   },
 });
 
+/** The file descriptor. */
+const STANDARD_INPUT = 0;
+
 /** How long the end waits for somebody to read the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
 
@@ -50,13 +58,22 @@ const ENGINE_NAMES = {
   llama: 'node-llama-cpp ("tds doctor" says why not by the native engine)',
 } as const satisfies Record<EngineFacts['evaluator'], string>;
 
+/** How `tds serve` was started. */
+export interface ServerStart {
+  readonly may_initialize: boolean;
+  /** The settings that it starts with. */
+  readonly settings: readonly Effective[];
+  /** Reads the settings as they are now. Throws `CommandFailed`. */
+  readonly readAgain: () => ReadServeSettings;
+}
+
 /**
  * Serves until SIGINT or SIGTERM, as the only server on the data directory. An empty one is filled only where
  * `may_initialize` says so. Throws `CommandFailed`.
  */
 export async function runServer(
   options: JsonOptions & ServeConfig,
-  { may_initialize }: { readonly may_initialize: boolean },
+  { may_initialize, settings, readAgain }: ServerStart,
 ): Promise<void> {
   if (!may_initialize && !existsSync(join(options.data, DATABASE_FILE))) throw noData(options.data);
   const unlock = claimDataDirectory(options.data);
@@ -65,7 +82,7 @@ export async function runServer(
       options,
       async (context) => {
         if (!may_initialize && !(await isInitialized(context.store))) throw noData(options.data);
-        await serve(options, context);
+        await serve(options, context, new Reloader(settings, readAgain));
       },
       { create: may_initialize, claimed: true },
     );
@@ -81,9 +98,13 @@ function noData(directory: string): CommandFailed {
   );
 }
 
-async function serve(options: JsonOptions & ServeConfig, context: DataContext): Promise<void> {
-  const stop = stopSignal();
+async function serve(
+  options: JsonOptions & ServeConfig,
+  context: DataContext,
+  reloader: Reloader,
+): Promise<void> {
   const log = createLog(options.logLevel);
+  const stop = stopSignal(() => reloader.reload());
   const certificate = await openCertificate(options, log);
   const service = await openService({
     db: context.db,
@@ -95,7 +116,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     clock: systemClock,
     identifiers: randomIdentifiers,
     log,
-    payment_provider: paymentProvider(),
+    payment_provider: paymentProvider(options),
     api_reference: options.apiReference === 'on',
   });
   try {
@@ -106,6 +127,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
       const first = await firstKey(options, { ...context, store: service.services.store });
       const engine = service.services.models.lifecycle(DEFAULT_MODEL)?.engineIfLoaded();
       announce(server.address, first, engine?.facts ?? null, options);
+      reloader.start(log, (config) => change(config, { log, service, server, certificate }));
       await stop;
       log.info('stopping: finishing the requests in flight');
     } finally {
@@ -144,11 +166,46 @@ async function openCertificate(
   }
 }
 
-/** Paddle, when its settings are in the environment. */
-function paymentProvider(): PaymentProvider | null {
-  const settings = paddleSettings(process.env);
-  if (typeof settings === 'string') throw new CommandFailed(settings);
+/** Paddle, when its settings are given. */
+function paymentProvider(config: ServeConfig): PaymentProvider | null {
+  const settings = paddleSettings(config);
   return settings === null ? null : paddleProvider(settings);
+}
+
+/**
+ * Applies what can change while requests are answered; the certificate first, which alone can fail. Rejects with
+ * `CertificateRefused`, and then everything is as before.
+ */
+async function change(
+  config: ServeConfig,
+  { log, service, server, certificate }: RunningParts,
+): Promise<void> {
+  const { tlsCert, tlsKey } = config;
+  const payment_provider = paymentProvider(config);
+  if (tlsCert !== undefined && tlsKey !== undefined)
+    await certificate?.use({ certificate: tlsCert, key: tlsKey });
+  log.level = config.logLevel;
+  server.setConnectionLimits(connectionBounds(config));
+  service.change({
+    queue_limit: config.queueLimit,
+    evaluation_ms: config.evaluationTimeout * 1_000,
+    usage_retention_days: config.usageRetentionDays,
+    payment_provider,
+  });
+}
+
+interface RunningParts {
+  readonly log: AdjustableLog;
+  readonly service: Service;
+  readonly server: RunningServer;
+  readonly certificate: Certificate | undefined;
+}
+
+function connectionBounds(config: ServeConfig): ConnectionBounds {
+  return {
+    connection_limit: config.connectionLimit,
+    connection_limit_per_address: config.connectionLimitPerAddress,
+  };
 }
 
 /** Loads the default model before the first request, so that weights that cannot be used stop the start. */
@@ -173,8 +230,7 @@ async function listen(
       service,
       { host, port },
       {
-        connection_limit: config.connectionLimit,
-        connection_limit_per_address: config.connectionLimitPerAddress,
+        ...connectionBounds(config),
         client_address_header: config.clientAddressHeader,
         certificate,
       },
@@ -246,10 +302,11 @@ function authorization(first: FirstKey | null): string {
 }
 
 /**
- * Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. The listeners stay: a library's listener
+ * Resolves at the first SIGINT or SIGTERM, or when the terminal that it began on is gone; SIGHUP otherwise asks for a reload.
+ * A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener
  * that finds itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
  */
-function stopSignal(): Promise<void> {
+function stopSignal(reload: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let is_stopping = false;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -259,5 +316,10 @@ function stopSignal(): Promise<void> {
       resolve();
     });
   }
+  const began_on_terminal = isatty(STANDARD_INPUT);
+  process.on('SIGHUP', () => {
+    if (began_on_terminal && !isatty(STANDARD_INPUT)) resolve();
+    else if (!is_stopping) reload();
+  });
   return promise;
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import { modelOptions, type ServeConfig, serveOptions } from '../config.ts';
+import { SERVE_SETTINGS, type ServeConfig } from '../config/settings.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
+import { addSettings, applySettings, settingsOf } from './settings.ts';
 
 /** `tds serve` */
 export function registerServe(program: Command): void {
@@ -10,19 +11,23 @@ export function registerServe(program: Command): void {
       'answer requests until stopped; with --init or on a terminal, an empty data directory is filled first',
     example: 'tds serve --init --port 8080 --data ./data',
   });
-  command.addHelpText(
-    'after',
-    '\nPayments by Paddle Billing are set by TDS_PADDLE_API_KEY, TDS_PADDLE_WEBHOOK_SECRET, TDS_PADDLE_PRODUCT_ID\nand TDS_PADDLE_ENVIRONMENT (production or sandbox).',
-  );
-  for (const option of [...serveOptions(), ...modelOptions()]) command.addOption(option);
-  command.action(async (options: JsonOptions & ServeConfig) => {
-    if ((options.tlsCert === undefined) !== (options.tlsKey === undefined)) {
-      command.error('error: --tls-cert and --tls-key go together: give both or neither.');
-    }
+  addSettings(command, SERVE_SETTINGS).action(async (options: JsonOptions & ServeConfig) => {
+    for (const warning of settingsOf(command).warnings) process.stderr.write(`tds: ${warning}\n`);
     // A person sees what happens. A service manager's volume may not be mounted, and must not be replaced in silence.
-    const may_initialize = options.init === true || (process.stdin.isTTY && process.stdout.isTTY);
+    const may_initialize = options.init || (process.stdin.isTTY && process.stdout.isTTY);
     // Loaded only here: the model's library and the web framework would slow every other command down.
     const { runServer } = await import('./run-server.ts');
-    await runServer(options, { may_initialize });
+    // Copies, because the next reading changes the options of the command.
+    await runServer(
+      { ...options },
+      {
+        may_initialize,
+        settings: settingsOf(command).effective,
+        readAgain: () => {
+          applySettings(command);
+          return { ...settingsOf(command), config: { ...command.opts<ServeConfig>() } };
+        },
+      },
+    );
   });
 }

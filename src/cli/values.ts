@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { wholeNumberBetween } from '../config.ts';
+import { wholeNumberBetween } from '../config/setting.ts';
 import { parseDollars } from '../money.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;

@@ -34,7 +34,7 @@ const LOOK_MS = 5_000;
  * with.
  */
 export class Certificate {
-  readonly #files: CertificateFiles;
+  #files: CertificateFiles;
   /** What was read last, whether or not it can be served. */
   #read: PemPair;
   #context: SecureContext;
@@ -63,17 +63,28 @@ export class Certificate {
     this.#timer.unref();
   }
 
+  /** Reads these files from now on. Rejects with `CertificateRefused`, and then the files and certificate before stay. */
+  async use(files: CertificateFiles): Promise<void> {
+    const read = await readPair(files);
+    this.#context = contextOf(files, read);
+    this.#files = files;
+    this.#read = read;
+    this.#unreadable = undefined;
+  }
+
   stop(): void {
     clearInterval(this.#timer);
   }
 
   async #look(observer: CertificateObserver): Promise<void> {
     try {
-      const read = await readPair(this.#files);
+      const files = this.#files;
+      const read = await readPair(files);
+      if (files !== this.#files) return;
       this.#unreadable = undefined;
       if (read.certificate === this.#read.certificate && read.key === this.#read.key) return;
       this.#read = read;
-      this.#context = contextOf(this.#files, read);
+      this.#context = contextOf(files, read);
       observer.onReload();
     } catch (error) {
       if (!(error instanceof CertificateRefused)) throw error;

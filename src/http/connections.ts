@@ -29,10 +29,15 @@ export class Connections {
   readonly #by_address = new Map<string, number>();
   #is_draining = false;
 
-  constructor(private readonly limits: ConnectionLimits) {}
+  constructor(private limits: ConnectionLimits) {}
 
   get size(): number {
     return this.#open.size;
+  }
+
+  /** Bounds what is opened from now on; connections that are open stay, and idle ones make room as ever. */
+  setLimits(limits: ConnectionLimits): void {
+    this.limits = limits;
   }
 
   /** Opens a new connection, or closes it and returns false. */
@@ -94,10 +99,12 @@ export class Connections {
   }
 
   #makeRoom(total: number): boolean {
-    if (this.#open.size < total) return true;
-    const [longest_idle] = this.#idle;
-    if (longest_idle === undefined) return false;
-    this.#close(longest_idle);
+    // More than one where the limit was lowered.
+    while (this.#open.size >= total) {
+      const [longest_idle] = this.#idle;
+      if (longest_idle === undefined) return false;
+      this.#close(longest_idle);
+    }
     return true;
   }
 

@@ -11,8 +11,13 @@ export class RequestsByClient {
   /** `header` is in lower case; null without a proxy. */
   constructor(
     private readonly header: string | null,
-    private readonly limit: number,
+    private limit: number,
   ) {}
+
+  /** Bounds the requests that begin from now on. */
+  setLimit(limit: number): void {
+    this.limit = limit;
+  }
 
   /** The address of the client that sent the request over a connection of `peer_address`. */
   clientOf(message: IncomingMessage, peer_address: string): string {

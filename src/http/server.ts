@@ -47,12 +47,17 @@ export interface ServerOptions {
   readonly timeouts?: Partial<ServerTimeouts>;
 }
 
+/** How many connections may be open; everything has a default. */
+export type ConnectionBounds = Pick<ServerOptions, 'connection_limit' | 'connection_limit_per_address'>;
+
 /** A listening server. */
 export interface RunningServer {
   /** Where it can be reached, without a slash at the end. */
   readonly address: string;
   /** How many connections may be open. */
   readonly connection_limit: number;
+  /** Bounds the connections that are opened from now on; the file descriptors count as they did at the start. */
+  setConnectionLimits(bounds: ConnectionBounds): void;
   /**
    * Takes no new connection, lets the requests in flight finish for two minutes, then closes what is left. Resolves when
    * the handler is done with every request, those of clients that are gone included.
@@ -76,8 +81,8 @@ export async function startServer(
   options: ServerOptions = {},
 ): Promise<RunningServer> {
   const timeouts = { ...SERVER_TIMEOUTS, ...options.timeouts };
-  const total = Math.min(options.connection_limit ?? CONNECTION_LIMIT, connectionsThatFit());
-  const per_address = options.connection_limit_per_address ?? Math.ceil(total / 2);
+  const that_fit = connectionsThatFit();
+  let { total, per_address } = limitsOf(options, that_fit);
   const { certificate } = options;
   const header = options.client_address_header?.toLowerCase() ?? null;
 
@@ -112,7 +117,14 @@ export async function startServer(
   const scheme = certificate === undefined ? 'http' : 'https';
   return {
     address: `${scheme}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`,
-    connection_limit: total,
+    get connection_limit() {
+      return total;
+    },
+    setConnectionLimits(bounds) {
+      ({ total, per_address } = limitsOf(bounds, that_fit));
+      connections.setLimits({ total, per_address: header === null ? per_address : null });
+      clients.setLimit(per_address);
+    },
     async stop() {
       answerer.drain();
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
@@ -125,6 +137,14 @@ export async function startServer(
       await answerer.in_flight.ended(ABANDONED_MAX_MS);
     },
   };
+}
+
+function limitsOf(
+  { connection_limit = CONNECTION_LIMIT, connection_limit_per_address }: ConnectionBounds,
+  that_fit: number,
+): { readonly total: number; readonly per_address: number } {
+  const total = Math.min(connection_limit, that_fit);
+  return { total, per_address: connection_limit_per_address ?? Math.ceil(total / 2) };
 }
 
 function httpServer(timeouts: ServerTimeouts, allows_half_open: boolean): HttpServer {

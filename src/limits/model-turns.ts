@@ -55,9 +55,14 @@ export class ModelTurns {
 
   /** `requests_max` bounds the requests at the model. */
   constructor(
-    private readonly requests_max: number,
+    private requests_max: number,
     private readonly clock: Pick<Clock, 'monotonic_ms'>,
   ) {}
+
+  /** Bounds the requests that come from now on; those at the model stay. */
+  setLimit(requests_max: number): void {
+    this.requests_max = requests_max;
+  }
 
   /** What `work` resolves or rejects with, which has a place at the model until then. Rejects with `QueueFull`. */
   async enter<Result>(organization_id: string, work: (place: Place) => Promise<Result>): Promise<Result> {

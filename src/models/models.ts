@@ -57,10 +57,13 @@ export class Models {
   /** The same and those that were retired, until they are closed. */
   readonly #open = new Set<Life>();
   readonly #closing = new Set<Promise<void>>();
+  /** Requests that may be at one model, waiting or running. */
+  #queue_limit: number;
   #is_closed = false;
 
   constructor(options: ModelsOptions) {
     this.#options = options;
+    this.#queue_limit = options.queue_limit;
   }
 
   /** The model of a row that was just read, for one request. Opens nothing yet, and never throws. */
@@ -101,6 +104,12 @@ export class Models {
     for (const model of live) this.#lifeOf(model);
   }
 
+  /** Changes how many requests may be at one model; those that are there stay. */
+  setQueueLimit(limit: number): void {
+    this.#queue_limit = limit;
+    for (const { turns } of this.#open) turns.setLimit(limit);
+  }
+
   /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; that is reported. */
   async load(model: DecisionModelEntry): Promise<void> {
     await this.#lifeOf(model).lifecycle.ready('fast');
@@ -117,7 +126,7 @@ export class Models {
     const known = this.#lives.get(model.id);
     if (known !== undefined && isSameModel(known.model, model)) return known;
     if (known !== undefined) this.#retire(known);
-    const { queue_limit, idle_unload_ms, clock, problems, openPlanner } = this.#options;
+    const { idle_unload_ms, clock, problems, openPlanner } = this.#options;
     const life: Life = {
       model,
       lifecycle: new ModelLifecycle({
@@ -127,7 +136,7 @@ export class Models {
         onProblem: (step, error) =>
           problems.report({ request_id: null, step, code: null, model: model.id, error }),
       }),
-      turns: new ModelTurns(queue_limit, clock),
+      turns: new ModelTurns(this.#queue_limit, clock),
       requests: 0,
     };
     this.#lives.set(model.id, life);

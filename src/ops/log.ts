@@ -50,8 +50,14 @@ export interface Log {
   info(message: string, details?: Readonly<Record<string, string | number | null>>): void;
 }
 
+/** A log whose level can be changed. */
+export interface AdjustableLog extends Log {
+  level: LogLevel;
+}
+
 /** A log of that level, on standard output. Lines that could not be written are named in a line of their own. */
-export function createLog(level: LogLevel, output: BoundedOutput = standardOutput): Log {
+export function createLog(level: LogLevel, output: BoundedOutput = standardOutput): AdjustableLog {
+  let current = level;
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, output);
   output.onResumed = (lines) =>
     logger.error({ lines }, 'lines of this log were lost: it could not be written');
@@ -61,5 +67,12 @@ export function createLog(level: LogLevel, output: BoundedOutput = standardOutpu
     error: (message, details = {}) => logger.error(details, message),
     warn: (message, details = {}) => logger.warn(details, message),
     info: (message, details = {}) => logger.info(details, message),
+    get level() {
+      return current;
+    },
+    set level(changed: LogLevel) {
+      current = changed;
+      logger.level = changed;
+    },
   };
 }

@@ -41,7 +41,7 @@ const DECISIONS = ['src/decisions/'];
 const EVAL = ['src/eval/'];
 const HTTP = ['src/app.ts', 'src/http/'];
 /** Settings as they are given to a command. */
-const SETTINGS = ['src/config.ts'];
+const SETTINGS = ['src/config/'];
 /** What is made of what. */
 const WIRING = ['src/service.ts'];
 const COMMANDS = ['src/cli/'];

@@ -12,12 +12,12 @@ export interface Finished {
 /** Runs `tds …` as its own process, with nothing of our environment that it could read. */
 export async function tds(
   args: readonly string[],
-  options: { readonly env?: Record<string, string>; readonly cwd?: string } = {},
+  options: { readonly env?: Record<string, string>; readonly cwd?: string; readonly stdin?: string } = {},
 ): Promise<Finished> {
   const child = Bun.spawn([process.execPath, MAIN, ...args], {
     cwd: options.cwd ?? process.cwd(),
     env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', NO_COLOR: '1', ...options.env },
-    stdin: 'ignore',
+    stdin: options.stdin === undefined ? 'ignore' : new Blob([options.stdin]),
     stdout: 'pipe',
     stderr: 'pipe',
   });

@@ -1,0 +1,88 @@
+import type { Effective } from '../config/effective.ts';
+import type { ServeConfig } from '../config/settings.ts';
+import { CertificateRefused } from '../http/certificate.ts';
+import type { Log } from '../ops/log.ts';
+import { LOG_LEVELS, type LogLevel } from '../ops/log-level.ts';
+import { CommandFailed } from './command-failed.ts';
+
+/** The settings as they are now. */
+export interface ReadServeSettings {
+  readonly effective: readonly Effective[];
+  readonly warnings: readonly string[];
+  readonly config: ServeConfig;
+}
+
+/** Applies what can change while requests are answered. Rejects with `CertificateRefused`, and then nothing has changed. */
+type Change = (config: ServeConfig) => Promise<void>;
+
+/** Reads the settings again, one time after the other, once the service has started. */
+export class Reloader {
+  readonly #started = Promise.withResolvers<{
+    readonly log: Log & { level: LogLevel };
+    readonly change: Change;
+  }>();
+  #last: Promise<void> = Promise.resolve();
+
+  /** `in_effect` are the settings that the service starts with. */
+  constructor(
+    private in_effect: readonly Effective[],
+    private readonly readAgain: () => ReadServeSettings,
+  ) {}
+
+  /** From now on, and for what was asked for before, settings are applied by `change`. */
+  start(log: Log & { level: LogLevel }, change: Change): void {
+    this.#started.resolve({ log, change });
+  }
+
+  /** Asks for a reload, which happens when the ones before are done. */
+  reload(): void {
+    this.#last = this.#last.then(async () => {
+      const { log, change } = await this.#started.promise;
+      await this.#reload(log, change);
+    });
+  }
+
+  async #reload(log: Log & { level: LogLevel }, change: Change): Promise<void> {
+    try {
+      const { effective, warnings, config } = this.readAgain();
+      const level_before = log.level;
+      await change(config);
+      // The lines about a change of the level are written where either level lets them through.
+      const { level } = log;
+      log.level = LOG_LEVELS[Math.max(LOG_LEVELS.indexOf(level_before), LOG_LEVELS.indexOf(level))] ?? level;
+      for (const warning of warnings) log.warn(warning);
+      this.in_effect = this.in_effect.map((before) => inEffect(before, effective, log));
+      log.info('the settings were read again');
+      log.level = level;
+    } catch (error) {
+      log.error('the settings were read again and are wrong: all stays as it was', {
+        reason: reasonOf(error),
+      });
+    }
+  }
+}
+
+/** One sentence; of an unexpected error only the kind, because its text may hold a value. */
+function reasonOf(error: unknown): string {
+  if (error instanceof CommandFailed || error instanceof CertificateRefused) return error.message;
+  return `unexpected failure: ${error instanceof Error ? error.name : typeof error}`;
+}
+
+/** The setting that counts from now on: the new one, or the one before where a change needs a restart. */
+function inEffect(
+  before: Effective,
+  effective: readonly Effective[],
+  log: Pick<Log, 'info' | 'warn'>,
+): Effective {
+  const now = effective.find(({ name }) => name === before.name);
+  if (now === undefined || now.text === before.text) return now ?? before;
+  const { key, is_secret, on_reload } = before.setting;
+  const line = is_secret ? { setting: key } : { setting: key, before: before.text, now: now.text };
+  const is_switched = before.value === undefined || now.value === undefined;
+  if (on_reload === 'restart' || (on_reload === 'applied_while_set' && is_switched)) {
+    log.warn('a changed setting waits for a restart', line);
+    return before;
+  }
+  log.info('a changed setting is applied', line);
+  return now;
+}

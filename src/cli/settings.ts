@@ -1,0 +1,131 @@
+import { type Command, Option } from 'commander';
+import { contradiction } from '../config/combinations.ts';
+import { DEFAULT_CONFIG_FILE, readConfigFile } from '../config/config-file.ts';
+import { CONFIG_VARIABLE, type Effective, effectiveSettings, unknownVariables } from '../config/effective.ts';
+import { ConfigurationRefused } from '../config/refused.ts';
+import { type Setting, SWITCH } from '../config/setting.ts';
+import { type SettingName, settingOf } from '../config/settings.ts';
+import { CommandFailed } from './command-failed.ts';
+
+/** The settings of a command as they were read. */
+export interface ReadSettings {
+  readonly effective: readonly Effective[];
+  /** The file that was read; null for none. */
+  readonly config_file: string | null;
+  /** Sentences for the operator. */
+  readonly warnings: readonly string[];
+}
+
+const names_of = new WeakMap<Command, readonly SettingName[]>();
+const read_of = new WeakMap<Command, ReadSettings>();
+const flags_of = new WeakMap<Command, ReadonlyMap<SettingName, string>>();
+
+/**
+ * Gives a command these settings: their flags, and `--config`. Before its action runs, `applySettings` puts the values into
+ * its options, under the settings' names.
+ */
+export function addSettings(command: Command, names: readonly SettingName[]): Command {
+  const before = names_of.get(command) ?? [];
+  names_of.set(command, [...before, ...names]);
+  for (const name of names) {
+    const { flag } = settingOf(name);
+    if (flag !== null) command.addOption(optionOf(settingOf(name), flag));
+  }
+  if (before.length === 0) {
+    command.option(
+      '--config <file>',
+      `TOML file of settings, which the environment and flags go before; "none" for none (default: ${DEFAULT_CONFIG_FILE} if it is there, env: ${CONFIG_VARIABLE})`,
+    );
+  }
+  const flagless = names.map(settingOf).filter(({ flag }) => flag === null);
+  return flagless.length === 0 ? command : command.addHelpText('after', flaglessHelp(flagless));
+}
+
+/** Settings that do not go together. */
+class SettingsContradict extends ConfigurationRefused {
+  constructor(
+    readonly names: readonly SettingName[],
+    sentence: string,
+  ) {
+    super(sentence);
+  }
+}
+
+/** Reads a flag as text, which counts only once the other sources were looked at. */
+function optionOf(setting: Setting, flag: string): Option {
+  const { help, variable, key, kind } = setting;
+  const value = setting.kind === SWITCH ? undefined : setting.default;
+  const start = value === undefined ? '' : `default: ${JSON.stringify(value)}, `;
+  const option = new Option(flag, `${help} (${start}env: ${variable}, file: ${key})`);
+  if (kind === SWITCH) return option;
+  return option.argParser((text) => {
+    kind.parse(text);
+    return text;
+  });
+}
+
+function flaglessHelp(settings: readonly Setting[]): string {
+  const lines = settings.map(({ variable, key, help }) => `  ${variable} (file: ${key})\n      ${help}`);
+  return `\nOnly by variable or file, because others can read a command line:\n${lines.join('\n')}`;
+}
+
+/**
+ * Reads the file and the environment, and puts the values that count into the options of the command. Throws
+ * `CommandFailed` with a sentence about the first thing that is wrong, and an error of usage where that is a flag.
+ */
+export function applySettings(command: Command): void {
+  try {
+    const read = readSettings(command);
+    read_of.set(command, read);
+    for (const { name, value, origin } of read.effective) {
+      command.setOptionValueWithSource(name, value, origin.from);
+    }
+  } catch (error) {
+    if (!(error instanceof ConfigurationRefused)) throw error;
+    const is_usage =
+      error instanceof SettingsContradict && error.names.some((name) => flagsOf(command).has(name));
+    // Only at the start: later there is nobody at the terminal.
+    if (is_usage && !read_of.has(command)) command.error(`error: ${error.message}`);
+    throw new CommandFailed(error.message, { cause: error });
+  }
+}
+
+/** What `applySettings` read last for the command. */
+export function settingsOf(command: Command): ReadSettings {
+  return read_of.get(command) ?? { effective: [], config_file: null, warnings: [] };
+}
+
+function readSettings(command: Command): ReadSettings {
+  const flags = flagsOf(command);
+  const named: string | undefined =
+    command.getOptionValue('config') ?? (process.env[CONFIG_VARIABLE] || undefined);
+  const file = readConfigFile(named);
+  const sources = { flags, environment: process.env, file };
+  const effective = effectiveSettings(names_of.get(command) ?? [], sources);
+  const wrong = contradiction(effective);
+  if (wrong !== null) throw new SettingsContradict(wrong.names, wrong.sentence);
+  return {
+    effective,
+    config_file: file?.path ?? null,
+    warnings: [
+      ...(file?.warnings ?? []),
+      ...unknownVariables(process.env).map(
+        (name) => `The variable ${name} is no setting: it changes nothing.`,
+      ),
+    ],
+  };
+}
+
+/** The flags of the command line, as they were before any other source was applied. */
+function flagsOf(command: Command): ReadonlyMap<SettingName, string> {
+  const known = flags_of.get(command);
+  if (known !== undefined) return known;
+  const names = names_of.get(command) ?? [];
+  const flags = new Map(
+    names
+      .filter((name) => command.getOptionValueSource(name) === 'cli')
+      .map((name) => [name, String(command.getOptionValue(name))] as const),
+  );
+  flags_of.set(command, flags);
+  return flags;
+}

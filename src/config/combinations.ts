@@ -1,0 +1,45 @@
+import type { PaddleSettings } from '../payments/paddle.ts';
+import type { Effective } from './effective.ts';
+import { PADDLE_SETTINGS, type PaddleConfig, type SettingName, settingOf } from './settings.ts';
+
+/** Settings that do not go together, with one sentence about them. */
+export interface Contradiction {
+  readonly names: readonly SettingName[];
+  readonly sentence: string;
+}
+
+const PADDLE_REQUIRED = [
+  'paddleApiKey',
+  'paddleWebhookSecret',
+  'paddleProductId',
+] as const satisfies readonly SettingName[];
+
+/** The first contradiction between these settings; null where they go together. */
+export function contradiction(effective: readonly Effective[]): Contradiction | null {
+  const given = new Set(effective.filter(({ value }) => value !== undefined).map(({ name }) => name));
+  if (given.has('tlsCert') !== given.has('tlsKey')) {
+    return {
+      names: ['tlsCert', 'tlsKey'],
+      sentence: '--tls-cert and --tls-key go together: give both or neither.',
+    };
+  }
+  const count = PADDLE_REQUIRED.filter((name) => given.has(name)).length;
+  if (count !== 0 && count !== PADDLE_REQUIRED.length) {
+    const variables = PADDLE_REQUIRED.map((name) => settingOf(name).variable);
+    return { names: PADDLE_SETTINGS, sentence: `Paddle needs all of ${variables.join(', ')}.` };
+  }
+  return null;
+}
+
+/** The settings of Paddle Billing; null when they are not given, which leaves credit to the operator. */
+export function paddleSettings(config: PaddleConfig): PaddleSettings | null {
+  const { paddleApiKey, paddleWebhookSecret, paddleProductId, paddleEnvironment } = config;
+  if (paddleApiKey === undefined || paddleWebhookSecret === undefined || paddleProductId === undefined)
+    return null;
+  return {
+    api_key: paddleApiKey,
+    webhook_secret: paddleWebhookSecret,
+    product_id: paddleProductId,
+    environment: paddleEnvironment,
+  };
+}

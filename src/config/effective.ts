@@ -1,0 +1,92 @@
+import { type ConfigFile, wrongText } from './config-file.ts';
+import { ConfigurationRefused } from './refused.ts';
+import type { Setting } from './setting.ts';
+import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
+
+/** The variable that names the file of settings. */
+export const CONFIG_VARIABLE = 'TDS_CONFIG';
+
+/** Variables of tests have this start; they are none of the service's business. */
+const TEST_VARIABLES = 'TDS_TEST_';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where settings are given, the strongest first. */
+export interface Sources {
+  /** The texts of the flags of the command line. */
+  readonly flags: ReadonlyMap<SettingName, string>;
+  readonly environment: Environment;
+  readonly file: ConfigFile | null;
+}
+
+/** Where a value came from. */
+export type Origin =
+  | { readonly from: 'flag'; readonly flag: string }
+  | { readonly from: 'environment'; readonly variable: string }
+  | { readonly from: 'file'; readonly path: string; readonly line: number }
+  | { readonly from: 'default' };
+
+/** A setting with the value that counts. */
+export interface Effective {
+  readonly name: SettingName;
+  readonly setting: Setting;
+  /** Undefined where there is none. */
+  readonly value: unknown;
+  /** The value as it is written; null where there is none. */
+  readonly text: string | null;
+  readonly origin: Origin;
+}
+
+/**
+ * The value of each of the settings: of its flag, else of its variable, else of the file, else its default. A variable that
+ * is empty counts as not given. Throws `ConfigurationRefused` where a variable that counts holds no value of its setting.
+ */
+export function effectiveSettings(names: readonly SettingName[], sources: Sources): readonly Effective[] {
+  return names.map((name) => {
+    const setting = settingOf(name);
+    const given = givenText(name, setting, sources);
+    if (given === null) {
+      const value = setting.default;
+      return {
+        name,
+        setting,
+        value,
+        text: value === undefined ? null : String(value),
+        origin: { from: 'default' },
+      };
+    }
+    return { name, setting, value: setting.kind.parse(given.text), ...given };
+  });
+}
+
+function givenText(
+  name: SettingName,
+  setting: Setting,
+  { flags, environment, file }: Sources,
+): (Pick<Effective, 'origin'> & { readonly text: string }) | null {
+  const flag = flags.get(name);
+  if (flag !== undefined) return { text: flag, origin: { from: 'flag', flag: flagName(setting) } };
+  const { variable } = setting;
+  const text = environment[variable] ?? '';
+  if (text !== '') {
+    const wrong = wrongText(setting, text);
+    if (wrong !== null) throw new ConfigurationRefused(`The variable ${variable} ${wrong}`);
+    return { text, origin: { from: 'environment', variable } };
+  }
+  const entry = file?.values.get(name);
+  if (file === null || entry === undefined) return null;
+  return { text: entry.text, origin: { from: 'file', path: file.path, line: entry.line } };
+}
+
+/** The flag without its argument; empty where there is none. */
+export function flagName({ flag }: Setting): string {
+  return flag?.split(' ')[0] ?? '';
+}
+
+/** The variables that look like settings and are none: most likely misspelt, so that a setting is not what somebody believes. */
+export function unknownVariables(environment: Environment): readonly string[] {
+  const known = new Set<string>([CONFIG_VARIABLE, ...SETTING_NAMES.map((name) => settingOf(name).variable)]);
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('TDS_') && !name.startsWith(TEST_VARIABLES) && !known.has(name))
+    .sort();
+}

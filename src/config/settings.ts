@@ -1,0 +1,315 @@
+import { InvalidArgumentError } from 'commander';
+import { EVALUATOR_CHOICES, GPUS, type Gpu } from '../../native/engine.ts';
+import { AccountError } from '../accounts/errors.ts';
+import { checkedEmail } from '../accounts/names.ts';
+import { QUEUE_LIMIT } from '../limits/model-turns.ts';
+import { LOG_LEVELS } from '../ops/log-level.ts';
+import { oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
+
+const PORT_MAX = 65_535;
+const THREADS_MAX = 512;
+const QUEUE_MAX = 1_000_000;
+const DAY_S = 86_400;
+const RETENTION_DAYS_MAX = 36_500;
+const CONNECTIONS_MAX = 1_000_000;
+
+/**
+ * Every setting, under the name that commander gives to its flag. Flags and `--help`, the environment, the TOML file,
+ * `tds config` and the reload on SIGHUP all come from this table.
+ */
+export const SETTINGS = {
+  data: setting(TEXT, {
+    flag: '--data <directory>',
+    variable: 'TDS_DATA',
+    key: 'data.directory',
+    help: 'directory of the database',
+    default: './data',
+  }),
+  init: setting(SWITCH, {
+    flag: '--init',
+    variable: 'TDS_INIT',
+    key: 'data.init',
+    help: 'fill an empty data directory; without it, that is done on a terminal only',
+    default: false,
+  }),
+  owner: setting(textOf(parseEmail), {
+    flag: '--owner <email>',
+    variable: 'TDS_OWNER',
+    key: 'data.owner',
+    help: 'owner of the first organization, when an empty data directory is filled',
+    example: 'ada@example.com',
+  }),
+  host: setting(TEXT, {
+    flag: '--host <address>',
+    variable: 'TDS_HOST',
+    key: 'server.host',
+    help: 'address to listen on',
+    default: '127.0.0.1',
+  }),
+  port: setting(wholeNumber(0, PORT_MAX), {
+    flag: '--port <n>',
+    variable: 'TDS_PORT',
+    key: 'server.port',
+    help: 'port to listen on; 0 takes any free one',
+    default: 8080,
+  }),
+  connectionLimit: setting(wholeNumber(1, CONNECTIONS_MAX), {
+    flag: '--connection-limit <n>',
+    variable: 'TDS_CONNECTION_LIMIT',
+    key: 'server.connection_limit',
+    help: 'connections open at once (default: what file descriptors allow)',
+    example: '1000',
+    on_reload: 'applied',
+  }),
+  connectionLimitPerAddress: setting(wholeNumber(1, CONNECTIONS_MAX), {
+    flag: '--connection-limit-per-address <n>',
+    variable: 'TDS_CONNECTION_LIMIT_PER_ADDRESS',
+    key: 'server.connection_limit_per_address',
+    help: 'of them from one address; behind a proxy, requests at once of one client (default: half)',
+    example: '500',
+    on_reload: 'applied',
+  }),
+  clientAddressHeader: setting(textOf(parseHeaderName), {
+    flag: '--client-address-header <name>',
+    variable: 'TDS_CLIENT_ADDRESS_HEADER',
+    key: 'server.client_address_header',
+    help: 'header in which the proxy names the client, such as X-Forwarded-For; its last element is trusted',
+    example: 'X-Forwarded-For',
+  }),
+  apiReference: setting(oneOf(['on', 'off']), {
+    flag: '--api-reference <on|off>',
+    variable: 'TDS_API_REFERENCE',
+    key: 'server.api_reference',
+    help: 'whether the API reference is served at /swagger: on or off',
+    default: 'on',
+  }),
+  tlsCert: setting(TEXT, {
+    flag: '--tls-cert <file>',
+    variable: 'TDS_TLS_CERT',
+    key: 'tls.cert',
+    help: 'PEM file of the certificate and its chain, to serve HTTPS; read again when it changes',
+    example: '/etc/tds/certificate.pem',
+    on_reload: 'applied_while_set',
+  }),
+  tlsKey: setting(TEXT, {
+    flag: '--tls-key <file>',
+    variable: 'TDS_TLS_KEY',
+    key: 'tls.key',
+    help: 'PEM file of the key of the certificate',
+    example: '/etc/tds/key.pem',
+    on_reload: 'applied_while_set',
+  }),
+  model: setting(TEXT, {
+    flag: '--model <path>',
+    variable: 'TDS_MODEL',
+    key: 'model.path',
+    help: 'GGUF file, or the first part of a split one (default: the embedded decision-1)',
+    example: '/var/lib/tds/model.gguf',
+  }),
+  gpu: setting(textOf(parseGpu), {
+    flag: '--gpu <backend>',
+    variable: 'TDS_GPU',
+    key: 'model.gpu',
+    help: 'what computes: auto, cuda, metal, vulkan or none',
+    default: 'auto',
+  }),
+  threads: setting(wholeNumber(1, THREADS_MAX), {
+    flag: '--threads <n>',
+    variable: 'TDS_THREADS',
+    key: 'model.threads',
+    help: 'threads that compute (default: all cores but one)',
+    example: '4',
+  }),
+  evaluator: setting(oneOf(EVALUATOR_CHOICES), {
+    flag: '--evaluator <name>',
+    variable: 'TDS_EVALUATOR',
+    key: 'model.evaluator',
+    help: 'what evaluates plans: auto, addon (C++, built at first use) or llama (node-llama-cpp)',
+    default: 'auto',
+  }),
+  deterministic: setting(SWITCH, {
+    flag: '--deterministic',
+    variable: 'TDS_DETERMINISTIC',
+    key: 'model.deterministic',
+    help: 'equal bits whatever else is asked at the same time, on any device; slower',
+    default: false,
+  }),
+  idleUnload: setting(wholeNumber(0, DAY_S), {
+    flag: '--idle-unload <seconds>',
+    variable: 'TDS_IDLE_UNLOAD',
+    key: 'model.idle_unload',
+    help: 'unload the model after this time without a request; 0 keeps it',
+    default: 0,
+    unit: 'seconds',
+  }),
+  queueLimit: setting(wholeNumber(1, QUEUE_MAX), {
+    flag: '--queue-limit <n>',
+    variable: 'TDS_QUEUE_LIMIT',
+    key: 'model.queue_limit',
+    help: 'requests that may be at the model, waiting or running; one organization may have as many as are still free',
+    default: QUEUE_LIMIT,
+    on_reload: 'applied',
+  }),
+  evaluationTimeout: setting(wholeNumber(1, DAY_S), {
+    flag: '--evaluation-timeout <seconds>',
+    variable: 'TDS_EVALUATION_TIMEOUT',
+    key: 'model.evaluation_timeout',
+    help: "time from a request's first turn at the model to its answer",
+    default: 300,
+    unit: 'seconds',
+    on_reload: 'applied',
+  }),
+  usageRetentionDays: setting(wholeNumber(1, RETENTION_DAYS_MAX), {
+    flag: '--usage-retention-days <n>',
+    variable: 'TDS_USAGE_RETENTION_DAYS',
+    key: 'usage.retention_days',
+    help: 'roll the usage and ledger of older requests up into daily totals, but never this UTC month (default: keep all)',
+    example: '400',
+    unit: 'days',
+    on_reload: 'applied',
+  }),
+  logLevel: setting(oneOf(LOG_LEVELS), {
+    flag: '--log-level <level>',
+    variable: 'TDS_LOG_LEVEL',
+    key: 'log.level',
+    help: `how much is logged: ${LOG_LEVELS.join(', ')}`,
+    default: 'info',
+    on_reload: 'applied',
+  }),
+  paddleApiKey: setting(TEXT, {
+    flag: null,
+    variable: 'TDS_PADDLE_API_KEY',
+    key: 'paddle.api_key',
+    help: 'API key of Paddle Billing; without it, credit is given by hand only',
+    example: 'pdl_live_apikey_…',
+    is_secret: true,
+    on_reload: 'applied_while_set',
+  }),
+  paddleWebhookSecret: setting(TEXT, {
+    flag: null,
+    variable: 'TDS_PADDLE_WEBHOOK_SECRET',
+    key: 'paddle.webhook_secret',
+    help: "secret of Paddle's notification destination, with which it signs webhooks",
+    example: 'pdl_ntfset_…',
+    is_secret: true,
+    on_reload: 'applied_while_set',
+  }),
+  paddleProductId: setting(TEXT, {
+    flag: null,
+    variable: 'TDS_PADDLE_PRODUCT_ID',
+    key: 'paddle.product_id',
+    help: 'product in Paddle that credit is sold as',
+    example: 'pro_…',
+    on_reload: 'applied_while_set',
+  }),
+  paddleEnvironment: setting(oneOf(['production', 'sandbox']), {
+    flag: null,
+    variable: 'TDS_PADDLE_ENVIRONMENT',
+    key: 'paddle.environment',
+    help: 'production, or sandbox to try Paddle without money',
+    default: 'production',
+    on_reload: 'applied',
+  }),
+  url: setting(TEXT, {
+    flag: '--url <address>',
+    variable: 'TDS_URL',
+    key: 'client.url',
+    help: 'the running service, for "tds decide"',
+    default: 'http://127.0.0.1:8080',
+  }),
+  key: setting(TEXT, {
+    flag: '--key <key>',
+    variable: 'TDS_API_KEY',
+    key: 'client.key',
+    help: 'API key for "tds decide"; better given by its variable',
+    example: 'sk_svc_…',
+    is_secret: true,
+  }),
+} as const satisfies Readonly<Record<string, Setting>>;
+
+export type SettingName = keyof typeof SETTINGS;
+
+/** The names of all settings, in the order of the table. */
+export const SETTING_NAMES: readonly SettingName[] = Object.keys(SETTINGS).filter(isSettingName);
+
+function isSettingName(name: string): name is SettingName {
+  return Object.hasOwn(SETTINGS, name);
+}
+
+/** The row of a setting. */
+export function settingOf(name: SettingName): Setting {
+  return SETTINGS[name];
+}
+
+type ValueOf<Row> = Row extends Setting<infer Value> ? Value : never;
+
+/** The values of those settings. */
+export type Values<Name extends SettingName> = {
+  readonly [Key in Name]: ValueOf<(typeof SETTINGS)[Key]>;
+};
+
+/** The settings that choose and run a model, of every command that needs one. */
+export const MODEL_SETTINGS = [
+  'model',
+  'gpu',
+  'threads',
+  'evaluator',
+  'deterministic',
+] as const satisfies readonly SettingName[];
+
+/** Payments by Paddle Billing. */
+export const PADDLE_SETTINGS = [
+  'paddleApiKey',
+  'paddleWebhookSecret',
+  'paddleProductId',
+  'paddleEnvironment',
+] as const satisfies readonly SettingName[];
+
+/** The settings of `tds serve` beside `data`. */
+export const SERVE_SETTINGS = [
+  'host',
+  'port',
+  'init',
+  'owner',
+  'idleUnload',
+  'usageRetentionDays',
+  'connectionLimit',
+  'connectionLimitPerAddress',
+  'clientAddressHeader',
+  'tlsCert',
+  'tlsKey',
+  'queueLimit',
+  'evaluationTimeout',
+  'logLevel',
+  'apiReference',
+  ...MODEL_SETTINGS,
+  ...PADDLE_SETTINGS,
+] as const satisfies readonly SettingName[];
+
+/** Which model answers, and what runs it. */
+export type ModelConfig = Values<(typeof MODEL_SETTINGS)[number]>;
+
+/** Payments by Paddle Billing, as they are given; `paddleSettings` checks them. */
+export type PaddleConfig = Values<(typeof PADDLE_SETTINGS)[number]>;
+
+/** Everything that an operator can set for a running service. */
+export type ServeConfig = Values<(typeof SERVE_SETTINGS)[number]>;
+
+function parseEmail(text: string): string {
+  try {
+    return checkedEmail(text);
+  } catch (error) {
+    throw error instanceof AccountError ? new InvalidArgumentError(error.message) : error;
+  }
+}
+
+function parseHeaderName(text: string): string {
+  if (/^[\w!#$%&'*+.^`|~-]+$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be the name of a header.');
+}
+
+function parseGpu(text: string): Gpu {
+  const gpu = text === 'none' ? false : GPUS.find((candidate) => candidate === text);
+  if (gpu === undefined) throw new InvalidArgumentError('It must be auto, cuda, metal, vulkan or none.');
+  return gpu;
+}

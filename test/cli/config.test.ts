@@ -1,0 +1,139 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { tds } from './support.ts';
+
+setDefaultTimeout(60_000);
+
+const SECRET = 'pdl_live_hunter2';
+const PADDLE = {
+  TDS_PADDLE_API_KEY: SECRET,
+  TDS_PADDLE_WEBHOOK_SECRET: SECRET,
+  TDS_PADDLE_PRODUCT_ID: 'pro_1',
+};
+
+let root: ReturnType<typeof temporaryDirectory>;
+let path: string;
+beforeEach(() => {
+  root = temporaryDirectory();
+  path = join(root.path, 'tds.toml');
+});
+afterEach(() => root.remove());
+
+function write(text: string): void {
+  writeFileSync(path, text, { mode: 0o600 });
+}
+
+describe('tds config', () => {
+  test('prints every value with where it came from, and no secret', async () => {
+    write('[server]\nport = 1\nhost = "::1"\n[model]\nqueue_limit = 7\ngpu = "none"\n');
+    const env = { ...PADDLE, TDS_HOST: '127.0.0.2', TDS_CONFIG: path };
+    const args = ['config', '--port', '9000'];
+    const { code, stdout, stderr } = await tds(args, { env });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const cells = new Map(
+      stdout.split('\n').map((line) => [line.split(' ')[0], line.split(/ {2,}/).slice(1)]),
+    );
+    expect(cells.get('server.port')).toEqual(['9000', '--port']);
+    expect(cells.get('server.host')).toEqual(['127.0.0.2', 'TDS_HOST']);
+    expect(cells.get('model.queue_limit')).toEqual(['7', `line 5 of ${path}`]);
+    expect(cells.get('model.evaluation_timeout')).toEqual(['300 seconds', 'default']);
+    expect(cells.get('paddle.api_key')).toEqual(['********', 'TDS_PADDLE_API_KEY']);
+    const json = await tds([...args, '--json'], { env });
+    expect(stdout + json.stdout).not.toContain(SECRET);
+    const { config_file, settings, warnings } = JSON.parse(json.stdout);
+    expect({ config_file, warnings }).toEqual({ config_file: path, warnings: [] });
+    expect(settings).toContainEqual({
+      setting: 'model.gpu',
+      value: 'none',
+      unit: null,
+      from: 'file',
+      path,
+      line: 6,
+    });
+    expect(settings).toContainEqual({
+      setting: 'model.evaluation_timeout',
+      value: 300,
+      unit: 'seconds',
+      from: 'default',
+    });
+    expect(settings).toContainEqual({ setting: 'model.threads', value: null, unit: null, from: 'default' });
+  });
+
+  test.each([
+    ['an unknown name', '[log]\n\nlevle = "warn"', {}, 'Line 3'],
+    ['a bad value', '[server]\nport = 99999', {}, 'Line 2'],
+    ['a bad variable', '', { TDS_THREADS: 'all' }, 'The variable TDS_THREADS cannot be "all".'],
+    ['half of Paddle', '', { TDS_PADDLE_API_KEY: SECRET }, 'Paddle needs all of TDS_PADDLE_API_KEY,'],
+    ['half of TLS', '[tls]\ncert = "c.pem"', {}, '--tls-cert and --tls-key go together'],
+  ])('with %s says so in one sentence, with exit code 1', async (_, text, env, words) => {
+    write(text);
+    const { code, stdout, stderr } = await tds(['config', '--config', path], { env });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^tds: [^\n]+\n$/);
+    expect(stderr).toContain(words);
+    expect(stderr).not.toContain(SECRET);
+    expect(
+      (await tds(['serve', '--init', '--data', join(root.path, 'data'), '--config', path], { env })).stderr,
+    ).toBe(stderr);
+    expect(readdirSync(root.path)).toEqual(['tds.toml']);
+  });
+
+  test('warns of variables that are no settings, and of secrets that everybody can read', async () => {
+    write('[client]\nkey = "sk_svc_hunter2"\n');
+    chmodSync(path, 0o644);
+    const { code, stderr } = await tds(['config', '--config', path], { env: { TDS_PROT: '80' } });
+    expect(code).toBe(0);
+    expect(stderr).toBe(
+      `tds: ${path} holds secrets that every user can read: run "chmod o-r ${path}".\ntds: The variable TDS_PROT is no setting: it changes nothing.\n`,
+    );
+  });
+
+  test('--example is printed where the settings are wrong, too', async () => {
+    write('broken');
+    const { code, stdout } = await tds(['config', '--example', '--config', path]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('#queue_limit = 512');
+  });
+});
+
+describe('every command takes the file', () => {
+  test('the data directory of a command on data', async () => {
+    const data = join(root.path, 'elsewhere');
+    write(`[data]\ndirectory = ${JSON.stringify(data)}\n`);
+    expect((await tds(['init', '--config', path])).stdout).toContain(`Initialised ${data}.`);
+    expect(await tds(['org', 'list', '--config', path])).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test.each([
+    ['decide --local', ['decide', '-', '--local']],
+    ['eval', ['eval', join(import.meta.dir, '../../src/eval/example-cases.jsonl')]],
+    ['calibrate', ['calibrate', join(import.meta.dir, '../../src/eval/example-cases.jsonl')]],
+    ['doctor', ['doctor']],
+  ])('the model of tds %s', async (name, args) => {
+    write('[model]\npath = "nowhere.gguf"\ngpu = "none"\n');
+    const all = [...args, '--config', path, ...(name === 'doctor' ? ['--data', root.path] : [])];
+    const question = '{"state": "a", "questions": {"q": {"type": "noul", "instructions": "b"}}}';
+    const { code, stdout, stderr } = await tds(all, { cwd: root.path, stdin: question });
+    expect(code).toBe(1);
+    expect(stdout + stderr).toContain('nowhere.gguf');
+  });
+
+  test('the service that tds decide asks', async () => {
+    write('[client]\nurl = "http://127.0.0.1:9"\nkey = "sk_svc_x"\n');
+    const question = '{"state": "a", "questions": {}}';
+    const { code, stderr } = await tds(['decide', '-', '--config', path], { stdin: question });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'tds: No service answers at http://127.0.0.1:9: start one with "tds serve", or use --local.\n',
+    });
+  });
+
+  test('and a command whose settings are wrong does nothing', async () => {
+    write('[server]\nprot = 1\n');
+    const data = join(root.path, 'data');
+    expect(await tds(['init', '--data', data, '--config', path])).toMatchObject({ code: 1, stdout: '' });
+    expect(readdirSync(root.path)).toEqual(['tds.toml']);
+  });
+});

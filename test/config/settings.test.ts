@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Command, Option } from 'commander';
+import { createProgram } from '../../src/cli/program.ts';
+import { readConfigFile } from '../../src/config/config-file.ts';
+import { exampleFile } from '../../src/config/example.ts';
+import { SERVE_SETTINGS, SETTING_NAMES, settingOf } from '../../src/config/settings.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+
+function helpOf(name: string): string {
+  let text = '';
+  const program = createProgram();
+  const command = program.commands.find((one: Command) => one.name() === name);
+  command
+    ?.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 10_000 })
+    .outputHelp();
+  return text;
+}
+
+describe('the table of settings', () => {
+  test.each(SETTING_NAMES.map((name) => [name, settingOf(name)] as const))('%s is whole', (name, setting) => {
+    expect(setting.help).not.toBe('');
+    expect(setting.variable).toMatch(/^TDS(_[A-Z]+)+$/);
+    expect(setting.key).toMatch(/^[a-z]+\.[a-z_]+$/);
+    if (setting.flag !== null) expect(new Option(setting.flag).attributeName()).toBe(name);
+    const text = setting.example ?? String(setting.default);
+    expect(() => setting.kind.parse(text)).not.toThrow();
+  });
+
+  test('no two settings share a variable or a place in the file, and a section is in one piece', () => {
+    const settings = SETTING_NAMES.map(settingOf);
+    expect(new Set(settings.map(({ variable }) => variable)).size).toBe(settings.length);
+    expect(new Set(settings.map(({ key }) => key)).size).toBe(settings.length);
+    const sections = settings.map(({ key }) => key.split('.')[0]);
+    const starts = sections.filter((section, index) => section !== sections[index - 1]);
+    expect(new Set(starts).size).toBe(starts.length);
+  });
+
+  test('a secret has no flag but the one of the client, which was there before', () => {
+    const flags = SETTING_NAMES.map(settingOf).filter(({ is_secret }) => is_secret);
+    expect(flags.map(({ flag }) => flag).filter((flag) => flag !== null)).toEqual(['--key <key>']);
+  });
+
+  test('--help shows what each does, its variable and its place in the file', () => {
+    const [config, serve] = [helpOf('config'), helpOf('serve')];
+    for (const [help, names] of [
+      [config, SETTING_NAMES],
+      [serve, SERVE_SETTINGS],
+    ] as const) {
+      for (const { help: text, variable, key, flag } of names.map(settingOf)) {
+        expect(help).toContain(text);
+        expect(help).toContain(variable);
+        expect(help).toContain(`file: ${key})`);
+        if (flag !== null) expect(help).toContain(`  ${flag} `);
+      }
+    }
+  });
+
+  test('the example changes nothing as it is, and has every setting once the marks are taken away', () => {
+    const root = temporaryDirectory();
+    try {
+      const path = join(root.path, 'tds.toml');
+      writeFileSync(path, exampleFile(), { mode: 0o600 });
+      expect(readConfigFile(path)?.values.size).toBe(0);
+      writeFileSync(path, exampleFile().replaceAll(/^#(?=\S)/gm, ''));
+      const values = readConfigFile(path)?.values;
+      expect([...(values?.keys() ?? [])]).toEqual([...SETTING_NAMES]);
+      for (const [name, { text }] of values ?? []) {
+        const { default: value } = settingOf(name);
+        if (value !== undefined) expect(text).toBe(String(value));
+      }
+    } finally {
+      root.remove();
+    }
+  });
+});
