@@ -157,6 +157,9 @@ test('the end closes all models, those that are gone but in use too; who comes l
   models.follow([row('there')]);
   await models.close();
   for (const result of await used) expect(result).toMatchObject({ status: 'rejected' });
+  // The last request ends after the end, and closes nothing again.
+  gone[Symbol.dispose]();
+  await models.close();
   expect(events.filter((event) => event.startsWith('close')).sort()).toEqual(['close gone', 'close there']);
   for (const id of ['there', 'new']) {
     using late = models.for(row(id));
