@@ -87,7 +87,7 @@ export interface Service {
   readonly change: (changes: ServiceChanges) => void;
   /**
    * Loads the default model, if it is open, and begins to load all others. Rejects with `ModelUnavailable` when the
-   * default one cannot be loaded; whatever cannot be is reported.
+   * default one cannot be loaded; whichever other cannot be is reported.
    */
   loadModels(): Promise<void>;
   /** Writes what is waiting and unloads the models; the database stays open. Call it after the last request. */
@@ -117,12 +117,18 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const refusals = new RefusalBudgets(drawHashKey());
   const keys = new KeyDirectory(store.keys, clock);
   const catalog = new Catalog(store.catalog);
+  // Who starts the service tells why it does not start.
+  let is_told_by_start = false;
   const models = new Models({
     openPlanner: parts.openPlanner,
     queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
     idle_unload_ms: parts.idle_unload_ms,
     clock,
-    problems,
+    problems: {
+      report: (problem) => {
+        if (problem.step !== 'model_load' || !is_told_by_start) problems.report(problem);
+      },
+    },
   });
   models.follow(await catalog.listDecisionModels());
   const payments =
@@ -180,7 +186,9 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     async loadModels() {
       const live = await catalog.listDecisionModels();
       const first = live.find(({ id }) => id === DEFAULT_MODEL);
+      is_told_by_start = true;
       if (first !== undefined) await models.load(first);
+      is_told_by_start = false;
       void loadInTurn(models, live);
     },
     change({ queue_limit, evaluation_ms, usage_retention_days, payment_provider }) {
