@@ -4,7 +4,7 @@
  *
  *   bun bench/cold-start.ts [cycles, default 5]
  */
-import { openPlanner } from '../native/load-engine.ts';
+import { openPlanner } from '../native/engine.ts';
 import { answer, fiveQuestions, THREADS } from './support/engine.ts';
 import { median, report, rounded } from './support/statistics.ts';
 

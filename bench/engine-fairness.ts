@@ -8,15 +8,13 @@
  * three times the 99th percentile alone, and the longest single pass: the longest that the model took for one of the
  * 60 from its turn to its answer.
  */
-import { openEngine } from '../native/load-engine.ts';
-import type { DecisionInput } from '../native/plan/profile.ts';
+import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
-import { ModelTurns } from '../src/limits/model-turns.ts';
+import { ModelTurns, QUEUE_LIMIT } from '../src/limits/model-turns.ts';
 import { fiveQuestions, THREADS } from './support/engine.ts';
 import { quantile, report, rounded } from './support/statistics.ts';
 
 const requests = Number(process.argv[2] ?? 50);
-const QUEUE_LIMIT = 512;
 const engine = await openEngine({ evaluator: 'addon', gpu: false, threads: THREADS });
 const turns = new ModelTurns(QUEUE_LIMIT, systemClock);
 const small = fiveQuestions();
@@ -41,8 +39,8 @@ async function ask(organization: string, input: DecisionInput, signal?: AbortSig
   const plan = await engine.plan(input);
   const scope = `${organization} ${records++}`;
   const options = signal === undefined ? { scope } : { scope, signal };
-  await turns.admit(organization, (place) =>
-    engine.evaluate(input, plan, {
+  await turns.enter(organization, (place) =>
+    engine.evaluate(plan, {
       ...options,
       takeTurn: (turn, work, given_up) => place.run(turn, () => timed(organization, work), given_up),
     }),

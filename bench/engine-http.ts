@@ -7,7 +7,7 @@
  */
 import autocannon from 'autocannon';
 import { getLlama } from 'node-llama-cpp';
-import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import { EMBEDDED_WEIGHTS } from '../native/engine.ts';
 import { THREADS } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { startServiceProcess } from './support/service-process.ts';

@@ -6,8 +6,7 @@
  *   bun bench/engine-implementations.ts [rounds, default 9]
  */
 import { type ChatWrapper, GeneralChatWrapper, getLlama } from 'node-llama-cpp';
-import { openEngine } from '../native/load-engine.ts';
-import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
 import { answer, fiveQuestions, inTurns, THREADS, withTinyModel } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { report, rounded } from './support/statistics.ts';

@@ -9,8 +9,7 @@
  * With LLAMA_BENCH=<path of a llama-bench> its prompt speed is printed beside.
  */
 import { getLlama } from 'node-llama-cpp';
-import { openEngine } from '../native/load-engine.ts';
-import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
 import { answer, fiveQuestions, inTurns, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 

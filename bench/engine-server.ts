@@ -5,8 +5,7 @@
  *
  *   LLAMA_SERVER=<path of a llama-server> bun bench/engine-server.ts [rounds, default 9]
  */
-import { openEngine } from '../native/load-engine.ts';
-import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
 import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
@@ -54,16 +53,15 @@ try {
   const next = async () => {
     // Neither has seen the record before.
     const input = { ...five, state: `${request++} ${five.state}` };
-    return { input, plan: await engine.plan(input) };
+    return await engine.plan(input);
   };
   const times = await inTurns(rounds, {
     engine: async () => {
-      const { input, plan } = await next();
-      await engine.evaluate(input, plan, { scope: 'bench' });
+      await engine.evaluate(await next(), { scope: 'bench' });
     },
     server: async () => {
-      const { plan: whole } = await next();
-      const [plan] = whole.plans;
+      const { plans } = await next();
+      const [plan] = plans;
       await Promise.all(
         (plan?.branches ?? []).map(({ tokens }) => complete([...(plan?.prefix ?? []), ...tokens])),
       );

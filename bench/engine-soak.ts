@@ -5,9 +5,7 @@
  *   bun bench/engine-soak.ts [seconds, default 600]
  */
 
-import { openEngine } from '../native/load-engine.ts';
-import type { DecisionInput } from '../native/plan/profile.ts';
-import { EngineOverloaded } from '../native/plan-evaluator.ts';
+import { type DecisionInput, EngineOverloaded, openEngine } from '../native/engine.ts';
 import { fiveQuestions, THREADS } from './support/engine.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
@@ -33,7 +31,7 @@ const clients = Array.from({ length: CLIENTS }, async () => {
     const input = request(number);
     const leaves = number % 10 === 9 ? { signal: AbortSignal.timeout(number % 100) } : {};
     try {
-      await engine.evaluate(input, await engine.plan(input), {
+      await engine.evaluate(await engine.plan(input), {
         scope: `organization ${number % 3}`,
         ...leaves,
       });

@@ -4,15 +4,13 @@
  *
  *   bun bench/engine-turns.ts [rounds, default 5]
  */
-import { openEngine } from '../native/load-engine.ts';
-import type { DecisionInput } from '../native/plan/profile.ts';
+import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
-import { ModelTurns } from '../src/limits/model-turns.ts';
+import { ModelTurns, QUEUE_LIMIT } from '../src/limits/model-turns.ts';
 import { fiveQuestions, inTurns, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 5);
-const QUEUE_LIMIT = 512;
 const BATCH = 32;
 const engine = await openEngine({ evaluator: 'addon', gpu: false, threads: THREADS });
 const turns = new ModelTurns(QUEUE_LIMIT, systemClock);
@@ -29,12 +27,12 @@ async function batch(
 }
 
 async function atOnce(scope: string, input: DecisionInput): Promise<void> {
-  await engine.evaluate(input, await engine.plan(input), { scope });
+  await engine.evaluate(await engine.plan(input), { scope });
 }
 
 async function inTheirTurns(scope: string, input: DecisionInput): Promise<void> {
   const plan = await engine.plan(input);
-  await turns.admit(scope, ({ run }) => engine.evaluate(input, plan, { scope, takeTurn: run }));
+  await turns.enter(scope, ({ run }) => engine.evaluate(plan, { scope, takeTurn: run }));
 }
 
 const times = await inTurns(rounds, {

@@ -16,7 +16,7 @@ import { randomIdentifiers } from '../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../src/money.ts';
 import { createLog } from '../src/ops/log.ts';
 import { BoundedOutput } from '../src/ops/standard-output.ts';
-import { creditByHand, creditContext } from '../src/payments/credit.ts';
+import { creditByHand } from '../src/payments/credit.ts';
 import { openService } from '../src/service.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
@@ -27,8 +27,7 @@ const LARGE_BODY = `{"state":"${'x'.repeat(1_000_000)}"}`;
 
 const directory = mkdtempSync(join(tmpdir(), 'tds-bench-'));
 const db = openDatabase(join(directory, 'tds.sqlite'));
-const accounts = creditContext(db, systemClock, randomIdentifiers);
-const service = openService({
+const service = await openService({
   db,
   openPlanner: () => Promise.reject(new Error('no request of this bench gets as far as the model')),
   idle_unload_ms: 0,
@@ -38,11 +37,14 @@ const service = openService({
   payment_provider: null,
 });
 
-function newKey(requests_per_minute: number): string {
-  const { id, default_project_id } = createOrganization(accounts, OPERATOR, { name: 'Bench' });
-  creditByHand(accounts, OPERATOR, { organization_id: id, amount_micros: 25 * MICROS_PER_DOLLAR });
-  setTierSettings(accounts, OPERATOR, id, { requests_per_minute });
-  return createKey(accounts, OPERATOR, { project_id: default_project_id, name: 'Bench' }).key;
+const { store } = service.services;
+const accounts = { store, clock: systemClock, identifiers: randomIdentifiers };
+
+async function newKey(requests_per_minute: number): Promise<string> {
+  const { id, default_project_id } = await createOrganization(accounts, OPERATOR, { name: 'Bench' });
+  await creditByHand(accounts, OPERATOR, { organization_id: id, amount_micros: 25 * MICROS_PER_DOLLAR });
+  await setTierSettings(accounts, OPERATOR, id, { requests_per_minute });
+  return (await createKey(accounts, OPERATOR, { project_id: default_project_id, name: 'Bench' })).key;
 }
 
 /** Microseconds of one request, as the mean of so many. */
@@ -63,8 +65,8 @@ async function post(key: string, body: string): Promise<Response> {
   return await service.handle(request, '192.0.2.2');
 }
 
-const ordinary = newKey(1e9);
-const spent = newKey(300);
+const ordinary = await newKey(1e9);
+const spent = await newKey(300);
 while ((await listModels(SPENT_ADDRESS, UNKNOWN_KEY)).status !== 429);
 while ((await post(spent, LARGE_BODY)).status !== 429);
 

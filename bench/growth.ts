@@ -13,15 +13,16 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { continueAudit, runAudit } from '../db/sqlite/audit.ts';
 import { type Db, openDatabase, transact } from '../db/sqlite/connection.ts';
+import { SqliteLedger } from '../db/sqlite/sqlite-ledger.ts';
+import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
+import { UsageWriter } from '../db/sqlite/usage-writer.ts';
 import { OPERATOR } from '../src/accounts/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization } from '../src/accounts/organizations.ts';
 import { systemClock } from '../src/clock.ts';
 import { randomIdentifiers } from '../src/identifiers.ts';
-import { Ledger } from '../src/ledger/ledger.ts';
-import { creditByHand, creditContext } from '../src/payments/credit.ts';
+import { creditByHand } from '../src/payments/credit.ts';
 import { latestPrune_ms, pruneUsage } from '../src/usage/prune.ts';
-import { UsageLog } from '../src/usage/usage.ts';
 import { median, quantile, report, rounded } from './support/statistics.ts';
 
 const ORGANIZATIONS = 20;
@@ -67,17 +68,20 @@ function elapsed_ms(work: () => unknown): number {
 const directory = mkdtempSync(join(values.directory, 'tds-bench-'));
 try {
   const db = openDatabase(join(directory, 'bench.sqlite'));
-  const context = creditContext(db, systemClock, randomIdentifiers);
-  const ledger = new Ledger(db);
-  const usage = new UsageLog(db);
-  const accounts = Array.from({ length: ORGANIZATIONS }, (_, number): Account => {
-    const organization = createOrganization(context, OPERATOR, { name: `Organization ${number}` });
+  const store = new SqliteStore(db);
+  const context = { store, clock: systemClock, identifiers: randomIdentifiers };
+  const ledger = new SqliteLedger(db);
+  const process_id = randomIdentifiers.id('process');
+  const usage = new UsageWriter(db);
+  const accounts: Account[] = [];
+  for (let number = 0; number < ORGANIZATIONS; number += 1) {
+    const organization = await createOrganization(context, OPERATOR, { name: `Organization ${number}` });
     const organization_id = organization.id;
-    creditByHand(context, OPERATOR, { organization_id, amount_micros: CREDIT_MICROS });
+    await creditByHand(context, OPERATOR, { organization_id, amount_micros: CREDIT_MICROS });
     const project_id = organization.default_project_id;
-    const key = createKey(context, OPERATOR, { project_id, name: 'Key' });
-    return { organization_id, project_id, api_key_id: key.id };
-  });
+    const key = await createKey(context, OPERATOR, { project_id, name: 'Key' });
+    accounts.push({ organization_id, project_id, api_key_id: key.id });
+  }
 
   /** Answered requests as the service writes them, evenly between two times. */
   const fill = (count: number, from_ms: number, to_ms: number) => {
@@ -90,7 +94,7 @@ try {
           const request_id = randomIdentifiers.id('request');
           const { organization_id, project_id } = account;
           const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
-          const result = ledger.hold(asked);
+          const result = ledger.hold(asked, process_id);
           if (!result.held) throw new Error(result.refusal);
           ledger.charge(result.hold, COST_MICROS, at_ms + 100);
           usage.record({
@@ -144,7 +148,8 @@ try {
   let last_ms = performance.now();
   const prune_ms = await (async () => {
     const started_ms = performance.now();
-    await pruneUsage(db, {
+    const parts = { store, continueAudit: (at_ms: number) => continueAudit(db, { now_ms: at_ms }).ok };
+    await pruneUsage(parts, {
       before_ms: month_ms,
       now_ms,
       onProgress: () => batches_ms.push(performance.now() - last_ms),

@@ -4,8 +4,7 @@
  *
  *   bun bench/tokenizer.ts [rounds, default 9]
  */
-import { openPlanner } from '../native/load-engine.ts';
-import type { DecisionInput } from '../native/plan/profile.ts';
+import { type DecisionInput, openPlanner } from '../native/engine.ts';
 import { fiveQuestions, inTurns } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { report, rounded } from './support/statistics.ts';

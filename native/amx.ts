@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { GgmlType, readGgufFileInfo } from 'node-llama-cpp';
-import { type Weights, WeightsError } from './weights.ts';
+import { WeightsError } from './errors.ts';
+import type { Weights } from './weights.ts';
 
-/** ggml's AMX product is wrong for a matrix with fewer columns than this. */
+/** ggml's AMX kernels give wrong products for a matrix with fewer columns than this. */
 const COLUMNS_MIN = 64;
-/** What ggml multiplies by AMX in blocks of 32 columns; its other types have blocks of 256. */
+/** The types of blocks of 32 columns that ggml multiplies by AMX. Its other types have blocks of 256, so no narrow matrix. */
 const NARROW_TYPES: ReadonlySet<GgmlType> = new Set([GgmlType.Q4_0, GgmlType.Q4_1, GgmlType.Q8_0]);
 
 /** A tensor as a GGUF file describes it; the first dimension is its columns. */
@@ -14,13 +15,13 @@ export interface TensorFacts {
   readonly ggmlType: GgmlType;
 }
 
-/** Whether ggml computes with AMX on a CPU that `/proc/cpuinfo` describes so, if the kernel permits it. */
+/** Whether `/proc/cpuinfo` lists the instructions with which ggml uses AMX. The kernel may still forbid AMX. */
 export function servesAmx(cpuinfo = readCpuinfo()): boolean {
   const flags = new Set(/^flags\s*:(.*)$/m.exec(cpuinfo)?.[1]?.split(/\s+/));
   return ['amx_tile', 'amx_int8', 'avx512_vnni'].every((flag) => flags.has(flag));
 }
 
-/** The first matrix that ggml's AMX product gets wrong, or undefined. */
+/** The first matrix for which ggml's AMX kernels give wrong products, or undefined. */
 export function narrowMatrix(tensors: readonly TensorFacts[]): TensorFacts | undefined {
   return tensors.find(
     ({ dimensions: [columns = 0, rows = 1], ggmlType }) =>
@@ -28,19 +29,17 @@ export function narrowMatrix(tensors: readonly TensorFacts[]): TensorFacts | und
   );
 }
 
-/** This machine's `/proc/cpuinfo`; empty where there is none, as outside of Linux, where ggml has no AMX. */
+/** The text of `/proc/cpuinfo`; empty outside of Linux, where ggml does not use AMX. */
 function readCpuinfo(): string {
   try {
     return readFileSync('/proc/cpuinfo', 'utf8');
   } catch {
+    // Nothing is lost: only Linux has the file, and only there ggml has AMX.
     return '';
   }
 }
 
-/**
- * Refuses weights that this CPU would compute wrongly: throws `WeightsError` where ggml uses AMX and a matrix in 4 or 8
- * bits has fewer than 64 columns.
- */
+/** Throws `WeightsError` where this CPU has AMX and a matrix of the weights is too narrow for ggml's AMX kernels. */
 export async function rejectNarrowMatrices(weights: Weights, cpuinfo = readCpuinfo()): Promise<void> {
   if (!servesAmx(cpuinfo)) return;
   for (const part of weights.parts) {

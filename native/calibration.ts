@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Static, Type } from '@sinclair/typebox';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Question, scoreCount } from '../src/questions/question.ts';
-import { WeightsError } from './weights.ts';
+import { type Question, type QuestionType, scoreCount } from '../src/questions/question.ts';
+import { WeightsError } from './errors.ts';
+import { systemErrorCode } from './system-error-code.ts';
 
+const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
 
 /** Temperatures by number of options: each bucket reaches up to `most_options`, the last one to any number. */
@@ -17,7 +19,10 @@ const OptionTemperatures = Type.Array(
 );
 
 const TypeTemperatures = Type.Object(
-  { noul: Temperature, choice: OptionTemperatures, score: OptionTemperatures },
+  { noul: Temperature, choice: OptionTemperatures, score: OptionTemperatures } satisfies Record<
+    QuestionType,
+    TSchema
+  >,
   { additionalProperties: false },
 );
 export type TypeTemperatures = Static<typeof TypeTemperatures>;
@@ -26,7 +31,7 @@ export type TypeTemperatures = Static<typeof TypeTemperatures>;
 const FittedOn = Type.Object(
   {
     /** SHA-256 of the cases' lines, uncompressed. */
-    cases_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    cases_sha256: Sha256,
     records: Type.Integer({ minimum: 1 }),
     questions: Type.Integer({ minimum: 1 }),
   },
@@ -40,7 +45,7 @@ const FittedOn = Type.Object(
 export const Calibration = Type.Object(
   {
     profile: Type.String(),
-    weights_sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    weights_sha256: Sha256,
     temperatures: Type.Object(
       { fast: TypeTemperatures, consistent: TypeTemperatures },
       { additionalProperties: false },
@@ -53,9 +58,16 @@ export type Calibration = Static<typeof Calibration>;
 
 /** The temperature for a question: of its type, and of the first bucket that its number of options fits into. */
 export function temperatureFor(question: Question, temperatures: TypeTemperatures): number {
-  if (question.type === 'noul') return temperatures.noul;
-  const buckets = temperatures[question.type];
-  const count = scoreCount(question);
+  switch (question.type) {
+    case 'noul':
+      return temperatures.noul;
+    case 'choice':
+    case 'score':
+      return bucketTemperature(temperatures[question.type], scoreCount(question));
+  }
+}
+
+function bucketTemperature(buckets: Static<typeof OptionTemperatures>, count: number): number {
   const bucket = buckets.find(({ most_options }) => count <= most_options) ?? buckets.at(-1);
   return bucket?.temperature ?? 1;
 }
@@ -89,7 +101,7 @@ export async function readCalibration(
   try {
     content = await readFile(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw new WeightsError(`The calibration ${path} cannot be read: make it readable, or remove it.`, {
       cause: error,
     });
@@ -116,6 +128,7 @@ function parseCalibration(content: string): Calibration | undefined {
     const value: unknown = JSON.parse(content);
     return Value.Check(Calibration, value) ? value : undefined;
   } catch {
+    // Nothing is lost: the caller refuses the file with a sentence that says what to do.
     return undefined;
   }
 }

@@ -16,6 +16,7 @@ export function loadedCpuLibrary(): string | undefined {
     const [path] = cpuLibraries(readFileSync('/proc/self/maps', 'utf8'));
     return path === undefined ? undefined : basename(path);
   } catch {
+    // Nothing is lost: only Linux has the list.
     return undefined;
   }
 }

@@ -1,72 +1,71 @@
-import type { DecisionInput, DecisionPlan } from './plan/profile.ts';
+/**
+ * All that the service knows of the engine: outside of `native/` and its tests, only this file of it is imported. It
+ * loads neither node-llama-cpp nor the addon before a model is opened or the machine is inspected.
+ */
+import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
+import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
+import type { Gpu } from './gpu.ts';
+import type { EngineStatus } from './machine.ts';
+import type { OpenOptions } from './open-options.ts';
 
-/** What is known of a loaded model without asking it anything. */
-export interface EngineFacts {
-  /** SHA-256 over the GGUF parts in order, in hex: what a calibration is bound to. */
-  readonly weights_sha256: string;
-  readonly profile: string;
-  readonly context_tokens: number;
-  readonly evaluator: 'llama' | 'addon';
-  /** `cpu`, `cuda`, `metal` or `vulkan`. */
-  readonly device: string;
-  /** Why a GPU that this machine seems to have is not used. */
-  readonly missing_gpu?: string | undefined;
-  /** Whether scores are divided by fitted temperatures. */
-  readonly calibrated: boolean;
+export {
+  applyTemperature,
+  Calibration,
+  calibrationPath,
+  readCalibration,
+  type TypeTemperatures,
+  temperatureFor,
+} from './calibration.ts';
+export type {
+  DecisionEngine,
+  DecisionPlanner,
+  EngineFacts,
+  EvaluateOptions,
+  PlanTurn,
+  TakeTurn,
+} from './decision-engine.ts';
+export {
+  AddonUnavailable,
+  DeviceUnavailable,
+  EngineFailed,
+  EngineOverloaded,
+  EvaluationFailed,
+  EvaluationTimedOut,
+  PlanRejected,
+  SetupError,
+  WeightsError,
+} from './errors.ts';
+export { EVALUATOR_CHOICES, type EvaluatorChoice } from './evaluators/evaluator-names.ts';
+export { GPUS, type Gpu } from './gpu.ts';
+export type { CpuKernels, DeviceStatus, EngineStatus } from './machine.ts';
+export type { OpenOptions } from './open-options.ts';
+export type { DecisionInput, DecisionPlan } from './plan/profile.ts';
+export type { DecoderSize } from './plan-evaluator.ts';
+export { EMBEDDED_WEIGHTS, verifyWeights } from './weights.ts';
+
+/**
+ * Reads a model's vocabulary, so that requests can be planned. Rejects with `SetupError`: `WeightsError` when the files
+ * are missing, cut or corrupt, or the model cannot be served.
+ */
+export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
+  const { openPlanner: open } = await import('./load-engine.ts');
+  return await open(options);
 }
 
-/** One plan of a request, as far as the order matters in which the model takes plans. */
-export interface PlanTurn {
-  readonly tokens: number;
-  /** As `PlanEvaluator.laneOf` and `lane_tokens`. */
-  readonly lane: 'small' | 'large';
-  readonly lane_tokens: number;
+/**
+ * Loads a model for as long as the engine is open, planner and weights together. Rejects as `openPlanner` and
+ * `DecisionPlanner.openEngine` do.
+ */
+export async function openEngine(options: OpenOptions = {}): Promise<DecisionEngine> {
+  const { openEngine: open } = await import('./load-engine.ts');
+  return await open(options);
 }
 
-/** Calls `work` when the plan's turn has come, and resolves or rejects as it does, or with the signal's reason. */
-export type TakeTurn = <Result>(
-  turn: PlanTurn,
-  work: () => Promise<Result>,
-  signal: AbortSignal,
-) => Promise<Result>;
-
-export interface EvaluateOptions {
-  /** The organization: nothing that is kept of a record is reused outside of it. */
-  readonly scope: string;
-  readonly signal?: AbortSignal;
-  /** When each plan is given to the model; at once when undefined. */
-  readonly takeTurn?: TakeTurn | undefined;
-}
-
-/** A model of which the vocabulary is in memory, and not the weights: it plans requests, and loads engines. */
-export interface DecisionPlanner {
-  /**
-   * The plans and the exact billed tokens of a request, whether an engine is open or not. Rejects with `PlanRejected`,
-   * and with `EngineFailed` when the planner is closed, also meanwhile. No model work; the event loop goes on turning.
-   */
-  plan(input: DecisionInput): Promise<DecisionPlan>;
-  /**
-   * Loads the weights; one engine is open at a time. Rejects with `SetupError`: `WeightsError` when the files are missing or
-   * cannot be loaded, are others than the planner was opened on, or have a calibration for others beside them.
-   */
-  openEngine(): Promise<DecisionEngine>;
-  /** Frees the vocabulary; engines are closed apart. */
-  close(): Promise<void>;
-}
-
-/** A loaded model, which evaluates the plans of its planner. */
-export interface DecisionEngine {
-  readonly facts: EngineFacts;
-  /** As its planner. */
-  plan(input: DecisionInput): Promise<DecisionPlan>;
-  /**
-   * Calibrated scores, a list a question: the log-odds of yes for a noul, a score an option or level otherwise (to be
-   * compared by softmax). Rejects as `PlanEvaluator.evaluate` does.
-   */
-  evaluate(
-    input: DecisionInput,
-    plan: DecisionPlan,
-    options: EvaluateOptions,
-  ): Promise<readonly (readonly number[])[]>;
-  close(): Promise<void>;
+/**
+ * Says what would evaluate plans on this machine, without a model. The addon is built where it is wanted and not there
+ * yet.
+ */
+export async function engineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<EngineStatus> {
+  const { inspectMachine } = await import('./machine.ts');
+  return await inspectMachine(gpu, wanted);
 }

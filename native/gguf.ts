@@ -1,7 +1,7 @@
 import { readGgufFileInfo } from 'node-llama-cpp';
+import { WeightsError } from './errors.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';
 import type { PreTokenizer } from './pre-tokenizer.ts';
-import { WeightsError } from './weights.ts';
 
 /** What a GGUF file says of its model: what choosing a prompt profile needs. */
 export interface ModelFacts {

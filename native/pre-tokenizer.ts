@@ -1,4 +1,4 @@
-import { PlanRejected } from './plan/profile.ts';
+import { PlanRejected } from './errors.ts';
 
 /** How llama.cpp splits text into words for a vocabulary: GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`. */
 export interface PreTokenizer {

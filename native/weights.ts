@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SetupError } from './setup-error.ts';
+import { WeightsError } from './errors.ts';
+import { systemErrorCode } from './system-error-code.ts';
 
 /** The first GGUF part of the weights that come with the service. */
 export const EMBEDDED_WEIGHTS = fileURLToPath(
@@ -16,19 +17,14 @@ const GGUF_VERSIONS: readonly number[] = [2, 3];
 const GGUF_HEADER_BYTES = 24;
 const SPLIT_NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
 
-/** The weights cannot be used. */
-export class WeightsError extends SetupError {
-  override readonly name = 'WeightsError';
-}
-
-/** Weights whose files are all there and, where checksums lie beside them, are the files that they should be. */
+/** Weights of which every file is there, and matches its checksum where `SHA256SUMS` lies beside them. */
 export interface Weights {
-  /** The file that llama.cpp is given; it finds the others itself. */
+  /** The path of the first part. llama.cpp is given this one, and finds the others itself. */
   readonly first: string;
   readonly parts: readonly string[];
   /** SHA-256 over the parts in order, in hex. */
   readonly sha256: string;
-  /** Of the files when they were read: another one after a file was replaced or written to. */
+  /** Device, inode, size and times of every file when it was read. It changes when a file is replaced or written to. */
   readonly file_identity: string;
 }
 
@@ -51,11 +47,7 @@ export function weightsParts(path: string): readonly string[] {
   );
 }
 
-function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}
-
-/** What to do about weights that are not what they should be; the embedded ones can only come from the repository. */
+/** What the operator can do about a wrong file: restore an embedded one from the repository, copy any other again. */
 function remedy(path: string): string {
   return dirname(path) === dirname(EMBEDDED_WEIGHTS)
     ? 'restore it from the repository (git checkout -- native/models)'
@@ -63,7 +55,7 @@ function remedy(path: string): string {
 }
 
 function unreadable(path: string, error: unknown): WeightsError {
-  const code = errorCode(error);
+  const code = systemErrorCode(error);
   if (code === 'ENOENT') {
     return new WeightsError(`The weights file ${path} is missing: check the path, or ${remedy(path)}.`);
   }
@@ -72,14 +64,14 @@ function unreadable(path: string, error: unknown): WeightsError {
   );
 }
 
-/** The checksums beside the weights, by file name, or undefined where there are none. */
+/** The checksums beside the weights, by file name; undefined where no file has them. Embedded weights must have them. */
 async function readChecksums(first: string): Promise<ReadonlyMap<string, string> | undefined> {
   const path = join(dirname(first), CHECKSUMS);
   let content: string;
   try {
     content = await readFile(path, 'utf8');
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw unreadable(path, error);
+    if (systemErrorCode(error) !== 'ENOENT') throw unreadable(path, error);
     if (dirname(first) === dirname(EMBEDDED_WEIGHTS)) throw unreadable(path, error);
     return undefined;
   }
@@ -94,7 +86,7 @@ function startsAsGguf(piece: Uint8Array): boolean {
   return view.getUint32(0) === GGUF_MAGIC && GGUF_VERSIONS.includes(view.getUint32(4, true));
 }
 
-/** Feeds a file to `use` piece by piece, after checking that it starts as a GGUF file does. */
+/** Gives a file to `use` piece by piece. Throws `WeightsError` for a file that cannot be read or is not GGUF. */
 async function readWeights(path: string, use: (piece: Uint8Array) => void): Promise<void> {
   try {
     await using file = await open(path, 'r');
@@ -116,7 +108,7 @@ async function readWeights(path: string, use: (piece: Uint8Array) => void): Prom
   }
 }
 
-/** What the file system says of the files: which they are, and when they were last written. */
+/** Device, inode, size and times of the files as one text. Throws `WeightsError` when one cannot be read. */
 async function fileIdentity(parts: readonly string[]): Promise<string> {
   const identities = parts.map(async (part) => {
     try {
@@ -130,8 +122,8 @@ async function fileIdentity(parts: readonly string[]): Promise<string> {
 }
 
 /**
- * Resolves when the files are still those that were verified; they are read again only where one was replaced or
- * written to. Throws `WeightsError`.
+ * Resolves when the files still have the content that was verified. They are read again only after one was replaced or
+ * written to. Throws `WeightsError` for another content.
  */
 export async function requireUnchanged(weights: Weights): Promise<void> {
   if ((await fileIdentity(weights.parts)) === weights.file_identity) return;
@@ -143,8 +135,8 @@ export async function requireUnchanged(weights: Weights): Promise<void> {
 }
 
 /**
- * Finds the parts of the weights at `path` and reads them once: every part is a GGUF file, and has the checksum that
- * `SHA256SUMS` beside it gives, which the embedded weights must have. Throws `WeightsError`.
+ * Reads every part of the weights at `path` once. Throws `WeightsError` when a part is missing, is not GGUF, or differs
+ * from its checksum in `SHA256SUMS`. The embedded weights must have a checksum for each part.
  */
 export async function verifyWeights(path: string): Promise<Weights> {
   const parts = weightsParts(path);

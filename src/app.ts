@@ -1,83 +1,46 @@
 import { Elysia } from 'elysia';
-import type { DecisionServices } from './decisions/ports.ts';
-import { Refusal } from './errors.ts';
-import type { BodyLimits } from './http/body-bytes.ts';
-import { RequestContexts } from './http/context.ts';
-import { decisionRoutes } from './http/decision-routes.ts';
-import { docsPages, docsScript, PAGE_HEADERS } from './http/docs.ts';
-import { modelRoutes } from './http/model-routes.ts';
+import { ERRORS, Refusal } from './errors.ts';
+import { type RequestContext, RequestContexts } from './http/context.ts';
+import { PathTable } from './http/path-table.ts';
 import { refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
-import { errorResponse, REQUEST_ID_HEADER } from './http/responses.ts';
-import { allowOf, type KnownPath, knownPath } from './http/routes.ts';
-import { webhookRoutes } from './http/webhook-routes.ts';
+import { REQUEST_ID_HEADER } from './http/responses.ts';
+import { answer, type Refused, refusedResponse } from './http/route.ts';
+import { type RouteServices, routesOf } from './http/routes.ts';
 import type { Log } from './ops/log.ts';
-import type { PaymentProvider } from './payments/provider.ts';
-import type { WebhookContext } from './payments/webhooks.ts';
 
 /** Everything that the HTTP interface needs. */
-export interface AppServices extends DecisionServices {
-  /** Whose webhooks are taken; null where credit is only given by hand. */
-  readonly payments: { readonly context: WebhookContext; readonly provider: PaymentProvider } | null;
-  /** Whether the API reference is served at `/swagger`. */
-  readonly api_reference: boolean;
-  readonly log: Pick<Log, 'request' | 'failure' | 'error' | 'warn' | 'info'>;
-  readonly body_limits: BodyLimits;
+export interface AppServices extends RouteServices {
+  readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
 }
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */
 export function createApp(services: AppServices) {
-  const contexts = new RequestContexts((client_address) => ({
+  const routes = routesOf(services);
+  const paths = new PathTable(routes);
+  const contexts = new RequestContexts((request, client_address) => ({
     request_id: services.identifiers.id('request'),
     started_ms: services.clock.monotonic_ms(),
+    path: paths.find(new URL(request.url).pathname),
     client_address,
     caller: null,
     code: null,
     is_over_budget: false,
   }));
 
-  const refuse = (request: Request, refusal: Refusal, headers: Readonly<Record<string, string>> = {}) => {
-    const context = contexts.of(request);
-    context.code = refusal.code;
-    return errorResponse(context.request_id, refusal, headers);
-  };
-
-  /** A path that no route took: the wrong method of a known one, or nothing that the service has. */
-  const unmatched = (request: Request): Response => {
-    const path = knownPath(new URL(request.url).pathname);
-    if (path !== null && !isAbsent(path)) {
-      return refuseAddress(request, new Refusal('method_not_allowed'), { allow: allowOf(path) });
-    }
-    return refuseAddress(request, new Refusal('not_found'));
-  };
-
-  /** A refusal that no key was looked at for: it is counted by the client's address. */
-  const refuseAddress = (request: Request, refusal: Refusal, headers = {}): Response => {
-    const context = contexts.of(request);
-    const over_budget = refusalOverAddressBudget(services, context);
-    if (over_budget !== null) return over_budget;
-    spendRefusal(services, context, refusal);
-    return refuse(request, refusal, headers);
-  };
-
-  /** Whether this service does without the path: webhooks without a provider, a reference that is switched off. */
-  const isAbsent = (path: KnownPath): boolean =>
-    path === '/webhooks/paddle'
-      ? services.payments === null
-      : path.startsWith('/swagger') && !services.api_reference;
-
   // Elysia otherwise looks for the path behind the 11th character, where that of `http://tds/` has begun already.
   const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
     .onRequest(({ request, set }) => {
-      set.headers[REQUEST_ID_HEADER] = contexts.of(request).request_id;
-      if (knownPath(new URL(request.url).pathname) === '/swagger') {
-        Object.assign(set.headers, PAGE_HEADERS);
-      }
+      const { request_id, path } = contexts.of(request);
+      set.headers[REQUEST_ID_HEADER] = request_id;
+      if (path !== null) Object.assign(set.headers, path.headers);
       set.headers['x-content-type-options'] = 'nosniff';
     })
     .onError(({ code, error, request }) => {
-      if (code === 'NOT_FOUND') return unmatched(request);
-      services.log.failure(contexts.of(request).request_id, error);
-      return refuse(request, new Refusal('internal_error'));
+      const context = contexts.of(request);
+      if (code === 'NOT_FOUND') return refusedResponse(context, unmatched(services, context));
+      const refusal = new Refusal('internal_error');
+      services.problems.report({ request_id: context.request_id, step: 'http', code: refusal.code, error });
+      return refusedResponse(context, { refusal });
     })
     .onAfterResponse(({ request, responseValue }) => {
       const context = contexts.of(request);
@@ -85,20 +48,23 @@ export function createApp(services: AppServices) {
       services.log.request({
         request_id: context.request_id,
         method: request.method,
-        path: knownPath(new URL(request.url).pathname),
-        status: responseValue instanceof Response ? responseValue.status : 200,
+        path: context.path?.path ?? null,
+        // Elysia does not tell the response that `onError` made.
+        status: context.code === null ? statusOf(responseValue) : ERRORS[context.code].status,
         duration_ms: services.clock.monotonic_ms() - context.started_ms,
         code: context.code,
         organization_id: context.caller?.organization_id ?? null,
         project_id: context.caller?.project_id ?? null,
         key_id: context.caller?.key_id ?? null,
       });
-    })
-    .use(decisionRoutes(services, contexts))
-    .use(modelRoutes(services, contexts))
-    .use(webhookRoutes(services, contexts))
-    .use(services.api_reference ? docsScript() : new Elysia())
-    .use(services.api_reference ? docsPages() : new Elysia());
+    });
+
+  for (const { method, path, handle } of routes) {
+    if (handle === null) continue;
+    app.route(method, path, ({ request }) => answer(handle, request, contexts.of(request)), {
+      parse: 'none',
+    });
+  }
 
   return {
     /** Answers one request of a client with that address. */
@@ -107,4 +73,24 @@ export function createApp(services: AppServices) {
       return app.handle(request);
     },
   };
+}
+
+function statusOf(response: unknown): number {
+  return response instanceof Response ? response.status : 200;
+}
+
+/**
+ * The refusal of a request that no route took: the wrong method of a known path, or nothing that the service has. No key
+ * was looked for, so that it is counted by the client's address.
+ */
+function unmatched(services: AppServices, context: RequestContext): Refused {
+  const over_budget = refusalOverAddressBudget(services, context);
+  if (over_budget !== null) return over_budget;
+  const allow = context.path?.allow ?? null;
+  const refused: Refused =
+    allow === null
+      ? { refusal: new Refusal('not_found') }
+      : { refusal: new Refusal('method_not_allowed'), headers: { allow } };
+  spendRefusal(services, context, refused.refusal);
+  return refused;
 }

@@ -1,11 +1,16 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { Evaluator, OpenOptions } from '../native/load-engine.ts';
+import {
+  EVALUATOR_CHOICES,
+  type EvaluatorChoice,
+  GPUS,
+  type Gpu,
+  type OpenOptions,
+} from '../native/engine.ts';
 import { AccountError } from './accounts/errors.ts';
 import { checkedEmail } from './accounts/names.ts';
+import { QUEUE_LIMIT } from './limits/model-turns.ts';
 import { LOG_LEVELS, type LogLevel } from './ops/log-level.ts';
 import type { PaddleSettings } from './payments/paddle.ts';
-
-type Gpu = NonNullable<OpenOptions['gpu']>;
 
 /** Which model answers, and what runs it. */
 export interface ModelConfig {
@@ -14,7 +19,7 @@ export interface ModelConfig {
   readonly gpu: Gpu;
   /** Threads that compute; undefined leaves one core for everything else. */
   readonly threads?: number;
-  readonly evaluator: Evaluator;
+  readonly evaluator: EvaluatorChoice;
   /** Equal bits whatever else is asked at the same time, at a cost in speed. */
   readonly deterministic?: true;
 }
@@ -49,8 +54,6 @@ export interface ServeConfig extends ModelConfig {
   readonly apiReference: 'on' | 'off';
 }
 
-const EVALUATORS: readonly Evaluator[] = ['auto', 'addon', 'llama'];
-const GPUS: readonly Gpu[] = ['auto', 'cuda', 'metal', 'vulkan', false];
 const PORT_MAX = 65_535;
 const THREADS_MAX = 512;
 const QUEUE_MAX = 1_000_000;
@@ -88,11 +91,11 @@ export function modelOptions(): Option[] {
       .argParser(parseGpu),
     new Option('--threads <n>', 'threads that compute (default: all cores but one)')
       .env('TDS_THREADS')
-      .argParser(wholeNumber(1, THREADS_MAX)),
+      .argParser(wholeNumberBetween(1, THREADS_MAX)),
     new Option('--evaluator <name>', 'auto, addon (C++, built at first use) or llama (node-llama-cpp)')
       .env('TDS_EVALUATOR')
-      .default('auto' satisfies Evaluator)
-      .choices(EVALUATORS),
+      .default('auto' satisfies EvaluatorChoice)
+      .choices(EVALUATOR_CHOICES),
     new Option(
       '--deterministic',
       'equal bits whatever else is asked at the same time, on any device; slower',
@@ -107,7 +110,7 @@ export function serveOptions(): Option[] {
     new Option('--port <n>', 'port to listen on; 0 takes any free one')
       .env('TDS_PORT')
       .default(8080)
-      .argParser(wholeNumber(0, PORT_MAX)),
+      .argParser(wholeNumberBetween(0, PORT_MAX)),
     new Option('--init', 'fill an empty data directory; without it, that is done on a terminal only'),
     new Option(
       '--owner <email>',
@@ -116,22 +119,22 @@ export function serveOptions(): Option[] {
     new Option('--idle-unload <seconds>', 'unload the model after this time without a request; 0 keeps it')
       .env('TDS_IDLE_UNLOAD')
       .default(0)
-      .argParser(wholeNumber(0, DAY_S)),
+      .argParser(wholeNumberBetween(0, DAY_S)),
     new Option(
       '--usage-retention-days <n>',
       'roll the usage and ledger of older requests up into daily totals, but never this UTC month (default: keep all)',
     )
       .env('TDS_USAGE_RETENTION_DAYS')
-      .argParser(wholeNumber(1, RETENTION_DAYS_MAX)),
+      .argParser(wholeNumberBetween(1, RETENTION_DAYS_MAX)),
     new Option('--connection-limit <n>', 'connections open at once (default: what file descriptors allow)')
       .env('TDS_CONNECTION_LIMIT')
-      .argParser(wholeNumber(1, CONNECTIONS_MAX)),
+      .argParser(wholeNumberBetween(1, CONNECTIONS_MAX)),
     new Option(
       '--connection-limit-per-address <n>',
       'of them from one address; behind a proxy, requests at once of one client (default: half)',
     )
       .env('TDS_CONNECTION_LIMIT_PER_ADDRESS')
-      .argParser(wholeNumber(1, CONNECTIONS_MAX)),
+      .argParser(wholeNumberBetween(1, CONNECTIONS_MAX)),
     new Option(
       '--client-address-header <name>',
       'header in which the proxy names the client, such as X-Forwarded-For; its last element is trusted',
@@ -148,15 +151,15 @@ export function serveOptions(): Option[] {
       'requests that may be at the model, waiting or running; one organization may have as many as are still free',
     )
       .env('TDS_QUEUE_LIMIT')
-      .default(512)
-      .argParser(wholeNumber(1, QUEUE_MAX)),
+      .default(QUEUE_LIMIT)
+      .argParser(wholeNumberBetween(1, QUEUE_MAX)),
     new Option(
       '--evaluation-timeout <seconds>',
       "time from a request's first turn at the model to its answer",
     )
       .env('TDS_EVALUATION_TIMEOUT')
       .default(300)
-      .argParser(wholeNumber(1, DAY_S)),
+      .argParser(wholeNumberBetween(1, DAY_S)),
     new Option('--log-level <level>', LOG_LEVELS.join(', '))
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)
@@ -168,12 +171,16 @@ export function serveOptions(): Option[] {
   ];
 }
 
-/** A parser of whole numbers from `least` to `most`; anything else is an error of usage. */
-export function wholeNumber(least: number, most: number): (text: string) => number {
+/** A parser of whole numbers from `least` to `most`; anything else is an error of usage, with `advice`. */
+export function wholeNumberBetween(
+  least: number,
+  most: number,
+  advice = `It must be a whole number from ${least} to ${most}.`,
+): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
     if (value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+    throw new InvalidArgumentError(advice);
   };
 }
 

@@ -1,9 +1,21 @@
+interface CatalogueEntry {
+  readonly status: number;
+  /** For when the place that refuses has nothing more exact to say. */
+  readonly message: string;
+  /** The specification of the interface does not have the code. */
+  readonly is_addition?: true;
+}
+
 /**
- * The one table of everything that a request can be refused for (spec, "Errors"): code, status, and a message for when
- * the place that refuses has nothing more exact to say. Code, documentation and tests all read it.
+ * The one catalogue of everything that a request can be refused for (contract: errors). Code, the API reference and
+ * tests all read it; the reference lists codes in this order.
  */
 export const ERRORS = {
-  malformed_request: { status: 400, message: 'What was sent is not a valid HTTP request.' },
+  malformed_request: {
+    status: 400,
+    message: 'What was sent is not a valid HTTP request.',
+    is_addition: true,
+  },
   invalid_json: { status: 400, message: 'The request body is not valid JSON.' },
   missing_model: { status: 400, message: 'The request has no model.' },
   missing_state: {
@@ -33,8 +45,8 @@ export const ERRORS = {
   },
   model_not_found: { status: 404, message: 'This model does not exist or is not open yet.' },
   not_found: { status: 404, message: 'This path does not exist.' },
-  method_not_allowed: { status: 405, message: 'This path does not take this method.' },
-  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
+  method_not_allowed: { status: 405, message: 'This path does not take this method.', is_addition: true },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.', is_addition: true },
   request_too_large: { status: 413, message: 'The request body is larger than 1 MB.' },
   too_many_questions: { status: 422, message: 'The request has more questions than the tier allows.' },
   invalid_question_type: {
@@ -47,16 +59,20 @@ export const ERRORS = {
   },
   invalid_mode: { status: 422, message: 'The mode must be "fast" or "consistent".' },
   invalid_request: { status: 422, message: 'The model rejected the request.' },
-  headers_too_large: { status: 431, message: 'The headers of the request are larger than 16 kB.' },
+  headers_too_large: {
+    status: 431,
+    message: 'The headers of the request are larger than 16 kB.',
+    is_addition: true,
+  },
   rate_limit_exceeded: { status: 429, message: 'The rate limit of the organization is reached.' },
   project_spend_limit: {
     status: 429,
     message: 'The project has reached its monthly spend limit. It starts anew with the next UTC month.',
   },
-  internal_error: { status: 500, message: 'Something went wrong on our side.' },
+  internal_error: { status: 500, message: 'Something went wrong on our side.', is_addition: true },
   model_unavailable: { status: 502, message: 'The model could not answer.' },
-  overloaded: { status: 503, message: 'Too many requests arrive at once.' },
   model_warming_up: { status: 503, message: 'Consistent mode is still starting.' },
+  overloaded: { status: 503, message: 'Too many requests arrive at once.', is_addition: true },
   auth_unavailable: { status: 503, message: 'The key service is briefly unavailable.' },
   billing_unavailable: { status: 503, message: 'The billing service is briefly unavailable.' },
   unresolved_payment: {
@@ -64,10 +80,28 @@ export const ERRORS = {
     message: 'The event belongs to no payment that is known yet: send it again.',
   },
   catalog_unavailable: { status: 503, message: 'The model catalog is briefly unavailable.' },
-} as const satisfies Record<string, { readonly status: number; readonly message: string }>;
+} as const satisfies Record<string, CatalogueEntry>;
 
 /** The stable identifier that clients branch on. */
 export type ErrorCode = keyof typeof ERRORS;
+
+/** Every code, in the catalogue's order. */
+export const ERROR_CODES: readonly ErrorCode[] = Object.keys(ERRORS).filter(isErrorCode);
+
+function isErrorCode(name: string): name is ErrorCode {
+  return Object.hasOwn(ERRORS, name);
+}
+
+/** What every route can refuse with: the HTTP port itself gives these, whichever route was asked. */
+export const COMMON_CODES = [
+  'malformed_request',
+  'request_timeout',
+  'headers_too_large',
+  'internal_error',
+  'overloaded',
+] as const satisfies readonly ErrorCode[];
+
+export type CommonCode = (typeof COMMON_CODES)[number];
 
 /** The category of an error, fixed by its status (spec, "Status to type"; 405, 408, 431 and 500 are not shown there). */
 export const ERROR_TYPES = {
@@ -86,7 +120,8 @@ export const ERROR_TYPES = {
   503: 'overloaded_error',
 } as const satisfies Record<(typeof ERRORS)[ErrorCode]['status'], string>;
 
-interface RefusalDetails {
+/** What a refusal says beyond its code. */
+export interface RefusalDetails {
   /** More exact than the table's message. Never holds anything of a record or a question. */
   readonly message?: string;
   /** The path of the field at fault, such as `questions.<id>.criteria`. */
@@ -95,14 +130,17 @@ interface RefusalDetails {
   readonly retry_after_s?: number;
 }
 
-/** Why a request gets no answer: a value that the steps return, and that the HTTP layer alone turns into a response. */
-export class Refusal {
+/**
+ * Why a request gets no answer: a value that the steps return, and that the HTTP layer alone turns into a response. Its
+ * type names the codes that it can have, so that a route cannot give one that it does not list.
+ */
+export class Refusal<Code extends ErrorCode = ErrorCode> {
   readonly message: string;
   readonly param: string | null;
   readonly retry_after_s: number | null;
 
   constructor(
-    readonly code: ErrorCode,
+    readonly code: Code,
     details: RefusalDetails = {},
   ) {
     this.message = details.message ?? ERRORS[code].message;

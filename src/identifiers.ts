@@ -12,6 +12,7 @@ export const ID_PREFIXES = {
   payment: 'pay',
   decision: 'dec',
   request: 'req',
+  process: 'proc',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

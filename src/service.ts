@@ -1,6 +1,9 @@
 import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
 import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
+import { HistoryThread } from '../db/sqlite/history-thread.ts';
+import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
+import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
@@ -9,27 +12,28 @@ import type { Clock } from './clock.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
 import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
+import type { HandlerFailure } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
-import { Ledger } from './ledger/ledger.ts';
-import { Settlement } from './ledger/settlement.ts';
 import { BodyBudget } from './limits/body-budget.ts';
-import { ModelTurns } from './limits/model-turns.ts';
+import { ModelTurns, QUEUE_LIMIT } from './limits/model-turns.ts';
 import { PerOrganizationQueue } from './limits/per-organization-queue.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { ModelLifecycle } from './models/lifecycle.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
-import { creditContext } from './payments/credit.ts';
 import type { PaymentProvider } from './payments/provider.ts';
-import { UsageLog } from './usage/usage.ts';
+import { ProblemLog } from './problems/problem-log.ts';
+import type { ProblemStep } from './problems/problems.ts';
+import type { Store } from './store.ts';
+import type { UsageRecords } from './usage/usage-records.ts';
+import { usedLimits } from './usage/used-limits.ts';
 
 /** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
-const ADMISSIONS_AT_ONCE = 4;
+const PLANNED_AT_ONCE = 4;
 
-/** Requests at the model, and milliseconds that one may take there, unless configured. */
-const QUEUE_LIMIT = 512;
+/** Milliseconds that a request may take at the model, unless configured. */
 const EVALUATION_MS = 300_000;
 /** A request waits no longer for its turn than clients are advised to (spec, "Performance and cold start"). */
 const WAITING_MS = 120_000;
@@ -61,100 +65,116 @@ export interface ServiceParts {
 
 /** A service on its database, without a port. */
 export interface Service {
-  readonly services: AppServices & { readonly model: ModelLifecycle };
+  readonly services: AppServices & { readonly model: ModelLifecycle; readonly store: Store };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
   readonly refuse: (refusal: Refusal) => Response;
+  /** Takes the cause of a failure between a request and its response. */
+  readonly report: (failure: HandlerFailure) => void;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
 
 /**
  * Ends what an earlier process left open, rebuilds the rate windows, and wires everything together. The model is not
- * loaded yet. Throws what SQLite throws.
+ * loaded yet. Rejects with what SQLite throws.
  */
-export function openService(parts: ServiceParts): Service {
+export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
   const { clock, identifiers, log } = parts;
-  seedCatalog(db);
+  const problems = new ProblemLog(log, clock);
+  const reportBackground = (step: ProblemStep, error: unknown) =>
+    problems.report({ request_id: null, step, code: null, error });
   const commits = new GroupCommit(db, parts.writes);
-  const ledger = new Ledger(db);
-  const settlement = new Settlement(ledger, commits, clock);
-  const released = settlement.recoverAtStart();
+  const store = new SqliteStore(db, parts.writes, commits);
+  await store.transaction(({ catalog }) => seedCatalog(catalog));
+  const books = new SqliteBooks(commits, clock, identifiers.id('process'), {
+    onProblem: reportBackground,
+    onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
+  });
+  const released = await books.recover();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
-  const usage = new UsageLog(db);
-  const limiter = restoredLimiter(usage, clock);
+  const limiter = await restoredLimiter(store.usage, clock);
   const refusals = new RefusalBudgets(drawHashKey());
-  const keys = new KeyDirectory(db, clock);
-  const catalog = new Catalog(db);
+  const keys = new KeyDirectory(store.keys, clock);
+  const catalog = new Catalog(store.catalog);
   const model = new ModelLifecycle({
     openPlanner: parts.openPlanner,
     idle_unload_ms: parts.idle_unload_ms,
     now_ms: () => clock.monotonic_ms(),
+    onProblem: reportBackground,
   });
   const payments =
     parts.payment_provider === null
       ? null
-      : { context: { ...creditContext(db, clock, identifiers), commits }, provider: parts.payment_provider };
+      : { context: { store, clock, identifiers }, provider: parts.payment_provider };
   const services = {
     payments,
     api_reference: parts.api_reference ?? true,
     clock,
     identifiers,
     log,
+    store,
+    problems,
     keys,
     catalog,
     limiter,
     refusals,
-    admissions: new PerOrganizationQueue(ADMISSIONS_AT_ONCE),
+    planning: new PerOrganizationQueue(PLANNED_AT_ONCE),
     unplanned_bodies: new BodyBudget(),
     commits,
-    ledger,
-    settlement,
-    usage,
+    books,
     model,
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
     turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
-  const stopMaintenance = startMaintenance({
-    db,
-    commits,
+  const stopMaintenance = await startMaintenance({
+    history: new HistoryThread(db.$client.filename),
+    store,
     keys,
     limiter,
     refusals,
     clock,
     log,
+    problems,
     usage_retention_days: parts.usage_retention_days ?? null,
   });
   // What the start writes may wait for another process, because nobody is served yet.
   neverWait(db);
   const stopCheckpoints = startCheckpoints(db, {
     onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),
-    onFailure: () => log.error("the database's log cannot be copied in a thread: requests wait for it"),
+    onFailure: (error) => {
+      reportBackground('checkpoint', error);
+      log.error("the database's log cannot be copied in a thread: requests wait for it");
+    },
   });
   const app = createApp(services);
   return {
     services,
     handle: (request, client_address = '') => app.handle(request, client_address),
     refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
+    report: (failure) => problems.report({ ...failure, step: 'http' }),
     async close() {
       stopMaintenance();
-      // First the model: what still waits for it is refused, and its holds are released before the settlement ends.
+      // First the model: what still waits for it is refused, and its holds are released before the books close.
       await model.close();
-      await keys.flushLastUsed(commits).catch(() => log.warn('last-used times of keys could not be written'));
-      await settlement.close();
+      await keys.flushLastUsed().catch((error: unknown) => reportBackground('last_used', error));
+      await books.close();
+      if (books.unwritten > 0)
+        log.error('holds are left for the next start to release', { holds: books.unwritten });
       await stopCheckpoints();
+      problems.close();
     },
   };
 }
 
 /** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */
-function restoredLimiter(usage: UsageLog, clock: Clock): RateLimiter {
+async function restoredLimiter(usage: UsageRecords, clock: Clock): Promise<RateLimiter> {
   const limiter = new RateLimiter();
   const monotonic_ms = clock.monotonic_ms();
-  for (const used of usage.recent(clock.now_ms(), WINDOW_MS)) {
+  for (const used of await usedLimits(usage, clock.now_ms(), WINDOW_MS)) {
     limiter.restore(used.organization_id, used.age_ms, used.input_tokens, monotonic_ms);
   }
   return limiter;

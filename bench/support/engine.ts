@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DecisionEngine } from '../../native/engine.ts';
-import type { DecisionInput } from '../../native/plan/profile.ts';
+import type { DecisionEngine, DecisionInput } from '../../native/engine.ts';
 import type { Mode, Question } from '../../src/questions/question.ts';
 import { writeTinyModel } from '../../test/native/support/gguf.ts';
 import { CHATML } from '../../test/native/support/models.ts';
@@ -43,7 +42,7 @@ let scopes = 0;
 /** Answers a request as if its record had never been read; returns how many tokens it reads. */
 export async function answer(engine: DecisionEngine, input: DecisionInput): Promise<number> {
   const plan = await engine.plan(input);
-  await engine.evaluate(input, plan, { scope: `bench ${scopes++}` });
+  await engine.evaluate(plan, { scope: `bench ${scopes++}` });
   return plan.input_tokens;
 }
 

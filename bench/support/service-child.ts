@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import { type DecisionEngine, openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { initialize } from '../../src/cli/initialize.ts';
@@ -10,7 +10,7 @@ import { startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog } from '../../src/ops/log.ts';
-import { creditByHand, creditContext } from '../../src/payments/credit.ts';
+import { creditByHand } from '../../src/payments/credit.ts';
 import { scoreCount } from '../../src/questions/question.ts';
 import { openService } from '../../src/service.ts';
 
@@ -19,7 +19,7 @@ function instant(engine: DecisionEngine): DecisionEngine {
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
-    evaluate: (input) =>
+    evaluate: ({ input }) =>
       Promise.resolve(input.questions.map((question) => Array(scoreCount(question)).fill(0))),
     close: () => engine.close(),
   };
@@ -29,14 +29,17 @@ const [kind, threads, directory] = process.argv.slice(2);
 if (directory === undefined) throw new Error('usage: service-child.ts real|instant THREADS DIRECTORY');
 
 const db = openDatabase(join(directory, 'tds.sqlite'));
-const context = creditContext(db, systemClock, randomIdentifiers);
-const first = initialize(context);
+const context = { store: new SqliteStore(db), clock: systemClock, identifiers: randomIdentifiers };
+const first = await initialize(context);
 if (first === null) throw new Error('the directory must be empty');
 const { organization_id } = first;
-creditByHand(context, OPERATOR, { organization_id, amount_micros: 1_000 * MICROS_PER_DOLLAR });
-setTierSettings(context, OPERATOR, organization_id, { requests_per_minute: 1e9, tokens_per_minute: 1e12 });
+await creditByHand(context, OPERATOR, { organization_id, amount_micros: 1_000 * MICROS_PER_DOLLAR });
+await setTierSettings(context, OPERATOR, organization_id, {
+  requests_per_minute: 1e9,
+  tokens_per_minute: 1e12,
+});
 
-const service = openService({
+const service = await openService({
   db,
   openPlanner: async () => {
     const planner = await openPlanner({ gpu: false, threads: Number(threads) });

@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite';
+import { threadFailure } from '../../src/problems/causes.ts';
 
 declare const self: Worker;
 
@@ -26,16 +27,20 @@ self.onmessage = async (event: MessageEvent<string>) => {
     is_stopping = true;
     return;
   }
-  const db = new Database(event.data, { readwrite: true, strict: true });
+  self.postMessage(await copy(event.data).catch(threadFailure));
+};
+
+async function copy(path: string): Promise<'done'> {
+  const db = new Database(path, { readwrite: true, strict: true });
   try {
     // A reader must make the try fail at once: writes would wait for it meanwhile.
     db.run('PRAGMA busy_timeout = 0');
     while (!is_stopping && !emptied(db)) await Bun.sleep(PAUSE_MS);
+    return 'done';
   } finally {
     db.close();
   }
-  self.postMessage('done');
-};
+}
 
 function emptied(db: Database): boolean {
   const { busy, log, checkpointed } = checkpoint(db, 'PASSIVE');

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
 import type { Db } from './connection.ts';
 
 /** SQLite's own limit, in pages: at that length of the log a commit also copies it into the database. */
@@ -11,8 +12,8 @@ const LOOK_EVERY_MS = 1_000;
 export interface CheckpointOptions {
   /** Called when the log has become large: something reads the database for long. */
   readonly onLarge: (bytes: number) => void;
-  /** Called when no thread could copy the log; commits copy it then, however long that takes. */
-  readonly onFailure: () => void;
+  /** Called with why no thread could copy the log; commits copy it then, however long that takes. */
+  readonly onFailure: (error: Error) => void;
   readonly look_every_ms?: number;
 }
 
@@ -28,17 +29,18 @@ export function startCheckpoints(db: Db, options: CheckpointOptions): () => Prom
 
   const copy = async (worker: Worker): Promise<void> => {
     autocheckpoint(0);
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    worker.onmessage = () => resolve(true);
-    worker.onerror = () => resolve(false);
+    const { promise, resolve } = Promise.withResolvers<Error | null>();
+    worker.onmessage = ({ data }: MessageEvent<'done' | ThreadFailure>) =>
+      resolve(data === 'done' ? null : new ThreadFailed(data.failed.message, data.failed.causes));
+    worker.onerror = (event) => resolve(new ThreadFailed(event.message, []));
     worker.postMessage(path);
-    const is_copied = await promise;
+    const failure = await promise;
     worker.terminate();
     copying = undefined;
     autocheckpoint(AUTOCHECKPOINT_PAGES);
-    if (is_copied) return;
+    if (failure === null) return;
     clearInterval(timer);
-    options.onFailure();
+    options.onFailure(failure);
   };
 
   const look = () => {

@@ -1,12 +1,16 @@
 import { SQLiteError } from 'bun:sqlite';
 import { type Db, type NotPromise, transact } from './connection.ts';
+import {
+  isLockedElsewhere,
+  LOCK_DEADLINE_MS,
+  LockWait,
+  WAITING_MAX,
+  type WaitingWrite,
+} from './lock-wait.ts';
 
-interface Job {
+interface Job extends WaitingWrite {
   readonly work: () => void;
   readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-  /** When it stops waiting, on the clock of `performance`; set when it first meets another process's lock. */
-  expires_ms?: number;
 }
 
 /** SQLite's answers about the statement itself; all its other errors are about the file, the disk or the memory. */
@@ -15,11 +19,6 @@ const STATEMENT_ERRORS = /^SQLITE_(CONSTRAINT|MISMATCH|RANGE|TOOBIG|ERROR)/;
 /** Whether the error says that the database could not be written (full, locked, broken), whatever was to be written. */
 export function isStorageFailure(error: unknown): boolean {
   return error instanceof SQLiteError && !STATEMENT_ERRORS.test(error.code ?? '');
-}
-
-/** Whether another process has the write lock, so that nothing of the transaction was begun. */
-function isLockedElsewhere(error: unknown): boolean {
-  return error instanceof SQLiteError && (error.code ?? '').startsWith('SQLITE_BUSY');
 }
 
 /** Too many writes wait for another process to give the write lock back. */
@@ -35,34 +34,24 @@ export interface GroupCommitOptions {
   readonly waiting_max?: number;
 }
 
-/** As long as a command waits for the server's writes. */
-const LOCK_DEADLINE_MS = 5_000;
-/** A waiting write keeps its request in memory, and that may be a megabyte. */
-const WAITING_MAX = 1_024;
-/** A try costs microseconds; this is how late a lock that was given back can be noticed. */
-const FIRST_RETRY_MS = 1;
-const LONGEST_RETRY_MS = 20;
-
 /**
  * Makes one durable commit of all the writes of an event-loop turn, so that the cost of reaching the disk is shared.
  * The writes run in the order in which they were asked for.
  *
  * While another process has the write lock, the writes wait beside the event loop: the batch is tried again after a
- * short, growing delay, and what is asked for meanwhile joins it. The connection must have no busy timeout for that.
+ * short, growing delay, and what is asked for meanwhile joins it. They wait in the same way for an open transaction of
+ * `Transactions`. The connection must have no busy timeout for that.
  */
 export class GroupCommit {
   #jobs: Job[] = [];
-  /** Set while the batch waits for a lock. */
-  #retry: ReturnType<typeof setTimeout> | undefined;
-  #retry_delay_ms = FIRST_RETRY_MS;
-  readonly #lock_deadline_ms: number;
+  readonly #lock: LockWait;
   readonly #waiting_max: number;
 
   constructor(
     readonly db: Db,
     { lock_deadline_ms = LOCK_DEADLINE_MS, waiting_max = WAITING_MAX }: GroupCommitOptions = {},
   ) {
-    this.#lock_deadline_ms = lock_deadline_ms;
+    this.#lock = new LockWait(lock_deadline_ms);
     this.#waiting_max = waiting_max;
   }
 
@@ -73,7 +62,7 @@ export class GroupCommit {
    * and every caller in it gets the error. Rejects with `WriteQueueFull` when too many writes wait for a lock.
    */
   run<T>(work: () => NotPromise<T>): Promise<T> {
-    if (this.#retry !== undefined && this.#jobs.length >= this.#waiting_max) {
+    if (this.#lock.isWaiting && this.#jobs.length >= this.#waiting_max) {
       return Promise.reject(new WriteQueueFull('too many writes wait for the database'));
     }
     return this.runEvenIfFull(work);
@@ -96,13 +85,22 @@ export class GroupCommit {
     });
   }
 
-  /** Commits what is waiting now instead of at the end of the turn; what meets a lock goes on waiting for it. */
+  /**
+   * Commits what is waiting now instead of at the end of the turn. What meets a lock or an open transaction goes on
+   * waiting for it.
+   */
   flush(): void {
-    clearTimeout(this.#retry);
-    this.#retry = undefined;
+    this.#lock.stop();
+    if (this.#jobs.length === 0) return;
+    if (this.#isTransactionOpen()) {
+      // It ends within this turn of the event loop.
+      this.#lock.retry(() => this.flush());
+      return;
+    }
     const batch = this.#jobs;
     this.#jobs = [];
     while (batch.length > 0) {
+      const tried_ms = performance.now();
       let started = 0;
       let worked = false;
       try {
@@ -113,12 +111,12 @@ export class GroupCommit {
           }
           worked = true;
         });
-        this.#retry_delay_ms = FIRST_RETRY_MS;
+        this.#lock.reset();
         for (const job of batch) job.resolve();
         return;
       } catch (error) {
         if (started === 0 && isLockedElsewhere(error)) {
-          this.#wait(batch, error);
+          this.#wait(batch, error, tried_ms);
           return;
         }
         if (started === 0 || worked || isStorageFailure(error)) {
@@ -131,21 +129,19 @@ export class GroupCommit {
     }
   }
 
+  /** Whether one of `Transactions` is open. A closed database has none, and fails the batch that is written to it. */
+  #isTransactionOpen(): boolean {
+    try {
+      return this.db.$client.inTransaction;
+    } catch {
+      return false;
+    }
+  }
+
   /** Keeps the batch for another try, without the jobs whose time is over. */
-  #wait(batch: Job[], error: unknown): void {
-    const now_ms = performance.now();
-    const waiting: Job[] = [];
-    for (const job of batch) {
-      job.expires_ms ??= now_ms + this.#lock_deadline_ms;
-      if (job.expires_ms > now_ms) waiting.push(job);
-      else job.reject(error);
-    }
-    this.#jobs = [...waiting, ...this.#jobs];
-    if (this.#jobs.length === 0) {
-      this.#retry_delay_ms = FIRST_RETRY_MS;
-      return;
-    }
-    this.#retry = setTimeout(() => this.flush(), this.#retry_delay_ms);
-    this.#retry_delay_ms = Math.min(2 * this.#retry_delay_ms, LONGEST_RETRY_MS);
+  #wait(batch: Job[], error: unknown, tried_ms: number): void {
+    this.#jobs = [...this.#lock.keep(batch, error, tried_ms), ...this.#jobs];
+    if (this.#jobs.length === 0) this.#lock.reset();
+    else this.#lock.retry(() => this.flush());
   }
 }

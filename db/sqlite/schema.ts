@@ -10,18 +10,23 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
+import { TIER_CHANGE_REASONS } from '../../src/accounts/account-records.ts';
+import { ROLES } from '../../src/accounts/roles.ts';
+import { MODEL_KINDS, MODEL_STATUSES } from '../../src/catalog/catalog-records.ts';
+import {
+  PAYMENT_EVENT_KINDS,
+  PAYMENT_EVENT_OUTCOMES,
+  PAYMENT_KINDS,
+  PAYMENT_STATUSES,
+} from '../../src/payments/payment-records.ts';
 
 /**
  * Every table of the service. Times are Unix milliseconds (`_ms`), money is integer micro-dollars (`_micros`). The
  * migrations make every table STRICT, so an INTEGER column takes nothing but integers.
  */
 
-export const ROLES = ['owner', 'admin', 'developer', 'billing', 'reader'] as const;
 export const LEDGER_KINDS = ['top_up', 'refund', 'hold', 'charge', 'release'] as const;
-export const MODEL_KINDS = ['decision', 'chat'] as const;
-export const MODEL_STATUSES = ['live', 'coming_soon'] as const;
 export const MODES = ['fast', 'consistent'] as const;
-export const PAYMENT_STATUSES = ['pending', 'completed', 'canceled'] as const;
 
 /** People who can be members of organizations. */
 export const users = sqliteTable('users', {
@@ -165,7 +170,7 @@ export const payments = sqliteTable(
     provider: text().notNull(),
     /** The provider's own id of the payment or refund. */
     external_id: text().notNull(),
-    kind: text({ enum: ['top_up', 'refund'] }).notNull(),
+    kind: text({ enum: PAYMENT_KINDS }).notNull(),
     amount_micros: integer().notNull(),
     status: text({ enum: PAYMENT_STATUSES }).notNull(),
     /** For a refund: the top-up that it takes back, where the provider names one. */
@@ -207,6 +212,8 @@ export const ledgerEntries = sqliteTable(
     month: text(),
     payment_id: text().references(() => payments.id),
     created_at_ms: integer().notNull(),
+    /** For a hold: the process that placed it, and that must end it. Null for holds of earlier versions. */
+    process_id: text(),
   },
   (table) => [
     uniqueIndex('ledger_one_end_a_hold')
@@ -242,7 +249,7 @@ export const tierChanges = sqliteTable(
       .references(() => organizations.id),
     from_tier: integer().notNull(),
     to_tier: integer().notNull(),
-    reason: text({ enum: ['top_up', 'refund', 'time', 'operator'] }).notNull(),
+    reason: text({ enum: TIER_CHANGE_REASONS }).notNull(),
     created_at_ms: integer().notNull(),
   },
   (table) => [
@@ -434,24 +441,6 @@ export const modelAliases = sqliteTable('model_aliases', {
     .notNull()
     .references(() => models.id),
 });
-
-export const PAYMENT_EVENT_KINDS = [
-  'completed',
-  'canceled',
-  'refunded',
-  'refund_reversed',
-  'irrelevant',
-  'unreadable',
-] as const;
-export const PAYMENT_EVENT_OUTCOMES = [
-  'applied',
-  'waiting',
-  'known',
-  'irrelevant',
-  'unresolved',
-  'assigned',
-  'dismissed',
-] as const;
 
 /**
  * Every genuine event that a payment provider has reported, with what came of it: metadata only, nothing personal. An

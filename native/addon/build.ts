@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { SetupError } from '../setup-error.ts';
-import { findLibrary, type Gpu, type LlamaLibrary } from './library.ts';
+import { AddonUnavailable } from '../errors.ts';
+import type { Gpu } from '../gpu.ts';
+import { systemErrorCode } from '../system-error-code.ts';
+import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 
 const SOURCES = join(import.meta.dir, 'src');
 /** Built files; not under version control. */
 const BUILD_DIRECTORY = join(import.meta.dir, '..', '..', 'build', 'addon');
 const ADDON_FILE = 'tds-engine.node';
-
-/** Why the addon cannot be built or loaded here; the implementation through node-llama-cpp serves instead. */
-export class AddonUnavailable extends SetupError {
-  override readonly name = 'AddonUnavailable';
-}
+/** What of the sources only the addon needs, and only the stress program. */
+const ADDON_SOURCES: readonly string[] = ['addon.cpp', 'javascript_values.cpp'];
+const STRESS_SOURCES: readonly string[] = ['stress.cpp'];
 
 /** A built addon, and the libraries that it was linked against. */
 export interface BuiltAddon {
@@ -54,12 +54,13 @@ async function sourceFiles(): Promise<string[]> {
   return names.filter((name) => /\.(cpp|hpp)$/.test(name)).sort();
 }
 
-/** Names what goes into a build: the same hash is the same addon. */
+/** Names everything that goes into a build: the same hash is the same addon. */
 async function buildHash(library: LlamaLibrary): Promise<string> {
   const hash = createHash('sha256');
   for (const name of await sourceFiles())
     hash.update(name).update(await Bun.file(join(SOURCES, name)).bytes());
-  hash.update(await Bun.file(import.meta.path).bytes());
+  for (const script of [import.meta.path, join(import.meta.dir, 'llama-sources.ts')])
+    hash.update(await Bun.file(script).bytes());
   hash.update(await Bun.file(join(library.directory, '_nlcBuildMetadata.json')).bytes());
   hash.update(library.directory).update(library.link.join());
   return hash.digest('hex').slice(0, 16);
@@ -80,33 +81,44 @@ async function compile(compiler: string, flags: readonly string[]): Promise<void
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
-/**
- * llama.cpp's files as the addon needs them: where to include them from, and what to compile. libllama has the same
- * table of characters: what is compiled here must stay hidden, or the two would be one, and made twice.
- */
-async function llamaFlags(directory: string): Promise<string[]> {
+/** The compiler's flags for llama.cpp's files and Node-API's headers: where they are included from, what is compiled. */
+async function headerFlags(directory: string): Promise<string[]> {
   const headers = join(directory, 'include');
   await extractLlamaSources(bundlePath(), headers);
   const nodeApi = join(dirname(Bun.resolveSync('node-api-headers', import.meta.dir)), 'include');
   return ['-I', headers, '-I', nodeApi, join(headers, 'unicode-data.cpp')];
 }
 
-async function buildInto(directory: string, library: LlamaLibrary, file: string): Promise<void> {
+/** Compiles and links all sources but those in `without` into `directory`; returns the path. */
+async function compileSources(
+  directory: string,
+  file: string,
+  library: LlamaLibrary,
+  options: { readonly flags: readonly string[]; readonly without: readonly string[] },
+): Promise<string> {
   const compiler = requireCompiler();
-  const sources = (await sourceFiles()).filter((name) => name.endsWith('.cpp') && name !== 'stress.cpp');
+  const names = await sourceFiles();
+  const sources = names.filter((name) => name.endsWith('.cpp') && !options.without.includes(name));
+  const path = join(directory, file);
   await compile(compiler, [
     '-std=c++17',
-    '-O2',
-    '-shared',
-    '-fPIC',
+    // libllama has the same table of characters as `unicode-data.cpp`: visible, the two would be one, constructed twice.
     '-fvisibility=hidden',
-    ...(process.platform === 'darwin' ? ['-undefined', 'dynamic_lookup'] : []),
-    ...(await llamaFlags(directory)),
+    ...options.flags,
+    ...(await headerFlags(directory)),
     ...sources.map((name) => join(SOURCES, name)),
     ...linkFlags(library),
     '-o',
-    join(directory, file),
+    path,
   ]);
+  return path;
+}
+
+function compileAddon(directory: string, library: LlamaLibrary): Promise<string> {
+  // Node-API's functions are the runtime's own, found when the addon is loaded.
+  const undefined_symbols = process.platform === 'darwin' ? ['-undefined', 'dynamic_lookup'] : [];
+  const flags = ['-O2', '-shared', '-fPIC', ...undefined_symbols];
+  return compileSources(directory, ADDON_FILE, library, { flags, without: STRESS_SOURCES });
 }
 
 /** Whether the file is there and has something in it: after a power loss it may be empty. */
@@ -121,8 +133,8 @@ async function sync(path: string): Promise<void> {
 }
 
 /**
- * Builds into `target`. Another process may build the same: whoever is done first puts its folder in place. What is
- * there already is moved away when it is broken: it is empty, or `is_broken` says so.
+ * Builds into `target`. Another process may build the same: the first that is done puts its folder in place. A build
+ * that is already there is moved away when it is broken: when it is empty, or `is_broken` says so.
  */
 async function buildInPlace(target: string, library: LlamaLibrary, is_broken: boolean): Promise<void> {
   const directory = await mkdir(BUILD_DIRECTORY, { recursive: true })
@@ -133,8 +145,7 @@ async function buildInPlace(target: string, library: LlamaLibrary, is_broken: bo
   try {
     const built = join(directory, 'built');
     await mkdir(built);
-    await buildInto(built, library, ADDON_FILE);
-    await sync(join(built, ADDON_FILE));
+    await sync(await compileAddon(built, library));
     await sync(built);
     if (is_broken || !isWritten(join(target, ADDON_FILE))) await moveAway(target, directory);
     await rename(built, target).catch((error: unknown) => {
@@ -146,10 +157,10 @@ async function buildInPlace(target: string, library: LlamaLibrary, is_broken: bo
   }
 }
 
-/** Takes a broken build out of the way, into a folder that is removed. */
+/** Moves a broken build into a folder that is removed. */
 async function moveAway(target: string, directory: string): Promise<void> {
   await rename(target, join(directory, 'broken')).catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
   });
 }
 
@@ -172,8 +183,8 @@ async function buildOnce(
 }
 
 /**
- * The addon for a device, built when it is not there yet: `onBuild` is called first, because that takes a while. Throws
- * `AddonUnavailable` with what is missing: a prebuilt llama.cpp, a compiler, or what the compiler said.
+ * The addon for a device, built when it is not there yet; `onBuild` is called before, because building takes a while.
+ * Throws `AddonUnavailable` with what is missing (a prebuilt llama.cpp, a compiler) or the compiler's errors.
  */
 export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
   const library = requireLibrary(gpu);
@@ -183,35 +194,21 @@ export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Prom
   return built;
 }
 
-/** Builds an addon that cannot be loaded again, in its place. Throws as `buildAddon` does; then it stays as it is. */
+/** Builds an addon again that cannot be loaded. Throws as `buildAddon` does; then the old one stays in its place. */
 export function rebuildAddon({ path, library }: BuiltAddon, onBuild: () => void = () => {}): Promise<void> {
   return buildOnce(dirname(path), library, onBuild, true);
 }
 
 /**
- * Builds the program that runs the engine without JavaScript, under a sanitizer of the compiler (`address`,
- * `thread`, `undefined`), and returns its path.
+ * Builds the program that runs evaluator and tokenizer without JavaScript, under sanitizers of the compiler (`address`,
+ * `thread`, `undefined`, or several with commas), and returns its path.
  */
 export async function buildStress(sanitizer: string): Promise<string> {
   const library = requireLibrary(false);
   const directory = join(BUILD_DIRECTORY, `stress-${sanitizer}`);
   await mkdir(directory, { recursive: true });
-  const program = join(directory, 'stress');
-  const sources = (await sourceFiles()).filter((name) => name.endsWith('.cpp') && name !== 'addon.cpp');
-  await compile(requireCompiler(), [
-    '-std=c++17',
-    '-O1',
-    '-g',
-    '-fno-omit-frame-pointer',
-    '-fvisibility=hidden',
-    `-fsanitize=${sanitizer}`,
-    ...(await llamaFlags(directory)),
-    ...sources.map((name) => join(SOURCES, name)),
-    ...linkFlags(library),
-    '-o',
-    program,
-  ]);
-  return program;
+  const flags = ['-O1', '-g', '-fno-omit-frame-pointer', `-fsanitize=${sanitizer}`];
+  return compileSources(directory, 'stress', library, { flags, without: ADDON_SOURCES });
 }
 
 if (import.meta.main) {

@@ -1,8 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-
-/** Which device to compute on: the best that there is, the CPU only, or one by name. */
-export type Gpu = 'auto' | false | 'cuda' | 'metal' | 'vulkan';
+import type { Gpu } from '../gpu.ts';
 
 /** The llama.cpp that a platform package of node-llama-cpp ships. */
 export interface LlamaLibrary {
@@ -38,7 +36,7 @@ function candidates(): readonly Candidate[] {
   ];
 }
 
-/** `libllama.v0.5.0.so`, `libllama.cuda.v0.5.0.so`, `libggml-base.so`, …; not the backends, which are loaded by name. */
+/** `libllama.v0.5.0.so`, `libllama.cuda.v0.5.0.so`, `libggml-base.so`, …; backends are not linked but loaded by name. */
 const LINKED = /^lib(llama|ggml|ggml-base)(\.(?!so$|dylib$)[^-]+)?\.(so|dylib)$/;
 
 /** The folder of a platform package's binaries, or undefined where the package is not installed. */
@@ -51,6 +49,7 @@ function binaries(name: string, ...folders: readonly string[]): string | undefin
     const directory = join(dirname(dirname(entry)), 'bins', ...folders);
     return existsSync(directory) ? directory : undefined;
   } catch {
+    // Nothing is lost: a package that is not installed has no library, and whoever needs one says so.
     return undefined;
   }
 }
@@ -60,7 +59,7 @@ function packageLibrary(name: string, gpu: LlamaLibrary['gpu']): LlamaLibrary | 
   if (directory === undefined) return undefined;
   const link = readdirSync(directory).filter((file) => LINKED.test(file));
   if (link.length !== 3) return undefined;
-  // CUDA's backend comes for two versions of its runtime, the older one in a package of its own.
+  // CUDA's backend comes for two versions of its runtime; the older one has a package of its own.
   return { directory, fallback_directory: binaries(`${name}-ext`, name, 'fallback'), link, gpu };
 }
 

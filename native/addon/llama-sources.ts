@@ -3,12 +3,12 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 
-/** What of llama.cpp the addon is compiled with, by folder; nearly all of it is what declares the libraries' functions. */
+/** llama.cpp's files that the addon is compiled with, by folder: nearly all are headers of its libraries. */
 const FILES: readonly (readonly [folder: string, names: RegExp])[] = [
   ['include', /\.h$/],
   ['ggml/include', /\.h$/],
   ['ggml/src', /\.h$/],
-  // Which characters are letters and numbers to its tokenizer.
+  // The table of characters that are letters and numbers to its tokenizer.
   ['src', /^unicode(-data)?\.h$|^unicode-data\.cpp$/],
 ];
 
@@ -48,7 +48,7 @@ class ByteReader {
     return value;
   }
 
-  /** A number in groups of seven bits, lowest first, whose first byte gives `bits` of them from `first`. */
+  /** A number in groups of seven bits, lowest first; of the first group, `first` has been read and gives `bits` bits. */
   variable(first: number, bits: number): number {
     let value = first & ((1 << bits) - 1);
     let scale = 2 ** bits;
@@ -72,7 +72,7 @@ class ByteReader {
   }
 }
 
-/** What `inflateSync` gives when asked for `info`, which its types do not say. */
+/** Whether this is the result of `inflateSync` with `info`, which its types do not declare. */
 function isInflated(value: unknown): value is { buffer: Buffer; engine: { bytesWritten: number } } {
   return (
     typeof value === 'object' &&
@@ -109,7 +109,7 @@ function applyDelta(base: Buffer, delta: Buffer): Buffer {
   return result;
 }
 
-/** Every object of a pack, by the hash that trees name it with. Layout: git's "pack-format". */
+/** Every object of a pack, by its hash. Layout: git's "pack-format". */
 function readPack(bundle: Buffer, start: number): Map<string, GitObject> {
   const reader = new ByteReader(bundle, start);
   if (bundle.toString('latin1', start, start + 4) !== 'PACK')
@@ -162,9 +162,9 @@ function readTree(tree: Buffer): Map<string, string> {
 }
 
 /**
- * Writes llama.cpp's headers and its table of characters from the git bundle that node-llama-cpp ships into
- * `destination`, flat. They are of the same release as its prebuilt libraries. Reads the bundle itself: a machine with
- * a compiler need not have git.
+ * Writes llama.cpp's headers and its table of characters into `destination`, without folders. They come from the git
+ * bundle that node-llama-cpp ships, which is of the same release as its prebuilt libraries. git is not needed: a
+ * machine with a compiler may have none. Throws when the bundle is cut or is none.
  */
 export async function extractLlamaSources(bundle_path: string, destination: string): Promise<void> {
   const bundle = Buffer.from(await Bun.file(bundle_path).arrayBuffer());

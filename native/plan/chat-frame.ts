@@ -1,5 +1,5 @@
 import { Template } from '@huggingface/jinja';
-import type { BatchTokenizer, Tokenizer } from './profile.ts';
+import type { Tokenizer } from './profile.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** What stands around a user's message: tokens before it, and tokens after it up to where the model answers. */
@@ -29,6 +29,7 @@ function renderAround(
       eos_token: textOf(vocabulary.eos),
     });
   } catch {
+    // A template that cannot be rendered is as good as none.
     return undefined;
   }
   const [before, after, ...more] = rendered.split(PLACEHOLDER);
@@ -37,13 +38,19 @@ function renderAround(
 }
 
 /** A template's own text as tokens: spellings of special tokens become those tokens, the rest is tokenized as text. */
-function frameTokens(frame: string, vocabulary: Vocabulary, tokenizer: Tokenizer): readonly number[] {
+async function frameTokens(
+  frame: string,
+  vocabulary: Vocabulary,
+  tokenizer: Tokenizer,
+): Promise<readonly number[]> {
   const spellings = new Map<string, number>();
   for (const id of vocabulary.special) {
     const spelling = vocabulary.texts[id];
     if (spelling !== undefined && spelling !== '' && frame.includes(spelling)) spellings.set(spelling, id);
   }
-  const tokens: number[] = [];
+  /** Texts, each but the last one with the special token that follows it. */
+  const texts: string[] = [];
+  const specials: number[] = [];
   let text = '';
   for (let at = 0; at < frame.length; ) {
     const [spelling, id] = longestAt(frame, at, spellings);
@@ -52,11 +59,13 @@ function frameTokens(frame: string, vocabulary: Vocabulary, tokenizer: Tokenizer
       at += 1;
       continue;
     }
-    tokens.push(...tokenizer.tokenize(text), id);
+    texts.push(text);
+    specials.push(id);
     text = '';
     at += spelling.length;
   }
-  return [...tokens, ...tokenizer.tokenize(text)];
+  const tokens = await tokenizer.tokenize([...texts, text]);
+  return tokens.flatMap((ids, index) => [...ids, ...specials.slice(index, index + 1)]);
 }
 
 function longestAt(
@@ -75,14 +84,14 @@ function longestAt(
  * The tokens around a user's message by the model's chat template; a plain frame of line breaks where there is no
  * template, or none that can be rendered for a single user message.
  */
-export function chatFrame(
+export async function chatFrame(
   template: string | undefined,
   vocabulary: Vocabulary,
   tokenizer: Tokenizer,
-): ChatFrame {
+): Promise<ChatFrame> {
   const around = template === undefined ? undefined : renderAround(template, vocabulary);
-  const head = frameTokens(around?.before ?? '', vocabulary, tokenizer);
-  const tail = frameTokens(around?.after ?? '\n', vocabulary, tokenizer);
+  const head = await frameTokens(around?.before ?? '', vocabulary, tokenizer);
+  const tail = await frameTokens(around?.after ?? '\n', vocabulary, tokenizer);
   const { bos } = vocabulary;
   const lacks_bos = vocabulary.begins_with_bos && bos !== undefined && head[0] !== bos;
   return { head: lacks_bos ? [bos, ...head] : head, tail };
@@ -93,22 +102,20 @@ export function chatFrame(
  * files list the tokens of their template as ordinary ones of the maker's, which llama.cpp matches in any text: their
  * spellings are taken apart.
  */
-export function clientTokenizer(
+export async function clientTokenizer(
   frame: ChatFrame,
   vocabulary: Vocabulary,
   tokenizer: Tokenizer,
-): BatchTokenizer {
-  const spellings = [...new Set([...frame.head, ...frame.tail])]
-    .filter((id) => vocabulary.special.has(id))
-    .flatMap((id) => {
-      const spelling = vocabulary.texts[id];
-      return spelling !== undefined && tokenizer.tokenize(spelling).includes(id) ? [spelling] : [];
-    });
+): Promise<Tokenizer> {
+  const specials = [...new Set([...frame.head, ...frame.tail])].filter((id) => vocabulary.special.has(id));
+  const spelled = specials.map((id) => vocabulary.texts[id] ?? '');
+  const tokenized = await tokenizer.tokenize(spelled);
+  const spellings = spelled.filter((_, index) => tokenized[index]?.includes(specials[index] ?? Number.NaN));
   if (spellings.length === 0) return tokenizer;
   return {
-    async tokenizeAll(texts) {
+    async tokenize(texts) {
       const pieces = texts.map((text) => splitAt(text, spellings));
-      const tokens = await tokenizer.tokenizeAll(pieces.flat());
+      const tokens = await tokenizer.tokenize(pieces.flat());
       let at = 0;
       return pieces.map(({ length }) => {
         const start = at;

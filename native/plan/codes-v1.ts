@@ -1,25 +1,23 @@
 import type { Question } from '../../src/questions/question.ts';
+import { PlanRejected } from '../errors.ts';
 import { Slices } from '../slices.ts';
 import { type ChatFrame, chatFrame, clientTokenizer } from './chat-frame.ts';
-import { findLabels, type Label } from './labels.ts';
+import { CODES_MAX, findLabels, type Label, type Labels } from './labels.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
-import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile, Tokenizer } from './profile.ts';
-import { PlanRejected } from './profile.ts';
+import type {
+  DecisionInput,
+  PromptedModel,
+  PromptProfile,
+  RegisteredProfile,
+  RequestPlans,
+  Tokenizer,
+} from './profile.ts';
 import { QuestionTexts, type TextReader, type TokensOf } from './question-texts.ts';
 import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { readRecord } from './record.ts';
 import { text } from './render.ts';
 import { cutMiddle } from './shorten.ts';
-import type { Vocabulary } from './vocabulary.ts';
-
-/** The model that a chat profile is made for. */
-export interface ChatModel {
-  readonly tokenizer: Tokenizer;
-  readonly vocabulary: Vocabulary;
-  /** The model's Jinja template, or undefined for a plain frame. */
-  readonly chat_template: string | undefined;
-}
 
 /** A question as text with labels, listed in one order: `labels[i]` answers option `i` of the client's order. */
 interface LabelledQuestion {
@@ -81,6 +79,20 @@ function labelScores(logits: PlanLogits | undefined): readonly (readonly number[
   return (logits ?? []).map((reads) => logSoftmax(reads[0] ?? []));
 }
 
+/** The scores of question `index` from those of its labels. Throws when there are fewer than two. */
+function scoresOf(question: Question, index: number, label_scores: readonly number[]): readonly number[] {
+  const [first, second] = label_scores;
+  if (first === undefined || second === undefined)
+    throw new Error(`The logits of question ${index} are missing.`);
+  switch (question.type) {
+    case 'noul':
+      return [first - second];
+    case 'choice':
+    case 'score':
+      return label_scores;
+  }
+}
+
 /**
  * The profile for any instruct model, through its chat template: options get codes of one token (A…Z, then two
  * letters), and the answer is read at the cue in one look at all of them; a noul is answered by yes or no in words.
@@ -92,27 +104,27 @@ function labelScores(logits: PlanLogits | undefined): readonly (readonly number[
 class CodesV1 implements PromptProfile {
   readonly name = 'codes-v1';
   readonly #frame: ChatFrame;
-  readonly #client: BatchTokenizer;
+  readonly #client: Tokenizer;
   readonly #cue: readonly number[];
   readonly #codes: readonly Label[];
   readonly #yes_no: readonly [Label, Label];
 
-  constructor({ tokenizer, vocabulary, chat_template }: ChatModel) {
-    const { cue, codes, yes_no } = findLabels(tokenizer);
+  /** `client` tokenizes what clients write. Throws when fewer than two codes are one token each. */
+  constructor(frame: ChatFrame, client: Tokenizer, { cue, codes, yes_no }: Labels) {
     const [first, second] = codes;
     if (first === undefined || second === undefined) {
       throw new Error(
         'The vocabulary has no two letters that are one token each: options cannot be told apart.',
       );
     }
-    this.#frame = chatFrame(chat_template, vocabulary, tokenizer);
-    this.#client = clientTokenizer(this.#frame, vocabulary, tokenizer);
+    this.#frame = frame;
+    this.#client = client;
     this.#cue = cue;
     this.#codes = codes;
     this.#yes_no = yes_no ?? [first, second];
   }
 
-  async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
+  async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
     const windows = readRecord(input.state, context_tokens);
     if (input.mode === 'consistent')
       return await this.#consistentPlans(windows, input.questions, context_tokens);
@@ -132,10 +144,7 @@ class CodesV1 implements PromptProfile {
         input.mode === 'fast'
           ? (readings[index]?.[0] ?? [])
           : this.#consistentScores(question, index, own.slice(0, ORDERS.length), own.slice(ORDERS.length));
-      const [yes, no] = scores;
-      if (yes === undefined || no === undefined)
-        throw new Error(`The logits of question ${index} are missing.`);
-      return question.type === 'noul' ? [yes - no] : scores;
+      return scoresOf(question, index, scores);
     });
   }
 
@@ -164,7 +173,7 @@ class CodesV1 implements PromptProfile {
     windows: readonly string[],
     questions: readonly Question[],
     context_tokens: number,
-  ): Promise<DecisionPlan> {
+  ): Promise<RequestPlans> {
     const texts = new QuestionTexts(this.#client, context_tokens);
     const slices = new Slices();
     const rendered = await slices.map(questions, (question, index) => {
@@ -221,13 +230,26 @@ class CodesV1 implements PromptProfile {
   #labelled(question: Question, index: number, order: Order, read: TextReader = text): LabelledQuestion {
     const asked = `Question: ${read(question.instructions) || 'Which option fits the record?'}`;
     const options = optionTexts(question, read).map(oneLine);
-    if (question.type === 'noul') {
-      const labels = this.#yes_no;
-      const meanings = labels.flatMap((label, at) => meaningLine(label, YES_NO[at] ?? '', options[at] ?? ''));
-      const names = inOrder(labels, order).map((label) => label.text);
-      const lines = [asked, ...inOrder(meanings, order), `Answer with ${names.join(' or ')}.`];
-      return { text: lines.join('\n'), labels };
+    switch (question.type) {
+      case 'noul':
+        return this.#answeredByWord(asked, options, order);
+      case 'choice':
+      case 'score':
+        return this.#answeredByCode(asked, options, index, order);
     }
+  }
+
+  #answeredByWord(asked: string, meanings: readonly string[], order: Order): LabelledQuestion {
+    const labels = this.#yes_no;
+    const meaning_lines = labels.flatMap((label, at) =>
+      meaningLine(label, YES_NO[at] ?? '', meanings[at] ?? ''),
+    );
+    const names = inOrder(labels, order).map((label) => label.text);
+    const lines = [asked, ...inOrder(meaning_lines, order), `Answer with ${names.join(' or ')}.`];
+    return { text: lines.join('\n'), labels };
+  }
+
+  #answeredByCode(asked: string, options: readonly string[], index: number, order: Order): LabelledQuestion {
     const codes = this.#codes.slice(0, options.length);
     if (codes.length < options.length) {
       throw new PlanRejected(
@@ -282,9 +304,23 @@ class CodesV1 implements PromptProfile {
 }
 
 /**
- * `codes-v1` for a model. Throws when its vocabulary has no single-token codes at all; a question with more options
- * than there are codes is refused with `PlanRejected`.
+ * `codes-v1` for a model; a plain frame stands for a missing chat template. Rejects when the vocabulary has no
+ * single-token codes at all; a question with more options than there are codes is refused with `PlanRejected`.
  */
-export function codesV1(model: ChatModel): PromptProfile {
-  return new CodesV1(model);
+export async function codesV1({
+  tokenizer,
+  vocabulary,
+  chat_template,
+}: PromptedModel): Promise<PromptProfile> {
+  const labels = await findLabels(tokenizer);
+  const frame = await chatFrame(chat_template, vocabulary, tokenizer);
+  return new CodesV1(frame, await clientTokenizer(frame, vocabulary, tokenizer), labels);
 }
+
+/** `codes-v1`, for any vocabulary. */
+export const CODES_V1: RegisteredProfile = {
+  fits: () => true,
+  reads: { tokens_max: CODES_MAX, position: 'last_token' },
+  flash_attention: 'auto',
+  make: codesV1,
+};

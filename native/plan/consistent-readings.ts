@@ -1,16 +1,21 @@
-import type { ChoiceQuestion, NoulQuestion, Question, ScoreQuestion } from '../../src/questions/question.ts';
+import type { ChoiceQuestion } from '../../src/questions/choice.ts';
+import type { NoulQuestion } from '../../src/questions/noul.ts';
+import type { Question } from '../../src/questions/question.ts';
+import type { ScoreQuestion } from '../../src/questions/score.ts';
+import { PlanRejected } from '../errors.ts';
 import type { PlanLogits } from './plan.ts';
-import { type DecisionInput, type DecisionPlan, PlanRejected, type PromptProfile } from './profile.ts';
+import type { DecisionInput, PromptProfile, RequestPlans } from './profile.ts';
 import type { RequestPlan } from './readings.ts';
 
-/** The ways in which one question is asked, and how their scores become its own. */
-interface Wordings {
+/** The readings of one question, and how their scores become the question's own. */
+interface QuestionReadings {
+  /** The question as each reading asks it. The first one is billed. */
   readonly questions: readonly [Question, ...Question[]];
-  /** `scores[i]` are those of `questions[i]`. */
+  /** Takes the scores of each reading, in the order of `questions`. */
   combine(scores: readonly (readonly number[])[]): readonly number[];
 }
 
-/** The mean of an option's scores, in one direction and, last option first, in the other. */
+/** The mean of each option's two scores; `backward` lists the options in the opposite order. */
 function meanOfDirections(
   forward: readonly number[] = [],
   backward: readonly number[] = [],
@@ -22,8 +27,8 @@ function backwards(question: ChoiceQuestion): ChoiceQuestion {
   return { ...question, options: question.options.toReversed() };
 }
 
-/** Sorted by id, in both directions: every order that the options may come in becomes the same. */
-function choiceWordings(question: ChoiceQuestion): Wordings {
+/** The options sorted by id, forward and backward. Sorting makes the client's order of options irrelevant. */
+function choiceReadings(question: ChoiceQuestion): QuestionReadings {
   const sorted = question.options
     .map((option, place) => ({ option, place }))
     .sort((left, right) => (left.option.id < right.option.id ? -1 : 1));
@@ -41,39 +46,42 @@ function choiceWordings(question: ChoiceQuestion): Wordings {
   };
 }
 
-/** As it is: no other way of asking made a noul steadier at the same accuracy. */
-function noulWordings(question: NoulQuestion): Wordings {
+/** One reading, of the question as it is. No second reading made a noul more consistent at the same accuracy. */
+function noulReadings(question: NoulQuestion): QuestionReadings {
   return { questions: [question], combine: ([own = []]) => own };
 }
 
-/** Its levels in both directions: the mean of the two. */
-function scoreWordings(question: ScoreQuestion): Wordings {
+/** The levels from the lowest to the highest, and the other way round. */
+function scoreReadings(question: ScoreQuestion): QuestionReadings {
   return {
     questions: [question, { ...question, levels: question.levels.toReversed() }],
     combine: ([up, down]) => meanOfDirections(up, down),
   };
 }
 
-function wordingsOf(question: Question): Wordings {
+function readingsOf(question: Question): QuestionReadings {
   switch (question.type) {
     case 'noul':
-      return noulWordings(question);
+      return noulReadings(question);
     case 'choice':
-      return choiceWordings(question);
+      return choiceReadings(question);
     case 'score':
-      return scoreWordings(question);
+      return scoreReadings(question);
   }
 }
 
-/** All wordings of a request as one request, with the question that each of them is of. */
-interface WordedRequest {
-  readonly asked: readonly Wordings[];
+/** A request in which each reading of each question is a question of its own. */
+interface ExpandedRequest {
+  /** By question of the original request. */
+  readonly asked: readonly QuestionReadings[];
+  /** The request that is planned, in fast mode: all readings, question by question. */
   readonly input: DecisionInput;
+  /** By reading, the index of the original question. */
   readonly owners: readonly number[];
 }
 
-function worded(input: DecisionInput): WordedRequest {
-  const asked = input.questions.map(wordingsOf);
+function expanded(input: DecisionInput): ExpandedRequest {
+  const asked = input.questions.map(readingsOf);
   return {
     asked,
     input: { ...input, mode: 'fast', questions: asked.flatMap(({ questions }) => questions) },
@@ -81,14 +89,14 @@ function worded(input: DecisionInput): WordedRequest {
   };
 }
 
-/** The items of each question, of one item a wording. */
-function byQuestion<Item>({ asked, owners }: WordedRequest, items: readonly Item[]): readonly Item[][] {
-  return asked.map((_, question) => items.filter((_item, wording) => owners[wording] === question));
+/** Groups items, one for each reading, by original question. */
+function byQuestion<Item>({ asked, owners }: ExpandedRequest, items: readonly Item[]): readonly Item[][] {
+  return asked.map((_, question) => items.filter((_item, reading) => owners[reading] === question));
 }
 
-/** The plans of one question: those of all wordings, with the branches of its own. */
+/** The plans with only the branches of one original question. */
 function plansOf(
-  { owners }: WordedRequest,
+  { owners }: ExpandedRequest,
   question: number,
   plans: readonly RequestPlan[],
 ): readonly RequestPlan[] {
@@ -105,21 +113,21 @@ function plansOf(
   });
 }
 
-/** The record and the question once, however many wordings are read: a client can tell beforehand what is billed. */
+/** The tokens of a question's first reading, record included. Further readings are free: clients can predict the bill. */
 function billedTokens(plans: readonly RequestPlan[]): number {
   const first = Math.min(...plans.flatMap(({ readings }) => readings));
   for (const { prefix, branches, readings } of plans) {
     const branch = branches[readings.indexOf(first)];
     if (branch !== undefined) return prefix.length + branch.tokens.length;
   }
-  throw new Error('A question has no wording.');
+  throw new Error('A question has no reading.');
 }
 
-/** `plan`'s result; a rejected wording is a rejection of the question that it is of. */
-async function rejectingOwners(
+/** Resolves as `plan` does. A `PlanRejected` that names a reading is rejected again with the original question's index. */
+async function namingOwners(
   owners: readonly number[],
-  plan: () => Promise<DecisionPlan>,
-): Promise<DecisionPlan> {
+  plan: () => Promise<RequestPlans>,
+): Promise<RequestPlans> {
   try {
     return await plan();
   } catch (error) {
@@ -129,25 +137,23 @@ async function rejectingOwners(
 }
 
 /**
- * A profile whose consistent mode asks every question in the ways after the record that made its answers steadier, and
- * combines the scores. The options of a choice are read in both directions, because an option sees only those before
- * it, and are sorted first, so that the order in which a client sends them changes nothing at all; the levels of a score
- * are read in both directions; a noul is read as it is. Every question has plans of its own that read the record.
+ * A profile whose consistent mode asks each question in several readings and averages their scores. An option attends
+ * only to the options before it, so a choice and a score are read forward and backward. A noul is read once.
  *
- * Each way of asking is `profile`'s fast one. Its own consistent mode puts the question before the record too; the
- * model card has the measurements by which that and other ways are left out. Fast mode is `profile`'s own.
+ * Each reading is planned as `profile` plans a question in fast mode, and each question has plans of its own, record
+ * included. The model card compares this with other ways, such as `profile`'s own consistent mode. Fast mode is
+ * `profile`'s own.
  */
-export function withSteadyReading(profile: PromptProfile): PromptProfile {
+export function withConsistentReadings(profile: PromptProfile): PromptProfile {
   return {
+    // Calibrations on disk and the model card name it so.
     name: `${profile.name}+steady-v3`,
 
-    async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
+    async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
       if (input.mode === 'fast') return await profile.plan(input, context_tokens);
-      const request = worded(input);
-      const wordings = await rejectingOwners(request.owners, () =>
-        profile.plan(request.input, context_tokens),
-      );
-      const asked = request.asked.map((_, question) => plansOf(request, question, wordings.plans));
+      const request = expanded(input);
+      const all = await namingOwners(request.owners, () => profile.plan(request.input, context_tokens));
+      const asked = request.asked.map((_, question) => plansOf(request, question, all.plans));
       return {
         plans: asked.flat(),
         input_tokens: asked.reduce((sum, plans) => sum + billedTokens(plans), 0),
@@ -160,7 +166,7 @@ export function withSteadyReading(profile: PromptProfile): PromptProfile {
       logits: readonly PlanLogits[],
     ): readonly (readonly number[])[] {
       if (input.mode === 'fast') return profile.scores(input, plans, logits);
-      const request = worded(input);
+      const request = expanded(input);
       const scores = byQuestion(request, profile.scores(request.input, plans, logits));
       return request.asked.map(({ combine }, question) => combine(scores[question] ?? []));
     },

@@ -16,7 +16,8 @@ export interface Labels {
   readonly yes_no: readonly [yes: Label, no: Label] | undefined;
 }
 
-const MOST_CODES = 255;
+/** As many codes as a question can have options (contract: options of a choice, levels of a score). */
+export const CODES_MAX = 255;
 const LETTERS = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ');
 const CANDIDATES = [...LETTERS, ...LETTERS.flatMap((first) => LETTERS.map((second) => first + second))];
 /** Cues, and what stands between them and a label: vocabularies differ in which words they hold with a space. */
@@ -26,24 +27,25 @@ const CUES = [
   ['Answer:\n', ''],
 ] as const;
 
-function labelsAfter(cue: string, separator: string, tokenizer: Tokenizer): Labels {
-  const cue_tokens = tokenizer.tokenize(cue);
-  const labelOf = (text: string): Label | undefined => {
-    const tokens = tokenizer.tokenize(cue + separator + text);
+async function labelsAfter(cue: string, separator: string, tokenizer: Tokenizer): Promise<Labels> {
+  const labels = ['Yes', 'No', ...CANDIDATES];
+  const [cue_tokens = [], ...answered] = await tokenizer.tokenize([
+    cue,
+    ...labels.map((text) => cue + separator + text),
+  ]);
+  const labelOf = (text: string, tokens: readonly number[] = []): Label | undefined => {
     const token = tokens[cue_tokens.length];
     const follows = cue_tokens.every((expected, index) => tokens[index] === expected);
     return token !== undefined && follows && tokens.length === cue_tokens.length + 1
       ? { text, token }
       : undefined;
   };
+  const [yes, no, ...candidates] = labels.map((text, index) => labelOf(text, answered[index]));
   const codes = new Map<number, Label>();
-  for (const candidate of CANDIDATES) {
-    const label = labelOf(candidate);
+  for (const label of candidates) {
     if (label !== undefined && !codes.has(label.token)) codes.set(label.token, label);
-    if (codes.size === MOST_CODES) break;
+    if (codes.size === CODES_MAX) break;
   }
-  const yes = labelOf('Yes');
-  const no = labelOf('No');
   return {
     cue: cue_tokens,
     codes: [...codes.values()],
@@ -52,12 +54,12 @@ function labelsAfter(cue: string, separator: string, tokenizer: Tokenizer): Labe
 }
 
 /** The first cue after which a vocabulary has as many single-token labels as can be used, or else the most. */
-export function findLabels(tokenizer: Tokenizer): Labels {
+export async function findLabels(tokenizer: Tokenizer): Promise<Labels> {
   let best: Labels = { cue: [], codes: [], yes_no: undefined };
   for (const [cue, separator] of CUES) {
-    const labels = labelsAfter(cue, separator, tokenizer);
+    const labels = await labelsAfter(cue, separator, tokenizer);
     if (labels.codes.length > best.codes.length) best = labels;
-    if (best.codes.length === MOST_CODES) break;
+    if (best.codes.length === CODES_MAX) break;
   }
   return best;
 }

@@ -1,10 +1,11 @@
-import type { Question } from '../../src/questions/question.ts';
+import type { Question, QuestionType } from '../../src/questions/question.ts';
+import { PlanRejected } from '../errors.ts';
 import { Slices } from '../slices.ts';
+import { withConsistentReadings } from './consistent-readings.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
-import type { BatchTokenizer, DecisionInput, DecisionPlan, PromptProfile } from './profile.ts';
-import { PlanRejected } from './profile.ts';
+import type { DecisionInput, PromptProfile, RegisteredProfile, RequestPlans, Tokenizer } from './profile.ts';
 import { QuestionTexts, type TextReader, type TokensOf, type WordingTexts } from './question-texts.ts';
 import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { readRecord } from './record.ts';
@@ -43,7 +44,7 @@ function optionTexts(question: Question, text: TextReader): readonly string[] {
 
 /** What is tokenized of a question. */
 interface RenderedQuestion {
-  readonly type: Question['type'];
+  readonly type: QuestionType;
   readonly instructions: string;
   readonly options: readonly string[];
 }
@@ -54,28 +55,36 @@ function renderQuestion(question: Question, { text, take }: WordingTexts): Rende
 }
 
 /** A question as the tokens before the record (consistent mode) and as the branch after it. */
-interface AskedQuestion {
+interface TokenizedQuestion {
   readonly head: readonly number[];
   readonly branch: Branch;
 }
 
-function askQuestion(question: RenderedQuestion, tokensOf: TokensOf): AskedQuestion {
+function tokenizeQuestion(question: RenderedQuestion, tokensOf: TokensOf): TokenizedQuestion {
   const opening = [QUESTION, ...tokensOf(question.instructions)];
   const options = question.options.map((option) => [OPTION, ...tokensOf(option)]);
   const head = [...opening, ...options.flat()];
-  if (question.type === 'noul') {
-    return {
-      head,
-      branch: { tokens: [...head, ANSWER], reads: [{ index: head.length, tokens: ANSWER_TOKENS }] },
-    };
+  switch (question.type) {
+    case 'noul':
+      return {
+        head,
+        branch: { tokens: [...head, ANSWER], reads: [{ index: head.length, tokens: ANSWER_TOKENS }] },
+      };
+    case 'choice':
+    case 'score':
+      return { head, branch: answeredOptions(opening, options) };
   }
+}
+
+/** A branch that reads an answer token after each option. */
+function answeredOptions(opening: readonly number[], options: readonly (readonly number[])[]): Branch {
   const answered = options.map((option) => [...option, ANSWER]);
   let index = opening.length - 1;
   const reads = answered.map((option) => {
     index += option.length;
     return { index, tokens: ANSWER_TOKENS };
   });
-  return { head, branch: { tokens: [...opening, ...answered.flat()], reads } };
+  return { tokens: [...opening, ...answered.flat()], reads };
 }
 
 /** The tokens that are left for a record. Throws `PlanRejected` when question `index` alone does not fit. */
@@ -92,7 +101,7 @@ function recordRoom(used: number, context_tokens: number, index: number): number
 
 function fastPlans(
   record: readonly number[],
-  asked: readonly AskedQuestion[],
+  asked: readonly TokenizedQuestion[],
   context_tokens: number,
 ): readonly RequestPlan[] {
   const branches = asked.map(({ branch }, index) => ({
@@ -104,7 +113,7 @@ function fastPlans(
 
 function consistentPlans(
   record: readonly number[],
-  asked: readonly AskedQuestion[],
+  asked: readonly TokenizedQuestion[],
   context_tokens: number,
 ): readonly RequestPlan[] {
   return asked.map(({ head, branch }, index) => {
@@ -123,11 +132,11 @@ function readScore(logits: readonly number[]): number {
  * decision-1's own profile: every option is closed by an answer token, and its score is the logit of yes minus the
  * logit of no there. In fast mode the record is the prefix and each question is a branch; in consistent mode each question has its own plan and stands before the record too. `tokenizer` is the model's.
  */
-export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
+export function markersV1(tokenizer: Tokenizer): PromptProfile {
   return {
     name: 'markers-v1',
 
-    async plan(input: DecisionInput, context_tokens: number): Promise<DecisionPlan> {
+    async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
       const slices = new Slices();
       const texts = new QuestionTexts(tokenizer, context_tokens);
       const rendered = await slices.map(input.questions, (question, index) =>
@@ -136,7 +145,7 @@ export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
       await slices.pause();
       const windows = readRecord(input.state, context_tokens);
       const tokensOf = await texts.tokenize(windows);
-      const asked = await slices.map(rendered, (question) => askQuestion(question, tokensOf));
+      const asked = await slices.map(rendered, (question) => tokenizeQuestion(question, tokensOf));
       const record = windows.flatMap(tokensOf);
       if (input.mode === 'fast') {
         const plans = fastPlans(record, asked, context_tokens);
@@ -155,3 +164,15 @@ export function markersV1(tokenizer: BatchTokenizer): PromptProfile {
     },
   };
 }
+
+/** `markers-v1` with consistent readings, for decision-1: the control tokens are in its vocabulary at fixed ids. */
+export const MARKERS_V1: RegisteredProfile = {
+  fits: (vocabulary) =>
+    Object.entries(MARKERS_V1_TOKENS).every(
+      ([text, id]) => vocabulary.texts[id] === text && vocabulary.special.has(id),
+    ),
+  reads: { tokens_max: ANSWER_TOKENS.length, position: 'anywhere' },
+  // The pinned scores were made without it, and with it they move by more than they may.
+  flash_attention: false,
+  make: ({ tokenizer }) => Promise.resolve(withConsistentReadings(markersV1(tokenizer))),
+};

@@ -1,7 +1,8 @@
 import { StringTable } from '../../src/hashing/string-table.ts';
 import type { JsonValue } from '../../src/json/json-value.ts';
+import { PlanRejected } from '../errors.ts';
 import { CharacterBudget, TextTooLong } from './character-budget.ts';
-import { type BatchTokenizer, PlanRejected } from './profile.ts';
+import type { Tokenizer } from './profile.ts';
 import { isScalar, text } from './render.ts';
 
 /**
@@ -40,7 +41,7 @@ export class QuestionTexts {
   #request_characters = REQUEST_CHARACTERS_MAX;
 
   constructor(
-    private readonly tokenizer: BatchTokenizer,
+    private readonly tokenizer: Tokenizer,
     private readonly context_tokens: number,
   ) {}
 
@@ -73,13 +74,13 @@ export class QuestionTexts {
 
   /**
    * Tokenizes what the wordings have taken, and `others`, in one batch. Rejects with `PlanRejected` when a wording has
-   * too many tokens to fit, and as `BatchTokenizer.tokenizeAll` does.
+   * too many tokens to fit, and as `Tokenizer.tokenize` does.
    */
   async tokenize(others: readonly string[]): Promise<TokensOf> {
     const texts = new StringTable();
     for (const written of others) texts.intern(written);
     for (const wording of this.#wordings) for (const written of wording.texts) texts.intern(written);
-    const tokens = await this.tokenizer.tokenizeAll(texts.texts);
+    const tokens = await this.tokenizer.tokenize(texts.texts);
     const tokensOf: TokensOf = (written) => {
       const ids = tokens[texts.intern(written)];
       if (ids === undefined) throw new Error('A text was not tokenized.');

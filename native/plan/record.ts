@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../src/json/json-value.ts';
+import { PlanRejected } from '../errors.ts';
 import { CharacterBudget, TextTooLong } from './character-budget.ts';
-import { PlanRejected } from './profile.ts';
 import { recordText } from './render.ts';
 import { recordWindows } from './shorten.ts';
 

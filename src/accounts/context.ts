@@ -1,10 +1,10 @@
-import type { Db } from '../../db/sqlite/connection.ts';
 import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
+import type { Store } from '../store.ts';
 
 /** What every account service works with. */
 export interface AccountContext {
-  readonly db: Db;
+  readonly store: Store;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
 }

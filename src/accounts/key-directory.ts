@@ -1,10 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
-import { and, eq, isNull, sql } from 'drizzle-orm';
-import type { Db } from '../../db/sqlite/connection.ts';
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import { apiKeys, organizations, projects } from '../../db/sqlite/schema.ts';
 import type { Clock } from '../clock.ts';
 import { keyHash } from './key-format.ts';
+import type { KeyRecords } from './key-records.ts';
 import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
 
 /** Who calls: an active key with its project, its organization and what that may use. */
@@ -30,53 +27,8 @@ interface CacheEntry {
   readonly read_at_ms: number;
 }
 
-function prepareLookup(db: Db) {
-  return db
-    .select({
-      key_id: apiKeys.id,
-      secret_sha256: apiKeys.secret_sha256,
-      project_id: projects.id,
-      organization_id: organizations.id,
-      tier: organizations.tier,
-      minimum_tier: organizations.minimum_tier,
-      paid_micros: organizations.paid_micros,
-      first_paid_at_ms: organizations.first_paid_at_ms,
-      requests_per_minute: organizations.requests_per_minute,
-      tokens_per_minute: organizations.tokens_per_minute,
-      questions_per_request: organizations.questions_per_request,
-    })
-    .from(apiKeys)
-    .innerJoin(projects, eq(projects.id, apiKeys.project_id))
-    .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-    .where(
-      and(
-        eq(apiKeys.secret_sha256, sql.placeholder('secret_sha256')),
-        isNull(apiKeys.revoked_at_ms),
-        isNull(projects.archived_at_ms),
-      ),
-    )
-    .prepare();
-}
-
-/** The short hashes of the keys that were made after a row, of all keys for row 0. */
-function prepareNewKeys(db: Db) {
-  return db
-    .select({
-      row: sql<number>`rowid`,
-      short_hash: sql<string>`substr(${apiKeys.secret_sha256}, 1, ${sql.raw(String(SHORT_HASH_LENGTH))})`,
-    })
-    .from(apiKeys)
-    .where(sql`rowid > ${sql.placeholder('row')}`)
-    .prepare();
-}
-
-function prepareLastUsed(db: Db) {
-  return db
-    .update(apiKeys)
-    .set({ last_used_at_ms: sql`max(coalesce(${apiKeys.last_used_at_ms}, 0), ${sql.placeholder('at_ms')})` })
-    .where(eq(apiKeys.id, sql.placeholder('key_id')))
-    .prepare();
-}
+/** What the directory reads and writes of the stored keys. */
+type LookedUpKeys = Pick<KeyRecords, 'findActive' | 'hashesSince' | 'writeLastUsed'>;
 
 function shortHash(hash: string): number {
   return Number.parseInt(hash.slice(0, SHORT_HASH_LENGTH), 16);
@@ -94,34 +46,34 @@ function sameHash(left: string, right: string): boolean {
  * organizations on Tier 0 are looked up each time, so that a new key and a first payment work at once.
  */
 export class KeyDirectory {
+  readonly #records: LookedUpKeys;
   readonly #clock: Clock;
   readonly #cacheSizeMax: number;
-  readonly #lookup: ReturnType<typeof prepareLookup>;
-  readonly #writeLastUsed: ReturnType<typeof prepareLastUsed>;
   /** Oldest read first: a `Map` keeps the order of insertion. */
   readonly #cache = new Map<string, CacheEntry>();
+  /** How often the lookups were forgotten: one that began before is not remembered. */
+  #invalidations = 0;
   /** Of every key that was ever made, as far as they were read. Numbers, so that many keys take little memory. */
   readonly #shortHashes = new Set<number>();
-  readonly #newKeys: ReturnType<typeof prepareNewKeys>;
   #last_row = 0;
   #new_keys_read_at_ms = Number.NEGATIVE_INFINITY;
+  /** The reading of new keys that has not ended yet: everybody who asks meanwhile waits for it. */
+  #readingNewKeys: Promise<void> | undefined;
   readonly #lastUsed = new Map<string, number>();
   /** The flush that has not committed yet: all that is noted until its commit goes with it. */
   #flushing: Promise<void> | undefined;
 
-  constructor(db: Db, clock: Clock, cacheSizeMax: number = CACHE_SIZE_MAX) {
+  constructor(records: LookedUpKeys, clock: Clock, cacheSizeMax: number = CACHE_SIZE_MAX) {
+    this.#records = records;
     this.#clock = clock;
     this.#cacheSizeMax = cacheSizeMax;
-    this.#lookup = prepareLookup(db);
-    this.#writeLastUsed = prepareLastUsed(db);
-    this.#newKeys = prepareNewKeys(db);
   }
 
   /**
-   * The caller of an active key; null when no active key matches (unknown, revoked, or its project archived). Throws
-   * what the database throws.
+   * The caller of an active key; null when no active key matches (unknown, revoked, or its project archived). Rejects
+   * with what the store rejects with.
    */
-  authenticate(secret: string): Caller | null {
+  async authenticate(secret: string): Promise<Caller | null> {
     const secret_sha256 = keyHash(secret);
     const now_ms = this.#clock.monotonic_ms();
     const cached = this.#cache.get(secret_sha256);
@@ -129,34 +81,37 @@ export class KeyDirectory {
       if (now_ms - cached.read_at_ms < KEY_CACHE_MS) return cached.caller;
       this.#cache.delete(secret_sha256);
     }
-    const row = this.#lookup.get({ secret_sha256 });
+    const invalidations = this.#invalidations;
+    const row = await this.#records.findActive(secret_sha256);
     if (row === undefined || !sameHash(row.secret_sha256, secret_sha256)) return null;
     const { key_id, project_id, organization_id } = row;
     // Not the stored tier alone: the job that writes down what time has earned may lag by an hour.
     const tier = tierInForce(row, this.#clock.now_ms());
     const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
-    if (caller.limits !== null) this.#remember(secret_sha256, { caller, read_at_ms: now_ms });
+    if (caller.limits !== null && invalidations === this.#invalidations) {
+      this.#remember(secret_sha256, { caller, read_at_ms: now_ms });
+    }
     return caller;
   }
 
   /**
    * Whether the key can be one that was ever made, told from memory: false is certain but for keys of the last second.
-   * True also when the database cannot be read, which `authenticate` then says.
+   * True also when the store cannot be read, with which `onFailure` is called.
    */
-  mayExist(secret: string): boolean {
+  async mayExist(secret: string, onFailure: (error: unknown) => void): Promise<boolean> {
     const short_hash = shortHash(keyHash(secret));
     if (this.#shortHashes.has(short_hash)) return true;
     const now_ms = this.#clock.monotonic_ms();
     if (now_ms - this.#new_keys_read_at_ms < NEW_KEYS_READ_MS) return false;
+    this.#readingNewKeys ??= this.#readNewKeys(now_ms).finally(() => {
+      this.#readingNewKeys = undefined;
+    });
     try {
-      for (const { row, short_hash: text } of this.#newKeys.all({ row: this.#last_row })) {
-        this.#shortHashes.add(shortHash(text));
-        this.#last_row = Math.max(this.#last_row, row);
-      }
-    } catch {
+      await this.#readingNewKeys;
+    } catch (error) {
+      onFailure(error);
       return true;
     }
-    this.#new_keys_read_at_ms = now_ms;
     return this.#shortHashes.has(short_hash);
   }
 
@@ -167,11 +122,11 @@ export class KeyDirectory {
   }
 
   /**
-   * Writes the noted times in the next commit; a stored time never moves back. Rejects with what SQLite throws, and
-   * what could not be written is written with the next flush.
+   * Writes the noted times in the next commit; a stored time never moves back. Rejects with what the store rejects with,
+   * and what could not be written is written with the next flush.
    */
-  flushLastUsed(commits: Pick<GroupCommit, 'run'>): Promise<void> {
-    this.#flushing ??= this.#flushLastUsed(commits).finally(() => {
+  flushLastUsed(): Promise<void> {
+    this.#flushing ??= this.#flushLastUsed().finally(() => {
       this.#flushing = undefined;
     });
     return this.#flushing;
@@ -179,16 +134,23 @@ export class KeyDirectory {
 
   /** Forgets all lookups, so that what this process just changed applies to the next request. */
   invalidate(): void {
+    this.#invalidations += 1;
     this.#cache.clear();
   }
 
-  async #flushLastUsed(commits: Pick<GroupCommit, 'run'>): Promise<void> {
-    const written = await commits.run(() => {
-      const noted = [...this.#lastUsed];
-      for (const [key_id, at_ms] of noted) this.#writeLastUsed.run({ key_id, at_ms });
-      return noted;
-    });
-    for (const [key_id, at_ms] of written) {
+  async #readNewKeys(now_ms: number): Promise<void> {
+    for (const { row, hash_start } of await this.#records.hashesSince(this.#last_row, SHORT_HASH_LENGTH)) {
+      this.#shortHashes.add(shortHash(hash_start));
+      this.#last_row = Math.max(this.#last_row, row);
+    }
+    this.#new_keys_read_at_ms = now_ms;
+  }
+
+  async #flushLastUsed(): Promise<void> {
+    const written = await this.#records.writeLastUsed(() =>
+      [...this.#lastUsed].map(([key_id, at_ms]) => ({ key_id, at_ms })),
+    );
+    for (const { key_id, at_ms } of written) {
       if (this.#lastUsed.get(key_id) === at_ms) this.#lastUsed.delete(key_id);
     }
   }

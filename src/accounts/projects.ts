@@ -1,39 +1,34 @@
-import { and, asc, eq, getTableColumns, isNotNull, isNull, sql } from 'drizzle-orm';
-import { transact } from '../../db/sqlite/connection.ts';
-import { apiKeys, members, organizations, projectMonths, projects } from '../../db/sqlite/schema.ts';
-import type { Actor } from './actor.ts';
+import { monthOf } from '../ledger/month.ts';
+import type { Records } from '../store.ts';
+import type { ListedProject, Project } from './account-records.ts';
+import { type Actor, userIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
 import { checkedName } from './names.ts';
 import { requirePermission } from './permissions.ts';
+import type { Permission } from './roles.ts';
 
-export type Project = typeof projects.$inferSelect;
+type Accounts = Pick<Records, 'accounts'>;
 
-/** A project as it is listed, with what it spent in the running UTC month. */
-export interface ListedProject extends Project {
-  readonly organization_name: string;
-  readonly spent_this_month_micros: number;
-}
-
-function readProject(context: AccountContext, project_id: string): Project {
-  const project = context.db.select().from(projects).where(eq(projects.id, project_id)).get();
+async function readProject({ accounts }: Accounts, project_id: string): Promise<Project> {
+  const project = await accounts.findProject(project_id);
   if (project === undefined) throw new AccountError('not_found', 'There is no such project.');
   return project;
 }
 
 /**
- * One project, active or archived, when the actor may see it and has the permission in its organization. Throws
+ * One project, active or archived, when the actor may see it and has the permission in its organization. Rejects with
  * `not_found`, `permission_denied`.
  */
-export function requireProject(
-  context: AccountContext,
+export async function requireProject(
+  records: Accounts,
   actor: Actor,
   project_id: string,
-  permission: Parameters<typeof requirePermission>[3],
-): Project {
-  const project = readProject(context, project_id);
+  permission: Permission,
+): Promise<Project> {
+  const project = await readProject(records, project_id);
   try {
-    requirePermission(context.db, actor, project.organization_id, permission);
+    await requirePermission(records, actor, project.organization_id, permission);
   } catch (error) {
     if (error instanceof AccountError && error.code === 'not_found') {
       throw new AccountError('not_found', 'There is no such project.');
@@ -43,135 +38,112 @@ export function requireProject(
   return project;
 }
 
-function requireFreeName(context: AccountContext, organization_id: string, name: string): void {
-  const taken = context.db
-    .select({ id: projects.id })
-    .from(projects)
-    .where(
-      and(
-        eq(projects.organization_id, organization_id),
-        eq(projects.name, name),
-        isNull(projects.archived_at_ms),
-      ),
-    )
-    .get();
-  if (taken !== undefined) throw new AccountError('name_taken');
+/** A project that can still be changed. Rejects besides with `project_archived`. */
+async function requireActiveProject(
+  records: Accounts,
+  actor: Actor,
+  project_id: string,
+  permission: Permission,
+): Promise<Project> {
+  const project = await requireProject(records, actor, project_id, permission);
+  if (project.archived_at_ms !== null) throw new AccountError('project_archived');
+  return project;
 }
 
-/** Creates a project (owners and admins). Throws `invalid_name`, `name_taken`, `not_found`, `permission_denied`. */
-export function createProject(
-  context: AccountContext,
+async function requireFreeName({ accounts }: Accounts, organization_id: string, name: string): Promise<void> {
+  if ((await accounts.findActiveProject(organization_id, name)) !== undefined)
+    throw new AccountError('name_taken');
+}
+
+/** Creates a project (owners and admins). Rejects with `invalid_name`, `name_taken`, `not_found`, `permission_denied`. */
+export async function createProject(
+  { store, clock, identifiers }: AccountContext,
   actor: Actor,
   given: { readonly organization_id: string; readonly name: string },
-): Project {
+): Promise<Project> {
   const name = checkedName(given.name);
-  const { db, clock, identifiers } = context;
-  return transact(db, () => {
-    requirePermission(db, actor, given.organization_id, 'manage_projects');
-    requireFreeName(context, given.organization_id, name);
+  const { organization_id } = given;
+  return await store.transaction(async (records) => {
+    await requirePermission(records, actor, organization_id, 'manage_projects');
+    await requireFreeName(records, organization_id, name);
     const id = identifiers.id('project');
-    db.insert(projects)
-      .values({ id, organization_id: given.organization_id, name, created_at_ms: clock.now_ms() })
-      .run();
-    return readProject(context, id);
+    await records.accounts.insertProject({ id, organization_id, name, created_at_ms: clock.now_ms() });
+    return readProject(records, id);
   });
 }
 
 /**
- * Renames an active project (owners and admins). Throws `invalid_name`, `name_taken`, `project_archived`, `not_found`,
- * `permission_denied`.
+ * Renames an active project (owners and admins). Rejects with `invalid_name`, `name_taken`, `project_archived`,
+ * `not_found`, `permission_denied`.
  */
-export function renameProject(
-  context: AccountContext,
+export async function renameProject(
+  { store }: AccountContext,
   actor: Actor,
   given: { readonly project_id: string; readonly name: string },
-): Project {
+): Promise<Project> {
   const name = checkedName(given.name);
-  const { db } = context;
-  return transact(db, () => {
-    const project = requireProject(context, actor, given.project_id, 'manage_projects');
-    if (project.archived_at_ms !== null) throw new AccountError('project_archived');
-    if (project.name !== name) requireFreeName(context, project.organization_id, name);
-    db.update(projects).set({ name }).where(eq(projects.id, project.id)).run();
-    return readProject(context, project.id);
+  return await store.transaction(async (records) => {
+    const project = await requireActiveProject(records, actor, given.project_id, 'manage_projects');
+    if (project.name !== name) await requireFreeName(records, project.organization_id, name);
+    await records.accounts.renameProject(project.id, name);
+    return readProject(records, project.id);
   });
 }
 
 /**
  * The active projects (or, with `archived`, the archived ones) that the actor may see: of one organization or of all
- * of theirs, oldest first. Throws `not_found`.
+ * of theirs, oldest first. Rejects with `not_found`.
  */
-export function listProjects(
-  context: AccountContext,
+export async function listProjects(
+  { store, clock }: AccountContext,
   actor: Actor,
   filter: { readonly organization_id?: string; readonly archived?: boolean } = {},
-): ListedProject[] {
-  const { db, clock } = context;
-  if (filter.organization_id !== undefined) requirePermission(db, actor, filter.organization_id, 'see');
-  const month = new Date(clock.now_ms()).toISOString().slice(0, 7);
-  const visible =
-    actor.kind === 'operator'
-      ? undefined
-      : sql`${projects.organization_id} IN (SELECT ${members.organization_id} FROM ${members} WHERE ${members.user_id} = ${actor.user_id})`;
-  return db
-    .select({
-      ...getTableColumns(projects),
-      organization_name: organizations.name,
-      spent_this_month_micros: sql<number>`coalesce(${projectMonths.spent_micros}, 0)`,
-    })
-    .from(projects)
-    .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-    .leftJoin(projectMonths, and(eq(projectMonths.project_id, projects.id), eq(projectMonths.month, month)))
-    .where(
-      and(
-        visible,
-        filter.organization_id === undefined
-          ? undefined
-          : eq(projects.organization_id, filter.organization_id),
-        filter.archived === true ? isNotNull(projects.archived_at_ms) : isNull(projects.archived_at_ms),
-      ),
-    )
-    .orderBy(asc(projects.created_at_ms), asc(projects.id))
-    .all();
+): Promise<ListedProject[]> {
+  const { organization_id } = filter;
+  if (organization_id !== undefined) await requirePermission(store, actor, organization_id, 'see');
+  return store.accounts.listProjects({
+    member_user_id: userIdOf(actor) ?? undefined,
+    organization_id,
+    archived: filter.archived === true,
+    month: monthOf(clock.now_ms()),
+  });
 }
 
 /**
  * Archives a project, the Default one too, and revokes its keys in the same commit (owners and admins). It cannot be
- * undone; archiving it again changes nothing. Throws `not_found`, `permission_denied`.
+ * undone; archiving it again changes nothing. Rejects with `not_found`, `permission_denied`.
  */
-export function archiveProject(context: AccountContext, actor: Actor, project_id: string): Project {
-  const { db, clock } = context;
-  return transact(db, () => {
-    const project = requireProject(context, actor, project_id, 'manage_projects');
+export function archiveProject(
+  { store, clock }: AccountContext,
+  actor: Actor,
+  project_id: string,
+): Promise<Project> {
+  return store.transaction(async (records) => {
+    const project = await requireProject(records, actor, project_id, 'manage_projects');
     if (project.archived_at_ms !== null) return project;
     const now_ms = clock.now_ms();
-    db.update(projects).set({ archived_at_ms: now_ms }).where(eq(projects.id, project_id)).run();
-    db.update(apiKeys)
-      .set({ revoked_at_ms: now_ms })
-      .where(and(eq(apiKeys.project_id, project_id), isNull(apiKeys.revoked_at_ms)))
-      .run();
-    return readProject(context, project_id);
+    await records.accounts.archiveProject(project_id, now_ms);
+    await records.keys.revokeKeysOf(project_id, now_ms);
+    return readProject(records, project_id);
   });
 }
 
 /**
  * Sets what a project may spend in a UTC month, in micro-dollars; null takes the limit away (owners and admins).
- * Throws `invalid_amount`, `project_archived`, `not_found`, `permission_denied`.
+ * Rejects with `invalid_amount`, `project_archived`, `not_found`, `permission_denied`.
  */
-export function setSpendLimit(
-  context: AccountContext,
+export async function setSpendLimit(
+  { store }: AccountContext,
   actor: Actor,
   given: { readonly project_id: string; readonly spend_limit_micros: number | null },
-): Project {
+): Promise<Project> {
   const { project_id, spend_limit_micros } = given;
   if (spend_limit_micros !== null && !(Number.isSafeInteger(spend_limit_micros) && spend_limit_micros >= 0)) {
     throw new AccountError('invalid_amount', 'A spend limit must be $0 or more, or none.');
   }
-  const { db } = context;
-  return transact(db, () => {
-    const project = requireProject(context, actor, project_id, 'manage_projects');
-    if (project.archived_at_ms !== null) throw new AccountError('project_archived');
-    db.update(projects).set({ spend_limit_micros }).where(eq(projects.id, project_id)).run();
-    return readProject(context, project_id);
+  return await store.transaction(async (records) => {
+    await requireActiveProject(records, actor, project_id, 'manage_projects');
+    await records.accounts.writeSpendLimit(project_id, spend_limit_micros);
+    return readProject(records, project_id);
   });
 }

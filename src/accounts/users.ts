@@ -1,6 +1,5 @@
-import { asc, eq } from 'drizzle-orm';
-import { transact } from '../../db/sqlite/connection.ts';
-import { users } from '../../db/sqlite/schema.ts';
+import type { Records } from '../store.ts';
+import type { User } from './account-records.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
@@ -8,43 +7,58 @@ import { checkedEmail, checkedName } from './names.ts';
 import { type CreatedOrganization, insertOrganization } from './organizations.ts';
 import { requireOperator } from './permissions.ts';
 
-export type User = typeof users.$inferSelect;
-
 /** The user with an email address; null when there is none. */
-export function findUserByEmail(context: AccountContext, email: string): User | null {
-  return context.db.select().from(users).where(eq(users.email, email.trim().toLowerCase())).get() ?? null;
+export async function findUserByEmail(
+  { accounts }: Pick<Records, 'accounts'>,
+  email: string,
+): Promise<User | null> {
+  return (await accounts.findUserByEmail(email.trim().toLowerCase())) ?? null;
 }
 
-/** All users, oldest first. Throws `permission_denied` for everyone but the operator. */
-export function listUsers(context: AccountContext, actor: Actor): User[] {
+/** All users, oldest first. Rejects with `permission_denied` for everyone but the operator. */
+export async function listUsers({ store }: AccountContext, actor: Actor): Promise<User[]> {
   requireOperator(actor);
-  return context.db.select().from(users).orderBy(asc(users.created_at_ms), asc(users.id)).all();
+  return await store.accounts.allUsers();
+}
+
+interface NewUser {
+  readonly email: string;
+  readonly name: string;
+  /** Of the personal organization; the user's name where it is left out. */
+  readonly organization_name?: string;
+}
+
+interface SignedUp {
+  readonly user: User;
+  readonly organization: CreatedOrganization;
 }
 
 /**
  * Creates a user with a personal organization, owned by them, with its Default project. It is named like the user
  * unless `organization_name` is given.
- * Whoever calls has proven that the email address is the user's. Throws `invalid_email`, `invalid_name`, `email_taken`.
+ * Whoever calls has proven that the email address is the user's. Rejects with `invalid_email`, `invalid_name`,
+ * `email_taken`.
  */
-export function signUp(
-  context: AccountContext,
-  given: { readonly email: string; readonly name: string; readonly organization_name?: string },
-): { readonly user: User; readonly organization: CreatedOrganization } {
+export function signUp(context: AccountContext, given: NewUser): Promise<SignedUp> {
+  return context.store.transaction((records) => insertUser(records, context, given));
+}
+
+/** The same as `signUp`, to be called inside a transaction. */
+export async function insertUser(
+  records: Pick<Records, 'accounts'>,
+  context: Pick<AccountContext, 'clock' | 'identifiers'>,
+  given: NewUser,
+): Promise<SignedUp> {
   const email = checkedEmail(given.email);
   const name = checkedName(given.name);
   const organization_name = checkedName(given.organization_name ?? name);
-  const { db, clock, identifiers } = context;
-  return transact(db, () => {
-    if (findUserByEmail(context, email) !== null) throw new AccountError('email_taken');
-    const user = { id: identifiers.id('user'), email, name, created_at_ms: clock.now_ms() };
-    db.insert(users).values(user).run();
-    return {
-      user,
-      organization: insertOrganization(context, {
-        name: organization_name,
-        owner_user_id: user.id,
-        personal: true,
-      }),
-    };
+  if ((await findUserByEmail(records, email)) !== null) throw new AccountError('email_taken');
+  const user = { id: context.identifiers.id('user'), email, name, created_at_ms: context.clock.now_ms() };
+  await records.accounts.insertUser(user);
+  const organization = await insertOrganization(records, context, {
+    name: organization_name,
+    owner_user_id: user.id,
+    personal: true,
   });
+  return { user, organization };
 }

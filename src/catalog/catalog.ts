@@ -1,10 +1,5 @@
-import { asc, eq, getTableColumns, sql } from 'drizzle-orm';
-import { type Db, transact } from '../../db/sqlite/connection.ts';
-import { modelAliases, models } from '../../db/sqlite/schema.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
-
-/** A model as the catalog knows it; price and context are null until a model opens. */
-export type CatalogModel = typeof models.$inferSelect;
+import type { CatalogModel, CatalogRecords } from './catalog-records.ts';
 
 /** A live decision model: what a request can be answered by. */
 export interface DecisionModelEntry {
@@ -19,7 +14,7 @@ export const DEFAULT_MODEL = 'decision-1';
 export const OWNED_BY = 'tds';
 
 /** What a new database knows (spec, "Models"). */
-const INITIAL_MODELS: readonly (typeof models.$inferInsert)[] = [
+const INITIAL_MODELS: readonly CatalogModel[] = [
   {
     id: DEFAULT_MODEL,
     kind: 'decision',
@@ -29,63 +24,44 @@ const INITIAL_MODELS: readonly (typeof models.$inferInsert)[] = [
     input_price_micros_per_million_tokens: MICROS_PER_DOLLAR / 2,
     released_at_ms: Date.UTC(2026, 10, 1),
   },
-  { id: 'chat-1', kind: 'chat', status: 'coming_soon', description: 'A language model that is coming soon.' },
+  {
+    id: 'chat-1',
+    kind: 'chat',
+    status: 'coming_soon',
+    description: 'A language model that is coming soon.',
+    context_tokens: null,
+    input_price_micros_per_million_tokens: null,
+    released_at_ms: null,
+  },
 ];
 
-/** Puts the initial models into a database that lacks them; what an operator changed stays. */
-export function seedCatalog(db: Db): void {
-  transact(db, () => {
-    for (const model of INITIAL_MODELS) db.insert(models).values(model).onConflictDoNothing().run();
-  });
+/** Puts the initial models into a store that lacks them; what an operator changed stays. */
+export async function seedCatalog(catalog: Pick<CatalogRecords, 'insertModelIfMissing'>): Promise<void> {
+  for (const model of INITIAL_MODELS) await catalog.insertModelIfMissing(model);
 }
 
-function prepareFind(db: Db) {
-  return db
-    .select()
-    .from(models)
-    .where(eq(models.id, sql.placeholder('id')))
-    .prepare();
-}
-
-function prepareFindByAlias(db: Db) {
-  return db
-    .select(getTableColumns(models))
-    .from(modelAliases)
-    .innerJoin(models, eq(models.id, modelAliases.model_id))
-    .where(eq(modelAliases.alias, sql.placeholder('alias')))
-    .prepare();
-}
-
-function prepareList(db: Db) {
-  return db.select().from(models).orderBy(asc(models.id)).prepare();
-}
-
-/** Reads the catalog, afresh each time; every method throws what the database throws. */
+/** Reads the catalog, afresh each time; every method rejects with what the store rejects with. */
 export class Catalog {
-  readonly #find: ReturnType<typeof prepareFind>;
-  readonly #findByAlias: ReturnType<typeof prepareFindByAlias>;
-  readonly #list: ReturnType<typeof prepareList>;
+  readonly #records: Pick<CatalogRecords, 'findModel' | 'findModelByAlias' | 'allModels'>;
 
-  constructor(db: Db) {
-    this.#find = prepareFind(db);
-    this.#findByAlias = prepareFindByAlias(db);
-    this.#list = prepareList(db);
+  constructor(records: Pick<CatalogRecords, 'findModel' | 'findModelByAlias' | 'allModels'>) {
+    this.#records = records;
   }
 
   /** The open model of that id or alias; undefined when it does not exist or is not open yet. */
-  findLive(name: string): CatalogModel | undefined {
-    const model = this.#find.get({ id: name }) ?? this.#findByAlias.get({ alias: name });
+  async findLive(name: string): Promise<CatalogModel | undefined> {
+    const model = (await this.#records.findModel(name)) ?? (await this.#records.findModelByAlias(name));
     return model !== undefined && isOpen(model) ? model : undefined;
   }
 
   /** All models, coming ones too, by id. */
-  list(): CatalogModel[] {
-    return this.#list.all();
+  list(): Promise<CatalogModel[]> {
+    return this.#records.allModels();
   }
 
   /** The models that can be asked now, by id. */
-  listLive(): CatalogModel[] {
-    return this.list().filter(isOpen);
+  async listLive(): Promise<CatalogModel[]> {
+    return (await this.list()).filter(isOpen);
   }
 }
 

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import { type Calibration, calibrationPath } from '../../native/calibration.ts';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import {
+  type Calibration,
+  calibrationPath,
+  type DecisionEngine,
+  EMBEDDED_WEIGHTS,
+} from '../../native/engine.ts';
 import { type CalibrationFit, fitCalibration, fitTable } from '../eval/calibration-fit.ts';
 import { scoredQuestions } from '../eval/collect.ts';
 import { seededRandom } from '../eval/random.ts';

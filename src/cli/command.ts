@@ -1,7 +1,9 @@
 import { type Command, Option } from 'commander';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { systemClock } from '../clock.ts';
 import { randomIdentifiers } from '../identifiers.ts';
-import { type CreditContext, creditContext } from '../payments/credit.ts';
 import { CommandFailed } from './command-failed.ts';
 import { describeDatabaseError, type OpenDataOptions, openDataDirectory } from './data-directory.ts';
 
@@ -10,6 +12,12 @@ export const DEFAULT_DATA_DIRECTORY = './data';
 /** The options that every command on stored data has. */
 export interface DataOptions {
   readonly data: string;
+}
+
+/** What a command on stored data works with. */
+export interface DataContext extends AccountContext {
+  /** The database beneath the store, for what only an operator does: audits, copies, the server. */
+  readonly db: Db;
 }
 
 /** With `--json`, for scripts. */
@@ -52,12 +60,12 @@ export function jsonCommand(parent: Command, text: CommandText): Command {
  */
 export async function withData<T>(
   options: DataOptions,
-  work: (context: CreditContext) => T | Promise<T>,
+  work: (context: DataContext) => T | Promise<T>,
   open: OpenDataOptions = { create: false },
 ): Promise<T> {
   const db = openDataDirectory(options.data, open);
   try {
-    return await work(creditContext(db, systemClock, randomIdentifiers));
+    return await work({ db, store: new SqliteStore(db), clock: systemClock, identifiers: randomIdentifiers });
   } catch (error) {
     const text = describeDatabaseError(db.$client.filename, error);
     if (text === null) throw error;

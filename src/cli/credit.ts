@@ -3,9 +3,9 @@ import { OPERATOR } from '../accounts/actor.ts';
 import { paddleSettings } from '../config.ts';
 import { formatDollars } from '../money.ts';
 import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
-import type { KeptEvent } from '../payments/event-journal.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
 import { manualProvider } from '../payments/manual.ts';
+import type { KeptEvent } from '../payments/payment-records.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { assignPaymentEvent, dismissPaymentEvent, listPaymentEvents } from '../payments/resolve-event.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
@@ -77,7 +77,7 @@ export function registerCredit(program: Command): void {
     .action((org: string, amount_micros: number, options: JsonOptions) =>
       withData(options, async (context) => {
         const started = await startTopUp(context, OPERATOR, await checkoutProvider(), {
-          organization_id: organizationId(context, org),
+          organization_id: await organizationId(context, org),
           amount_micros,
         });
         const { payment_id, checkout } = started;
@@ -97,8 +97,11 @@ export function registerCredit(program: Command): void {
     .argument('<org>', 'id or unique name')
     .argument('<dollars>', 'at most what is left of the payments made by hand', dollars)
     .action(async (text: string, amount_micros: number, options: JsonOptions) => {
-      const organization = await withData(options, (context) =>
-        refundByHand(context, OPERATOR, { organization_id: organizationId(context, text), amount_micros }),
+      const organization = await withData(options, async (context) =>
+        refundByHand(context, OPERATOR, {
+          organization_id: await organizationId(context, text),
+          amount_micros,
+        }),
       );
       if (options.json) printJson(organizationSummary(organization));
       else {
@@ -116,9 +119,9 @@ export function registerCredit(program: Command): void {
     .argument('<org>', 'id or unique name')
     .option('--limit <number>', 'how many lines', wholeNumber, HISTORY_LIMIT)
     .action(async (text: string, options: JsonOptions & { readonly limit: number }) => {
-      const entries = await withData(options, (context) =>
+      const entries = await withData(options, async (context) =>
         creditHistory(context, OPERATOR, {
-          organization_id: organizationId(context, text),
+          organization_id: await organizationId(context, text),
           limit: options.limit,
         }),
       );
@@ -139,11 +142,11 @@ export function registerCredit(program: Command): void {
   })
     .argument('[org]', 'id or unique name')
     .action(async (text: string | undefined, options: JsonOptions) => {
-      const payments = await withData(options, (context) =>
+      const payments = await withData(options, async (context) =>
         listPendingPayments(
           context,
           OPERATOR,
-          text === undefined ? undefined : organizationId(context, text),
+          text === undefined ? undefined : await organizationId(context, text),
         ),
       );
       if (options.json) {
@@ -213,10 +216,10 @@ export function registerCredit(program: Command): void {
     .argument('[dollars]', 'amount without tax, for an event that has none in US dollars', dollars)
     .action(
       async (event_id: string, text: string, amount_micros: number | undefined, options: JsonOptions) => {
-        const event = await withData(options, (context) =>
+        const event = await withData(options, async (context) =>
           assignPaymentEvent(context, OPERATOR, {
             event_id,
-            organization_id: organizationId(context, text),
+            organization_id: await organizationId(context, text),
             amount_micros,
           }),
         );

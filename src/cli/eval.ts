@@ -1,10 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { readCalibration } from '../../native/calibration.ts';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { type DecisionEngine, EMBEDDED_WEIGHTS, readCalibration } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
-import { wholeNumber } from '../config.ts';
+import { wholeNumberBetween } from '../config.ts';
 import { htmlReport } from '../eval/html.ts';
 import { seededRandom } from '../eval/random.ts';
 import { readCases } from '../eval/read-cases.ts';
@@ -54,7 +52,7 @@ export function registerEval(program: Command): void {
     .option(
       '--probes <n>',
       'ask this many records again with changes that should not matter',
-      wholeNumber(0, PROBED_RECORDS_MAX),
+      wholeNumberBetween(0, PROBED_RECORDS_MAX),
       DEFAULT_PROBED_RECORDS,
     )
     .option(

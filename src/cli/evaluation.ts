@@ -1,9 +1,7 @@
 import { type Command, Option } from 'commander';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { openEngine } from '../../native/load-engine.ts';
-import { SetupError } from '../../native/setup-error.ts';
+import { type DecisionEngine, openEngine, SetupError } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
-import { type ModelConfig, modelOptions, openOptions, wholeNumber } from '../config.ts';
+import { type ModelConfig, modelOptions, openOptions, wholeNumberBetween } from '../config.ts';
 import { CasesError, type EvaluationCase } from '../eval/cases.ts';
 import type { FoldBy } from '../eval/fit.ts';
 import { ProgressBar } from '../eval/progress.ts';
@@ -33,17 +31,17 @@ export function addEvaluationOptions(command: Command): Command {
   for (const option of modelOptions()) command.addOption(option);
   return command
     .addOption(dataOption())
-    .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumber(1, LIMIT_MAX))
+    .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumberBetween(1, LIMIT_MAX))
     .option(
       '--seed <n>',
       'seed of what is drawn: records, folds, resamples',
-      wholeNumber(0, 2 ** 32 - 1),
+      wholeNumberBetween(0, 2 ** 32 - 1),
       DEFAULT_SEED,
     )
     .option(
       '--folds <n>',
       'parts, each of which is judged by a fit on the others',
-      wholeNumber(2, FOLDS_MAX),
+      wholeNumberBetween(2, FOLDS_MAX),
       DEFAULT_FOLDS,
     )
     .addOption(

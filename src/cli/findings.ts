@@ -1,3 +1,5 @@
+import type { CpuKernels } from '../../native/engine.ts';
+
 /** How one thing was found: `slow` works, but less well than it could. */
 export interface Finding {
   readonly subject: string;
@@ -6,14 +8,7 @@ export interface Finding {
 }
 
 /** Which kernels compute on the CPU: ours where it has the instructions, a variant of llama.cpp's, and AMX. */
-export function kernelsFinding(cpu: {
-  readonly has_own_kernels: boolean;
-  /** The file of ggml's variant; undefined where the system does not tell. */
-  readonly library: string | undefined;
-  /** Whether the CPU has AMX, and whether llama.cpp uses it. */
-  readonly has_amx: boolean;
-  readonly uses_amx: boolean;
-}): Finding {
+export function kernelsFinding(cpu: CpuKernels): Finding {
   const llama = `llama.cpp's${cpu.library === undefined ? '' : ` (${cpu.library})`}`;
   const kernels = cpu.has_own_kernels ? `the native engine's (AVX-512 VNNI) and ${llama}` : llama;
   if (cpu.uses_amx) return { subject: 'kernels', state: 'ok', detail: `${kernels}, which use AMX` };

@@ -1,7 +1,6 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import type { CreditContext } from '../payments/credit.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { CommandFailed } from './command-failed.ts';
 import { initialize, isInitialized } from './initialize.ts';
 
@@ -15,17 +14,16 @@ const FILE_MODE = 0o600;
  */
 export async function initializeIntoFile(
   directory: string,
-  context: CreditContext,
-  commits: Pick<GroupCommit, 'run'>,
+  context: AccountContext,
   owner?: string,
 ): Promise<string | null> {
-  if (isInitialized(context)) return null;
+  if (await isInitialized(context.store)) return null;
   const path = resolve(join(directory, FIRST_KEY_FILE));
   const file = createKeyFile(path);
   let created = false;
   try {
     const keep = (key: string) => writeKey(file, path, key);
-    created = (await commits.run(() => initialize(context, { owner, keep }))) !== null;
+    created = (await initialize(context, { owner, keep })) !== null;
   } finally {
     closeSync(file);
     if (!created) rmSync(path, { force: true });

@@ -22,8 +22,10 @@ export function registerInit(program: Command): void {
     .action(async (options: InitOptions) => {
       const created = await withData(
         options,
-        (context) =>
-          isInitialized(context) ? null : initialize(context, { owner: options.owner ?? askOwner(options) }),
+        async (context) =>
+          (await isInitialized(context.store))
+            ? null
+            : initialize(context, { owner: options.owner ?? askOwner(options) }),
         { create: true },
       );
       if (options.json) {

@@ -1,13 +1,14 @@
-import { transact } from '../../db/sqlite/connection.ts';
-import { organizations } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../accounts/actor.ts';
-import { createKey } from '../accounts/keys.ts';
+import type { AccountContext } from '../accounts/context.ts';
+import { insertKey } from '../accounts/keys.ts';
 import { NAME_LENGTH_MAX } from '../accounts/names.ts';
-import { type CreatedOrganization, createOrganization } from '../accounts/organizations.ts';
-import { signUp } from '../accounts/users.ts';
+import { type CreatedOrganization, insertOrganization } from '../accounts/organizations.ts';
+import { insertUser } from '../accounts/users.ts';
 import { seedCatalog } from '../catalog/catalog.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
-import { type CreditContext, creditByHand } from '../payments/credit.ts';
+import { enterCreditByHand } from '../payments/credit.ts';
+import { inTransaction } from '../payments/transaction.ts';
+import type { Records } from '../store.ts';
 
 export const FIRST_ORGANIZATION_NAME = 'My organization';
 const FIRST_KEY_NAME = 'First key';
@@ -26,8 +27,8 @@ export interface Initialized {
 }
 
 /** Whether the database holds an organization. */
-export function isInitialized({ db }: Pick<CreditContext, 'db'>): boolean {
-  return db.select({ id: organizations.id }).from(organizations).limit(1).get() !== undefined;
+export function isInitialized({ accounts }: Pick<Records, 'accounts'>): Promise<boolean> {
+  return accounts.hasOrganizations();
 }
 
 /** What a first start may be told. */
@@ -39,41 +40,54 @@ export interface InitializeOptions {
 }
 
 /** The first organization: the personal one of its owner, where one is named. */
-function firstOrganization(
-  context: CreditContext,
+async function firstOrganization(
+  records: Records,
+  context: AccountContext,
   owner: string | undefined,
-): { readonly organization: CreatedOrganization; readonly owner_user_id: string | null } {
+): Promise<{ readonly organization: CreatedOrganization; readonly owner_user_id: string | null }> {
   const organization_name = FIRST_ORGANIZATION_NAME;
   if (owner === undefined) {
-    const organization = createOrganization(context, OPERATOR, { name: organization_name });
+    const organization = await insertOrganization(records, context, {
+      name: organization_name,
+      owner_user_id: null,
+      personal: false,
+    });
     return { organization, owner_user_id: null };
   }
   // No organization, no user: every user has a personal one.
   const [local_part = ''] = owner.trim().split('@');
   const name = [...local_part].slice(0, NAME_LENGTH_MAX).join('');
-  const { user, organization } = signUp(context, { email: owner, name, organization_name });
+  const { user, organization } = await insertUser(records, context, {
+    email: owner,
+    name,
+    organization_name,
+  });
   return { organization, owner_user_id: user.id };
 }
 
 /**
  * Fills an empty database in one transaction: the models, a first organization with its owner and its Default project,
- * $25 of credit, a first key. Null when there is an organization already; nothing is changed then. Throws
+ * $25 of credit, a first key. Null when there is an organization already; nothing is changed then. Rejects with
  * `invalid_email` for an owner whose address is none.
  */
-export function initialize(context: CreditContext, options: InitializeOptions = {}): Initialized | null {
-  const { db } = context;
-  return transact(db, () => {
-    if (isInitialized(context)) return null;
-    seedCatalog(db);
-    const { organization, owner_user_id } = firstOrganization(context, options.owner);
-    creditByHand(context, OPERATOR, { organization_id: organization.id, amount_micros: FIRST_CREDIT_MICROS });
-    const { id, key } = createKey(context, OPERATOR, {
+export function initialize(
+  context: AccountContext,
+  options: InitializeOptions = {},
+): Promise<Initialized | null> {
+  return inTransaction(context, async (transaction) => {
+    const { records } = transaction;
+    if (await isInitialized(records)) return null;
+    await seedCatalog(records.catalog);
+    const { organization, owner_user_id } = await firstOrganization(records, context, options.owner);
+    const { id: organization_id } = organization;
+    await enterCreditByHand(transaction, { organization_id, amount_micros: FIRST_CREDIT_MICROS });
+    const { id, key } = await insertKey(records, context, OPERATOR, {
       project_id: organization.default_project_id,
       name: FIRST_KEY_NAME,
     });
     options.keep?.(key);
     return {
-      organization_id: organization.id,
+      organization_id,
       organization_name: organization.name,
       default_project_id: organization.default_project_id,
       owner_user_id,

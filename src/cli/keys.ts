@@ -34,8 +34,11 @@ export function registerKeys(program: Command): void {
     .argument('<name>')
     .option(...AS)
     .action(async (text: string, name: string, options: AsOptions) => {
-      const created = await withData(options, (context) =>
-        createKey(context, actorOf(context, options.as), { project_id: projectId(context, text), name }),
+      const created = await withData(options, async (context) =>
+        createKey(context, await actorOf(context, options.as), {
+          project_id: await projectId(context, text),
+          name,
+        }),
       );
       if (options.json) {
         printJson(created);
@@ -55,10 +58,13 @@ export function registerKeys(program: Command): void {
     .option('--project <project>', 'only of this project (id or unique name)')
     .option('--revoked', 'list the revoked ones instead')
     .action(async (options: ListOptions) => {
-      const keys = await withData(options, (context) => {
-        const organization_id = options.org === undefined ? undefined : organizationId(context, options.org);
+      const keys = await withData(options, async (context) => {
+        const organization_id =
+          options.org === undefined ? undefined : await organizationId(context, options.org);
         const project_id =
-          options.project === undefined ? undefined : projectId(context, options.project, organization_id);
+          options.project === undefined
+            ? undefined
+            : await projectId(context, options.project, organization_id);
         return listKeys(context, OPERATOR, {
           ...(organization_id === undefined ? {} : { organization_id }),
           ...(project_id === undefined ? {} : { project_id }),
@@ -94,9 +100,9 @@ export function registerKeys(program: Command): void {
     .argument('<key>', 'id or unique name')
     .option(...AS)
     .action(async (text: string, options: AsOptions) => {
-      const revoked = await withData(options, (context) => {
-        const id = keyId(context, text);
-        return { id, ...revokeKey(context, actorOf(context, options.as), id) };
+      const revoked = await withData(options, async (context) => {
+        const id = await keyId(context, text);
+        return { id, ...(await revokeKey(context, await actorOf(context, options.as), id)) };
       });
       if (options.json) printJson(revoked);
       else printLine(`${revoked.id} is revoked since ${formatTime(revoked.revoked_at_ms)}.`);

@@ -1,18 +1,22 @@
-import { and, eq, isNull } from 'drizzle-orm';
-import { apiKeys, organizations, projects } from '../../db/sqlite/schema.ts';
+import type { User } from '../accounts/account-records.ts';
 import { type Actor, OPERATOR } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
-import { findUserByEmail, type User } from '../accounts/users.ts';
+import { findUserByEmail } from '../accounts/users.ts';
+
+type StoreContext = Pick<AccountContext, 'store'>;
+
+/** How many things of a name are looked for: two say that it is ambiguous. */
+const NAMED_MAX = 2;
 
 /** The one id that a text means: itself when it is one, else the only thing of this name. */
 function only(
   what: string,
   text: string,
-  byId: string | undefined,
+  byId: { id: string } | undefined,
   byName: readonly { id: string }[],
 ): string {
-  if (byId !== undefined) return byId;
+  if (byId !== undefined) return byId.id;
   const [first, second] = byName;
   if (first === undefined) throw new AccountError('not_found', `There is no ${what} "${text}".`);
   if (second !== undefined) {
@@ -21,9 +25,9 @@ function only(
   return first.id;
 }
 
-/** The user with this email address. Throws `not_found`. */
-export function userByEmail(context: AccountContext, email: string): User {
-  const user = findUserByEmail(context, email);
+/** The user with this email address. Rejects with `not_found`. */
+export async function userByEmail({ store }: StoreContext, email: string): Promise<User> {
+  const user = await findUserByEmail(store, email);
   if (user !== null) return user;
   throw new AccountError(
     'not_found',
@@ -31,65 +35,58 @@ export function userByEmail(context: AccountContext, email: string): User {
   );
 }
 
-/** Who does what a command does: the user of `--as`, with what their role allows, or the operator. Throws `not_found`. */
-export function actorOf(context: AccountContext, email: string | undefined): Actor {
-  return email === undefined ? OPERATOR : { kind: 'user', user_id: userByEmail(context, email).id };
+/**
+ * Who does what a command does: the user of `--as`, with what their role allows, or the operator. Rejects with
+ * `not_found`.
+ */
+export async function actorOf(context: StoreContext, email: string | undefined): Promise<Actor> {
+  return email === undefined ? OPERATOR : { kind: 'user', user_id: (await userByEmail(context, email)).id };
 }
 
-/** The organization with this id or unique name. Throws `not_found`, `ambiguous_name`. */
-export function organizationId({ db }: AccountContext, text: string): string {
-  const columns = { id: organizations.id };
+/** The organization with this id or unique name. Rejects with `not_found`, `ambiguous_name`. */
+export async function organizationId({ store: { accounts } }: StoreContext, text: string): Promise<string> {
   return only(
     'organization',
     text,
-    db.select(columns).from(organizations).where(eq(organizations.id, text)).get()?.id,
-    db.select(columns).from(organizations).where(eq(organizations.name, text)).limit(2).all(),
+    await accounts.findOrganization(text),
+    await accounts.organizationsNamed(text, NAMED_MAX),
   );
 }
 
 /**
- * The project with this id, or the only active one of this name, in one organization if that is given. Throws
+ * The project with this id, or the only active one of this name, in one organization if that is given. Rejects with
  * `not_found`, `ambiguous_name`.
  */
-export function projectId({ db }: AccountContext, text: string, organization_id?: string): string {
-  const columns = { id: projects.id };
-  const inOrganization =
-    organization_id === undefined ? undefined : eq(projects.organization_id, organization_id);
+export async function projectId(
+  { store: { accounts } }: StoreContext,
+  text: string,
+  organization_id?: string,
+): Promise<string> {
+  const project = await accounts.findProject(text);
   return only(
     'project',
     text,
-    db
-      .select(columns)
-      .from(projects)
-      .where(and(eq(projects.id, text), inOrganization))
-      .get()?.id,
-    db
-      .select(columns)
-      .from(projects)
-      .where(and(eq(projects.name, text), isNull(projects.archived_at_ms), inOrganization))
-      .limit(2)
-      .all(),
+    organization_id === undefined || project?.organization_id === organization_id ? project : undefined,
+    await accounts.activeProjectsNamed(text, organization_id, NAMED_MAX),
   );
 }
 
 /**
- * The key with this id, or the only active one of this name, in one organization if that is given. Throws `not_found`,
- * `ambiguous_name`.
+ * The key with this id, or the only active one of this name, in one organization if that is given. Rejects with
+ * `not_found`, `ambiguous_name`.
  */
-export function keyId({ db }: AccountContext, text: string, organization_id?: string): string {
-  const inOrganization =
-    organization_id === undefined ? undefined : eq(projects.organization_id, organization_id);
-  const find = () =>
-    db.select({ id: apiKeys.id }).from(apiKeys).innerJoin(projects, eq(projects.id, apiKeys.project_id));
+export async function keyId(
+  { store: { keys } }: StoreContext,
+  text: string,
+  organization_id?: string,
+): Promise<string> {
+  const owner = await keys.findOwner(text);
+  const is_found =
+    owner !== undefined && (organization_id === undefined || owner.organization_id === organization_id);
   return only(
     'API key',
     text,
-    find()
-      .where(and(eq(apiKeys.id, text), inOrganization))
-      .get()?.id,
-    find()
-      .where(and(eq(apiKeys.name, text), isNull(apiKeys.revoked_at_ms), inOrganization))
-      .limit(2)
-      .all(),
+    is_found ? { id: text } : undefined,
+    await keys.activeKeysNamed(text, organization_id, NAMED_MAX),
   );
 }

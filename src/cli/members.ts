@@ -1,17 +1,17 @@
 import { Argument, type Command } from 'commander';
-import { ROLES } from '../../db/sqlite/schema.ts';
+import type { MemberRef } from '../accounts/account-records.ts';
 import { OPERATOR } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
-import { addMember, changeRole, listMembers, type MemberRef, removeMember } from '../accounts/members.ts';
-import type { Role } from '../accounts/permissions.ts';
+import { addMember, changeRole, listMembers, removeMember } from '../accounts/members.ts';
+import { ROLES, type Role } from '../accounts/roles.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
 
-function memberRef(context: AccountContext, organization: string, email: string): MemberRef {
+async function memberRef(context: AccountContext, organization: string, email: string): Promise<MemberRef> {
   return {
-    organization_id: organizationId(context, organization),
-    user_id: userByEmail(context, email).id,
+    organization_id: await organizationId(context, organization),
+    user_id: (await userByEmail(context, email)).id,
   };
 }
 
@@ -47,9 +47,9 @@ export function registerMembers(program: Command): void {
       .argument('<email>', 'address of the user')
       .addArgument(roleArgument())
       .action(async (organization: string, email: string, role: Role, options: JsonOptions) => {
-        const member = await withData(options, (context) => {
-          const written = { ...memberRef(context, organization, email), role };
-          write(context, OPERATOR, written);
+        const member = await withData(options, async (context) => {
+          const written = { ...(await memberRef(context, organization, email)), role };
+          await write(context, OPERATOR, written);
           return written;
         });
         if (options.json) printJson(member);
@@ -65,9 +65,9 @@ export function registerMembers(program: Command): void {
     .argument('<org>', 'id or unique name')
     .argument('<email>', 'address of the user')
     .action(async (organization: string, email: string, options: JsonOptions) => {
-      const removed = await withData(options, (context) => {
-        const member = memberRef(context, organization, email);
-        removeMember(context, OPERATOR, member);
+      const removed = await withData(options, async (context) => {
+        const member = await memberRef(context, organization, email);
+        await removeMember(context, OPERATOR, member);
         return member;
       });
       if (options.json) printJson(removed);
@@ -81,8 +81,8 @@ export function registerMembers(program: Command): void {
   })
     .argument('<org>', 'id or unique name')
     .action(async (organization: string, options: JsonOptions) => {
-      const members = await withData(options, (context) =>
-        listMembers(context, OPERATOR, organizationId(context, organization)),
+      const members = await withData(options, async (context) =>
+        listMembers(context, OPERATOR, await organizationId(context, organization)),
       );
       if (options.json) {
         printJson(members);

@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
-import { MODEL_KINDS } from '../../db/sqlite/schema.ts';
-import { Catalog, type CatalogModel } from '../catalog/catalog.ts';
+import { Catalog } from '../catalog/catalog.ts';
+import { type CatalogModel, MODEL_KINDS } from '../catalog/catalog-records.ts';
 import {
   addModel,
   closeModel,
@@ -42,9 +42,10 @@ export function registerModels(program: Command): void {
     description: 'list the models with their aliases, those that are coming soon too',
     example: 'tds model list',
   }).action(async (options: JsonOptions) => {
-    const models = await withData(options, ({ db }) => {
-      const aliases = listModelAliases(db);
-      return new Catalog(db).list().map((model) => ({
+    const models = await withData(options, async ({ store }) => {
+      const aliases = await listModelAliases(store);
+      const all = await new Catalog(store.catalog).list();
+      return all.map((model) => ({
         ...model,
         aliases: aliases.filter(({ model_id }) => model_id === model.id).map(({ alias }) => alias),
       }));
@@ -78,8 +79,8 @@ export function registerModels(program: Command): void {
     .option('--context <tokens>', 'how many tokens a record and a question may have together', wholeNumber)
     .option('--price <dollars>', 'price of 1M input tokens', dollars)
     .action(async (id: string, kind: NewModel['kind'], options: AddOptions) => {
-      const model = await withData(options, ({ db }) =>
-        addModel(db, {
+      const model = await withData(options, ({ store }) =>
+        addModel(store, {
           id,
           kind,
           description: options.description,
@@ -97,7 +98,7 @@ export function registerModels(program: Command): void {
   })
     .argument('<id>')
     .action(async (id: string, options: JsonOptions) => {
-      const model = await withData(options, ({ db, clock }) => openModel(db, id, clock.now_ms()));
+      const model = await withData(options, ({ store, clock }) => openModel(store, id, clock.now_ms()));
       printModel(model, options, `${id} is open.`);
     });
 
@@ -108,7 +109,7 @@ export function registerModels(program: Command): void {
   })
     .argument('<id>')
     .action(async (id: string, options: JsonOptions) => {
-      const model = await withData(options, ({ db }) => closeModel(db, id));
+      const model = await withData(options, ({ store }) => closeModel(store, id));
       printModel(model, options, `${id} is closed.`);
     });
 
@@ -120,7 +121,7 @@ export function registerModels(program: Command): void {
     .argument('<id>')
     .argument('<dollars>', 'price of 1M input tokens', dollars)
     .action(async (id: string, price_micros: number, options: JsonOptions) => {
-      const model = await withData(options, ({ db }) => setModelPrice(db, id, price_micros));
+      const model = await withData(options, ({ store }) => setModelPrice(store, id, price_micros));
       printModel(model, options, `1M input tokens of ${id} cost $${formatPrice(model)}.`);
     });
 
@@ -134,9 +135,10 @@ export function registerModels(program: Command): void {
     .argument('<id>', 'the model that it means, or "none"')
     .action(async (alias: string, id: string, options: JsonOptions) => {
       const model_id = id === NONE ? null : id;
-      await withData(options, ({ db }) =>
-        model_id === null ? removeModelAlias(db, alias) : setModelAlias(db, { alias, model_id }),
-      );
+      await withData(options, async ({ store }) => {
+        if (model_id === null) await removeModelAlias(store, alias);
+        else await setModelAlias(store, { alias, model_id });
+      });
       if (options.json) printJson({ alias, model_id });
       else printLine(model_id === null ? `${alias} is no alias any more.` : `${alias} means ${model_id}.`);
     });

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Organization, TierSettings } from '../accounts/account-records.ts';
 import { OPERATOR } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
@@ -6,10 +7,8 @@ import {
   createOrganization,
   getOrganization,
   listOrganizations,
-  type Organization,
   renameOrganization,
   setTierSettings,
-  type TierSettings,
 } from '../accounts/organizations.ts';
 import { limitsFor, tierInForce } from '../accounts/tiers.ts';
 import { systemClock } from '../clock.ts';
@@ -102,8 +101,8 @@ interface CreateOptions extends JsonOptions {
   readonly owner?: string;
 }
 
-function ownerOf(context: AccountContext, email: string): { readonly owner_user_id: string } {
-  return { owner_user_id: userByEmail(context, email).id };
+async function ownerOf(context: AccountContext, email: string): Promise<{ readonly owner_user_id: string }> {
+  return { owner_user_id: (await userByEmail(context, email)).id };
 }
 
 /** How an organization without an owner gets one. */
@@ -116,9 +115,9 @@ interface CreditOptions extends JsonOptions {
 }
 
 /** A refusal that `--force` overrides says so. */
-function adviseForce<T>(work: () => T): T {
+async function adviseForce<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     if (!(error instanceof AccountError && error.code === 'top_up_out_of_range')) throw error;
     throw new CommandFailed(`${error.message} Give --force to enter this amount all the same.`, {
@@ -138,12 +137,12 @@ export function registerOrganizations(program: Command): void {
   })
     .option('--owner <email>', 'the user who owns it; without one it has no member yet')
     .action(async (name: string, options: CreateOptions) => {
-      const created = await withData(options, (context) => {
-        const owner = options.owner === undefined ? {} : ownerOf(context, options.owner);
+      const created = await withData(options, async (context) => {
+        const owner = options.owner === undefined ? {} : await ownerOf(context, options.owner);
         return {
           owner_user_id: null,
           ...owner,
-          ...createOrganization(context, OPERATOR, { name, ...owner }),
+          ...(await createOrganization(context, OPERATOR, { name, ...owner })),
         };
       });
       if (options.json) {
@@ -187,8 +186,8 @@ export function registerOrganizations(program: Command): void {
     .argument('<org>', 'id or unique name')
     .argument('<name>')
     .action(async (text: string, name: string, options: JsonOptions) => {
-      const organization = await withData(options, (context) =>
-        renameOrganization(context, OPERATOR, { organization_id: organizationId(context, text), name }),
+      const organization = await withData(options, async (context) =>
+        renameOrganization(context, OPERATOR, { organization_id: await organizationId(context, text), name }),
       );
       if (options.json) printJson(organizationSummary(organization));
       else printLine(`${organization.id} is named ${organization.name}.`);
@@ -204,10 +203,10 @@ export function registerOrganizations(program: Command): void {
     .argument('<dollars>', 'amount, within the range of the tier unless --force is given', dollars)
     .option('--force', 'enter also an amount that is outside of the range')
     .action(async (text: string, amount_micros: number, options: CreditOptions) => {
-      const organization = await withData(options, (context) =>
-        adviseForce(() =>
+      const organization = await withData(options, async (context) =>
+        adviseForce(async () =>
           creditByHand(context, OPERATOR, {
-            organization_id: organizationId(context, text),
+            organization_id: await organizationId(context, text),
             amount_micros,
             within_range: options.force !== true,
           }),
@@ -235,8 +234,8 @@ export function registerOrganizations(program: Command): void {
     .option('--top-up-max <dollars>', 'dedicated limit of one top-up', dollarsOrNone)
     .action(async (text: string, options: TierOptions) => {
       const settings = tierSettings(options);
-      const organization = await withData(options, (context) => {
-        const id = organizationId(context, text);
+      const organization = await withData(options, async (context) => {
+        const id = await organizationId(context, text);
         return Object.keys(settings).length === 0
           ? getOrganization(context, OPERATOR, id)
           : setTierSettings(context, OPERATOR, id, settings);

@@ -29,8 +29,8 @@ export function registerProjects(program: Command): void {
     .argument('<org>', 'id or unique name')
     .argument('<name>')
     .action(async (text: string, name: string, options: JsonOptions) => {
-      const project = await withData(options, (context) =>
-        createProject(context, OPERATOR, { organization_id: organizationId(context, text), name }),
+      const project = await withData(options, async (context) =>
+        createProject(context, OPERATOR, { organization_id: await organizationId(context, text), name }),
       );
       if (options.json) printJson(project);
       else printLine(`Created project ${project.name} (${project.id}).`);
@@ -44,9 +44,9 @@ export function registerProjects(program: Command): void {
     .argument('[org]', 'id or unique name')
     .option('--archived', 'list the archived ones instead')
     .action(async (text: string | undefined, options: JsonOptions & { readonly archived?: true }) => {
-      const projects = await withData(options, (context) =>
+      const projects = await withData(options, async (context) =>
         listProjects(context, OPERATOR, {
-          ...(text === undefined ? {} : { organization_id: organizationId(context, text) }),
+          ...(text === undefined ? {} : { organization_id: await organizationId(context, text) }),
           archived: options.archived === true,
         }),
       );
@@ -77,8 +77,8 @@ export function registerProjects(program: Command): void {
     .argument('<project>', 'id or unique name')
     .argument('<name>')
     .action(async (text: string, name: string, options: JsonOptions) => {
-      const project = await withData(options, (context) =>
-        renameProject(context, OPERATOR, { project_id: projectId(context, text), name }),
+      const project = await withData(options, async (context) =>
+        renameProject(context, OPERATOR, { project_id: await projectId(context, text), name }),
       );
       if (options.json) printJson(project);
       else printLine(`${project.id} is named ${project.name}.`);
@@ -93,8 +93,8 @@ export function registerProjects(program: Command): void {
     .argument('<dollars>', 'dollars a month, or "none"', dollarsOrNone)
     .action(async (text: string, limit: number | typeof NONE, options: JsonOptions) => {
       const spend_limit_micros = nullIfNone(limit);
-      const project = await withData(options, (context) =>
-        setSpendLimit(context, OPERATOR, { project_id: projectId(context, text), spend_limit_micros }),
+      const project = await withData(options, async (context) =>
+        setSpendLimit(context, OPERATOR, { project_id: await projectId(context, text), spend_limit_micros }),
       );
       if (options.json) printJson(project);
       else
@@ -111,8 +111,8 @@ export function registerProjects(program: Command): void {
   })
     .argument('<project>', 'id or unique name')
     .action(async (text: string, options: JsonOptions) => {
-      const project = await withData(options, (context) =>
-        archiveProject(context, OPERATOR, projectId(context, text)),
+      const project = await withData(options, async (context) =>
+        archiveProject(context, OPERATOR, await projectId(context, text)),
       );
       if (options.json) printJson(project);
       else printLine(`${project.name} is archived and its keys are revoked.`);

@@ -1,23 +1,17 @@
 import { Value } from '@sinclair/typebox/value';
-import { openEngine } from '../../native/load-engine.ts';
-import { PlanRejected } from '../../native/plan/profile.ts';
-import { SetupError } from '../../native/setup-error.ts';
+import { openEngine, PlanRejected, SetupError } from '../../native/engine.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { systemClock } from '../clock.ts';
 import { type ModelConfig, openOptions } from '../config.ts';
-import { engineInput, evaluateRequest } from '../decisions/evaluate.ts';
+import { answerRequest, engineInput } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
-import {
-  type Answer,
-  type DecisionResponse,
-  DecisionResponseSchema,
-  QUESTIONS_MAX,
-} from '../decisions/schemas.ts';
+import { type DecisionResponse, DecisionResponseSchema, QUESTIONS_MAX } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import { parseJson } from '../http/body.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
+import type { Answer } from '../questions/answer.ts';
 import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
@@ -77,7 +71,7 @@ async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions
   const engine = await openOrFail(options);
   try {
     const plan = await engine.plan(engineInput(request));
-    const { answers, input_tokens, latency_ms } = await evaluateRequest(engine, request, plan, {
+    const { answers, input_tokens, latency_ms } = await answerRequest(engine, request, plan, {
       scope: 'local',
       signal: AbortSignal.timeout(TIMEOUT_MS),
       clock: systemClock,
@@ -159,7 +153,11 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
 function printOutcome(outcome: Outcome): void {
   printTable(
     ['QUESTION', 'ANSWER', 'PROBABILITIES'],
-    Object.entries(outcome.answers).map(([id, answer]) => [id, mainAnswer(answer), probabilitiesOf(answer)]),
+    Object.entries(outcome.answers).map(([id, answer]) => [
+      id,
+      mainAnswer(answer),
+      probabilitiesText(answer),
+    ]),
     'No answers.',
   );
   printLine(`${outcome.input_tokens} input tokens, ${outcome.latency_ms.toFixed(1)} ms`);
@@ -176,9 +174,18 @@ function mainAnswer(answer: Answer): string {
   }
 }
 
-function probabilitiesOf(answer: Answer): string {
-  const all = answer.type === 'noul' ? { yes: answer.noul } : answer.probabilities;
-  return Object.entries(all)
+function probabilitiesOf(answer: Answer): Readonly<Record<string, number>> {
+  switch (answer.type) {
+    case 'noul':
+      return { yes: answer.noul };
+    case 'choice':
+    case 'score':
+      return answer.probabilities;
+  }
+}
+
+function probabilitiesText(answer: Answer): string {
+  return Object.entries(probabilitiesOf(answer))
     .map(([name, probability]) => `${name} ${probability.toFixed(3)}`)
     .join('  ');
 }

@@ -1,21 +1,20 @@
 import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import type { EngineFacts } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
-import { SetupError } from '../../native/setup-error.ts';
+import { type EngineFacts, openPlanner, SetupError } from '../../native/engine.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
-import { PortTaken, type RunningServer, startServer } from '../http/server.ts';
+import { PortTaken } from '../http/listen.ts';
+import { type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { createLog, type Log } from '../ops/log.ts';
 import { standardOutput } from '../ops/standard-output.ts';
-import type { CreditContext } from '../payments/credit.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
-import { type JsonOptions, withData } from './command.ts';
+import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
@@ -63,7 +62,7 @@ export async function runServer(
     await withData(
       options,
       async (context) => {
-        if (!may_initialize && !isInitialized(context)) throw noData(options.data);
+        if (!may_initialize && !(await isInitialized(context.store))) throw noData(options.data);
         await serve(options, context);
       },
       { create: may_initialize, claimed: true },
@@ -80,11 +79,11 @@ function noData(directory: string): CommandFailed {
   );
 }
 
-async function serve(options: JsonOptions & ServeConfig, context: CreditContext): Promise<void> {
+async function serve(options: JsonOptions & ServeConfig, context: DataContext): Promise<void> {
   const stop = stopSignal();
   const log = createLog(options.logLevel);
   const certificate = await openCertificate(options, log);
-  const service = openService({
+  const service = await openService({
     db: context.db,
     openPlanner: () => openPlanner(openOptions(options)),
     idle_unload_ms: options.idleUnload * 1_000,
@@ -102,7 +101,7 @@ async function serve(options: JsonOptions & ServeConfig, context: CreditContext)
     const server = await listen(service, options, certificate);
     try {
       // Only now: a start that failed would have made a key that nobody was shown.
-      const first = await firstKey(options, context, service.services.commits);
+      const first = await firstKey(options, { ...context, store: service.services.store });
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       await stop;
       log.info('stopping: finishing the requests in flight');
@@ -184,14 +183,13 @@ type FirstKey = { readonly api_key: string } | { readonly api_key_file: string }
  */
 async function firstKey(
   { data, owner }: JsonOptions & ServeConfig,
-  context: CreditContext,
-  commits: GroupCommit,
+  context: AccountContext,
 ): Promise<FirstKey | null> {
   if (process.stdout.isTTY) {
-    const created = await commits.run(() => initialize(context, { owner }));
+    const created = await initialize(context, { owner });
     return created === null ? null : { api_key: created.key };
   }
-  const path = await initializeIntoFile(data, context, commits, owner);
+  const path = await initializeIntoFile(data, context, owner);
   return path === null ? null : { api_key_file: path };
 }
 
@@ -236,9 +234,19 @@ function authorization(first: FirstKey | null): string {
     : `"Authorization: Bearer $(cat ${Bun.$.escape(first.api_key_file)})"`;
 }
 
-/** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once, as by default. */
+/**
+ * Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. The listeners stay: a library's listener
+ * that finds itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
+ */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
+  let is_stopping = false;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (is_stopping) process.exit(128 + constants.signals[signal]);
+      is_stopping = true;
+      resolve();
+    });
+  }
   return promise;
 }

@@ -4,11 +4,21 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
+import { continueAudit } from '../../db/sqlite/audit.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { dailyUsage, rolledUpUsage } from '../usage/daily.ts';
-import { exportUsage, type UsageFilter } from '../usage/export.ts';
-import { latestPrune_ms, PruneRefused, pruneUsage } from '../usage/prune.ts';
-import { type DataOptions, dataCommand, type JsonOptions, jsonCommand, withData } from './command.ts';
+import { exportUsage } from '../usage/export.ts';
+import { latestPrune_ms, pruneUsage } from '../usage/prune.ts';
+import { PruneRefused } from '../usage/prune-refused.ts';
+import type { UsageFilter } from '../usage/usage-records.ts';
+import {
+  type DataContext,
+  type DataOptions,
+  dataCommand,
+  type JsonOptions,
+  jsonCommand,
+  withData,
+} from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { keyId, organizationId, projectId } from './lookup.ts';
 import { printJson, printLine } from './output.ts';
@@ -24,15 +34,15 @@ interface ExportOptions extends DataOptions {
 }
 
 /** What is exported: of the named organization, project and key, or of everything that the operator has. */
-function usageFilter(context: AccountContext, options: ExportOptions): UsageFilter {
-  const organization_id = options.org === undefined ? undefined : organizationId(context, options.org);
+async function usageFilter(context: AccountContext, options: ExportOptions): Promise<UsageFilter> {
+  const organization_id = options.org === undefined ? undefined : await organizationId(context, options.org);
   return {
     organization_id: organization_id ?? null,
     from_ms: options.from,
     to_ms: options.to,
     project_id:
-      options.project === undefined ? undefined : projectId(context, options.project, organization_id),
-    api_key_id: options.key === undefined ? undefined : keyId(context, options.key, organization_id),
+      options.project === undefined ? undefined : await projectId(context, options.project, organization_id),
+    api_key_id: options.key === undefined ? undefined : await keyId(context, options.key, organization_id),
   };
 }
 
@@ -41,7 +51,7 @@ function isErrno(error: unknown): error is NodeJS.ErrnoException {
 }
 
 /** Writes to standard output; a reader that stops early, such as `head`, is no failure. */
-async function writeToStandardOutput(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
+async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(lines), process.stdout, { end: false });
   } catch (error) {
@@ -50,7 +60,7 @@ async function writeToStandardOutput(lines: AsyncIterable<string> | Iterable<str
 }
 
 /** Writes a file that appears only when it is whole. */
-async function writeToFile(lines: AsyncIterable<string> | Iterable<string>, file: string): Promise<void> {
+async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<void> {
   const partial = `${file}.${randomUUID()}.partial`;
   try {
     await pipeline(Readable.from(lines), createWriteStream(partial, { flags: 'wx', mode: 0o600 }));
@@ -65,16 +75,16 @@ async function writeToFile(lines: AsyncIterable<string> | Iterable<string>, file
 }
 
 /** Says what an export lacks, beside the CSV. */
-function noteRolledUp(context: AccountContext, filter: UsageFilter): void {
-  const rolled_up = rolledUpUsage(context.db, filter);
-  if (rolled_up === null) return;
+async function noteRolledUp({ store }: AccountContext, filter: UsageFilter): Promise<void> {
+  const rolled_up = await rolledUpUsage(store.usage, filter);
+  if (rolled_up === undefined) return;
   const { requests, last_day } = rolled_up;
   process.stderr.write(
     `${requests} requests up to ${last_day} were rolled up into daily totals: see "tds usage daily".\n`,
   );
 }
 
-function write(lines: AsyncIterable<string> | Iterable<string>, file: string | undefined): Promise<void> {
+function write(lines: AsyncIterable<string>, file: string | undefined): Promise<void> {
   return file === undefined ? writeToStandardOutput(lines) : writeToFile(lines, file);
 }
 
@@ -93,7 +103,7 @@ interface PruneCommandOptions extends JsonOptions {
   readonly before: number;
 }
 
-async function prune(context: AccountContext, options: PruneCommandOptions): Promise<void> {
+async function prune(context: DataContext, options: PruneCommandOptions): Promise<void> {
   const now_ms = context.clock.now_ms();
   const latest_ms = latestPrune_ms(now_ms);
   if (options.before > latest_ms) {
@@ -101,11 +111,13 @@ async function prune(context: AccountContext, options: PruneCommandOptions): Pro
       `Usage of this UTC month is kept, because spend limits count it: give a time up to ${new Date(latest_ms).toISOString()}.`,
     );
   }
+  const { db, store } = context;
+  const parts = { store, continueAudit: (at_ms: number) => continueAudit(db, { now_ms: at_ms }).ok };
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   process.once('SIGINT', stop).once('SIGTERM', stop);
   try {
-    const { requests } = await pruneUsage(context.db, {
+    const { requests } = await pruneUsage(parts, {
       before_ms: options.before,
       now_ms,
       isStopped: () => stopping.signal.aborted,
@@ -146,9 +158,9 @@ export function registerUsage(program: Command): void {
     }),
   ).action((options: ExportOptions) =>
     withData(options, async (context) => {
-      const filter = usageFilter(context, options);
-      await write(exportUsage(context.db, filter), options.output);
-      noteRolledUp(context, filter);
+      const filter = await usageFilter(context, options);
+      await write(exportUsage(context.store.usage, filter), options.output);
+      await noteRolledUp(context, filter);
     }),
   );
 
@@ -160,8 +172,8 @@ export function registerUsage(program: Command): void {
       example: 'tds usage daily --org "Acme" --from 2026-01-01 --to 2026-02-01',
     }),
   ).action((options: ExportOptions) =>
-    withData(options, (context) =>
-      write(dailyUsage(context.db, usageFilter(context, options)), options.output),
+    withData(options, async (context) =>
+      write(dailyUsage(context.store.usage, await usageFilter(context, options)), options.output),
     ),
   );
 

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { wholeNumberBetween } from '../config.ts';
 import { parseDollars } from '../money.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -24,14 +25,11 @@ export function nullIfNone<T>(value: T | typeof NONE): T | null {
   return value === NONE ? null : value;
 }
 
+/** The largest number of as many digits as are read. */
+const WHOLE_NUMBER_MAX = 999_999_999_999_999;
+
 /** A whole number from 0. */
-export function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!/^\d{1,15}$/.test(text) || !Number.isSafeInteger(value)) {
-    throw new InvalidArgumentError('Give a whole number.');
-  }
-  return value;
-}
+export const wholeNumber = wholeNumberBetween(0, WHOLE_NUMBER_MAX, 'Give a whole number.');
 
 /** A whole number or `none`. */
 export function wholeNumberOrNone(text: string): number | typeof NONE {

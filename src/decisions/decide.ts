@@ -1,19 +1,21 @@
-import type { DecisionPlan } from '../../native/plan/profile.ts';
+import type { DecisionPlan } from '../../native/engine.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
-import { Refusal } from '../errors.ts';
+import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
-import type { Hold } from '../ledger/ledger.ts';
+import type { Hold } from '../ledger/hold.ts';
 import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
 import { dollarsOf } from '../money.ts';
-import type { Mode } from '../questions/question.ts';
+import type { ProblemStep } from '../problems/problems.ts';
+import type { UsageRow } from '../usage/usage-row.ts';
+import { answerRequest, type Decided, engineInput } from './answer-request.ts';
 import { estimatedTokens } from './estimate.ts';
-import { type Decided, engineInput, evaluateRequest } from './evaluate.ts';
-import { EvaluationDeadline } from './evaluation-deadline.ts';
-import { modelRefusal } from './model-refusal.ts';
+import { ModelDeadline } from './model-deadline.ts';
+import { isOwnFault, modelRefusal } from './model-refusal.ts';
 import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
+import { type DecisionCode, DecisionRefusal as Refusal } from './refusal.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
 import type { WrittenDecision } from './schemas.ts';
 
@@ -74,27 +76,27 @@ interface HeldRequest extends AdmittedRequest {
  * refusal, nothing that is refused is charged, and no hold outlives its call.
  */
 export async function decide(services: DecisionServices, call: DecisionCall): Promise<DecisionOutcome> {
-  const caller = authenticate(services, call);
+  const caller = await authenticate(services, call);
   if (caller instanceof Refusal) return { result: caller, caller: null, rate: null, reached_model: false };
 
   const checked = await checkRequest(services, call, caller);
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
-  const admitted = await admitInTurn(services, checked);
-  if (admitted instanceof Refusal) return { result: admitted, caller, rate: null, reached_model: false };
-  if (admitted.refusal !== null) {
-    return { result: admitted.refusal, caller, rate: admitted.rate, reached_model: false };
+  const planned = await planInTurn(services, checked);
+  if (planned instanceof Refusal) return { result: planned, caller, rate: null, reached_model: false };
+  if (planned.refusal !== null) {
+    return { result: planned.refusal, caller, rate: planned.rate, reached_model: false };
   }
 
-  const { plan } = admitted.request;
+  const { plan } = planned.request;
   if (plan instanceof Refusal) {
-    const { result, reached_model } = refuseUnplanned(services, admitted.request, plan);
-    return { result, caller, rate: admitted.request.rate, reached_model };
+    const { result, reached_model } = await refuseUnplanned(services, planned.request, plan);
+    return { result, caller, rate: planned.request.rate, reached_model };
   }
 
-  const held = await placeHold(services, admitted.request, plan);
+  const held = await placeHold(services, planned.request, plan);
   if (held instanceof Refusal) {
-    return { result: held, caller, rate: admitted.request.rate, reached_model: false };
+    return { result: held, caller, rate: planned.request.rate, reached_model: false };
   }
 
   const asked_ms = services.clock.monotonic_ms();
@@ -107,16 +109,16 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
 }
 
 /** Step 1: the key, its project and its organization. */
-function authenticate(
+async function authenticate(
   services: DecisionServices,
   call: DecisionCall,
-): (Caller & { readonly limits: TierLimits }) | Refusal {
+): Promise<(Caller & { readonly limits: TierLimits }) | Refusal> {
   if (call.key === null) return new Refusal('missing_api_key');
   let caller: Caller | null;
   try {
-    caller = services.keys.authenticate(call.key);
-  } catch {
-    return new Refusal('auth_unavailable');
+    caller = await services.keys.authenticate(call.key);
+  } catch (error) {
+    return failed(services, call, 'authenticate', 'auth_unavailable', error);
   }
   if (caller === null) return new Refusal('invalid_api_key');
   const { limits } = caller;
@@ -143,24 +145,56 @@ async function checkRequest(
   if (model_id instanceof Refusal) return model_id;
   const missing = missingField(body);
   if (missing !== null) return missing;
-  const model = findModel(services, model_id);
+  const model = await findModel(services, call, model_id);
   if (model instanceof Refusal) return model;
   const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
   if (request instanceof Refusal) return request;
   return { call, caller, model, request };
 }
 
-function findModel(services: DecisionServices, id: string): DecisionModelEntry | Refusal {
+async function findModel(
+  services: DecisionServices,
+  call: DecisionCall,
+  id: string,
+): Promise<DecisionModelEntry | Refusal> {
   try {
-    const found = services.catalog.findLive(id);
+    const found = await services.catalog.findLive(id);
     if (found === undefined) return new Refusal('model_not_found', { param: 'model' });
     return asDecisionModel(found) ?? new Refusal('wrong_endpoint', { param: 'model' });
-  } catch {
-    return new Refusal('catalog_unavailable');
+  } catch (error) {
+    return failed(services, call, 'catalog', 'catalog_unavailable', error);
   }
 }
 
-type Admitted =
+/** The refusal for a failure that is our own fault, which is reported. */
+function failed(
+  { problems }: DecisionServices,
+  { request_id }: DecisionCall,
+  step: ProblemStep,
+  code: DecisionCode,
+  error: unknown,
+): Refusal {
+  problems.report({ request_id, step, code, error });
+  return new Refusal(code);
+}
+
+/** The refusal for what the model, or its planner, failed with; reported where that is our own fault. */
+function refusedByModel(
+  { problems }: DecisionServices,
+  { call: { request_id, signal }, request }: Pick<CheckedRequest, 'call' | 'request'>,
+  step: 'plan' | 'model',
+  error: unknown,
+): Refusal {
+  const refusal = modelRefusal(error, request);
+  // A client that goes away takes its request off the model; nothing is wrong then.
+  const is_abandoned = signal.aborted && error === signal.reason;
+  if (isOwnFault(error) && !is_abandoned) {
+    problems.report({ request_id, step, code: refusal.code, error });
+  }
+  return refusal;
+}
+
+type Planned =
   | { readonly refusal: null; readonly request: AdmittedRequest }
   | { readonly refusal: Refusal; readonly rate: RateStatus };
 
@@ -168,10 +202,10 @@ type Admitted =
  * Step 2, second half, in the organization's turn: a request counts as soon as it is planned, and a burst would all be
  * planned before any of it counts. Refused with `overloaded` where too many bytes of the organization wait for that.
  */
-async function admitInTurn(services: DecisionServices, checked: CheckedRequest): Promise<Admitted | Refusal> {
+async function planInTurn(services: DecisionServices, checked: CheckedRequest): Promise<Planned | Refusal> {
   const { organization_id } = checked.caller;
   const bytes = checked.call.body_bytes();
-  const { admissions, unplanned_bodies } = services;
+  const { planning, unplanned_bodies } = services;
   if (!unplanned_bodies.take(organization_id, bytes)) {
     return new Refusal('overloaded', {
       message: 'Too many large requests of the organization are waiting.',
@@ -179,20 +213,20 @@ async function admitInTurn(services: DecisionServices, checked: CheckedRequest):
     });
   }
   try {
-    return await admissions.run(organization_id, () => admit(services, checked));
+    return await planning.run(organization_id, () => planWithinLimits(services, checked));
   } finally {
     unplanned_bodies.give(organization_id, bytes);
   }
 }
 
 /** Step 2, second half: requests and tokens per minute. */
-async function admit(services: DecisionServices, checked: CheckedRequest): Promise<Admitted> {
+async function planWithinLimits(services: DecisionServices, checked: CheckedRequest): Promise<Planned> {
   const { limiter, clock } = services;
   const { organization_id, limits } = checked.caller;
   // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
   const exhausted = limiter.requestsExhausted(organization_id, limits, clock.monotonic_ms());
   if (exhausted !== null) return rateLimited(exhausted, limits);
-  const plan = await planOrRefusal(services, checked.request);
+  const plan = await planOrRefusal(services, checked);
   const admission = limiter.admit(
     organization_id,
     limits,
@@ -227,13 +261,14 @@ function rateLimited(
 /** The plan, or why there is none: the model rejects the request, or cannot even plan now. */
 async function planOrRefusal(
   services: DecisionServices,
-  request: DecisionRequest,
+  checked: CheckedRequest,
 ): Promise<DecisionPlan | Refusal> {
+  const { request } = checked;
   if (request.rejection !== null) return request.rejection;
   try {
     return await services.model.plan(engineInput(request));
   } catch (error) {
-    return modelRefusal(error, request);
+    return refusedByModel(services, checked, 'plan', error);
   }
 }
 
@@ -246,17 +281,18 @@ function tokensOf(plan: DecisionPlan | Refusal): number {
  * Steps 3 and 4 of a request that has no plan: what would refuse any hold comes first, and nothing is written, because a
  * request that costs nothing must leave nothing that grows (spec, rule 5).
  */
-function refuseUnplanned(
+async function refuseUnplanned(
   services: DecisionServices,
   admitted: AdmittedRequest,
   rejection: Refusal,
-): { readonly result: Refusal; readonly reached_model: boolean } {
+): Promise<{ readonly result: Refusal; readonly reached_model: boolean }> {
   services.limiter.settle(admitted.reservation, 0);
   try {
-    const refusal = services.ledger.refusalOf(exactCost(admitted));
+    const refusal = await services.books.refusalOf(exactCost(admitted));
     if (refusal !== null) return { result: new Refusal(refusal), reached_model: false };
-  } catch {
-    return { result: new Refusal('billing_unavailable'), reached_model: false };
+  } catch (error) {
+    const refusal = failed(services, admitted.call, 'hold', 'billing_unavailable', error);
+    return { result: refusal, reached_model: false };
   }
   return { result: rejection, reached_model: true };
 }
@@ -282,28 +318,29 @@ async function placeHold(
     return refusal;
   };
   // In the same commit as the hold, but not for its sake: what fails here is written with a later request.
-  services.keys.flushLastUsed(services.commits).catch(() => {});
+  services.keys.flushLastUsed().catch((error: unknown) => {
+    services.problems.report({ request_id: null, step: 'last_used', code: null, error });
+  });
   try {
-    const result = await services.commits.run(() =>
-      services.ledger.hold({ ...exactCost(admitted), request_id: admitted.call.request_id }),
-    );
+    const { request_id } = admitted.call;
+    const result = await services.books.hold({ ...exactCost(admitted), request_id });
     return result.held ? { ...admitted, plan, hold: result.hold } : refuse(new Refusal(result.refusal));
-  } catch {
-    return refuse(new Refusal('billing_unavailable'));
+  } catch (error) {
+    return refuse(failed(services, admitted.call, 'hold', 'billing_unavailable', error));
   }
 }
 
 /** Step 4: the model's answers, or why it has none. */
 async function askModel(services: DecisionServices, held: HeldRequest): Promise<Decided | Refusal> {
   const { request, caller, call } = held;
-  const deadline = new EvaluationDeadline(call.signal, services.model_time);
+  const deadline = new ModelDeadline(call.signal, services.model_time);
   try {
-    return await services.turns.admit(caller.organization_id, (place) =>
+    return await services.turns.enter(caller.organization_id, (place) =>
       services.model.use(
         request.mode,
         async (engine, signal) => {
           deadline.wait(() => place.retryAfter_s());
-          return await evaluateRequest(engine, request, held.plan, {
+          return await answerRequest(engine, request, held.plan, {
             scope: caller.organization_id,
             signal,
             takeTurn: (turn, work, given_up) => {
@@ -320,7 +357,7 @@ async function askModel(services: DecisionServices, held: HeldRequest): Promise<
       ),
     );
   } catch (error) {
-    return modelRefusal(error, request);
+    return refusedByModel(services, held, 'model', error);
   } finally {
     deadline.end();
   }
@@ -339,9 +376,7 @@ async function releaseHold(
   const is_abandoned = held.call.signal.aborted;
   if (!is_abandoned) services.limiter.settle(held.reservation, 0);
   const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
-  await services.settlement.release(held.hold, () => {
-    if (!is_abandoned) services.usage.record(row);
-  });
+  await services.books.release(held.hold, is_abandoned ? null : row);
   return refusal;
 }
 
@@ -354,19 +389,13 @@ async function charge(
   const { answers, input_tokens, latency_ms } = decided;
   const questions = held.request.questions.length;
   const cost = cost_micros(input_tokens, held.model.input_price_micros_per_million_tokens);
-  const unbilled = new Refusal('billing_unavailable');
   const charged = usageRow(held, { status: 200, questions, input_tokens, cost, latency_ms });
-  const released = usageRow(held, { ...FAILED, status: unbilled.status, latency_ms });
+  const released = usageRow(held, { ...FAILED, status: ERRORS.billing_unavailable.status, latency_ms });
   try {
-    await services.settlement.charge(
-      held.hold,
-      cost,
-      () => services.usage.record(charged),
-      () => services.usage.record(released),
-    );
-  } catch {
+    await services.books.charge(held.hold, cost, charged, released);
+  } catch (error) {
     services.limiter.settle(held.reservation, 0);
-    return unbilled;
+    return failed(services, held.call, 'charge', 'billing_unavailable', error);
   }
   services.limiter.settle(held.reservation, input_tokens);
   return {
@@ -392,9 +421,8 @@ interface Ending {
 /** A failed request answered nothing and costs nothing. */
 const FAILED = { questions: 0, input_tokens: 0, cost: 0 };
 
-function usageRow(held: HeldRequest, ending: Ending) {
+function usageRow(held: HeldRequest, ending: Ending): UsageRow {
   const { call, caller, model } = held;
-  const mode: Mode = held.request.mode;
   return {
     request_id: call.request_id,
     time_ms: held.admitted_at_ms,
@@ -402,7 +430,7 @@ function usageRow(held: HeldRequest, ending: Ending) {
     project_id: caller.project_id,
     api_key_id: caller.key_id,
     model: model.id,
-    mode,
+    mode: held.request.mode,
     endpoint: call.endpoint,
     status: ending.status,
     questions: ending.questions,

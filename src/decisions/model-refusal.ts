@@ -1,9 +1,8 @@
-import { PlanRejected } from '../../native/plan/profile.ts';
-import { EvaluationTimedOut } from '../../native/plan-evaluator.ts';
-import { Refusal } from '../errors.ts';
+import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
-import { TurnTimedOut } from './evaluation-deadline.ts';
+import { TurnTimedOut } from './model-deadline.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
 /** What the client is told when step 4 fails: never the error's own text, which may quote what it failed on. */
@@ -25,4 +24,11 @@ export function modelRefusal(error: unknown, request: DecisionRequest): Refusal 
     return new Refusal('model_unavailable', { message: error.message });
   }
   return new Refusal('model_unavailable');
+}
+
+/** Whether a failure of step 4 is our own fault: neither the client's, nor load, which the refusal's code tells of. */
+export function isOwnFault(error: unknown): boolean {
+  const is_load =
+    error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof TurnTimedOut;
+  return !is_load && !(error instanceof PlanRejected);
 }

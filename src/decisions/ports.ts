@@ -1,19 +1,16 @@
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import type { DecisionEngine } from '../../native/engine.ts';
-import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
+import type { DecisionEngine, DecisionInput, DecisionPlan } from '../../native/engine.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
-import type { Ledger } from '../ledger/ledger.ts';
-import type { Settlement } from '../ledger/settlement.ts';
+import type { Books } from '../ledger/books.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 import type { ModelTurns } from '../limits/model-turns.ts';
 import type { PerOrganizationQueue } from '../limits/per-organization-queue.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
-import type { UsageLog } from '../usage/usage.ts';
 
 /** The model behind the catalog's entry, loaded or not. */
 export interface DecisionModel {
@@ -39,19 +36,17 @@ export interface DecisionModel {
 export interface DecisionServices {
   readonly clock: Clock;
   readonly identifiers: Identifiers;
+  readonly problems: Problems;
   readonly keys: KeyDirectory;
   readonly catalog: Catalog;
   readonly limiter: RateLimiter;
   /** Of requests that are refused and cost nothing. */
   readonly refusals: RefusalBudgets;
-  /** In which requests are planned and admitted. */
-  readonly admissions: PerOrganizationQueue;
+  /** In which requests are planned, and admitted by the limiter. */
+  readonly planning: PerOrganizationQueue;
   /** Bodies of requests that wait to be planned. */
   readonly unplanned_bodies: BodyBudget;
-  readonly commits: GroupCommit;
-  readonly ledger: Ledger;
-  readonly settlement: Settlement;
-  readonly usage: UsageLog;
+  readonly books: Books;
   readonly model: DecisionModel;
   /** In which plans are given to the model. */
   readonly turns: ModelTurns;

@@ -1,9 +1,9 @@
-import type { Calibration, TypeTemperatures } from '../../native/calibration.ts';
-import { classesOf } from './cases.ts';
+import type { Calibration, TypeTemperatures } from '../../native/engine.ts';
+import { classesOf, classProbabilities, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import type { ScoredQuestion } from './collect.ts';
 import { assignFolds, type FoldBy, fitTemperatures, outOfFoldTemperatures } from './fit.ts';
 import { brier, expectedCalibrationError, negativeLogLikelihood } from './metrics.ts';
-import { classProbabilities, type Prediction, QUESTION_TYPES, type QuestionType } from './predictions.ts';
+import type { Prediction } from './predictions.ts';
 import { type Random, shuffled } from './random.ts';
 import { number, type Table } from './text.ts';
 
@@ -123,8 +123,13 @@ export function fitTable({ temperatures, out_of_fold }: CalibrationFit): Table {
 }
 
 function temperatureText(temperatures: TypeTemperatures, type: QuestionType): string {
-  if (type === 'noul') return number(temperatures.noul);
-  return temperatures[type]
-    .map(({ most_options, temperature }) => `${number(temperature)} to ${most_options}`)
-    .join(', ');
+  switch (type) {
+    case 'noul':
+      return number(temperatures.noul);
+    case 'choice':
+    case 'score':
+      return temperatures[type]
+        .map(({ most_options, temperature }) => `${number(temperature)} to ${most_options}`)
+        .join(', ');
+  }
 }

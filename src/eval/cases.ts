@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { parseDecisionRequest } from '../decisions/request.ts';
-import { QuestionSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { JsonError, readJson } from '../json/read-json.ts';
 import { writeJson } from '../json/write-json.ts';
-import type { Question } from '../questions/question.ts';
+import { classesOf, type Question, QuestionSchema } from '../questions/question.ts';
 
 const Share = Type.Number({ minimum: 0 });
 
@@ -35,7 +34,7 @@ export const CaseSchema = Type.Object({
 });
 type RawQuestion = Static<typeof LabelledQuestionSchema>;
 
-/** A question with what is known of its answer. Classes are no and yes, the options, or the levels, in that order. */
+/** A question with what is known of its answer. Classes are those of `classesOf`, in that order. */
 export interface LabelledQuestion {
   readonly question: Question;
   readonly classes: readonly string[];
@@ -91,18 +90,7 @@ function label(question: Question, raw: RawQuestion): LabelledQuestion | undefin
   return target === undefined ? undefined : { question, classes, answer, target };
 }
 
-/** What a question can be answered by, in the order of its probabilities. */
-export function classesOf(question: Question): readonly string[] {
-  switch (question.type) {
-    case 'noul':
-      return ['no', 'yes'];
-    case 'choice':
-      return question.options.map(({ id }) => id);
-    case 'score':
-      return question.levels.map((_, level) => String(level));
-  }
-}
-
+/** The class that an answer names; -1 for none. */
 function answerIndex(question: Question, answer: boolean | string | number): number {
   switch (question.type) {
     case 'noul':
@@ -121,10 +109,25 @@ function targetOf(
   classes: readonly string[],
 ): readonly number[] | undefined {
   if (soft === undefined) return classes.map((_, index) => (index === answer ? 1 : 0));
-  if (Array.isArray(soft) === (question.type === 'choice')) return undefined;
-  const shares = Array.isArray(soft) ? soft : classes.map((id) => soft[id] ?? 0);
+  const shares = sharesOf(question, soft, classes);
+  if (shares?.length !== classes.length) return undefined;
   const sum = shares.reduce((total, share) => total + share, 0);
-  return shares.length === classes.length && sum > 0 ? shares.map((share) => share / sum) : undefined;
+  return sum > 0 ? shares.map((share) => share / sum) : undefined;
+}
+
+/** The shares by class: a list for what has an order, an object for options; undefined for the other form. */
+function sharesOf(
+  question: Question,
+  soft: NonNullable<RawQuestion['soft']>,
+  classes: readonly string[],
+): readonly number[] | undefined {
+  switch (question.type) {
+    case 'noul':
+    case 'score':
+      return Array.isArray(soft) ? soft : undefined;
+    case 'choice':
+      return Array.isArray(soft) ? undefined : classes.map((id) => soft[id] ?? 0);
+  }
 }
 
 /** A line as objects of JavaScript, to be checked, and its record and questions as the service would read them. */

@@ -1,7 +1,7 @@
-import { applyTemperature, type TypeTemperatures } from '../../native/calibration.ts';
-import type { Question } from '../questions/question.ts';
-import { classesOf, type EvaluationCase } from './cases.ts';
-import { classProbabilities, type Prediction } from './predictions.ts';
+import { applyTemperature, type TypeTemperatures } from '../../native/engine.ts';
+import { classesOf, classProbabilities, type Question } from '../questions/question.ts';
+import type { EvaluationCase } from './cases.ts';
+import type { Prediction } from './predictions.ts';
 import { PROBES, type Probe, probed } from './probes.ts';
 import type { ScoreFile } from './score-file.ts';
 import type { AnswerPair } from './stability.ts';

@@ -1,6 +1,6 @@
-import { type TypeTemperatures, temperatureFor } from '../../native/calibration.ts';
+import { type TypeTemperatures, temperatureFor } from '../../native/engine.ts';
+import { classProbabilities, type QuestionType } from '../questions/question.ts';
 import type { ScoredQuestion } from './collect.ts';
-import { classProbabilities, QUESTION_TYPES, type QuestionType } from './predictions.ts';
 
 /** Option counts up to which a bucket reaches, where there is enough to fit one by. */
 const BUCKETS: Readonly<Record<Exclude<QuestionType, 'noul'>, readonly number[]>> = {
@@ -21,13 +21,11 @@ type Fitted = Pick<ScoredQuestion, 'question' | 'target' | 'scores'>;
 
 /** Temperatures that give what is true the highest likelihood, for each type and bucket of option counts. */
 export function fitTemperatures(questions: readonly Fitted[]): TypeTemperatures {
-  const [noul, choice, score] = QUESTION_TYPES.map((type) =>
-    questions.filter(({ question }) => question.type === type),
-  );
+  const of = (type: QuestionType) => questions.filter(({ question }) => question.type === type);
   return {
-    noul: fitTemperature(noul ?? []),
-    choice: fitBuckets(choice ?? [], BUCKETS.choice),
-    score: fitBuckets(score ?? [], BUCKETS.score),
+    noul: fitTemperature(of('noul')),
+    choice: fitBuckets(of('choice'), BUCKETS.choice),
+    score: fitBuckets(of('score'), BUCKETS.score),
   };
 }
 
@@ -97,7 +95,7 @@ function totalLoss(questions: readonly Fitted[], temperature: number): number {
 export type FoldBy = 'set' | 'record';
 
 /**
- * The fold of every question, from 0 to `folds` - 1: what belongs together is in one fold, and the folds are as even
+ * The fold of every question, from 0 to `folds` - 1. What belongs together is in one fold, and the folds are as even
  * as the groups allow. `groups` are in the order in which they are dealt out.
  */
 export function assignFolds(

@@ -1,3 +1,4 @@
+import { expectedLevel } from '../questions/score.ts';
 import { automaticAnswers, automaticThreshold } from './abstaining.ts';
 import { confidenceOf, isCorrect, type Prediction } from './predictions.ts';
 
@@ -24,8 +25,7 @@ export const accuracy: Metric = (predictions) =>
 export const balancedAccuracy: Metric = (predictions) => {
   const classes = new Map<string, { found: number; all: number }>();
   for (const prediction of predictions) {
-    const { source, type, answer } = prediction;
-    const name = type === 'choice' ? `${source}\n${prediction.classes[answer] ?? ''}` : String(answer);
+    const name = trueClass(prediction);
     const tally = classes.get(name) ?? { found: 0, all: 0 };
     tally.found += Number(isCorrect(prediction));
     tally.all += 1;
@@ -34,12 +34,23 @@ export const balancedAccuracy: Metric = (predictions) => {
   return mean([...classes.values()].map(({ found, all }) => found / all));
 };
 
+/** The name of the right class, the same for every question that has this class. */
+function trueClass({ type, source, classes, answer }: Prediction): string {
+  switch (type) {
+    case 'noul':
+    case 'score':
+      return String(answer);
+    case 'choice':
+      return `${source}\n${classes[answer] ?? ''}`;
+  }
+}
+
 /** What guessing evenly among the classes would get right. */
 export const chance: Metric = (predictions) => mean(predictions.map(({ classes }) => 1 / classes.length));
 
 /**
- * The squared distance of the probabilities from what is true, as expected over those who labelled it: from 0 to 1 for
- * a noul (its probability of yes only), from 0 to 2 otherwise (all classes).
+ * The squared distance of the probabilities from what is true, as expected over those who labelled it. It is from 0 to
+ * 1 for a noul (its probability of yes only), and from 0 to 2 otherwise (all classes).
  */
 export const brier: Metric = (predictions) => mean(predictions.map(brierOf));
 
@@ -51,7 +62,13 @@ function brierOf({ type, probabilities, target }: Prediction): number {
     0,
   );
   const all = norm - 2 * overlap + 1;
-  return type === 'noul' ? all / 2 : all;
+  switch (type) {
+    case 'noul':
+      return all / 2;
+    case 'choice':
+    case 'score':
+      return all;
+  }
 }
 
 /** The mean negative logarithm (in nats) of the probability of what is true, as expected over those who labelled it. */
@@ -77,9 +94,13 @@ export interface ReliabilityBin {
 
 /** A probability that the model gave, and whether it was so: yes for a noul, its own answer being right otherwise. */
 function claim(prediction: Prediction): { readonly probability: number; readonly outcome: number } {
-  return prediction.type === 'noul'
-    ? { probability: prediction.probabilities[1] ?? 0, outcome: prediction.answer }
-    : { probability: confidenceOf(prediction), outcome: Number(isCorrect(prediction)) };
+  switch (prediction.type) {
+    case 'noul':
+      return { probability: prediction.probabilities[1] ?? 0, outcome: prediction.answer };
+    case 'choice':
+    case 'score':
+      return { probability: confidenceOf(prediction), outcome: Number(isCorrect(prediction)) };
+  }
 }
 
 /** The bins of a reliability diagram that have predictions, from low to high. */
@@ -125,17 +146,20 @@ export const automaticShare: Metric = (predictions) => {
 
 /**
  * The mean distance of the expected level from the true one, in levels; of scores only, NaN for other types. The
- * expected level is the mean of the levels by their probabilities (spec, "Answer: score").
+ * expected level is the mean of the levels by their probabilities, as in the answer to a score.
  */
-export const meanAbsoluteLevelError: Metric = (predictions) =>
-  mean(
-    predictions
-      .filter(({ type }) => type === 'score')
-      .map(({ probabilities, answer }) => {
-        const expected = probabilities.reduce((sum, probability, level) => sum + level * probability, 0);
-        return Math.abs(expected - answer);
-      }),
-  );
+export const meanAbsoluteLevelError: Metric = (predictions) => mean(predictions.flatMap(levelErrors));
+
+/** None for a type without levels. */
+function levelErrors({ type, probabilities, answer }: Prediction): readonly number[] {
+  switch (type) {
+    case 'noul':
+    case 'choice':
+      return [];
+    case 'score':
+      return [Math.abs(expectedLevel(probabilities) - answer)];
+  }
+}
 
 /** Every metric that is reported, by its name in a report. */
 export const METRICS = {

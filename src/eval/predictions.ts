@@ -1,12 +1,9 @@
-import { sigmoid, softmax } from '../decisions/answers.ts';
-import type { Question } from '../questions/question.ts';
+import type { QuestionType } from '../questions/question.ts';
 
-export type QuestionType = Question['type'];
-
-/** The types in the order in which they are reported. */
-export const QUESTION_TYPES: readonly QuestionType[] = ['noul', 'choice', 'score'];
-
-/** What the model said to a question whose answer is known; classes as in `LabelledQuestion`. */
+/**
+ * What the model said to a question whose answer is known; classes as in `LabelledQuestion`. Probabilities are those
+ * of `classProbabilities`: a noul committed to one side, as in its answer, would hide how sure the model is.
+ */
 export interface Prediction {
   /** The set that the record belongs to. */
   readonly source: string;
@@ -19,20 +16,15 @@ export interface Prediction {
   readonly target: readonly number[];
 }
 
-/**
- * The probability of every class from a question's scores. They are the engine's: a noul is not yet committed to one
- * side (spec, "Answer: noul"), which is how an answer is presented and would hide how sure the model is.
- */
-export function classProbabilities(question: Question, scores: readonly number[]): readonly number[] {
-  if (question.type !== 'noul') return softmax(scores);
-  const yes = sigmoid(scores[0] ?? Number.NaN);
-  return [1 - yes, yes];
-}
-
 /** The most likely class; of equal ones the first, but yes for a noul at one half, as its answer would say. */
 export function predictedClass(type: QuestionType, probabilities: readonly number[]): number {
-  if (type === 'noul') return (probabilities[1] ?? 0) >= 0.5 ? 1 : 0;
-  return probabilities.indexOf(Math.max(...probabilities));
+  switch (type) {
+    case 'noul':
+      return (probabilities[1] ?? 0) >= 0.5 ? 1 : 0;
+    case 'choice':
+    case 'score':
+      return probabilities.indexOf(Math.max(...probabilities));
+  }
 }
 
 /** The probability that the model gives to its own answer. */

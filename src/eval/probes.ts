@@ -102,19 +102,29 @@ function changed(
   };
 }
 
-/** Only a choice has an order that means nothing: a noul's two sides have names, and a score's levels are a scale. */
+/** Only a choice's order means nothing: a noul's two sides have names, and a score's levels are a scale. */
 function reversed(question: Question): Question | undefined {
-  return question.type === 'choice' ? { ...question, options: question.options.toReversed() } : undefined;
+  switch (question.type) {
+    case 'choice':
+      return { ...question, options: question.options.toReversed() };
+    case 'noul':
+    case 'score':
+      return undefined;
+  }
 }
 
-/** The option goes to a drawn place: at the end, those before it could not see it. */
+/** A choice with one more option at a drawn place: at the end, the options before it could not see it. */
 function withAddedOption(question: Question, number: number): Question | undefined {
-  if (question.type !== 'choice' || question.options.some(({ id }) => id === ADDED_OPTION.id))
-    return undefined;
-  return {
-    ...question,
-    options: question.options.toSpliced(number % (question.options.length + 1), 0, ADDED_OPTION),
-  };
+  switch (question.type) {
+    case 'choice': {
+      const { options } = question;
+      if (options.some(({ id }) => id === ADDED_OPTION.id)) return undefined;
+      return { ...question, options: options.toSpliced(number % (options.length + 1), 0, ADDED_OPTION) };
+    }
+    case 'noul':
+    case 'score':
+      return undefined;
+  }
 }
 
 function reworded(

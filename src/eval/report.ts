@@ -1,13 +1,12 @@
-import type { TypeTemperatures } from '../../native/calibration.ts';
-import type { EngineFacts } from '../../native/engine.ts';
-import type { Mode } from '../questions/question.ts';
+import type { EngineFacts, TypeTemperatures } from '../../native/engine.ts';
+import { type Mode, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import { type Abstaining, abstaining } from './abstaining.ts';
 import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';
 import type { EvaluationCase } from './cases.ts';
 import { answerPairs, predictionOf, scoredQuestions } from './collect.ts';
 import { assignFolds, type FoldBy } from './fit.ts';
 import { accuracy, type ReliabilityBin, reliabilityBins } from './metrics.ts';
-import { type Prediction, QUESTION_TYPES, type QuestionType } from './predictions.ts';
+import type { Prediction } from './predictions.ts';
 import { PROBES, type Probe } from './probes.ts';
 import { seededRandom, shuffled } from './random.ts';
 import type { ScoreFile } from './score-file.ts';

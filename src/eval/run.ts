@@ -1,5 +1,4 @@
-import type { DecisionEngine } from '../../native/engine.ts';
-import { PlanRejected } from '../../native/plan/profile.ts';
+import { type DecisionEngine, PlanRejected } from '../../native/engine.ts';
 import type { Clock } from '../clock.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
@@ -90,9 +89,8 @@ async function ask(task: Task, { engine, mode, file, clock }: RunOptions): Promi
   const { digest } = subject;
   const started_ms = clock.monotonic_ms();
   try {
-    const input = { state, questions, mode };
-    const plan = await engine.plan(input);
-    const scores = await engine.evaluate(input, plan, { scope: 'evaluation' });
+    const plan = await engine.plan({ state, questions, mode });
+    const scores = await engine.evaluate(plan, { scope: 'evaluation' });
     file.add({
       digest,
       variant,

@@ -121,6 +121,7 @@ function parse(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
+    // Nothing is lost: the caller refuses a line that is no header or entry.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-import { Refusal } from '../errors.ts';
+import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 
 /** The largest body that is read: 1 MB (spec, "Limits"). */
@@ -9,6 +9,12 @@ export const BODY_DEADLINE_MS = 60_000;
 
 /** Seconds after which a body that found no room is worth sending again: most arrive within one. */
 const RETRY_AFTER_S = 1;
+
+/** What a body can be refused with, beside `COMMON_CODES`. */
+export const BODY_CODES = ['request_too_large', 'invalid_json'] as const satisfies readonly ErrorCode[];
+
+/** Why there are no bytes. */
+export type BodyRefusal = Refusal<(typeof BODY_CODES)[number] | CommonCode>;
 
 /** What bounds the bodies that are being received. */
 export interface BodyLimits {
@@ -28,7 +34,7 @@ export async function readBytes(
   owner: string,
   { budget, deadline_ms }: BodyLimits,
   onReceived: (bytes: number) => void = () => {},
-): Promise<Uint8Array | Refusal> {
+): Promise<Uint8Array | BodyRefusal> {
   const announced = announcedBytes(request);
   if (announced !== null && announced > BODY_BYTES_MAX) return new Refusal('request_too_large');
   if (request.body === null) return new Uint8Array();
@@ -42,6 +48,7 @@ export async function readBytes(
   let is_late = false;
   const deadline = setTimeout(() => {
     is_late = true;
+    // Nothing is lost: the rest of a body that is late is not read, however its stream ends.
     reader.cancel().catch(() => {});
   }, deadline_ms);
   let size = 0;
@@ -50,6 +57,7 @@ export async function readBytes(
       size += read.value.byteLength;
       const refusal = size > BODY_BYTES_MAX ? new Refusal('request_too_large') : takeUpTo(size);
       if (refusal !== null) {
+        // Nothing is lost: the body is refused, however its stream ends.
         reader.cancel().catch(() => {});
         return refusal;
       }
@@ -71,7 +79,7 @@ export async function readBytes(
   const bytes = received?.end() ?? first ?? new Uint8Array();
   return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
 
-  function takeUpTo(bytes: number): Refusal | null {
+  function takeUpTo(bytes: number): BodyRefusal | null {
     const more = bytes - taken;
     if (more <= 0) return null;
     if (!budget.take(owner, more)) return overloaded();
@@ -94,7 +102,7 @@ function announcedBytes({ headers }: Request): number | null {
   return length === null || headers.has('transfer-encoding') ? null : Number(length);
 }
 
-function overloaded(): Refusal {
+function overloaded(): Refusal<'overloaded'> {
   return new Refusal('overloaded', {
     message: 'Too many request bodies are arriving at once.',
     retry_after_s: RETRY_AFTER_S,

@@ -1,10 +1,13 @@
 import { Refusal } from '../errors.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { JsonError, NESTING_MAX, readJson } from '../json/read-json.ts';
-import { type BodyLimits, readBytes } from './body-bytes.ts';
+import { type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
 
 /** Bodies are as good as always smaller; reading one of this size takes about a millisecond. */
 const LARGE_BODY_BYTES = 65_536;
+
+/** Why bytes are no value. */
+type JsonRefusal = Refusal<'invalid_json' | 'invalid_request'>;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
@@ -17,7 +20,7 @@ export async function readJsonBody(
   owner: string,
   limits: BodyLimits,
   onReceived?: (bytes: number) => void,
-): Promise<JsonValue | Refusal> {
+): Promise<JsonValue | BodyRefusal | JsonRefusal> {
   const bytes = await readBytes(request, owner, limits, onReceived);
   if (bytes instanceof Refusal) return bytes;
   const value = parseJson(bytes);
@@ -30,11 +33,12 @@ export async function readJsonBody(
  * JSON text in UTF-8 as a value (see `readJson`): `invalid_json` for what is none, and `invalid_request` for text that
  * is nested too deeply, whatever follows.
  */
-export function parseJson(bytes: Uint8Array): JsonValue | Refusal {
+export function parseJson(bytes: Uint8Array): JsonValue | JsonRefusal {
   let text: string;
   try {
     text = decoder.decode(bytes);
   } catch {
+    // The client's fault: the refusal says all that there is to say.
     return new Refusal('invalid_json', { message: 'The request body is not valid UTF-8.' });
   }
   try {

@@ -35,8 +35,8 @@ export class Connections {
     return this.#open.size;
   }
 
-  /** Takes a new connection, or closes it and returns false. */
-  admit(connection: Connection): boolean {
+  /** Opens a new connection, or closes it and returns false. */
+  open(connection: Connection): boolean {
     const { total, per_address } = this.limits;
     const of_address = (this.#by_address.get(connection.address) ?? 0) + 1;
     if ((per_address !== null && of_address > per_address) || !this.#makeRoom(total)) {

@@ -1,10 +1,21 @@
 import type { Caller } from '../accounts/key-directory.ts';
 import type { ErrorCode } from '../errors.ts';
 
+/** What the service knows of one path. */
+export interface KnownPath {
+  readonly path: string;
+  /** Headers of every response of the path. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The value of `Allow`: the methods that the path takes; null where this service does without the path. */
+  readonly allow: string | null;
+}
+
 /** What one request is known by from its first byte to its log line. */
 export interface RequestContext {
   readonly request_id: string;
   readonly started_ms: number;
+  /** Null when the service does not know the request's path. */
+  readonly path: KnownPath | null;
   /** By which clients without a valid key are told apart; empty when nothing is known. */
   readonly client_address: string;
   caller: Caller | null;
@@ -17,13 +28,13 @@ export interface RequestContext {
 export class RequestContexts {
   readonly #contexts = new WeakMap<Request, RequestContext>();
 
-  constructor(private readonly begin: (client_address: string) => RequestContext) {}
+  constructor(private readonly begin: (request: Request, client_address: string) => RequestContext) {}
 
   /** The context of a request, made at the first call, which is the one that names the client's address. */
   of(request: Request, client_address = ''): RequestContext {
     const known = this.#contexts.get(request);
     if (known !== undefined) return known;
-    const context = this.begin(client_address);
+    const context = this.begin(request, client_address);
     this.#contexts.set(request, context);
     return context;
   }

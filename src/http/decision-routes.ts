@@ -1,65 +1,108 @@
-import { Elysia } from 'elysia';
 import { extractKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import { type DecisionOutcome, decide } from '../decisions/decide.ts';
 import type { DecisionServices } from '../decisions/ports.ts';
+import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
+import {
+  DecisionRequestSchema,
+  DecisionResponseSchema,
+  ModeSchema,
+  SystemOneRequestSchema,
+} from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
+import { NESTING_MAX } from '../json/read-json.ts';
 import { readJsonBody } from './body.ts';
 import type { BodyLimits } from './body-bytes.ts';
-import type { RequestContext, RequestContexts } from './context.ts';
-import { decisionOperation } from './operations.ts';
+import type { RequestContext } from './context.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
-import { errorResponse, jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
+import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
+import { defineRoute, type NamedSchema, type Refused, type Route } from './route.ts';
+
+type DecisionRouteServices = DecisionServices & { readonly body_limits: BodyLimits };
+
+/** What the two paths of decisions differ in. */
+interface DecisionEndpoint {
+  readonly path: '/v1/decisions' | '/v1/systemone';
+  readonly summary: string;
+  readonly body: NamedSchema;
+  /** The model when the body names none; null where it must. */
+  readonly default_model: string | null;
+}
+
+const ENDPOINTS: readonly DecisionEndpoint[] = [
+  {
+    path: '/v1/decisions',
+    summary: 'Decide typed questions about one record',
+    body: { name: 'DecisionRequest', schema: DecisionRequestSchema },
+    default_model: null,
+  },
+  {
+    path: '/v1/systemone',
+    summary: 'The same, for clients of the open decision-request format',
+    body: { name: 'SystemOneRequest', schema: SystemOneRequestSchema },
+    default_model: DEFAULT_MODEL,
+  },
+];
 
 /** `POST /v1/decisions` and `POST /v1/systemone`. */
-export function decisionRoutes(
-  services: DecisionServices & { readonly body_limits: BodyLimits },
-  contexts: RequestContexts,
-) {
-  const answer = async (
-    request: Request,
-    endpoint: '/v1/decisions' | '/v1/systemone',
-    default_model: string | null,
-  ): Promise<Response> => {
-    const context = contexts.of(request);
-    const key = extractKey(request.headers);
-    const over_budget = refusalOverBudget(services, key, context);
-    if (over_budget !== null) return over_budget;
-    let body_bytes = 0;
-    const outcome = await decide(services, {
-      request_id: context.request_id,
-      endpoint,
-      default_model,
-      key,
-      query_mode: queryMode(new URL(request.url).searchParams),
-      readBody: (organization_id) =>
-        readJsonBody(request, organization_id, services.body_limits, (received_bytes) => {
-          body_bytes = received_bytes;
-        }),
-      body_bytes: () => body_bytes,
-      signal: request.signal,
-    });
-    context.caller = outcome.caller;
-    if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
-    return respond(outcome, context, services.clock);
-  };
+export function decisionRoutes(services: DecisionRouteServices): readonly Route[] {
+  return ENDPOINTS.map((endpoint) =>
+    defineRoute({
+      method: 'POST',
+      path: endpoint.path,
+      refusals: DECISION_CODES,
+      operation: {
+        summary: endpoint.summary,
+        tag: 'Decisions',
+        query: [
+          {
+            name: 'mode',
+            description: 'The mode, at most once. A mode in the body wins, whatever is here.',
+            schema: { name: 'Mode', schema: ModeSchema },
+          },
+        ],
+        body: {
+          description: `At most 1 MB of JSON in UTF-8, nested at most ${NESTING_MAX} levels deep. Unknown fields are ignored.`,
+          schema: endpoint.body,
+        },
+        success: {
+          description: 'A probability for every option of every question.',
+          schema: { name: 'DecisionResponse', schema: DecisionResponseSchema },
+        },
+        asks_model: true,
+      },
+      handle: (request, context) => answer(services, endpoint, request, context),
+    }),
+  );
+}
 
-  return new Elysia({ name: 'decisions' })
-    .post('/v1/decisions', ({ request }) => answer(request, '/v1/decisions', null), {
-      parse: 'none',
-      detail: decisionOperation({
-        summary: 'Decide typed questions about one record',
-        body: 'DecisionRequest',
+async function answer(
+  services: DecisionRouteServices,
+  { path, default_model }: DecisionEndpoint,
+  request: Request,
+  context: RequestContext,
+): Promise<Response | Refused<DecisionCode>> {
+  const key = extractKey(request.headers);
+  const over_budget = await refusalOverBudget(services, key, context);
+  if (over_budget !== null) return over_budget;
+  let body_bytes = 0;
+  const outcome = await decide(services, {
+    request_id: context.request_id,
+    endpoint: path,
+    default_model,
+    key,
+    query_mode: queryMode(new URL(request.url).searchParams),
+    readBody: (organization_id) =>
+      readJsonBody(request, organization_id, services.body_limits, (received_bytes) => {
+        body_bytes = received_bytes;
       }),
-    })
-    .post('/v1/systemone', ({ request }) => answer(request, '/v1/systemone', DEFAULT_MODEL), {
-      parse: 'none',
-      detail: decisionOperation({
-        summary: 'The same, for clients of the open decision-request format',
-        body: 'SystemOneRequest',
-      }),
-    });
+    body_bytes: () => body_bytes,
+    signal: request.signal,
+  });
+  context.caller = outcome.caller;
+  if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
+  return respond(outcome, context, services.clock);
 }
 
 /** The mode of a query; null when it has none. Several are no mode, equal or not: which one is meant is not guessed. */
@@ -68,8 +111,12 @@ function queryMode(query: URLSearchParams): string | null {
   return modes.length === 0 ? null : modes.join(',');
 }
 
-/** Step 6: which headers go with which outcome is the spec's "Response headers". */
-function respond(outcome: DecisionOutcome, context: RequestContext, clock: Clock): Response {
+/** Step 6: which headers go with which outcome (contract: response headers). */
+function respond(
+  outcome: DecisionOutcome,
+  context: RequestContext,
+  clock: Clock,
+): Response | Refused<DecisionCode> {
   const { result, rate } = outcome;
   const headers: Record<string, string> = {};
   if (rate !== null && outcome.reached_model) {
@@ -77,8 +124,7 @@ function respond(outcome: DecisionOutcome, context: RequestContext, clock: Clock
     Object.assign(headers, rateHeaders(rate), { 'service-processing-ms': elapsed_ms.toFixed(3) });
   }
   if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result, headers);
-  context.code = result.code;
   if (rate !== null && result.code === 'rate_limit_exceeded')
     Object.assign(headers, requestRateHeaders(rate));
-  return errorResponse(context.request_id, result, headers);
+  return { refusal: result, headers };
 }

@@ -1,57 +1,89 @@
-import { Elysia } from 'elysia';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { extractKey } from '../accounts/key-format.ts';
-import { type Catalog, type CatalogModel, OWNED_BY } from '../catalog/catalog.ts';
+import { type Catalog, OWNED_BY } from '../catalog/catalog.ts';
+import type { CatalogModel } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
-import type { RequestContexts } from './context.ts';
-import { modelListOperation } from './operations.ts';
+import type { Problems } from '../problems/problems.ts';
+import type { RequestContext } from './context.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
-import { errorResponse, jsonResponse } from './responses.ts';
-import type { ModelList } from './schemas.ts';
+import { jsonResponse } from './responses.ts';
+import { defineRoute, type Route } from './route.ts';
+import { type ModelList, ModelListSchema } from './schemas.ts';
+
+interface ModelServices {
+  readonly keys: KeyDirectory;
+  readonly catalog: Catalog;
+  readonly limiter: RateLimiter;
+  readonly refusals: RefusalBudgets;
+  readonly clock: Clock;
+  readonly problems: Problems;
+}
+
+const MODEL_LIST_CODES = [
+  'missing_api_key',
+  'invalid_api_key',
+  'rate_limit_exceeded',
+  'auth_unavailable',
+  'catalog_unavailable',
+] as const satisfies readonly ErrorCode[];
 
 /**
  * `GET /v1/models`: runs no model, is not billed or limited, does not touch a key's last-used time, and looks at
- * neither credit nor tier (spec).
+ * neither credit nor tier (contract: model list).
  */
-export function modelRoutes(
-  services: {
-    readonly keys: KeyDirectory;
-    readonly catalog: Catalog;
-    readonly limiter: RateLimiter;
-    readonly refusals: RefusalBudgets;
-    readonly clock: Clock;
-  },
-  contexts: RequestContexts,
-) {
-  return new Elysia({ name: 'models' }).get(
-    '/v1/models',
-    ({ request }) => {
-      const context = contexts.of(request);
-      const key = extractKey(request.headers);
-      const over_budget = refusalOverBudget(services, key, context);
-      if (over_budget !== null) return over_budget;
-      const result = listModels(services, key);
-      if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
-      context.code = result.code;
-      spendRefusal(services, context, result);
-      return errorResponse(context.request_id, result);
+export function modelListRoute(services: ModelServices): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/models',
+    refusals: MODEL_LIST_CODES,
+    operation: {
+      summary: 'List the live models',
+      tag: 'Models',
+      success: {
+        description: 'The models that can be asked now.',
+        schema: { name: 'ModelList', schema: ModelListSchema },
+      },
+      asks_model: false,
     },
-    { detail: modelListOperation() },
-  );
+    handle: async (request, context) => {
+      const key = extractKey(request.headers);
+      const over_budget = await refusalOverBudget(services, key, context);
+      if (over_budget !== null) return over_budget;
+      const result = await listModels(services, context, key);
+      if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
+      spendRefusal(services, context, result);
+      return { refusal: result };
+    },
+  });
 }
 
-function listModels(
-  services: { readonly keys: KeyDirectory; readonly catalog: Catalog },
+async function listModels(
+  services: Pick<ModelServices, 'keys' | 'catalog' | 'problems'>,
+  { request_id }: RequestContext,
   key: string | null,
-): ModelList | Refusal {
+): Promise<ModelList | Refusal<(typeof MODEL_LIST_CODES)[number]>> {
   if (key === null) return new Refusal('missing_api_key');
-  const caller = orRefuse('auth_unavailable', () => services.keys.authenticate(key));
+  const failed = <Code extends 'auth_unavailable' | 'catalog_unavailable'>(
+    step: 'authenticate' | 'catalog',
+    code: Code,
+    error: unknown,
+  ) => {
+    services.problems.report({ request_id, step, code, error });
+    return new Refusal(code);
+  };
+  const caller = await orRefuse(
+    () => services.keys.authenticate(key),
+    (error) => failed('authenticate', 'auth_unavailable', error),
+  );
   if (caller instanceof Refusal) return caller;
   if (caller === null) return new Refusal('invalid_api_key');
-  const live = orRefuse('catalog_unavailable', () => services.catalog.listLive());
+  const live = await orRefuse(
+    () => services.catalog.listLive(),
+    (error) => failed('catalog', 'catalog_unavailable', error),
+  );
   return live instanceof Refusal ? live : listOf(live);
 }
 
@@ -67,11 +99,14 @@ function listOf(live: readonly CatalogModel[]): ModelList {
   };
 }
 
-/** What `read` returns, or the refusal for a database that cannot be read. */
-function orRefuse<T>(code: ErrorCode, read: () => T): T | Refusal {
+/** What `read` resolves with, or the refusal for a database that cannot be read. */
+async function orRefuse<T, Code extends ErrorCode>(
+  read: () => Promise<T>,
+  refuse: (error: unknown) => Refusal<Code>,
+): Promise<T | Refusal<Code>> {
   try {
-    return read();
-  } catch {
-    return new Refusal(code);
+    return await read();
+  } catch (error) {
+    return refuse(error);
   }
 }

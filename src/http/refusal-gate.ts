@@ -7,14 +7,20 @@ import {
   keyRefusalsPerMinute,
   type RefusalBudgets,
 } from '../limits/refusal-budgets.ts';
+import type { Problems } from '../problems/problems.ts';
 import type { RequestContext } from './context.ts';
-import { errorResponse, requestRateHeaders } from './responses.ts';
+import { requestRateHeaders } from './responses.ts';
+import type { Refused } from './route.ts';
+
+/** The refusal of a request that is not looked at. */
+type OverBudget = Refused<'rate_limit_exceeded'>;
 
 interface RefusalGateServices {
   readonly keys: KeyDirectory;
   readonly limiter: RateLimiter;
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
+  readonly problems: Problems;
 }
 
 /**
@@ -22,20 +28,21 @@ interface RefusalGateServices {
  * of its key is spent; null for every other. A valid key passes whatever else its address sends: only what cannot be a
  * key, or is none, is held against the address. Nothing is read of the body.
  */
-export function refusalOverBudget(
+export async function refusalOverBudget(
   services: RefusalGateServices,
   key: string | null,
   context: RequestContext,
-): Response | null {
+): Promise<OverBudget | null> {
   const now_ms = services.clock.monotonic_ms();
   const address_wait_s = services.refusals.addressWait_s(context.client_address, now_ms);
-  if (key === null || (address_wait_s > 0 && !services.keys.mayExist(key))) {
+  if (key === null || (address_wait_s > 0 && !(await mayExist(services, key, context)))) {
     return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
   }
   let caller: Caller | null;
   try {
-    caller = services.keys.authenticate(key);
+    caller = await services.keys.authenticate(key);
   } catch {
+    // Nothing is lost: the route looks the key up again, and reports what that fails with.
     return null;
   }
   if (caller === null) return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
@@ -43,11 +50,22 @@ export function refusalOverBudget(
   return key_wait_s === 0 ? null : overKey(services, context, caller, key_wait_s);
 }
 
+/** Whether the key may exist, also where that cannot be read: the route then says so to the client. */
+function mayExist(
+  { keys, problems }: RefusalGateServices,
+  key: string,
+  { request_id }: RequestContext,
+): Promise<boolean> {
+  return keys.mayExist(key, (error) =>
+    problems.report({ request_id, step: 'authenticate', code: null, error }),
+  );
+}
+
 /** The same for a request that no key was looked for in, such as one to an unknown path. */
 export function refusalOverAddressBudget(
   services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
   context: RequestContext,
-): Response | null {
+): OverBudget | null {
   const wait_s = services.refusals.addressWait_s(context.client_address, services.clock.monotonic_ms());
   return wait_s === 0 ? null : overAddress(services, context, wait_s);
 }
@@ -77,7 +95,7 @@ function overAddress(
   services: Pick<RefusalGateServices, 'refusals'>,
   context: RequestContext,
   wait_s: number,
-): Response {
+): OverBudget {
   return over(
     services,
     context,
@@ -92,7 +110,7 @@ function overKey(
   context: RequestContext,
   caller: Caller,
   wait_s: number,
-): Response {
+): OverBudget {
   context.caller = caller;
   const { organization_id, limits } = caller;
   const per_minute = keyRefusalsPerMinute(limits?.requests_per_minute ?? 0);
@@ -118,10 +136,8 @@ function over(
   message: string,
   retry_after_s: number,
   headers: Readonly<Record<string, string>>,
-): Response {
-  const refusal = new Refusal('rate_limit_exceeded', { message, retry_after_s });
-  context.code = refusal.code;
+): OverBudget {
   context.is_over_budget = true;
   refusals.noteUnanswered();
-  return errorResponse(context.request_id, refusal, headers);
+  return { refusal: new Refusal('rate_limit_exceeded', { message, retry_after_s }), headers };
 }

@@ -1,27 +1,27 @@
-/** Every path that the service knows, with the methods that it takes; a HEAD goes wherever a GET does. */
-export const ROUTES = {
-  '/v1/decisions': ['POST'],
-  '/v1/systemone': ['POST'],
-  '/v1/models': ['GET', 'HEAD'],
-  '/webhooks/paddle': ['POST'],
-  '/swagger': ['GET', 'HEAD'],
-  '/swagger/json': ['GET', 'HEAD'],
-  '/swagger/scalar.js': ['GET', 'HEAD'],
-} as const satisfies Record<string, readonly string[]>;
+import type { DecisionServices } from '../decisions/ports.ts';
+import type { Log } from '../ops/log.ts';
+import type { BodyLimits } from './body-bytes.ts';
+import { decisionRoutes } from './decision-routes.ts';
+import { modelListRoute } from './model-routes.ts';
+import { referenceRoutes } from './reference-routes.ts';
+import type { Route } from './route.ts';
+import { type Payments, webhookRoute } from './webhook-routes.ts';
 
-export type KnownPath = keyof typeof ROUTES;
-
-/** The value of `Allow` for a path. */
-export function allowOf(path: KnownPath): string {
-  return ROUTES[path].join(', ');
+/** Everything that the routes need. */
+export interface RouteServices extends DecisionServices {
+  /** Whose webhooks are taken; null where credit is only given by hand. */
+  readonly payments: Payments | null;
+  /** Whether the API reference is served at `/swagger`. */
+  readonly api_reference: boolean;
+  readonly log: Pick<Log, 'error' | 'warn' | 'info'>;
+  readonly body_limits: BodyLimits;
 }
 
-/** The path that a URL's path means, with or without a slash at its end; null when the service has no such path. */
-export function knownPath(pathname: string): KnownPath | null {
-  const path = pathname.length > 1 && pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
-  return isKnown(path) ? path : null;
-}
-
-function isKnown(path: string): path is KnownPath {
-  return Object.hasOwn(ROUTES, path);
+/**
+ * Every route of the service. Paths, methods, `Allow`, 404, 405 and the API reference all come from this list, those of
+ * the reference itself included.
+ */
+export function routesOf(services: RouteServices): readonly Route[] {
+  const routes = [...decisionRoutes(services), modelListRoute(services), webhookRoute(services)];
+  return [...routes, ...referenceRoutes(routes, services.api_reference)];
 }

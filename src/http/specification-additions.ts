@@ -1,19 +1,14 @@
-import type { ErrorCode } from '../errors.ts';
+import { ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../limits/refusal-budgets.ts';
 
 /** Marks in the reference what the specification of the interface does not have. */
 export const ADDITION = 'An addition to the specification.';
 
-/** The codes that the specification does not have; of 405 it shows none. */
-export const ADDED_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'malformed_request',
-  'method_not_allowed',
-  'request_timeout',
-  'headers_too_large',
-  'internal_error',
-  'overloaded',
-]);
+/** Whether the specification does not have the code. */
+export function isAddedCode(code: ErrorCode): boolean {
+  return 'is_addition' in ERRORS[code];
+}
 
 /** What there is to say of a code beyond its message: when it is also sent, and with which header. */
 export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
@@ -31,7 +26,9 @@ export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
 /** All additions, as text of the reference. */
 export const ADDITIONS = `## Additions to the specification
 
-- Codes: ${[...ADDED_CODES].map((code) => `\`${code}\``).join(', ')}. A 405 carries \`Allow\`.
+- Codes: ${ERROR_CODES.filter(isAddedCode)
+  .map((code) => `\`${code}\``)
+  .join(', ')}. A 405 carries \`Allow\`.
 - \`Retry-After\` also on a 502 \`model_unavailable\` that is due to too many waiting requests, and on a 503 \`overloaded\`.
 - 429 \`rate_limit_exceeded\` also for clients that are only refused: ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute are answered to an address without a valid key, ${keyRefusalsPerMinute(0)} to a key, or twice the requests per minute of its organization where that is more. Requests with a valid key are not held against their address.
 - 422 \`invalid_request\` for a body that is nested deeper than ${NESTING_MAX} levels.

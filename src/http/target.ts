@@ -1,19 +1,20 @@
-/** The scheme and the host of an absolute URL, whether or not they are well formed. */
+/** The scheme and the host of an absolute URL. Neither needs to be well formed. */
 const ORIGIN = /^[a-z]+:\/\/[^/?#]*/i;
 
 /**
- * The URL of a request's target, on `localhost`: no route depends on the host, which may be missing (as in HTTP/1.0)
- * or be no host at all. A fragment, which has no place in a target, is left out.
+ * The URL of a request's target (the path, or the absolute URL, of its request line), on `localhost`. The host is
+ * replaced because no route depends on it, and because it may be missing (HTTP/1.0) or malformed. A fragment is
+ * dropped, because RFC 9112 allows none in a target.
  */
 export function urlOf(target: string): string {
   const [path = ''] = target.replace(ORIGIN, '').split('#');
   return `http://localhost${path.startsWith('/') ? '' : '/'}${path}`;
 }
 
-/** A request line with a path; the method is any token (RFC 9110, 5.6.2). */
+/** A request line whose target is a path. The method is any token (RFC 9110, 5.6.2). */
 const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\/\S*) HTTP\/1\.[01]\r\n/;
 
-/** The method and the target of the request that `text` begins with; null when it begins with none. */
+/** The method and the target of the request line that `text` starts with; null when `text` starts with no request line. */
 export function firstLine(text: string): { readonly method: string; readonly target: string } | null {
   const [, method, target] = REQUEST_LINE.exec(text) ?? [];
   return method === undefined || target === undefined ? null : { method, target };

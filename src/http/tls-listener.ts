@@ -12,8 +12,8 @@ export interface TlsListenerOptions {
   readonly head_ms: number;
   /** For a whole request. */
   readonly request_ms: number;
-  /** Takes a new connection before anything of it is read, or closes it and returns false. */
-  readonly admit: (socket: Socket) => boolean;
+  /** Opens a new connection before anything of it is read, or closes it and returns false. */
+  readonly open: (socket: Socket) => boolean;
   /** The connection is encrypted from now on. */
   readonly onSecure: (socket: Socket, secure: TLSSocket) => void;
   /** A request did not arrive in time. */
@@ -34,7 +34,7 @@ export class TlsListener {
     this.server = createServer((socket) => {
       // What is written to a client that is gone fails; its end is told by "close".
       socket.on('error', () => {});
-      if (options.admit(socket)) this.#handshake(http, socket, options);
+      if (options.open(socket)) this.#handshake(http, socket, options);
     });
   }
 

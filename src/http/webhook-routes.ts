@@ -1,18 +1,19 @@
-import { Elysia } from 'elysia';
+import type { AccountContext } from '../accounts/context.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
-import { Refusal } from '../errors.ts';
+import { type ErrorCode, Refusal } from '../errors.ts';
 import type { Log } from '../ops/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
-import { handleWebhook, type WebhookContext, type WebhookResult } from '../payments/webhooks.ts';
-import { type BodyLimits, readBytes } from './body-bytes.ts';
-import type { RequestContexts } from './context.ts';
-import { errorResponse, jsonResponse } from './responses.ts';
+import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
+import type { Problems } from '../problems/problems.ts';
+import { BODY_CODES, type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
+import { jsonResponse } from './responses.ts';
+import { defineRoute, type Route } from './route.ts';
 
 const SIGNATURE_HEADER = 'paddle-signature';
 
-interface Payments {
-  readonly context: WebhookContext;
+export interface Payments {
+  readonly context: AccountContext;
   readonly provider: PaymentProvider;
 }
 
@@ -21,63 +22,91 @@ interface WebhookServices {
   readonly keys: KeyDirectory;
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   readonly body_limits: BodyLimits;
+  readonly problems: Problems;
+}
+
+/** A genuine event of the provider moved no credit yet: a clock, a program or a payment must change first. */
+class WebhookNotApplied extends Error {
+  override readonly name = 'WebhookNotApplied';
 }
 
 /** Whose budget the bodies of webhooks are in: no id of an organization looks like it. */
 const WEBHOOK_BODIES = 'webhooks';
 
+const WEBHOOK_CODES = [
+  'invalid_signature',
+  'signature_outside_tolerance',
+  'unreadable_webhook',
+  'unresolved_payment',
+  'billing_unavailable',
+] as const satisfies readonly ErrorCode[];
+
+type WebhookCode = (typeof WEBHOOK_CODES)[number];
+type WebhookRefusal = Refusal<WebhookCode>;
+
+/** Reports why an event was not applied, and gives the refusal with that code. */
+type Failed = (code: WebhookCode, error: unknown) => WebhookRefusal;
+
 /**
  * `POST /webhooks/paddle`: what the payment provider reports. A 200 ends the provider's tries; anything else makes it
  * try again. Without a provider the path does not exist.
  */
-export function webhookRoutes(services: WebhookServices, contexts: RequestContexts) {
-  return new Elysia({ name: 'webhooks' }).post(
-    '/webhooks/paddle',
-    async ({ request }) => {
-      const context = contexts.of(request);
-      const refuse = (refusal: Refusal, headers: Readonly<Record<string, string>> = {}) => {
-        context.code = refusal.code;
-        return errorResponse(context.request_id, refusal, headers);
-      };
-      const { payments, log } = services;
-      if (payments === null) return refuse(new Refusal('not_found'));
-      const signature = request.headers.get(SIGNATURE_HEADER);
-      if (!payments.provider.isSignature(signature)) {
-        log.warn('a payment webhook had no signature');
-        // The body is not read, so nothing else can come on this connection.
-        return refuse(new Refusal('invalid_signature'), { connection: 'close' });
-      }
-      const result = await receive(services, payments, request, signature);
-      return result instanceof Refusal
-        ? refuse(result)
-        : jsonResponse(context.request_id, 200, { outcome: result.outcome });
-    },
-    { parse: 'none', detail: { hide: true } },
-  );
+export function webhookRoute(services: WebhookServices): Route {
+  const { payments } = services;
+  return defineRoute({
+    method: 'POST',
+    path: '/webhooks/paddle',
+    refusals: [...WEBHOOK_CODES, ...BODY_CODES],
+    operation: null,
+    handle:
+      payments === null
+        ? null
+        : async (request, context) => {
+            const signature = request.headers.get(SIGNATURE_HEADER);
+            if (!payments.provider.isSignature(signature)) {
+              services.log.warn('a payment webhook had no signature');
+              // The body is not read, so nothing else can come on this connection.
+              return { refusal: new Refusal('invalid_signature'), headers: { connection: 'close' } };
+            }
+            const result = await receive(services, payments, request, context.request_id, signature);
+            return result instanceof Refusal
+              ? { refusal: result }
+              : jsonResponse(context.request_id, 200, { outcome: result.outcome });
+          },
+  });
 }
 
 async function receive(
   services: WebhookServices,
   { context, provider }: Payments,
   request: Request,
+  request_id: string,
   signature: string | null,
-): Promise<WebhookResult | Refusal> {
+): Promise<WebhookResult | WebhookRefusal | BodyRefusal> {
+  const failed: Failed = (code, error) => {
+    services.problems.report({ request_id, step: 'webhook', code, error });
+    return new Refusal(code);
+  };
   const bytes = await readBytes(request, WEBHOOK_BODIES, services.body_limits);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
   try {
     result = await handleWebhook(context, provider, bytes, signature);
-  } catch {
-    return new Refusal('billing_unavailable');
+  } catch (error) {
+    return failed('billing_unavailable', error);
   }
-  return answer(services, result);
+  return answer(services, result, failed);
 }
 
 /**
  * What the provider is told, and the log. The provider repeats whatever is not answered with 2xx, for days: so is
  * everything that can still become credit, once a clock is set, a program updated or a payment known.
  */
-function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookResult | Refusal {
+function answer(
+  { keys, log }: WebhookServices,
+  result: WebhookResult,
+  failed: Failed,
+): WebhookResult | WebhookRefusal {
   switch (result.outcome) {
     case 'forged':
       log.warn('a payment webhook was not signed by the provider');
@@ -86,13 +115,16 @@ function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookR
       log.error('a payment webhook was signed too long ago or ahead: check the clock of this machine', {
         age_s: result.age_s,
       });
-      return new Refusal('signature_outside_tolerance');
+      return failed(
+        'signature_outside_tolerance',
+        new WebhookNotApplied(`It was signed ${result.age_s} s ago.`),
+      );
     case 'unreadable':
       log.error('a genuine payment webhook cannot be read: look its event up at the provider', {
         event_id: result.report?.event_id ?? null,
         type: result.report?.type ?? null,
       });
-      return new Refusal('unreadable_webhook');
+      return failed('unreadable_webhook', new WebhookNotApplied('It cannot be read.'));
     case 'unresolved':
       log.error(
         'a payment event waits for an operator unless its payment turns up: see "tds credit events"',
@@ -101,7 +133,10 @@ function answer({ keys, log }: WebhookServices, result: WebhookResult): WebhookR
           reason: result.reason,
         },
       );
-      return new Refusal('unresolved_payment');
+      return failed(
+        'unresolved_payment',
+        new WebhookNotApplied(`Its payment is not known: ${result.reason}.`),
+      );
     case 'irrelevant':
       log.info('a payment event moved no credit', { ...idsOf(result.report), reason: result.reason });
       return result;

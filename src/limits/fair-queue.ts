@@ -1,10 +1,9 @@
-/** Work of a lane is done one piece after the other; the two lanes go on side by side. */
-export type Lane = 'small' | 'large';
+import type { DecoderSize } from '../../native/engine.ts';
 
 /** A piece of work that waits. */
 export interface Waiting<Piece> {
   readonly organization_id: string;
-  readonly lane: Lane;
+  readonly decoder: DecoderSize;
   readonly tokens: number;
   readonly piece: Piece;
 }
@@ -16,7 +15,7 @@ interface Flow<Piece> {
   /** Whether it has had nothing since it began to wait: among equals it is first. */
   is_new: boolean;
   waiting_tokens: number;
-  /** By lane, oldest first; `order` compares pieces of different lanes. */
+  /** By decoder, oldest first; `order` compares pieces of different decoders. */
   readonly small: Map<Waiting<Piece>, number>;
   readonly large: Map<Waiting<Piece>, number>;
 }
@@ -34,14 +33,14 @@ export class FairQueue<Piece> {
   #order = 0;
 
   /** Adds a piece behind the organization's own. */
-  add(organization_id: string, lane: Lane, tokens: number, piece: Piece): Waiting<Piece> {
+  add(organization_id: string, decoder: DecoderSize, tokens: number, piece: Piece): Waiting<Piece> {
     const flow = this.#flowOf(organization_id);
     if (isEmpty(flow)) {
       flow.level_tokens = Math.max(flow.level_tokens, this.#level_tokens);
       flow.is_new = true;
     }
-    const waiting = { organization_id, lane, tokens, piece };
-    flow[lane].set(waiting, this.#order++);
+    const waiting = { organization_id, decoder, tokens, piece };
+    flow[decoder].set(waiting, this.#order++);
     flow.waiting_tokens += tokens;
     return waiting;
   }
@@ -49,14 +48,14 @@ export class FairQueue<Piece> {
   /** Takes a piece out without serving it; one that is not here changes nothing. */
   remove(waiting: Waiting<Piece>): void {
     const flow = this.#flows.get(waiting.organization_id);
-    if (flow?.[waiting.lane].delete(waiting) === true) flow.waiting_tokens -= waiting.tokens;
+    if (flow?.[waiting.decoder].delete(waiting) === true) flow.waiting_tokens -= waiting.tokens;
   }
 
   /**
-   * The next piece, of a lane that has room, or undefined. While the large lane is full, small pieces pass those that
+   * The next piece, of a decoder that has room, or undefined. While the large decoder is full, small pieces pass those that
    * wait for it; a large piece never passes a small one whose organization is due before.
    */
-  take(hasRoom: (lane: Lane) => boolean): Waiting<Piece> | undefined {
+  take(hasRoom: (decoder: DecoderSize) => boolean): Waiting<Piece> | undefined {
     const room = { small: hasRoom('small'), large: hasRoom('large') };
     let due: Flow<Piece> | undefined;
     for (const [organization_id, flow] of this.#flows) {
@@ -107,7 +106,7 @@ function isDueBefore<Piece>(flow: Flow<Piece>, other: Flow<Piece>): boolean {
   return flow.is_new && !other.is_new;
 }
 
-/** Of the oldest pieces of both lanes, the older one. */
+/** Of the oldest pieces of both decoders, the older one. */
 function oldest<Piece>(
   small: ReadonlyMap<Waiting<Piece>, number> | undefined,
   large: ReadonlyMap<Waiting<Piece>, number> | undefined,

@@ -1,13 +1,6 @@
+import type { DecoderSize, PlanTurn } from '../../native/engine.ts';
 import type { Clock } from '../clock.ts';
-import { FairQueue, type Lane, type Waiting } from './fair-queue.ts';
-
-/** What a piece of work takes of the model. */
-export interface Turn {
-  readonly tokens: number;
-  readonly lane: Lane;
-  /** A lane takes another piece while pieces of fewer tokens than these are in it. */
-  readonly lane_tokens: number;
-}
+import { FairQueue, type Waiting } from './fair-queue.ts';
 
 /** The organization has as many requests at the model as it may: one more is refused. */
 export class QueueFull extends Error {
@@ -24,7 +17,7 @@ export interface Place {
    * What `work` resolves or rejects with, once its turn has come. Rejects with the signal's reason: at once while it
    * waits, and without the end of the work when that goes on.
    */
-  run<Result>(turn: Turn, work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
+  run<Result>(turn: PlanTurn, work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
   /** Whole seconds until a request that comes back should find the organization's own ones served. */
   retryAfter_s(): number;
 }
@@ -36,6 +29,8 @@ interface Guest {
   refused: number;
 }
 
+/** Requests that may be at the model, waiting or running, unless configured. */
+export const QUEUE_LIMIT = 512;
 /** The measured speed is a moving average, in which the newest piece has this share. */
 const NEWEST_SHARE = 0.2;
 /** Nobody is told to wait longer: clients are advised to give up then (spec, "Performance and cold start"). */
@@ -51,7 +46,7 @@ export class ModelTurns {
   readonly #queue = new FairQueue<() => void>();
   readonly #guests = new Map<string, Guest>();
   readonly #in_flight = { small: 0, large: 0 };
-  #lane_tokens = 1;
+  #decoder_tokens = 1;
   #requests = 0;
   #ms_per_token = 0;
   /** When a piece last ended: until then the time belongs to the pieces before. */
@@ -64,7 +59,7 @@ export class ModelTurns {
   ) {}
 
   /** What `work` resolves or rejects with, which has a place at the model until then. Rejects with `QueueFull`. */
-  async admit<Result>(organization_id: string, work: (place: Place) => Promise<Result>): Promise<Result> {
+  async enter<Result>(organization_id: string, work: (place: Place) => Promise<Result>): Promise<Result> {
     const guest = this.#guests.get(organization_id) ?? { requests: 0, refused: 0 };
     const free = this.requests_max - this.#requests;
     if (guest.requests >= free) {
@@ -89,12 +84,12 @@ export class ModelTurns {
 
   #run<Result>(
     organization_id: string,
-    turn: Turn,
+    turn: PlanTurn,
     work: () => Promise<Result>,
     signal: AbortSignal,
   ): Promise<Result> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    this.#lane_tokens = turn.lane_tokens;
+    this.#decoder_tokens = turn.decoder_tokens;
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     let waiting: Waiting<() => void> | undefined;
     let end: (() => void) | undefined;
@@ -119,19 +114,19 @@ export class ModelTurns {
         .finally(end);
     };
     signal.addEventListener('abort', abort, { once: true });
-    waiting = this.#queue.add(organization_id, turn.lane, turn.tokens, start);
+    waiting = this.#queue.add(organization_id, turn.decoder, turn.tokens, start);
     this.#serve();
     return promise.finally(() => signal.removeEventListener('abort', abort));
   }
 
   /** Counts the piece as given to the model, until the function that is returned is called. */
-  #occupy(turn: Turn): () => void {
-    this.#in_flight[turn.lane] += turn.tokens;
+  #occupy(turn: PlanTurn): () => void {
+    this.#in_flight[turn.decoder] += turn.tokens;
     let is_over = false;
     return () => {
       if (is_over) return;
       is_over = true;
-      this.#in_flight[turn.lane] -= turn.tokens;
+      this.#in_flight[turn.decoder] -= turn.tokens;
       this.#serve();
     };
   }
@@ -145,7 +140,7 @@ export class ModelTurns {
   }
 
   #serve(): void {
-    const hasRoom = (lane: Lane) => this.#in_flight[lane] < this.#lane_tokens;
+    const hasRoom = (decoder: DecoderSize) => this.#in_flight[decoder] < this.#decoder_tokens;
     for (let next = this.#queue.take(hasRoom); next !== undefined; next = this.#queue.take(hasRoom)) {
       next.piece();
     }

@@ -1,6 +1,15 @@
-import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { type DecisionInput, type DecisionPlan, PlanRejected } from '../../native/plan/profile.ts';
-import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import {
+  type DecisionEngine,
+  type DecisionInput,
+  type DecisionPlan,
+  type DecisionPlanner,
+  EngineFailed,
+  EngineOverloaded,
+  EvaluationFailed,
+  EvaluationTimedOut,
+  PlanRejected,
+} from '../../native/engine.ts';
+import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 
 /** Calls back after a delay, unless the function that it returns is called before. */
@@ -35,7 +44,11 @@ export interface LifecycleOptions {
   readonly schedule?: Schedule;
   /** Milliseconds that only go forward. */
   readonly now_ms?: () => number;
+  /** Takes what fails in the background, and so is thrown to nobody, or not to all whom it concerns. */
+  readonly onProblem: (step: BackgroundStep, error: unknown) => void;
 }
+
+type BackgroundStep = ProblemStep & `model_${string}`;
 
 /** A loaded engine, and who is using it. */
 interface Loaded {
@@ -76,13 +89,24 @@ function warmUpInput(mode: Mode): DecisionInput {
 }
 
 async function warmUp(engine: DecisionEngine, mode: Mode): Promise<void> {
-  const input = warmUpInput(mode);
-  await engine.evaluate(input, await engine.plan(input), { scope: 'warm-up' });
+  await engine.evaluate(await engine.plan(warmUpInput(mode)), { scope: 'warm-up' });
 }
 
 /** The next engine is to answer: this one was retired because of another request. */
 class EngineRetired extends Error {
   override readonly name = 'EngineRetired';
+  constructor(cause: unknown) {
+    super('The engine was taken out of service.', { cause });
+  }
+}
+
+/** The engine did not do in time what takes a moment. */
+class EngineStuck extends Error {
+  override readonly name = 'EngineStuck';
+}
+
+function modelClosed(): ModelUnavailable {
+  return new ModelUnavailable('The model has been closed.');
 }
 
 function reasonOf(error: unknown): string {
@@ -109,6 +133,7 @@ export class ModelLifecycle {
   readonly #idle_unload_ms: number;
   readonly #schedule: Schedule;
   readonly #now_ms: () => number;
+  readonly #onProblem: LifecycleOptions['onProblem'];
   #planner: Promise<DecisionPlanner> | undefined;
   #loading: Promise<Loaded> | undefined;
   #loading_since_ms = 0;
@@ -129,6 +154,7 @@ export class ModelLifecycle {
     this.#idle_unload_ms = options.idle_unload_ms ?? 0;
     this.#schedule = options.schedule ?? scheduleByTimer;
     this.#now_ms = options.now_ms ?? (() => performance.now());
+    this.#onProblem = options.onProblem;
   }
 
   status(): LifecycleStatus {
@@ -185,7 +211,9 @@ export class ModelLifecycle {
         return await this.#useOnce(loaded, work, signal);
       } catch (error) {
         if (!(error instanceof EngineRetired)) throw error;
-        if (engines === ENGINES_PER_REQUEST) throw new ModelUnavailable('The model failed again and again.');
+        if (engines === ENGINES_PER_REQUEST) {
+          throw new ModelUnavailable('The model failed again and again.', { cause: error });
+        }
       }
     }
   }
@@ -195,7 +223,7 @@ export class ModelLifecycle {
    * loads anew. Other errors change nothing.
    */
   reportFailure(error: unknown): void {
-    if (error instanceof EngineFailed && this.#loaded !== undefined) this.#retire(this.#loaded);
+    if (error instanceof EngineFailed && this.#loaded !== undefined) this.#retire(this.#loaded, error);
   }
 
   /** Unloads the model for good; what still runs on it is rejected. */
@@ -203,19 +231,21 @@ export class ModelLifecycle {
     this.#closed = true;
     this.#cancelIdle?.();
     const loading = this.#loading;
+    // Nothing is lost: a load reports its failure itself, and so does whoever needed a planner that was not opened.
     await loading?.catch(() => {});
-    if (this.#loaded !== undefined) this.#retire(this.#loaded);
+    if (this.#loaded !== undefined) this.#retire(this.#loaded, modelClosed());
     await this.#ended;
     const planner = await this.#planner?.catch(() => undefined);
     await planner?.close();
   }
 
   #openedPlanner(): Promise<DecisionPlanner> {
-    if (this.#closed) return Promise.reject(new ModelUnavailable('The model has been closed.'));
+    if (this.#closed) return Promise.reject(modelClosed());
     if (this.#planner !== undefined) return this.#planner;
     const opening = this.#openPlanner();
     this.#planner = opening;
     opening.catch(() => {
+      // Nothing is lost: every caller gets the same rejection.
       this.#planner = undefined;
     });
     return opening;
@@ -227,7 +257,7 @@ export class ModelLifecycle {
   }
 
   async #ready(mode: Mode, signal: AbortSignal | undefined): Promise<Loaded> {
-    if (this.#closed) throw new ModelUnavailable('The model has been closed.');
+    if (this.#closed) throw modelClosed();
     signal?.throwIfAborted();
     const loaded = this.#loaded;
     if (loaded !== undefined) {
@@ -253,7 +283,7 @@ export class ModelLifecycle {
     if (this.#loading === undefined) {
       this.#loading_since_ms = this.#now_ms();
       this.#loading = this.#load();
-      // Who waits learns of a failed load; a load that was only set off must not become an unhandled rejection.
+      // The load reports its failure; where nobody waits for it, it must not become an unhandled rejection.
       this.#loading.catch(() => {});
     }
     return this.#loading;
@@ -281,11 +311,12 @@ export class ModelLifecycle {
       await this.#ended;
       const planner = await this.#openedPlanner();
       engine = await planner.openEngine();
-      if (this.#closed) throw new ModelUnavailable('The model has been closed.');
+      if (this.#closed) throw modelClosed();
       await warmUp(engine, 'fast');
-      if (this.#closed) throw new ModelUnavailable('The model has been closed.');
+      if (this.#closed) throw modelClosed();
     } catch (error) {
-      await engine?.close().catch(() => {});
+      if (!this.#closed) this.#onProblem('model_load', error);
+      await engine?.close().catch((failure: unknown) => this.#onProblem('model_close', failure));
       this.#loading = undefined;
       this.#load_error = reasonOf(error);
       throw error instanceof ModelUnavailable
@@ -315,8 +346,11 @@ export class ModelLifecycle {
     try {
       await warmUp(loaded.engine, 'consistent');
     } catch (error) {
+      // An engine that was retired meanwhile fails for the reason for which it was.
+      if (loaded.is_retired) return;
       // A queue full of fast requests is no reason to hold consistent ones back.
-      if (error instanceof EvaluationFailed) return this.#retire(loaded);
+      if (!(error instanceof EngineOverloaded)) this.#onProblem('model_warm_up', error);
+      if (error instanceof EvaluationFailed) return this.#retire(loaded, error);
     }
     this.#warm_up_ms = this.#now_ms() - loaded.since_ms;
     loaded.consistent_ready = true;
@@ -344,9 +378,9 @@ export class ModelLifecycle {
       signal?.throwIfAborted();
       return await Promise.race([work(loaded.engine, given_up.signal), lost.promise]);
     } catch (error) {
-      if (loaded.is_retired) throw error instanceof EngineFailed ? new EngineRetired() : error;
+      if (loaded.is_retired) throw error instanceof EngineFailed ? new EngineRetired(error) : error;
       const is_doubtful = error instanceof EvaluationFailed || error instanceof EvaluationTimedOut;
-      if (error instanceof EngineFailed) this.#retire(loaded);
+      if (error instanceof EngineFailed) this.#retire(loaded, error);
       else if (is_doubtful || this.#now_ms() - began_ms >= DOUBTFUL_MS) this.#probe(loaded);
       throw error;
     } finally {
@@ -360,10 +394,19 @@ export class ModelLifecycle {
   #probe(loaded: Loaded): void {
     if (loaded.is_probed) return;
     loaded.is_probed = true;
-    const cancel = this.#schedule(() => this.#retire(loaded), PROBE_MS);
+    const fail = (error: Error) => {
+      if (loaded.is_retired) return;
+      this.#onProblem('model_probe', error);
+      this.#retire(loaded, error);
+    };
+    const cancel = this.#schedule(
+      () => fail(new EngineStuck('The engine did not answer a small request.')),
+      PROBE_MS,
+    );
     warmUp(loaded.engine, 'fast')
       .catch((error) => {
-        if (error instanceof EvaluationFailed) this.#retire(loaded);
+        if (error instanceof EvaluationFailed) fail(error);
+        else if (!(error instanceof EngineOverloaded)) this.#onProblem('model_probe', error);
       })
       .finally(() => {
         cancel();
@@ -371,24 +414,27 @@ export class ModelLifecycle {
       });
   }
 
-  /** Takes the engine out of service, and closes it. Whoever uses it goes on with the next one. */
-  #retire(loaded: Loaded): void {
+  /** Takes the engine out of service for that reason, and closes it. Whoever uses it goes on with the next one. */
+  #retire(loaded: Loaded, reason: unknown): void {
     if (loaded.is_retired) return;
     loaded.is_retired = true;
     this.#loaded = undefined;
     this.#cancelIdle?.();
     this.#ended = this.#end(loaded.engine);
-    for (const giveUp of loaded.users) giveUp(new EngineRetired());
+    for (const giveUp of loaded.users) giveUp(new EngineRetired(reason));
   }
 
   /** Resolves when the engine is closed, or hangs. */
   async #end(engine: DecisionEngine): Promise<void> {
     const closed = Promise.withResolvers<void>();
-    const cancel = this.#schedule(closed.resolve, CLOSE_MS);
+    const cancel = this.#schedule(() => {
+      this.#onProblem('model_close', new EngineStuck('The engine did not close.'));
+      closed.resolve();
+    }, CLOSE_MS);
     // What failed may fail to close, too; the next engine is opened all the same.
     engine
       .close()
-      .catch(() => {})
+      .catch((error: unknown) => this.#onProblem('model_close', error))
       .finally(closed.resolve);
     await closed.promise;
     cancel();
@@ -400,6 +446,9 @@ export class ModelLifecycle {
     const loaded = this.#loaded;
     if (this.#idle_unload_ms === 0 || loaded === undefined || loaded.users.size > 0) return;
     const delay_ms = Math.max(this.#idle_unload_ms, this.#expected_until_ms - this.#now_ms());
-    this.#cancelIdle = this.#schedule(() => this.#retire(loaded), delay_ms);
+    this.#cancelIdle = this.#schedule(
+      () => this.#retire(loaded, new ModelUnavailable('The model was not in use.')),
+      delay_ms,
+    );
   }
 }

@@ -1,5 +1,7 @@
 import pino from 'pino';
 import type { ErrorCode } from '../errors.ts';
+import type { Cause } from '../problems/causes.ts';
+import type { ProblemStep } from '../problems/problems.ts';
 import type { LogLevel } from './log-level.ts';
 import { type BoundedOutput, standardOutput } from './standard-output.ts';
 
@@ -17,12 +19,28 @@ export interface RequestLine {
   readonly key_id: string | null;
 }
 
+/** What the log says of a failure that is our own fault: metadata only. */
+export interface ProblemLine {
+  /** The request's `x-request-id`; null for background work. */
+  readonly request_id: string | null;
+  readonly step: ProblemStep;
+  readonly code: ErrorCode | null;
+  /** The classes and codes of the causes, outermost first. */
+  readonly error: string;
+  /** In the first line of a kind. */
+  readonly causes?: readonly Cause[];
+  /** In a later one: the request whose line has the causes. */
+  readonly same_as?: string | null;
+  /** In the line that sums background work up: how often it failed again. */
+  readonly repeated?: number;
+}
+
 /** The service's log: one JSON line an event on standard output, metadata only, never a record or a secret. */
 export interface Log {
   /** One answered request. */
   request(line: RequestLine): void;
-  /** Something that should not happen while a request was answered. */
-  failure(request_id: string, error: unknown): void;
+  /** A failure that is our own fault. */
+  problem(line: ProblemLine): void;
   /** Something that an operator must look at. */
   error(message: string, details?: Readonly<Record<string, string | number | null>>): void;
   /** Something that an operator should know. */
@@ -37,16 +55,9 @@ export function createLog(level: LogLevel, output: BoundedOutput = standardOutpu
     logger.error({ lines }, 'lines of this log were lost: it could not be written');
   return {
     request: (line) => logger.info(line, 'request'),
-    // Only where it happened: the text of an error may quote what it failed on.
-    failure: (request_id, error) => logger.error({ request_id, ...placeOf(error) }, 'request failed'),
+    problem: (line) => logger.error(line, 'problem'),
     error: (message, details = {}) => logger.error(details, message),
     warn: (message, details = {}) => logger.warn(details, message),
     info: (message, details = {}) => logger.info(details, message),
   };
-}
-
-function placeOf(error: unknown): { readonly error: string; readonly at: readonly string[] } {
-  if (!(error instanceof Error)) return { error: typeof error, at: [] };
-  const frames = (error.stack ?? '').split('\n').filter((line) => line.trimStart().startsWith('at '));
-  return { error: error.name, at: frames.map((line) => line.trim()) };
 }

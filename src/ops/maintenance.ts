@@ -1,28 +1,29 @@
-import type { Db } from '../../db/sqlite/connection.ts';
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
 import type { Clock } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import type { ProblemLog } from '../problems/problem-log.ts';
+import type { Store } from '../store.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
-import type { HistoryReport, HistoryTask } from './history-worker.ts';
+import type { HistoryRuns } from './history-runs.ts';
 import type { Log } from './log.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
 const LAST_USED_FLUSH_MS = 10_000;
-const UNANSWERED_LOG_MS = 10_000;
+const COUNTED_LOG_MS = 10_000;
 
-interface MaintenanceParts {
-  readonly db: Db;
-  readonly commits: GroupCommit;
+export interface MaintenanceParts {
+  readonly history: HistoryRuns;
+  readonly store: Store;
   readonly keys: KeyDirectory;
   readonly limiter: RateLimiter;
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly log: Log;
+  readonly problems: ProblemLog;
   /** After how many days a request's usage is rolled up into daily totals; null for never. */
   readonly usage_retention_days: number | null;
 }
@@ -30,33 +31,34 @@ interface MaintenanceParts {
 /**
  * What a running service does besides answering: tiers that time lifts (at start and hourly), an hourly audit whose
  * violations are logged as errors, daily totals of old usage, last-used times, windows of organizations that went quiet.
- * Returns its stop.
+ * Resolves with its stop once the start's tiers are written.
  */
-export function startMaintenance(parts: MaintenanceParts): () => void {
-  recalculateTiers(parts.db, parts.clock.now_ms());
-  const history = new HistoryThread(parts.db.$client.filename);
+export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
+  await recalculateTiers(parts.store, parts.clock.now_ms());
   const timers = [
-    setInterval(() => hourly(parts, history), HOUR_MS),
+    setInterval(() => hourly(parts), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
-    setInterval(() => logUnanswered(parts), UNANSWERED_LOG_MS),
+    setInterval(() => logCounted(parts), COUNTED_LOG_MS),
   ];
   for (const timer of timers) timer.unref();
   return () => {
     for (const timer of timers) clearInterval(timer);
-    history.stop();
-    logUnanswered(parts);
+    parts.history.stop();
+    logCounted(parts);
   };
 }
 
-/** One line for all of them: a line each would let a client fill the disk. */
-function logUnanswered({ refusals, log }: MaintenanceParts): void {
+/** One line for all of a kind: a line each would let a client fill the disk. */
+function logCounted({ refusals, log, problems }: MaintenanceParts): void {
+  problems.sumUp();
   const requests = refusals.takeUnanswered();
   if (requests > 0)
     log.warn('requests were answered 429 unseen: their budget of refusals is spent', { requests });
 }
 
-async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<void> {
-  const { db, commits, limiter, refusals, clock, log, usage_retention_days } = parts;
+/** The hourly run. Never rejects: what it fails with is reported, and it is tried again in an hour. */
+export async function hourly(parts: MaintenanceParts): Promise<void> {
+  const { store, history, limiter, refusals, clock, log, problems, usage_retention_days } = parts;
   limiter.forgetIdle(clock.monotonic_ms());
   refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
@@ -65,7 +67,7 @@ async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<
       ? null
       : Math.min(now_ms - usage_retention_days * DAY_MS, latestPrune_ms(now_ms));
   try {
-    await commits.run(() => recalculateTiers(db, now_ms));
+    await recalculateTiers(store, now_ms);
     const report = await history.run({ now_ms, prune_before_ms });
     if (report === null) return;
     for (const check of report.audit.checks.filter((one) => one.violations.length > 0)) {
@@ -76,47 +78,15 @@ async function hourly(parts: MaintenanceParts, history: HistoryThread): Promise<
     }
     const { requests_rolled_up: requests } = report;
     if (requests > 0) log.info('rolled old usage up into daily totals', { requests });
-  } catch {
-    log.error('the hourly tier, audit and usage run failed; it is tried again in an hour');
+  } catch (error) {
+    problems.report({ request_id: null, step: 'hourly_run', code: null, error });
   }
 }
 
-async function flushLastUsed({ commits, keys, log }: MaintenanceParts): Promise<void> {
+async function flushLastUsed({ keys, problems }: MaintenanceParts): Promise<void> {
   try {
-    await keys.flushLastUsed(commits);
-  } catch {
-    log.warn('last-used times of keys could not be written');
-  }
-}
-
-/** Audits the database file, and rolls old usage up, in a thread of its own; one at a time. */
-export class HistoryThread {
-  readonly #path: string;
-  #worker: Worker | undefined;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** Null when the last run still goes on. Rejects when the thread fails. */
-  run(task: Omit<HistoryTask, 'path'>): Promise<HistoryReport | null> {
-    if (this.#worker !== undefined) return Promise.resolve(null);
-    const { promise, resolve, reject } = Promise.withResolvers<HistoryReport>();
-    const worker = new Worker(new URL('history-worker.ts', import.meta.url));
-    this.#worker = worker;
-    // The end of the process does not wait for it.
-    worker.unref();
-    worker.onmessage = (event: MessageEvent<HistoryReport>) => resolve(event.data);
-    worker.onerror = (event) => reject(new Error(event.message));
-    worker.postMessage({ ...task, path: this.#path } satisfies HistoryTask);
-    return promise.finally(() => {
-      worker.terminate();
-      this.#worker = undefined;
-    });
-  }
-
-  /** Asks the run to stop after the transaction that it is in. */
-  stop(): void {
-    this.#worker?.postMessage('stop');
+    await keys.flushLastUsed();
+  } catch (error) {
+    problems.report({ request_id: null, step: 'last_used', code: null, error });
   }
 }

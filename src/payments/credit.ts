@@ -1,36 +1,22 @@
-import { and, asc, eq, sql } from 'drizzle-orm';
-import { type Db, transact } from '../../db/sqlite/connection.ts';
-import { payments } from '../../db/sqlite/schema.ts';
+import type { Organization } from '../accounts/account-records.ts';
 import { type Actor, userIdOf } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
-import { type Organization, readOrganization } from '../accounts/organizations.ts';
+import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator, requirePermission } from '../accounts/permissions.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import type { Clock } from '../clock.ts';
-import type { Identifiers } from '../identifiers.ts';
-import { Ledger } from '../ledger/ledger.ts';
 import { formatDollars, MICROS_PER_DOLLAR } from '../money.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
+import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
-
-/** What the credit services work with. */
-export interface CreditContext extends AccountContext {
-  readonly ledger: Pick<Ledger, 'topUp' | 'refund'>;
-}
-
-/** The context of one database. */
-export function creditContext(db: Db, clock: Clock, identifiers: Identifiers): CreditContext {
-  return { db, clock, identifiers, ledger: new Ledger(db) };
-}
-
-export type Payment = typeof payments.$inferSelect;
+import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 const CENT_MICROS = MICROS_PER_DOLLAR / 100;
 
 /**
- * What one top-up of the organization may be now, in micro-dollars (spec, "Single top-up range"): the range of the tier
+ * What one top-up of the organization may be now, in micro-dollars (contract: the single top-up range): the range of the tier
  * in force, with the dedicated most where the operator has set one.
  */
 export function topUpRange(
@@ -47,7 +33,11 @@ export function requireAmount(amount_micros: number): void {
   if (!Number.isSafeInteger(amount_micros) || amount_micros <= 0) throw new AccountError('invalid_amount');
 }
 
-function requireInRange({ clock }: CreditContext, organization: Organization, amount_micros: number): void {
+function requireInRange(
+  { clock }: { readonly clock: Clock },
+  organization: Organization,
+  amount_micros: number,
+): void {
   const { least, most } = topUpRange(organization, clock.now_ms());
   if (amount_micros < least || amount_micros > most) {
     throw new AccountError(
@@ -70,21 +60,22 @@ export interface StartedTopUp {
 }
 
 /**
- * Opens a checkout for a top-up within the tier's range (owners, admins and billing members). Credit comes when the
- * provider, or for `manual` the operator, confirms the payment. Throws `not_found`, `permission_denied`,
- * `top_up_out_of_range`, `invalid_amount`, `payment_provider_failed`.
+ * Opens a checkout for a top-up within the tier's range (owners, admins and billing members), and keeps the payment as
+ * pending. Credit comes when the provider, or for `manual` the operator, confirms the payment. The provider is called
+ * outside of any transaction. Rejects with `not_found`, `permission_denied`, `top_up_out_of_range`, `invalid_amount`,
+ * `payment_provider_failed`.
  */
 export async function startTopUp(
-  context: CreditContext,
+  context: AccountContext,
   actor: Actor,
   provider: PaymentProvider,
   given: { readonly organization_id: string; readonly amount_micros: number },
 ): Promise<StartedTopUp> {
-  const { db, clock, identifiers } = context;
+  const { store, clock, identifiers } = context;
   const { organization_id, amount_micros } = given;
-  requirePermission(db, actor, organization_id, 'top_up');
+  await requirePermission(store, actor, organization_id, 'top_up');
   requireAmount(amount_micros);
-  requireInRange(context, readOrganization(context, organization_id), amount_micros);
+  requireInRange(context, await readOrganization(store, organization_id), amount_micros);
   requireWholeCents(amount_micros);
   const payment_id = identifiers.id('payment');
   const checkout = await provider
@@ -92,172 +83,163 @@ export async function startTopUp(
     .catch((cause: unknown) => {
       throw new AccountError('payment_provider_failed', undefined, { cause });
     });
-  db.insert(payments)
-    .values({
+  const { external_id } = checkout;
+  await store.transaction(async ({ payments }) => {
+    // The customer may have paid already: then the provider's event has brought the payment here.
+    const known =
+      (await payments.findPayment(payment_id)) ??
+      (await payments.findExternalPayment(provider.name, external_id));
+    if (known !== undefined) return;
+    await payments.insertPayment({
+      ...PENDING,
       id: payment_id,
       organization_id,
       provider: provider.name,
-      external_id: checkout.external_id,
+      external_id,
       kind: 'top_up',
       amount_micros,
-      status: 'pending',
       created_by_user_id: userIdOf(actor),
       created_at_ms: clock.now_ms(),
-    })
-    // The customer may have paid already: then the provider's event has brought the row here.
-    .onConflictDoNothing()
-    .run();
+    });
+  });
   return { payment_id, checkout };
+}
+
+/** What a payment starts with. */
+export const PENDING = {
+  status: 'pending',
+  refunds_payment_id: null,
+  created_by_user_id: null,
+  settled_at_ms: null,
+} as const satisfies Partial<Payment>;
+
+/** A payment that the operator received, or a refund that the operator paid. */
+interface HandledByHand {
+  readonly organization_id: string;
+  readonly amount_micros: number;
 }
 
 /**
  * Enters a payment that the operator has received by hand: it counts as paid and moves the tier. The range of one
- * top-up binds only with `within_range`. Throws `permission_denied`, `not_found`, `invalid_amount`,
- * `top_up_out_of_range`.
+ * top-up binds only with `within_range`. Resolves with the organization and its balance after it. Rejects with
+ * `permission_denied`, `not_found`, `invalid_amount`, `top_up_out_of_range`.
  */
-export function creditByHand(
-  context: CreditContext,
+export async function creditByHand(
+  context: AccountContext,
   actor: Actor,
-  given: {
-    readonly organization_id: string;
-    readonly amount_micros: number;
-    readonly within_range?: boolean;
-  },
-): Organization {
+  given: HandledByHand & { readonly within_range?: boolean },
+): Promise<Organization> {
   requireOperator(actor);
+  return await inTransaction(context, (transaction) => enterCreditByHand(transaction, given));
+}
+
+/** The same inside a transaction, for the operator only. Rejects with `not_found`, `invalid_amount`, `top_up_out_of_range`. */
+export async function enterCreditByHand(
+  transaction: PaymentTransaction,
+  given: HandledByHand & { readonly within_range?: boolean },
+): Promise<Organization> {
   const { organization_id, amount_micros } = given;
   requireAmount(amount_micros);
-  return transact(context.db, () => {
-    const organization = readOrganization(context, organization_id);
-    if (given.within_range === true) requireInRange(context, organization, amount_micros);
-    completePayment(context, insertByHand(context, { organization_id, amount_micros, kind: 'top_up' }));
-    return readOrganization(context, organization_id);
-  });
+  const organization = await readOrganization(transaction.records, organization_id);
+  if (given.within_range === true) requireInRange(transaction, organization, amount_micros);
+  await settleByHand(transaction, given, 'top_up');
+  return await readOrganization(transaction.records, organization_id);
 }
 
 /**
  * Takes back credit that was paid by hand, after the operator has returned the money; the balance may fall below zero,
- * and the tier is set anew. Payments through another provider are refunded there, and its webhook does the same. Throws
- * `permission_denied`, `not_found`, `invalid_amount`, `refund_exceeds_paid`.
+ * and the tier is set anew. Payments through another provider are refunded there, and its webhook does the same.
+ * Resolves with the organization and its balance after it. Rejects with `permission_denied`, `not_found`,
+ * `invalid_amount`, `refund_exceeds_paid`.
  */
-export function refundByHand(
-  context: CreditContext,
+export async function refundByHand(
+  context: AccountContext,
   actor: Actor,
-  given: { readonly organization_id: string; readonly amount_micros: number },
-): Organization {
+  given: HandledByHand,
+): Promise<Organization> {
   requireOperator(actor);
   requireAmount(given.amount_micros);
-  return transact(context.db, () => {
-    readOrganization(context, given.organization_id);
-    const left = paidByHand(context, given.organization_id);
-    if (given.amount_micros > left) {
+  const { organization_id, amount_micros } = given;
+  return await inTransaction(context, async (transaction) => {
+    const { records } = transaction;
+    await readOrganization(records, organization_id);
+    const left = await records.payments.paidThrough(MANUAL_PROVIDER_NAME, organization_id);
+    if (amount_micros > left) {
       throw new AccountError(
         'refund_exceeds_paid',
         `Only $${formatDollars(left)} of the payments made by hand is left to refund.`,
       );
     }
-    completePayment(context, insertByHand(context, { ...given, kind: 'refund' }));
-    return readOrganization(context, given.organization_id);
+    await settleByHand(transaction, given, 'refund');
+    return await readOrganization(records, organization_id);
   });
-}
-
-/** Payments and refunds that are not settled yet, oldest first: of one organization or of all (operator only). */
-export function listPendingPayments(
-  context: CreditContext,
-  actor: Actor,
-  organization_id?: string,
-): Payment[] {
-  requireOperator(actor);
-  return context.db
-    .select()
-    .from(payments)
-    .where(
-      and(
-        eq(payments.status, 'pending'),
-        organization_id === undefined ? undefined : eq(payments.organization_id, organization_id),
-      ),
-    )
-    .orderBy(asc(payments.created_at_ms), asc(payments.id))
-    .all();
 }
 
 /**
- * The operator's word that the money of a pending manual payment has arrived. Throws `permission_denied`, `not_found`,
- * `payment_settled`.
+ * Payments and refunds that are not settled yet, oldest first: of one organization or of all (operator only). Rejects
+ * with `permission_denied`.
  */
-export function confirmManualPayment(context: CreditContext, actor: Actor, payment_id: string): Payment {
+export async function listPendingPayments(
+  { store }: Pick<AccountContext, 'store'>,
+  actor: Actor,
+  organization_id?: string,
+): Promise<Payment[]> {
   requireOperator(actor);
-  return transact(context.db, () => {
-    const payment = findPayment(context, MANUAL_PROVIDER_NAME, payment_id);
+  return await store.payments.pendingPayments(organization_id);
+}
+
+/**
+ * The operator's word that the money of a pending manual payment has arrived: it becomes credit. Resolves with the
+ * payment as it is then. Rejects with `permission_denied`, `not_found`, `payment_settled`.
+ */
+export async function confirmManualPayment(
+  context: AccountContext,
+  actor: Actor,
+  payment_id: string,
+): Promise<Payment> {
+  requireOperator(actor);
+  return await inTransaction(context, async (transaction) => {
+    const payment = await transaction.records.payments.findExternalPayment(MANUAL_PROVIDER_NAME, payment_id);
     if (payment === undefined) throw new AccountError('not_found', 'There is no such manual payment.');
     if (payment.status !== 'pending') throw new AccountError('payment_settled');
-    return completePayment(context, payment);
+    return await completePayment(transaction, payment);
   });
 }
 
-/** Settles a payment: its row, the ledger and the tier together. To be called inside a transaction. */
-export function completePayment(context: CreditContext, payment: Payment): Payment {
-  const { db, clock, ledger } = context;
+/** Settles a payment: its row, the ledger and the tier together. Resolves with the payment as it is then. */
+export async function completePayment(
+  { records, clock }: PaymentTransaction,
+  payment: Payment,
+): Promise<Payment> {
   const { id, organization_id, amount_micros, kind } = payment;
   const at_ms = clock.now_ms();
-  db.update(payments)
-    .set({ status: 'completed', amount_micros, settled_at_ms: at_ms })
-    .where(eq(payments.id, id))
-    .run();
+  const settled = { status: 'completed', amount_micros, settled_at_ms: at_ms } as const;
+  await records.payments.settlePayment(id, settled);
   const movement = { organization_id, amount_micros, payment_id: id, at_ms };
-  if (kind === 'top_up') ledger.topUp(movement);
-  else ledger.refund(movement);
-  recalculateTier(db, organization_id, kind, at_ms);
-  return { ...payment, status: 'completed', settled_at_ms: at_ms };
+  if (kind === 'top_up') await records.ledger.topUp(movement);
+  else await records.ledger.refund(movement);
+  await recalculateTier(records, organization_id, kind, at_ms);
+  return { ...payment, ...settled };
 }
 
-/** The payment or refund that a provider knows under this id. */
-export function findPayment(
-  context: CreditContext,
-  provider: string,
-  external_id: string,
-): Payment | undefined {
-  return context.db
-    .select()
-    .from(payments)
-    .where(and(eq(payments.provider, provider), eq(payments.external_id, external_id)))
-    .get();
-}
-
-function insertByHand(
-  context: CreditContext,
-  given: Pick<Payment, 'organization_id' | 'amount_micros' | 'kind'>,
-): Payment {
-  const { db, clock, identifiers } = context;
+/** Enters a payment or refund by hand, and settles it. */
+async function settleByHand(
+  transaction: PaymentTransaction,
+  { organization_id, amount_micros }: HandledByHand,
+  kind: Payment['kind'],
+): Promise<void> {
+  const { records, clock, identifiers } = transaction;
   const id = identifiers.id('payment');
-  return db
-    .insert(payments)
-    .values({
-      ...given,
-      id,
-      provider: MANUAL_PROVIDER_NAME,
-      external_id: id,
-      status: 'pending',
-      created_at_ms: clock.now_ms(),
-    })
-    .returning()
-    .get();
-}
-
-/** What the organization has paid by hand, less what was refunded of it. */
-function paidByHand(context: CreditContext, organization_id: string): number {
-  const row = context.db
-    .select({
-      left: sql<number>`coalesce(sum(CASE ${payments.kind} WHEN 'top_up' THEN ${payments.amount_micros} ELSE -${payments.amount_micros} END), 0)`,
-    })
-    .from(payments)
-    .where(
-      and(
-        eq(payments.organization_id, organization_id),
-        eq(payments.provider, MANUAL_PROVIDER_NAME),
-        eq(payments.status, 'completed'),
-      ),
-    )
-    .get();
-  return row?.left ?? 0;
+  const payment: Payment = {
+    ...PENDING,
+    id,
+    organization_id,
+    provider: MANUAL_PROVIDER_NAME,
+    external_id: id,
+    kind,
+    amount_micros,
+    created_at_ms: clock.now_ms(),
+  };
+  await records.payments.insertPayment(payment);
+  await completePayment(transaction, payment);
 }

@@ -151,6 +151,7 @@ function parse(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {
+    // Nothing is lost: the event is reported as one that cannot be read.
     return null;
   }
 }

@@ -1,20 +1,25 @@
-import { transact } from '../../db/sqlite/connection.ts';
 import type { Actor } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator } from '../accounts/permissions.ts';
-import { enterPayment, enterReturn, isFree, settleCompleted, settleReturns } from './apply-event.ts';
-import { type CreditContext, findPayment, type Payment, requireAmount } from './credit.ts';
-import { type KeptEvent, keptEvent, keptEvents, resolveEvent, unresolvedReturns } from './event-journal.ts';
+import { enterPayment, enterReturn, settleCompleted, settleReturns } from './apply-event.ts';
+import { requireAmount } from './credit.ts';
+import { resolveEvent, unresolvedReturns } from './event-journal.ts';
+import type { KeptEvent, Payment } from './payment-records.ts';
+import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
-/** The payment events that are kept, newest first: those that an operator must look at, or all (operator only). */
-export function listPaymentEvents(
-  context: CreditContext,
+/**
+ * The payment events that are kept, newest first: those that an operator must look at, or all (operator only). Rejects
+ * with `permission_denied`.
+ */
+export async function listPaymentEvents(
+  { store }: Pick<AccountContext, 'store'>,
   actor: Actor,
   given: { readonly unresolved_only: boolean; readonly limit: number },
-): KeptEvent[] {
+): Promise<KeptEvent[]> {
   requireOperator(actor);
-  return keptEvents(context.db, given);
+  return await store.payments.listEvents(given.limit, given.unresolved_only ? 'unresolved' : undefined);
 }
 
 interface Assignment {
@@ -26,54 +31,66 @@ interface Assignment {
 
 /**
  * The operator's word whose money an unresolved event is about: it is applied to that organization. A refund belongs
- * where its payment is, so the payment has to be known first. Throws `permission_denied`, `not_found`,
+ * where its payment is, so the payment has to be known first. Rejects with `permission_denied`, `not_found`,
  * `event_resolved`, `event_not_assignable`, `invalid_amount`.
  */
-export function assignPaymentEvent(context: CreditContext, actor: Actor, given: Assignment): KeptEvent {
+export async function assignPaymentEvent(
+  context: AccountContext,
+  actor: Actor,
+  given: Assignment,
+): Promise<KeptEvent> {
   requireOperator(actor);
-  return transact(context.db, () => {
-    const { id: organization_id } = readOrganization(context, given.organization_id);
-    const event = readUnresolved(context, given.event_id);
+  return await inTransaction(context, async (transaction) => {
+    const { records, clock } = transaction;
+    const { id: organization_id } = await readOrganization(records, given.organization_id);
+    const event = await readUnresolved(transaction, given.event_id);
     const { kind, external_id } = event;
     const amount_micros = worthOf(event, given.amount_micros);
-    resolveEvent(context.db, event, { outcome: 'assigned', organization_id }, context.clock.now_ms());
+    await resolveEvent(records.payments, event, { outcome: 'assigned', organization_id }, clock.now_ms());
     if (kind === 'completed') {
-      const payment = paymentOf(context, event, organization_id, amount_micros);
-      settleCompleted(context, { ...payment, amount_micros });
+      const payment = await paymentOf(transaction, event, organization_id, amount_micros);
+      await settleCompleted(transaction, { ...payment, amount_micros });
     } else if ((kind === 'refunded' || kind === 'refund_reversed') && external_id !== null) {
-      const payment = paymentReturned(context, event, organization_id);
-      enterReturn(context, payment, { kind, external_id, amount_micros });
-      settleReturns(context, payment.id);
+      const payment = await paymentReturned(transaction, event, organization_id);
+      await enterReturn(transaction, payment, { kind, external_id, amount_micros });
+      await settleReturns(transaction, payment.id);
     } else throw new AccountError('event_not_assignable');
-    return readEvent(context, given.event_id);
+    return await readEvent(transaction, given.event_id);
   });
 }
 
 /**
  * The operator's word that an unresolved event moves nothing here, now or when it comes again, nor do the refunds of
- * such a payment. Throws `permission_denied`, `not_found`, `event_resolved`.
+ * such a payment. Rejects with `permission_denied`, `not_found`, `event_resolved`.
  */
-export function dismissPaymentEvent(context: CreditContext, actor: Actor, event_id: string): KeptEvent {
+export async function dismissPaymentEvent(
+  context: AccountContext,
+  actor: Actor,
+  event_id: string,
+): Promise<KeptEvent> {
   requireOperator(actor);
-  const { db, clock } = context;
-  return transact(db, () => {
-    const event = readUnresolved(context, event_id);
+  return await inTransaction(context, async (transaction) => {
+    const { records, clock } = transaction;
+    const event = await readUnresolved(transaction, event_id);
     const { provider, external_id } = event;
     const returns =
-      event.kind === 'completed' && external_id !== null ? unresolvedReturns(db, provider, external_id) : [];
-    for (const each of [event, ...returns]) resolveEvent(db, each, { outcome: 'dismissed' }, clock.now_ms());
-    return readEvent(context, event_id);
+      event.kind === 'completed' && external_id !== null
+        ? await unresolvedReturns(records.payments, provider, external_id)
+        : [];
+    for (const each of [event, ...returns])
+      await resolveEvent(records.payments, each, { outcome: 'dismissed' }, clock.now_ms());
+    return await readEvent(transaction, event_id);
   });
 }
 
-function readEvent({ db }: CreditContext, event_id: string): KeptEvent {
-  const event = keptEvent(db, event_id);
+async function readEvent({ records }: PaymentTransaction, event_id: string): Promise<KeptEvent> {
+  const event = await records.payments.findEvent(event_id);
   if (event === undefined) throw new AccountError('not_found', 'There is no such payment event.');
   return event;
 }
 
-function readUnresolved(context: CreditContext, event_id: string): KeptEvent {
-  const event = readEvent(context, event_id);
+async function readUnresolved(transaction: PaymentTransaction, event_id: string): Promise<KeptEvent> {
+  const event = await readEvent(transaction, event_id);
   if (event.outcome !== 'unresolved') throw new AccountError('event_resolved');
   return event;
 }
@@ -90,32 +107,38 @@ function worthOf(event: KeptEvent, given_micros: number | undefined): number {
 }
 
 /** The payment that the event completes: the one that is known, or a new one of this organization. */
-function paymentOf(
-  context: CreditContext,
+async function paymentOf(
+  transaction: PaymentTransaction,
   event: KeptEvent,
   organization_id: string,
   amount_micros: number,
-): Payment {
+): Promise<Payment> {
+  const { payments } = transaction.records;
   const { provider, external_id, payment_id } = event;
   if (external_id === null) throw new AccountError('event_not_assignable');
-  const known = findPayment(context, provider, external_id);
+  const known = await payments.findExternalPayment(provider, external_id);
   if (known !== undefined) return requireOwner(known, organization_id);
-  const is_free = payment_id !== null && isFree(context, payment_id);
-  return enterPayment(context, {
-    payment_id: is_free ? payment_id : context.identifiers.id('payment'),
+  const is_free = payment_id !== null && (await payments.findPayment(payment_id)) === undefined;
+  return await enterPayment(transaction, {
+    payment_id: is_free ? payment_id : transaction.identifiers.id('payment'),
     organization_id,
     provider,
     external_id,
     amount_micros,
-    kind: 'top_up',
   });
 }
 
 /** The payment that the event takes money back of, or brings it back to. */
-function paymentReturned(context: CreditContext, event: KeptEvent, organization_id: string): Payment {
+async function paymentReturned(
+  { records }: PaymentTransaction,
+  event: KeptEvent,
+  organization_id: string,
+): Promise<Payment> {
   const { provider, payment_external_id } = event;
   const payment =
-    payment_external_id === null ? undefined : findPayment(context, provider, payment_external_id);
+    payment_external_id === null
+      ? undefined
+      : await records.payments.findExternalPayment(provider, payment_external_id);
   if (payment === undefined) {
     throw new AccountError(
       'event_not_assignable',

@@ -1,6 +1,5 @@
-import type { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { applyPaymentReport } from './apply-event.ts';
-import type { CreditContext } from './credit.ts';
 import type { Verdict } from './event-journal.ts';
 import type { PaymentProvider, PaymentReport } from './provider.ts';
 
@@ -18,18 +17,13 @@ export type WebhookResult =
       readonly report: PaymentReport;
     };
 
-/** What webhooks are handled with, in a running service: nothing waits for another process on the event loop. */
-export interface WebhookContext extends CreditContext {
-  readonly commits: Pick<GroupCommit, 'run'>;
-}
-
 /**
  * Handles a webhook call of a payment provider: the raw body exactly as it came, and its signature header. Forged,
- * replayed and duplicated calls change nothing, and the order of calls does not matter. Throws what the database
- * throws: answer 503, and the provider sends it again.
+ * replayed and duplicated calls change nothing, and the order of calls does not matter. Rejects with what
+ * the store rejects with: answer 503, and the provider sends it again.
  */
 export async function handleWebhook(
-  context: WebhookContext,
+  context: AccountContext,
   provider: PaymentProvider,
   body: Uint8Array,
   signature: string | null,
@@ -44,9 +38,7 @@ export async function handleWebhook(
       return { outcome: 'unreadable', report: null };
     case 'report': {
       const { report } = webhook;
-      const { outcome, reason } = await context.commits.run(() =>
-        applyPaymentReport(context, provider.name, report),
-      );
+      const { outcome, reason } = await applyPaymentReport(context, provider.name, report);
       if (report.event.kind === 'unreadable' && outcome === 'unresolved')
         return { outcome: 'unreadable', report };
       return { outcome, reason, report };

@@ -1,34 +1,61 @@
-import type { JsonValue } from '../json/json-value.ts';
+import { type TSchema, Type } from '@sinclair/typebox';
+import { isJsonObject, type JsonValue } from '../json/json-value.ts';
+import { type ChoiceQuestion, ChoiceQuestionSchema, parseChoice } from './choice.ts';
+import { type NoulQuestion, NoulQuestionSchema, noulProbabilities, parseNoul } from './noul.ts';
+import { softmax } from './probabilities.ts';
+import type { ParsedQuestion } from './question-fields.ts';
+import { levelNames, parseScore, type ScoreQuestion, ScoreQuestionSchema } from './score.ts';
 
-/** The two ways of reading a record (spec, "Modes"). */
+/** The two ways of reading a record: once for all questions, or again with each question. */
 export type Mode = 'fast' | 'consistent';
 
-/** A yes/no question. `yes` and `no` describe what each answer means; undefined where the client said nothing. */
-export interface NoulQuestion {
-  readonly type: 'noul';
-  readonly instructions: JsonValue | undefined;
-  readonly yes: JsonValue | undefined;
-  readonly no: JsonValue | undefined;
-}
-
-/** Exactly one of several options, in the client's order. */
-export interface ChoiceQuestion {
-  readonly type: 'choice';
-  readonly instructions: JsonValue | undefined;
-  readonly options: readonly { readonly id: string; readonly description: JsonValue }[];
-}
-
-/** A level on an ordered scale, lowest first. */
-export interface ScoreQuestion {
-  readonly type: 'score';
-  readonly instructions: JsonValue | undefined;
-  readonly levels: readonly JsonValue[];
-}
-
-/** A typed question as the engine understands it; ids and thresholds stay with the caller. */
+/**
+ * A typed question as the engine understands it; ids and thresholds stay with the caller. Code that treats the types
+ * apart is an exhaustive `switch` or a table by `QuestionType`. The compiler names all of it for a new member.
+ */
 export type Question = NoulQuestion | ChoiceQuestion | ScoreQuestion;
 
-/** How many scores a question yields: one for a noul, one for each option or level otherwise. */
+export type QuestionType = Question['type'];
+
+/** In the order in which the types are documented and reported. */
+const QUESTION_SCHEMAS = {
+  noul: NoulQuestionSchema,
+  choice: ChoiceQuestionSchema,
+  score: ScoreQuestionSchema,
+} satisfies Record<QuestionType, TSchema>;
+
+/** A question in a request's body. */
+export const QuestionSchema = Type.Union(Object.values(QUESTION_SCHEMAS));
+
+/** Every type, in the order in which types are reported. */
+export const QUESTION_TYPES: readonly QuestionType[] = Object.keys(QUESTION_SCHEMAS).filter(isQuestionType);
+
+function isQuestionType(name: string): name is QuestionType {
+  return Object.hasOwn(QUESTION_SCHEMAS, name);
+}
+
+/** The type that a question in a request's body names; null for anything else (`invalid_question_type`). */
+export function questionTypeOf(body: JsonValue | undefined): QuestionType | null {
+  const type = isJsonObject(body) ? body.get('type') : undefined;
+  return typeof type === 'string' && isQuestionType(type) ? type : null;
+}
+
+/** A question in a request's body; null when its criteria do not fit its type (`invalid_criteria`), or it has none. */
+export function parseQuestion(body: JsonValue | undefined): ParsedQuestion<Question> | null {
+  if (!isJsonObject(body)) return null;
+  switch (questionTypeOf(body)) {
+    case 'noul':
+      return parseNoul(body);
+    case 'choice':
+      return parseChoice(body);
+    case 'score':
+      return parseScore(body);
+    case null:
+      return null;
+  }
+}
+
+/** How many scores the engine gives: the log-odds of yes for a noul, one for each option or level otherwise. */
 export function scoreCount(question: Question): number {
   switch (question.type) {
     case 'noul':
@@ -37,5 +64,28 @@ export function scoreCount(question: Question): number {
       return question.options.length;
     case 'score':
       return question.levels.length;
+  }
+}
+
+/** The names of what a question can be answered by: no and yes, the options' ids, or the levels' indexes. */
+export function classesOf(question: Question): readonly string[] {
+  switch (question.type) {
+    case 'noul':
+      return ['no', 'yes'];
+    case 'choice':
+      return question.options.map(({ id }) => id);
+    case 'score':
+      return levelNames(question.levels);
+  }
+}
+
+/** The probability of every class from a question's scores, before an answer is made of them; NaN for missing scores. */
+export function classProbabilities(question: Question, scores: readonly number[]): readonly number[] {
+  switch (question.type) {
+    case 'noul':
+      return noulProbabilities(scores[0] ?? Number.NaN);
+    case 'choice':
+    case 'score':
+      return softmax(scores);
   }
 }

@@ -5,7 +5,17 @@ export function dayOf(time_ms: number): string {
   return new Date(time_ms).toISOString().slice(0, 10);
 }
 
+/** The first millisecond of a UTC day (`YYYY-MM-DD`). */
+export function startOfDay_ms(day: string): number {
+  return Date.parse(day);
+}
+
 /** The last millisecond of a UTC day (`YYYY-MM-DD`). */
 export function endOfDay_ms(day: string): number {
-  return Date.parse(day) + DAY_MS - 1;
+  return startOfDay_ms(day) + DAY_MS - 1;
+}
+
+/** The UTC day before another. */
+export function dayBefore(day: string): string {
+  return dayOf(startOfDay_ms(day) - 1);
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
-import { apiKeys, ROLES } from '../../db/sqlite/schema.ts';
+import { apiKeys } from '../../db/sqlite/schema.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { AccountError } from '../../src/accounts/errors.ts';
@@ -14,8 +15,8 @@ import {
   renameOrganization,
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
-import type { Role } from '../../src/accounts/permissions.ts';
 import { archiveProject, createProject, listProjects, setSpendLimit } from '../../src/accounts/projects.ts';
+import { ROLES, type Role } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
@@ -28,41 +29,41 @@ let context: AccountContext;
 let organization_id: string;
 let project_id: string;
 
-beforeEach(() => {
+beforeEach(async () => {
   store = temporaryDatabase();
   clock = new TestClock();
-  context = { db: store.db, clock, identifiers: randomIdentifiers };
-  const organization = createOrganization(context, OPERATOR, { name: 'Acme' });
+  context = { store: new SqliteStore(store.db), clock, identifiers: randomIdentifiers };
+  const organization = await createOrganization(context, OPERATOR, { name: 'Acme' });
   organization_id = organization.id;
   project_id = organization.default_project_id;
 });
 
 afterEach(() => store.remove());
 
-function newUser(name: string): User {
-  const { user } = signUp(context, { email: `${name}@example.com`, name });
+async function newUser(name: string): Promise<User> {
+  const { user } = await signUp(context, { email: `${name}@example.com`, name });
   return { kind: 'user', user_id: user.id };
 }
 
 /** A user with each role in the organization, and one who is no member. */
-function everyone(): Record<Role | 'stranger', User> {
+async function everyone(): Promise<Record<Role | 'stranger', User>> {
   const users = {
-    owner: newUser('owner'),
-    admin: newUser('admin'),
-    developer: newUser('developer'),
-    billing: newUser('billing'),
-    reader: newUser('reader'),
-    stranger: newUser('stranger'),
+    owner: await newUser('owner'),
+    admin: await newUser('admin'),
+    developer: await newUser('developer'),
+    billing: await newUser('billing'),
+    reader: await newUser('reader'),
+    stranger: await newUser('stranger'),
   };
   for (const role of ROLES)
-    addMember(context, OPERATOR, { organization_id, user_id: users[role].user_id, role });
+    await addMember(context, OPERATOR, { organization_id, user_id: users[role].user_id, role });
   return users;
 }
 
 /** `ok`, or the code of the refusal. */
-function outcome(work: () => unknown): string {
+async function outcome(work: () => Promise<unknown>): Promise<string> {
   try {
-    work();
+    await work();
     return 'ok';
   } catch (error) {
     if (error instanceof AccountError) return error.code;
@@ -71,24 +72,28 @@ function outcome(work: () => unknown): string {
 }
 
 describe('sign-up', () => {
-  test('gives a personal organization, owned by the user, with a project named Default', () => {
-    const { user, organization } = signUp(context, { email: ' Ada@Example.com ', name: ' Ada ' });
+  test('gives a personal organization, owned by the user, with a project named Default', async () => {
+    const { user, organization } = await signUp(context, { email: ' Ada@Example.com ', name: ' Ada ' });
     const ada: Actor = { kind: 'user', user_id: user.id };
     expect(user).toMatchObject({ email: 'ada@example.com', name: 'Ada' });
-    expect(listOrganizations(context, ada)).toMatchObject([
+    expect(await listOrganizations(context, ada)).toMatchObject([
       { id: organization.id, name: 'Ada', personal_user_id: user.id, tier: 0, credit_micros: 0 },
     ]);
-    expect(listMembers(context, ada, organization.id)).toMatchObject([{ user_id: user.id, role: 'owner' }]);
-    expect(listProjects(context, ada)).toMatchObject([
+    expect(await listMembers(context, ada, organization.id)).toMatchObject([
+      { user_id: user.id, role: 'owner' },
+    ]);
+    expect(await listProjects(context, ada)).toMatchObject([
       { id: organization.default_project_id, name: 'Default' },
     ]);
   });
 
-  test('refuses an address that is taken, in any case, and leaves nothing behind', () => {
-    signUp(context, { email: 'ada@example.com', name: 'Ada' });
-    const before = listOrganizations(context, OPERATOR).length;
-    expect(outcome(() => signUp(context, { email: 'ADA@example.com', name: 'Eve' }))).toBe('email_taken');
-    expect(listOrganizations(context, OPERATOR)).toHaveLength(before);
+  test('refuses an address that is taken, in any case, and leaves nothing behind', async () => {
+    await signUp(context, { email: 'ada@example.com', name: 'Ada' });
+    const before = (await listOrganizations(context, OPERATOR)).length;
+    expect(await outcome(() => signUp(context, { email: 'ADA@example.com', name: 'Eve' }))).toBe(
+      'email_taken',
+    );
+    expect(await listOrganizations(context, OPERATOR)).toHaveLength(before);
   });
 
   for (const email of [
@@ -100,8 +105,8 @@ describe('sign-up', () => {
     'ada@\u0000',
     `${'a'.repeat(250)}@b.de`,
   ]) {
-    test(`refuses ${JSON.stringify(email).slice(0, 30)} as an address`, () => {
-      expect(outcome(() => signUp(context, { email, name: 'Ada' }))).toBe('invalid_email');
+    test(`refuses ${JSON.stringify(email).slice(0, 30)} as an address`, async () => {
+      expect(await outcome(() => signUp(context, { email, name: 'Ada' }))).toBe('invalid_email');
     });
   }
 });
@@ -125,16 +130,16 @@ describe('names', () => {
     ['half \ud800', null],
   ];
   for (const [given, stored] of rows) {
-    test(`${JSON.stringify(given).slice(0, 40)} is ${stored === null ? 'refused' : 'accepted'}`, () => {
+    test(`${JSON.stringify(given).slice(0, 40)} is ${stored === null ? 'refused' : 'accepted'}`, async () => {
       const names = [
-        () => createOrganization(context, OPERATOR, { name: given }).name,
-        () => createProject(context, OPERATOR, { organization_id, name: given }).name,
-        () => createKey(context, OPERATOR, { project_id, name: given }).name,
-        () => renameOrganization(context, OPERATOR, { organization_id, name: given }).name,
+        async () => (await createOrganization(context, OPERATOR, { name: given })).name,
+        async () => (await createProject(context, OPERATOR, { organization_id, name: given })).name,
+        async () => (await createKey(context, OPERATOR, { project_id, name: given })).name,
+        async () => (await renameOrganization(context, OPERATOR, { organization_id, name: given })).name,
       ];
       for (const name of names) {
-        if (stored === null) expect(outcome(name)).toBe('invalid_name');
-        else expect(name()).toBe(stored);
+        if (stored === null) expect(await outcome(name)).toBe('invalid_name');
+        else expect(await name()).toBe(stored);
       }
     });
   }
@@ -143,7 +148,7 @@ describe('names', () => {
 describe('permissions', () => {
   const rows: readonly {
     readonly action: string;
-    readonly run: (actor: Actor) => unknown;
+    readonly run: (actor: Actor) => Promise<unknown>;
     readonly allowed: readonly Role[];
   }[] = [
     {
@@ -162,7 +167,8 @@ describe('permissions', () => {
     },
     {
       action: 'revoke a key of someone else',
-      run: (a) => revokeKey(context, a, createKey(context, OPERATOR, { project_id, name: 'k' }).id),
+      run: async (a) =>
+        revokeKey(context, a, (await createKey(context, OPERATOR, { project_id, name: 'k' })).id),
       allowed: ['owner', 'admin'],
     },
     {
@@ -187,12 +193,14 @@ describe('permissions', () => {
     },
     {
       action: 'add a member',
-      run: (a) => addMember(context, a, { organization_id, user_id: newUser('new').user_id, role: 'reader' }),
+      run: async (a) =>
+        addMember(context, a, { organization_id, user_id: (await newUser('new')).user_id, role: 'reader' }),
       allowed: ['owner', 'admin'],
     },
     {
       action: 'add an owner',
-      run: (a) => addMember(context, a, { organization_id, user_id: newUser('new').user_id, role: 'owner' }),
+      run: async (a) =>
+        addMember(context, a, { organization_id, user_id: (await newUser('new')).user_id, role: 'owner' }),
       allowed: ['owner'],
     },
     {
@@ -204,47 +212,47 @@ describe('permissions', () => {
   for (const { action, run, allowed } of rows) {
     for (const who of [...ROLES, 'stranger'] as const) {
       const allows = who !== 'stranger' && allowed.includes(who);
-      test(`${who} ${allows ? 'may' : 'may not'} ${action}`, () => {
-        const actor = everyone()[who];
+      test(`${who} ${allows ? 'may' : 'may not'} ${action}`, async () => {
+        const actor = (await everyone())[who];
         const refusal =
           who === 'stranger' && action !== 'set dedicated limits' ? 'not_found' : 'permission_denied';
-        expect(outcome(() => run(actor))).toBe(allows ? 'ok' : refusal);
+        expect(await outcome(() => run(actor))).toBe(allows ? 'ok' : refusal);
       });
     }
-    test(`the operator may ${action}`, () => {
-      everyone();
-      expect(outcome(() => run(OPERATOR))).toBe('ok');
+    test(`the operator may ${action}`, async () => {
+      await everyone();
+      expect(await outcome(() => run(OPERATOR))).toBe('ok');
     });
   }
 
   for (const role of ROLES) {
-    test(`who made a key may revoke it as ${role}`, () => {
-      const users = everyone();
-      const { id } = createKey(context, users.developer, { project_id, name: 'mine' });
+    test(`who made a key may revoke it as ${role}`, async () => {
+      const users = await everyone();
+      const { id } = await createKey(context, users.developer, { project_id, name: 'mine' });
       if (role !== 'developer') {
-        changeRole(context, OPERATOR, { organization_id, user_id: users.developer.user_id, role });
+        await changeRole(context, OPERATOR, { organization_id, user_id: users.developer.user_id, role });
       }
-      expect(outcome(() => revokeKey(context, users.developer, id))).toBe('ok');
+      expect(await outcome(() => revokeKey(context, users.developer, id))).toBe('ok');
     });
   }
 
-  test('who left the organization may not even revoke their own key', () => {
-    const users = everyone();
-    const { id } = createKey(context, users.developer, { project_id, name: 'mine' });
-    removeMember(context, users.developer, { organization_id, user_id: users.developer.user_id });
-    expect(outcome(() => revokeKey(context, users.developer, id))).toBe('not_found');
-    expect(listKeys(context, users.developer)).toEqual([]);
+  test('who left the organization may not even revoke their own key', async () => {
+    const users = await everyone();
+    const { id } = await createKey(context, users.developer, { project_id, name: 'mine' });
+    await removeMember(context, users.developer, { organization_id, user_id: users.developer.user_id });
+    expect(await outcome(() => revokeKey(context, users.developer, id))).toBe('not_found');
+    expect(await listKeys(context, users.developer)).toEqual([]);
   });
 
-  test('a user sees their own organizations, projects and keys only', () => {
-    const users = everyone();
-    createKey(context, OPERATOR, { project_id, name: 'k' });
-    expect(listKeys(context, users.reader).map((key) => key.name)).toEqual(['k']);
-    expect(listProjects(context, users.reader)).toHaveLength(2);
-    expect(listOrganizations(context, users.reader)).toHaveLength(2);
-    expect(listKeys(context, users.stranger)).toEqual([]);
-    expect(listProjects(context, users.stranger)).toHaveLength(1);
-    expect(listOrganizations(context, users.stranger)).toHaveLength(1);
+  test('a user sees their own organizations, projects and keys only', async () => {
+    const users = await everyone();
+    await createKey(context, OPERATOR, { project_id, name: 'k' });
+    expect((await listKeys(context, users.reader)).map((key) => key.name)).toEqual(['k']);
+    expect(await listProjects(context, users.reader)).toHaveLength(2);
+    expect(await listOrganizations(context, users.reader)).toHaveLength(2);
+    expect(await listKeys(context, users.stranger)).toEqual([]);
+    expect(await listProjects(context, users.stranger)).toHaveLength(1);
+    expect(await listOrganizations(context, users.stranger)).toHaveLength(1);
   });
 });
 
@@ -262,10 +270,10 @@ describe('members', () => {
     ['owner', 'owner', 'reader', 'last_owner'],
   ];
   for (const [by, of, to, expected] of roleChanges) {
-    test(`${by} changes ${of} to ${to}: ${expected}`, () => {
-      const users = everyone();
+    test(`${by} changes ${of} to ${to}: ${expected}`, async () => {
+      const users = await everyone();
       const given = { organization_id, user_id: users[of].user_id, role: to };
-      expect(outcome(() => changeRole(context, users[by], given))).toBe(expected);
+      expect(await outcome(() => changeRole(context, users[by], given))).toBe(expected);
     });
   }
 
@@ -278,99 +286,105 @@ describe('members', () => {
     ['owner', 'owner', 'last_owner'],
   ];
   for (const [by, of, expected] of removals) {
-    test(`${by} removes ${by === of ? 'themselves' : of}: ${expected}`, () => {
-      const users = everyone();
+    test(`${by} removes ${by === of ? 'themselves' : of}: ${expected}`, async () => {
+      const users = await everyone();
       const ref = { organization_id, user_id: users[of].user_id };
-      expect(outcome(() => removeMember(context, users[by], ref))).toBe(expected);
+      expect(await outcome(() => removeMember(context, users[by], ref))).toBe(expected);
     });
   }
 
-  test('not even the operator takes the last owner away', () => {
-    const { user_id } = everyone().owner;
-    expect(outcome(() => removeMember(context, OPERATOR, { organization_id, user_id }))).toBe('last_owner');
-    expect(outcome(() => changeRole(context, OPERATOR, { organization_id, user_id, role: 'admin' }))).toBe(
+  test('not even the operator takes the last owner away', async () => {
+    const { user_id } = (await everyone()).owner;
+    expect(await outcome(() => removeMember(context, OPERATOR, { organization_id, user_id }))).toBe(
       'last_owner',
     );
+    expect(
+      await outcome(() => changeRole(context, OPERATOR, { organization_id, user_id, role: 'admin' })),
+    ).toBe('last_owner');
   });
 
-  test('the first member of an organization that the operator made must be an owner', () => {
-    const { user_id } = newUser('ada');
-    expect(outcome(() => addMember(context, OPERATOR, { organization_id, user_id, role: 'admin' }))).toBe(
-      'invalid_role',
-    );
-    expect(outcome(() => addMember(context, OPERATOR, { organization_id, user_id, role: 'owner' }))).toBe(
-      'ok',
-    );
+  test('the first member of an organization that the operator made must be an owner', async () => {
+    const { user_id } = await newUser('ada');
+    expect(
+      await outcome(() => addMember(context, OPERATOR, { organization_id, user_id, role: 'admin' })),
+    ).toBe('invalid_role');
+    expect(
+      await outcome(() => addMember(context, OPERATOR, { organization_id, user_id, role: 'owner' })),
+    ).toBe('ok');
   });
 
-  test('a user is a member once, and must exist', () => {
-    const users = everyone();
+  test('a user is a member once, and must exist', async () => {
+    const users = await everyone();
     const add = (user_id: string) =>
       outcome(() => addMember(context, OPERATOR, { organization_id, user_id, role: 'reader' }));
-    expect(add(users.reader.user_id)).toBe('already_member');
-    expect(add('user_nobody')).toBe('not_found');
+    expect(await add(users.reader.user_id)).toBe('already_member');
+    expect(await add('user_nobody')).toBe('not_found');
     const ref = { organization_id, user_id: users.stranger.user_id };
-    expect(outcome(() => removeMember(context, OPERATOR, ref))).toBe('not_found');
-    expect(outcome(() => changeRole(context, OPERATOR, { ...ref, role: 'admin' }))).toBe('not_found');
+    expect(await outcome(() => removeMember(context, OPERATOR, ref))).toBe('not_found');
+    expect(await outcome(() => changeRole(context, OPERATOR, { ...ref, role: 'admin' }))).toBe('not_found');
   });
 });
 
 describe('projects', () => {
-  test('two active ones of an organization cannot have the same name; an archived one frees it', () => {
+  test('two active ones of an organization cannot have the same name; an archived one frees it', async () => {
     const create = () => createProject(context, OPERATOR, { organization_id, name: 'Triage' });
-    const { id } = create();
-    expect(outcome(create)).toBe('name_taken');
-    archiveProject(context, OPERATOR, id);
-    expect(outcome(create)).toBe('ok');
-    const other = createOrganization(context, OPERATOR, { name: 'Other' });
+    const { id } = await create();
+    expect(await outcome(create)).toBe('name_taken');
+    await archiveProject(context, OPERATOR, id);
+    expect(await outcome(create)).toBe('ok');
+    const other = await createOrganization(context, OPERATOR, { name: 'Other' });
     expect(
-      outcome(() => createProject(context, OPERATOR, { organization_id: other.id, name: 'Triage' })),
+      await outcome(() => createProject(context, OPERATOR, { organization_id: other.id, name: 'Triage' })),
     ).toBe('ok');
   });
 
-  test('archiving revokes the keys of the project, and of no other', () => {
-    const other = createProject(context, OPERATOR, { organization_id, name: 'Other' });
+  test('archiving revokes the keys of the project, and of no other', async () => {
+    const other = await createProject(context, OPERATOR, { organization_id, name: 'Other' });
     const [first, second, kept] = [
-      createKey(context, OPERATOR, { project_id, name: 'first' }),
-      createKey(context, OPERATOR, { project_id, name: 'second' }),
-      createKey(context, OPERATOR, { project_id: other.id, name: 'kept' }),
+      await createKey(context, OPERATOR, { project_id, name: 'first' }),
+      await createKey(context, OPERATOR, { project_id, name: 'second' }),
+      await createKey(context, OPERATOR, { project_id: other.id, name: 'kept' }),
     ];
-    const { revoked_at_ms } = revokeKey(context, OPERATOR, first.id);
+    const { revoked_at_ms } = await revokeKey(context, OPERATOR, first.id);
     clock.advance(1_000);
-    archiveProject(context, OPERATOR, project_id);
-    expect(listKeys(context, OPERATOR).map((key) => key.id)).toEqual([kept.id]);
-    const revoked = listKeys(context, OPERATOR, { revoked: true });
+    await archiveProject(context, OPERATOR, project_id);
+    expect((await listKeys(context, OPERATOR)).map((key) => key.id)).toEqual([kept.id]);
+    const revoked = await listKeys(context, OPERATOR, { revoked: true });
     expect(new Map(revoked.map((key) => [key.id, key.revoked_at_ms]))).toEqual(
       new Map([
         [first.id, revoked_at_ms],
         [second.id, clock.now_ms()],
       ]),
     );
-    const directory = new KeyDirectory(store.db, clock);
-    expect(directory.authenticate(second.key)).toBeNull();
-    expect(directory.authenticate(kept.key)?.key_id).toBe(kept.id);
+    const directory = new KeyDirectory(new SqliteStore(store.db).keys, clock);
+    expect(await directory.authenticate(second.key)).toBeNull();
+    expect((await directory.authenticate(kept.key))?.key_id).toBe(kept.id);
   });
 
-  test('an archived one takes no key and no limit, and archiving it again changes nothing', () => {
-    const archived = archiveProject(context, OPERATOR, project_id);
+  test('an archived one takes no key and no limit, and archiving it again changes nothing', async () => {
+    const archived = await archiveProject(context, OPERATOR, project_id);
     clock.advance(1_000);
-    expect(archiveProject(context, OPERATOR, project_id)).toEqual(archived);
-    expect(outcome(() => createKey(context, OPERATOR, { project_id, name: 'k' }))).toBe('project_archived');
-    expect(outcome(() => setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: 1 }))).toBe(
+    expect(await archiveProject(context, OPERATOR, project_id)).toEqual(archived);
+    expect(await outcome(() => createKey(context, OPERATOR, { project_id, name: 'k' }))).toBe(
       'project_archived',
     );
-    expect(listProjects(context, OPERATOR, { organization_id })).toEqual([]);
-    expect(listProjects(context, OPERATOR, { organization_id, archived: true })).toMatchObject([archived]);
+    expect(await outcome(() => setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: 1 }))).toBe(
+      'project_archived',
+    );
+    expect(await listProjects(context, OPERATOR, { organization_id })).toEqual([]);
+    expect(await listProjects(context, OPERATOR, { organization_id, archived: true })).toMatchObject([
+      archived,
+    ]);
   });
 
-  test('the spend limit can be set, be zero, and be taken away', () => {
+  test('the spend limit can be set, be zero, and be taken away', async () => {
     for (const spend_limit_micros of [5_000_000, 0, null]) {
-      expect(setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros })).toMatchObject({
+      expect(await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros })).toMatchObject({
         spend_limit_micros,
       });
     }
     for (const spend_limit_micros of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
-      expect(outcome(() => setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros }))).toBe(
+      expect(await outcome(() => setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros }))).toBe(
         'invalid_amount',
       );
     }
@@ -378,10 +392,10 @@ describe('projects', () => {
 });
 
 describe('keys', () => {
-  test('are listed with their first 12 characters, project, creator and times', () => {
-    const { developer } = everyone();
-    const { id, key, created_at_ms } = createKey(context, developer, { project_id, name: 'Server' });
-    expect(listKeys(context, developer, { organization_id })).toEqual([
+  test('are listed with their first 12 characters, project, creator and times', async () => {
+    const { developer } = await everyone();
+    const { id, key, created_at_ms } = await createKey(context, developer, { project_id, name: 'Server' });
+    expect(await listKeys(context, developer, { organization_id })).toEqual([
       {
         id,
         name: 'Server',
@@ -399,46 +413,53 @@ describe('keys', () => {
     ]);
   });
 
-  test('work at once and are never stored: neither row nor file has the secret', () => {
-    const { key, id } = createKey(context, OPERATOR, { project_id, name: 'Server' });
-    expect(new KeyDirectory(store.db, clock).authenticate(key)?.key_id).toBe(id);
+  test('work at once and are never stored: neither row nor file has the secret', async () => {
+    const { key, id } = await createKey(context, OPERATOR, { project_id, name: 'Server' });
+    expect((await new KeyDirectory(new SqliteStore(store.db).keys, clock).authenticate(key))?.key_id).toBe(
+      id,
+    );
     expect(JSON.stringify(store.db.select().from(apiKeys).all())).not.toContain(key.slice(0, 16));
     store.db.$client.run('PRAGMA wal_checkpoint(TRUNCATE)');
     expect(readFileSync(store.path).includes(key.slice(0, 16))).toBe(false);
   });
 
-  test('revoking is permanent and keeps its first time', () => {
-    const { id } = createKey(context, OPERATOR, { project_id, name: 'Server' });
-    const first = revokeKey(context, OPERATOR, id);
+  test('revoking is permanent and keeps its first time', async () => {
+    const { id } = await createKey(context, OPERATOR, { project_id, name: 'Server' });
+    const first = await revokeKey(context, OPERATOR, id);
     clock.advance(1_000);
-    expect(revokeKey(context, OPERATOR, id)).toEqual(first);
-    expect(outcome(() => revokeKey(context, OPERATOR, 'key_none'))).toBe('not_found');
+    expect(await revokeKey(context, OPERATOR, id)).toEqual(first);
+    expect(await outcome(() => revokeKey(context, OPERATOR, 'key_none'))).toBe('not_found');
   });
 
-  test(`an organization has at most ${ACTIVE_KEYS_MAX} active ones over all its projects`, () => {
-    const other = createProject(context, OPERATOR, { organization_id, name: 'Other' });
+  test(`an organization has at most ${ACTIVE_KEYS_MAX} active ones over all its projects`, async () => {
+    const other = await createProject(context, OPERATOR, { organization_id, name: 'Other' });
     const create = (index: number) =>
       createKey(context, OPERATOR, {
         project_id: index % 2 === 0 ? project_id : other.id,
         name: `k${index}`,
       });
-    const keys = Array.from({ length: ACTIVE_KEYS_MAX }, (_, index) => create(index));
-    expect(outcome(() => create(0))).toBe('too_many_keys');
-    const elsewhere = createOrganization(context, OPERATOR, { name: 'Other' }).default_project_id;
-    expect(outcome(() => createKey(context, OPERATOR, { project_id: elsewhere, name: 'k' }))).toBe('ok');
-    revokeKey(context, OPERATOR, keys[0]?.id ?? '');
-    expect(outcome(() => create(0))).toBe('ok');
-    expect(outcome(() => create(0))).toBe('too_many_keys');
-    archiveProject(context, OPERATOR, other.id);
-    expect(outcome(() => create(0))).toBe('ok');
+    const keys = await Promise.all(Array.from({ length: ACTIVE_KEYS_MAX }, (_, index) => create(index)));
+    expect(await outcome(() => create(0))).toBe('too_many_keys');
+    const elsewhere = (await createOrganization(context, OPERATOR, { name: 'Other' })).default_project_id;
+    expect(await outcome(() => createKey(context, OPERATOR, { project_id: elsewhere, name: 'k' }))).toBe(
+      'ok',
+    );
+    await revokeKey(context, OPERATOR, keys[0]?.id ?? '');
+    expect(await outcome(() => create(0))).toBe('ok');
+    expect(await outcome(() => create(0))).toBe('too_many_keys');
+    await archiveProject(context, OPERATOR, other.id);
+    expect(await outcome(() => create(0))).toBe('ok');
   });
 });
 
 describe('dedicated limits', () => {
-  test('replace only what they set, and null puts the tier’s value back', () => {
-    setTierSettings(context, OPERATOR, organization_id, { requests_per_minute: 9, tokens_per_minute: 8 });
+  test('replace only what they set, and null puts the tier’s value back', async () => {
+    await setTierSettings(context, OPERATOR, organization_id, {
+      requests_per_minute: 9,
+      tokens_per_minute: 8,
+    });
     expect(
-      setTierSettings(context, OPERATOR, organization_id, {
+      await setTierSettings(context, OPERATOR, organization_id, {
         requests_per_minute: null,
         top_up_max_micros: 9e9,
       }),
@@ -458,15 +479,15 @@ describe('dedicated limits', () => {
     { questions_per_request: Number.NaN },
     { top_up_max_micros: 4_999_999 },
   ]) {
-    test(`${JSON.stringify(settings)} is refused`, () => {
-      expect(outcome(() => setTierSettings(context, OPERATOR, organization_id, settings))).toBe(
+    test(`${JSON.stringify(settings)} is refused`, async () => {
+      expect(await outcome(() => setTierSettings(context, OPERATOR, organization_id, settings))).toBe(
         'invalid_limit',
       );
     });
   }
 
-  test('are for an organization that exists', () => {
-    expect(outcome(() => setTierSettings(context, OPERATOR, 'org_none', { minimum_tier: 1 }))).toBe(
+  test('are for an organization that exists', async () => {
+    expect(await outcome(() => setTierSettings(context, OPERATOR, 'org_none', { minimum_tier: 1 }))).toBe(
       'not_found',
     );
   });

@@ -1,14 +1,15 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { apiKeys, members, projects, ROLES } from '../../db/sqlite/schema.ts';
+import { apiKeys, members, projects } from '../../db/sqlite/schema.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { AccountError } from '../../src/accounts/errors.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
-import { allows, type Role } from '../../src/accounts/permissions.ts';
 import { archiveProject, createProject } from '../../src/accounts/projects.ts';
+import { allows, ROLES, type Role } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
@@ -39,15 +40,21 @@ interface ModelKey {
   active: boolean;
 }
 
-test('roles, owners, projects and keys agree with a plain model after every step of a random history', () => {
-  fc.assert(
-    fc.property(fc.array(command, { minLength: 10, maxLength: 60, size: 'max' }), (commands) => {
+test('roles, owners, projects and keys agree with a plain model after every step of a random history', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { minLength: 10, maxLength: 60, size: 'max' }), async (commands) => {
       const store = temporaryDatabase();
       try {
         const clock = new TestClock();
-        const context: AccountContext = { db: store.db, clock, identifiers: randomIdentifiers };
-        const signedUp = Array.from({ length: USERS }, (_, index) =>
-          signUp(context, { email: `u${index}@example.com`, name: `u${index}` }),
+        const context: AccountContext = {
+          store: new SqliteStore(store.db),
+          clock,
+          identifiers: randomIdentifiers,
+        };
+        const signedUp = await Promise.all(
+          Array.from({ length: USERS }, (_, index) =>
+            signUp(context, { email: `u${index}@example.com`, name: `u${index}` }),
+          ),
         );
         const organization_id = signedUp[0]?.organization.id ?? '';
         const userId = (index: number) => signedUp[index]?.user.id ?? '';
@@ -58,8 +65,8 @@ test('roles, owners, projects and keys agree with a plain model after every step
           [1, 'owner'],
           [2, 'admin'],
         ]);
-        addMember(context, OPERATOR, { organization_id, user_id: userId(1), role: 'owner' });
-        addMember(context, OPERATOR, { organization_id, user_id: userId(2), role: 'admin' });
+        await addMember(context, OPERATOR, { organization_id, user_id: userId(1), role: 'owner' });
+        await addMember(context, OPERATOR, { organization_id, user_id: userId(2), role: 'admin' });
         const projectIds = [signedUp[0]?.organization.default_project_id ?? ''];
         const archived = new Set<number>();
         const names = new Map<number, number>();
@@ -73,10 +80,10 @@ test('roles, owners, projects and keys agree with a plain model after every step
         };
         const mayTouchOwners = (by: number) => by < 0 || roles.get(by) === 'owner';
 
-        const attempt = (expected: boolean, work: () => void) => {
+        const attempt = async (expected: boolean, work: () => Promise<unknown>) => {
           let done = true;
           try {
-            work();
+            await work();
           } catch (error) {
             if (!(error instanceof AccountError)) throw error;
             done = false;
@@ -93,7 +100,7 @@ test('roles, owners, projects and keys agree with a plain model after every step
                 may(step.by, 'manage_members') &&
                 (step.role !== 'owner' || mayTouchOwners(step.by)) &&
                 !roles.has(step.user);
-              attempt(allowed, () =>
+              await attempt(allowed, () =>
                 addMember(context, actor, { organization_id, user_id: userId(step.user), role: step.role }),
               );
               if (allowed) roles.set(step.user, step.role);
@@ -107,7 +114,7 @@ test('roles, owners, projects and keys agree with a plain model after every step
                 before !== undefined &&
                 (!touchesOwner || mayTouchOwners(step.by)) &&
                 !(before === 'owner' && step.role !== 'owner' && owners() === 1);
-              attempt(allowed, () =>
+              await attempt(allowed, () =>
                 changeRole(context, actor, { organization_id, user_id: userId(step.user), role: step.role }),
               );
               if (allowed) roles.set(step.user, step.role);
@@ -120,7 +127,7 @@ test('roles, owners, projects and keys agree with a plain model after every step
                 (step.by === step.user || may(step.by, 'manage_members')) &&
                 (before !== 'owner' || mayTouchOwners(step.by)) &&
                 !(before === 'owner' && owners() === 1);
-              attempt(allowed, () =>
+              await attempt(allowed, () =>
                 removeMember(context, actor, { organization_id, user_id: userId(step.user) }),
               );
               if (allowed) roles.delete(step.user);
@@ -130,8 +137,11 @@ test('roles, owners, projects and keys agree with a plain model after every step
               const holder = names.get(step.pick);
               const allowed =
                 may(step.by, 'manage_projects') && (holder === undefined || archived.has(holder));
-              attempt(allowed, () => {
-                const { id } = createProject(context, actor, { organization_id, name: `p${step.pick}` });
+              await attempt(allowed, async () => {
+                const { id } = await createProject(context, actor, {
+                  organization_id,
+                  name: `p${step.pick}`,
+                });
                 names.set(step.pick, projectIds.length);
                 projectIds.push(id);
               });
@@ -140,8 +150,8 @@ test('roles, owners, projects and keys agree with a plain model after every step
             case 'archive': {
               const index = step.pick % projectIds.length;
               const allowed = may(step.by, 'manage_projects');
-              attempt(allowed, () => {
-                archiveProject(context, actor, projectIds[index] ?? '');
+              await attempt(allowed, async () => {
+                await archiveProject(context, actor, projectIds[index] ?? '');
               });
               if (!allowed) break;
               archived.add(index);
@@ -150,8 +160,11 @@ test('roles, owners, projects and keys agree with a plain model after every step
             }
             case 'create_key': {
               const index = step.pick % projectIds.length;
-              attempt(may(step.by, 'create_keys') && !archived.has(index), () => {
-                const made = createKey(context, actor, { project_id: projectIds[index] ?? '', name: 'key' });
+              await attempt(may(step.by, 'create_keys') && !archived.has(index), async () => {
+                const made = await createKey(context, actor, {
+                  project_id: projectIds[index] ?? '',
+                  name: 'key',
+                });
                 keys.push({ id: made.id, secret: made.key, project: index, creator: step.by, active: true });
               });
               break;
@@ -161,8 +174,8 @@ test('roles, owners, projects and keys agree with a plain model after every step
               if (key === undefined) break;
               const isCreator = step.by >= 0 && key.creator === step.by && roles.has(step.by);
               const allowed = may(step.by, 'revoke_any_key') || isCreator;
-              attempt(allowed, () => {
-                revokeKey(context, actor, key.id);
+              await attempt(allowed, async () => {
+                await revokeKey(context, actor, key.id);
               });
               if (allowed) key.active = false;
               break;
@@ -179,9 +192,11 @@ test('roles, owners, projects and keys agree with a plain model after every step
           for (const project of store.db.select().from(projects).all()) {
             expect(project.archived_at_ms !== null).toBe(archivedIds.has(project.id));
           }
-          const directory = new KeyDirectory(store.db, clock);
+          const directory = new KeyDirectory(new SqliteStore(store.db).keys, clock);
           for (const key of keys) {
-            expect(directory.authenticate(key.secret)?.key_id ?? null).toBe(key.active ? key.id : null);
+            expect((await directory.authenticate(key.secret))?.key_id ?? null).toBe(
+              key.active ? key.id : null,
+            );
           }
           expect(store.db.select().from(apiKeys).all()).toHaveLength(keys.length);
         }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { apiKeys, organizations, projects } from '../../db/sqlite/schema.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyDisplayPrefix, keyHash } from '../../src/accounts/key-format.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
@@ -9,12 +10,14 @@ import { TestClock, temporaryDatabase } from './support.ts';
 
 let store: ReturnType<typeof temporaryDatabase>;
 let clock: TestClock;
+let commits: GroupCommit;
 let directory: KeyDirectory;
 
 beforeEach(() => {
   store = temporaryDatabase();
   clock = new TestClock();
-  directory = new KeyDirectory(store.db, clock);
+  commits = new GroupCommit(store.db);
+  directory = new KeyDirectory(new SqliteStore(store.db, undefined, commits).keys, clock);
   store.db.insert(organizations).values({ id: 'org_1', name: 'One', tier: 1, created_at_ms: 0 }).run();
   store.db
     .insert(projects)
@@ -52,55 +55,73 @@ function lastUsed(id: string): number | null | undefined {
   return store.db.select().from(apiKeys).where(eq(apiKeys.id, id)).get()?.last_used_at_ms;
 }
 
+function rethrow(error: unknown): never {
+  throw error;
+}
+
 describe('whether a key may exist', () => {
-  test('is true of every key that was made, revoked ones too, and false of others', () => {
+  test('is true of every key that was made, revoked ones too, and false of others', async () => {
     const keys = Array.from({ length: 50 }, (_, index) => addKey(`key_${index}`));
     revoke('key_7');
-    expect(keys.map((key) => directory.mayExist(key))).toEqual(keys.map(() => true));
+    expect(await Promise.all(keys.map((key) => directory.mayExist(key, rethrow)))).toEqual(
+      keys.map(() => true),
+    );
     for (let count = 0; count < 50; count += 1)
-      expect(directory.mayExist(randomIdentifiers.apiKey())).toBe(false);
+      expect(await directory.mayExist(randomIdentifiers.apiKey(), rethrow)).toBe(false);
   });
 
-  test('is told from memory; what another process made is read once a second at most', () => {
-    expect(directory.mayExist(randomIdentifiers.apiKey())).toBe(false);
+  test('is told from memory; what another process made is read once a second at most', async () => {
+    expect(await directory.mayExist(randomIdentifiers.apiKey(), rethrow)).toBe(false);
     const first = addKey('key_1');
-    expect(directory.mayExist(first)).toBe(false);
+    expect(await directory.mayExist(first, rethrow)).toBe(false);
     clock.advance(999);
-    expect(directory.mayExist(first)).toBe(false);
+    expect(await directory.mayExist(first, rethrow)).toBe(false);
     clock.advance(1);
-    expect(directory.mayExist(first)).toBe(true);
+    expect(await directory.mayExist(first, rethrow)).toBe(true);
     const second = addKey('key_2');
     clock.advance(1_000);
-    expect([directory.mayExist(first), directory.mayExist(second)]).toEqual([true, true]);
+    expect([await directory.mayExist(first, rethrow), await directory.mayExist(second, rethrow)]).toEqual([
+      true,
+      true,
+    ]);
   });
 
-  test('is true while the database cannot be read', () => {
+  test('is true while the database cannot be read', async () => {
     store.db.$client.run('ALTER TABLE api_keys RENAME TO gone');
-    expect(directory.mayExist(randomIdentifiers.apiKey())).toBe(true);
+    const failures: unknown[] = [];
+    const may_exist = await directory.mayExist(randomIdentifiers.apiKey(), (error) => failures.push(error));
+    expect(may_exist).toBe(true);
+    expect(failures).toEqual([expect.objectContaining({ code: 'SQLITE_ERROR' })]);
   });
 });
 
 describe('authenticate', () => {
-  test('answers with the tier that is earned now, not only with the stored one', () => {
+  test('answers with the tier that is earned now, not only with the stored one', async () => {
     const DAY_MS = 86_400_000;
     const secret = addKey('key_1');
     const first_paid_at_ms = clock.now_ms();
     setOrganization({ paid_micros: 50_000_000, first_paid_at_ms });
     clock.advance(7 * DAY_MS - 1);
-    expect(directory.authenticate(secret)).toMatchObject({ tier: 1, limits: { requests_per_minute: 300 } });
+    expect(await directory.authenticate(secret)).toMatchObject({
+      tier: 1,
+      limits: { requests_per_minute: 300 },
+    });
     clock.advance(60_000);
-    expect(directory.authenticate(secret)).toMatchObject({ tier: 2, limits: { requests_per_minute: 700 } });
+    expect(await directory.authenticate(secret)).toMatchObject({
+      tier: 2,
+      limits: { requests_per_minute: 700 },
+    });
     // What was written down stays when the wall clock steps back; the operator's minimum counts as well.
     setOrganization({ tier: 3 });
     clock.advance(60_000);
-    expect(directory.authenticate(secret)).toMatchObject({ tier: 3 });
+    expect(await directory.authenticate(secret)).toMatchObject({ tier: 3 });
     setOrganization({ minimum_tier: 4 });
     clock.advance(60_000);
-    expect(directory.authenticate(secret)).toMatchObject({ tier: 4 });
+    expect(await directory.authenticate(secret)).toMatchObject({ tier: 4 });
   });
 
-  test('answers with project, organization, tier and limits of an active key', () => {
-    expect(directory.authenticate(addKey('key_1'))).toEqual({
+  test('answers with project, organization, tier and limits of an active key', async () => {
+    expect(await directory.authenticate(addKey('key_1'))).toEqual({
       key_id: 'key_1',
       project_id: 'proj_1',
       organization_id: 'org_1',
@@ -109,51 +130,51 @@ describe('authenticate', () => {
     });
   });
 
-  test('puts dedicated limits in the place of the tier’s, only where they are set', () => {
+  test('puts dedicated limits in the place of the tier’s, only where they are set', async () => {
     setOrganization({ tier: 5, requests_per_minute: 9_000 });
-    expect(directory.authenticate(addKey('key_1'))?.limits).toEqual({
+    expect((await directory.authenticate(addKey('key_1')))?.limits).toEqual({
       requests_per_minute: 9_000,
       tokens_per_minute: 5_000_000,
       questions_per_request: 64,
     });
   });
 
-  test('knows no key that was never made, was revoked, or belongs to an archived project', () => {
-    expect(directory.authenticate(randomIdentifiers.apiKey())).toBeNull();
+  test('knows no key that was never made, was revoked, or belongs to an archived project', async () => {
+    expect(await directory.authenticate(randomIdentifiers.apiKey())).toBeNull();
     const revoked = addKey('key_1');
     revoke('key_1');
-    expect(directory.authenticate(revoked)).toBeNull();
+    expect(await directory.authenticate(revoked)).toBeNull();
     const archived = addKey('key_2');
     store.db.update(projects).set({ archived_at_ms: 1 }).run();
-    expect(directory.authenticate(archived)).toBeNull();
+    expect(await directory.authenticate(archived)).toBeNull();
   });
 
-  test('a revoked key works for less than 60 seconds after it was looked up', () => {
+  test('a revoked key works for less than 60 seconds after it was looked up', async () => {
     const secret = addKey('key_1');
-    expect(directory.authenticate(secret)).not.toBeNull();
+    expect(await directory.authenticate(secret)).not.toBeNull();
     revoke('key_1');
     clock.advance(59_999);
-    expect(directory.authenticate(secret)).not.toBeNull();
+    expect(await directory.authenticate(secret)).not.toBeNull();
     clock.advance(1);
-    expect(directory.authenticate(secret)).toBeNull();
+    expect(await directory.authenticate(secret)).toBeNull();
   });
 
-  test('use of a key does not prolong the 60 seconds', () => {
+  test('use of a key does not prolong the 60 seconds', async () => {
     const secret = addKey('key_1');
-    directory.authenticate(secret);
+    await directory.authenticate(secret);
     revoke('key_1');
     for (let second = 0; second < 59; second += 1) {
       clock.advance(1_000);
-      expect(directory.authenticate(secret)).not.toBeNull();
+      expect(await directory.authenticate(secret)).not.toBeNull();
     }
     clock.advance(1_000);
-    expect(directory.authenticate(secret)).toBeNull();
+    expect(await directory.authenticate(secret)).toBeNull();
   });
 
-  test('a new key works at once, also when it was tried before', () => {
+  test('a new key works at once, also when it was tried before', async () => {
     const secret = addKey('key_1');
     store.db.delete(apiKeys).run();
-    expect(directory.authenticate(secret)).toBeNull();
+    expect(await directory.authenticate(secret)).toBeNull();
     store.db
       .insert(apiKeys)
       .values({
@@ -165,64 +186,74 @@ describe('authenticate', () => {
         created_at_ms: 0,
       })
       .run();
-    expect(directory.authenticate(secret)?.key_id).toBe('key_1');
+    expect((await directory.authenticate(secret))?.key_id).toBe('key_1');
   });
 
-  test('the first payment of an organization on Tier 0 counts at once', () => {
+  test('the first payment of an organization on Tier 0 counts at once', async () => {
     setOrganization({ tier: 0 });
     const secret = addKey('key_1');
-    expect(directory.authenticate(secret)).toMatchObject({ tier: 0, limits: null });
+    expect(await directory.authenticate(secret)).toMatchObject({ tier: 0, limits: null });
     setOrganization({ tier: 1 });
-    expect(directory.authenticate(secret)).toMatchObject({ tier: 1 });
+    expect(await directory.authenticate(secret)).toMatchObject({ tier: 1 });
   });
 
-  test('a new tier and new limits apply within 60 seconds', () => {
+  test('a new tier and new limits apply within 60 seconds', async () => {
     const secret = addKey('key_1');
-    directory.authenticate(secret);
+    await directory.authenticate(secret);
     setOrganization({ tier: 2, questions_per_request: 7 });
     clock.advance(60_000);
-    expect(directory.authenticate(secret)).toMatchObject({ tier: 2, limits: { questions_per_request: 7 } });
+    expect(await directory.authenticate(secret)).toMatchObject({
+      tier: 2,
+      limits: { questions_per_request: 7 },
+    });
   });
 
-  test('invalidate makes a change of this process count at once', () => {
+  test('invalidate makes a change of this process count at once', async () => {
     const secret = addKey('key_1');
-    directory.authenticate(secret);
+    await directory.authenticate(secret);
     revoke('key_1');
     directory.invalidate();
-    expect(directory.authenticate(secret)).toBeNull();
+    expect(await directory.authenticate(secret)).toBeNull();
   });
 
-  test('keeps no more lookups than its size and drops the oldest', () => {
-    const small = new KeyDirectory(store.db, clock, 2);
+  test('invalidate also counts for a lookup that has begun: what it read before is not kept', async () => {
+    const secret = addKey('key_1');
+    const begun = directory.authenticate(secret);
+    revoke('key_1');
+    directory.invalidate();
+    expect(await begun).not.toBeNull();
+    expect(await directory.authenticate(secret)).toBeNull();
+  });
+
+  test('keeps no more lookups than its size and drops the oldest', async () => {
+    const small = new KeyDirectory(new SqliteStore(store.db).keys, clock, 2);
     const [first, second, third] = [addKey('key_1'), addKey('key_2'), addKey('key_3')];
-    for (const secret of [first, second, third]) small.authenticate(secret);
+    for (const secret of [first, second, third]) await small.authenticate(secret);
     for (const id of ['key_1', 'key_2', 'key_3']) revoke(id);
-    expect(small.authenticate(first)).toBeNull();
-    expect(small.authenticate(second)).not.toBeNull();
-    expect(small.authenticate(third)).not.toBeNull();
+    expect(await small.authenticate(first)).toBeNull();
+    expect(await small.authenticate(second)).not.toBeNull();
+    expect(await small.authenticate(third)).not.toBeNull();
   });
 
-  test('throws when the database cannot answer, and serves what it already knows', () => {
+  test('throws when the database cannot answer, and serves what it already knows', async () => {
     const [known, other] = [addKey('key_1'), addKey('key_2')];
-    directory.authenticate(known);
+    await directory.authenticate(known);
     store.db.$client.run('ALTER TABLE api_keys RENAME TO gone');
-    expect(directory.authenticate(known)?.key_id).toBe('key_1');
-    expect(() => directory.authenticate(other)).toThrow();
+    expect((await directory.authenticate(known))?.key_id).toBe('key_1');
+    await expect(directory.authenticate(other)).rejects.toThrow();
   });
 });
 
 describe('last-used times', () => {
-  const flush = () => directory.flushLastUsed(new GroupCommit(store.db));
-
   test('are written by flushLastUsed and never move back', async () => {
     addKey('key_1');
     directory.touch('key_1', 2_000);
     directory.touch('key_1', 1_000);
     expect(lastUsed('key_1')).toBeNull();
-    await flush();
+    await directory.flushLastUsed();
     expect(lastUsed('key_1')).toBe(2_000);
     directory.touch('key_1', 1_500);
-    await flush();
+    await directory.flushLastUsed();
     expect(lastUsed('key_1')).toBe(2_000);
   });
 
@@ -230,7 +261,7 @@ describe('last-used times', () => {
     addKey('key_1');
     directory.touch('key_1', 2_000);
     store.db.update(apiKeys).set({ last_used_at_ms: 9_000 }).run();
-    await flush();
+    await directory.flushLastUsed();
     expect(lastUsed('key_1')).toBe(9_000);
   });
 
@@ -239,17 +270,16 @@ describe('last-used times', () => {
     directory.touch('key_1', 2_000);
     store.db.$client.run('ALTER TABLE api_keys RENAME TO gone');
     expect(
-      await flush().then(
+      await directory.flushLastUsed().then(
         () => 'written',
         () => 'failed',
       ),
     ).toBe('failed');
     store.db.$client.run('ALTER TABLE gone RENAME TO api_keys');
-    const commits = new GroupCommit(store.db);
     const other = commits.run(() => {
       throw new Error('work of somebody else');
     });
-    const flushed = directory.flushLastUsed(commits);
+    const flushed = directory.flushLastUsed();
     expect(
       await other.then(
         () => 'written',

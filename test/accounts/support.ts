@@ -45,7 +45,12 @@ function migratedFile(): Uint8Array {
 }
 
 /** A migrated database in a new folder. */
-export function temporaryDatabase(): { readonly db: Db; readonly path: string; remove(): void } {
+export function temporaryDatabase(): {
+  readonly db: Db;
+  readonly directory: string;
+  readonly path: string;
+  remove(): void;
+} {
   const directory = temporaryDirectory();
   const path = join(directory.path, 'tds.sqlite');
   writeFileSync(path, migratedFile());
@@ -54,6 +59,7 @@ export function temporaryDatabase(): { readonly db: Db; readonly path: string; r
   db.$client.run('PRAGMA synchronous = OFF');
   return {
     db,
+    directory: directory.path,
     path,
     remove: () => {
       db.$client.close();

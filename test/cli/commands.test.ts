@@ -2,19 +2,17 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { transact } from '../../db/sqlite/connection.ts';
-import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyHash } from '../../src/accounts/key-format.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
-import { systemClock } from '../../src/clock.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
-import { creditContext } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
-import { UsageLog } from '../../src/usage/usage.ts';
 import { TestClock, temporaryDirectory } from '../accounts/support.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
+import { contextOn } from '../support/context.ts';
 import { field, tds, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(60_000);
@@ -53,7 +51,9 @@ describe('tds init', () => {
       key: expect.stringMatching(KEY),
     });
     const db = openDataDirectory(data, { create: false });
-    expect(new KeyDirectory(db, new TestClock()).authenticate(textField(first, 'key'))).toMatchObject({
+    expect(
+      await new KeyDirectory(new SqliteStore(db).keys, new TestClock()).authenticate(textField(first, 'key')),
+    ).toMatchObject({
       key_id: textField(first, 'key_id'),
       project_id: textField(first, 'default_project_id'),
       tier: 1,
@@ -191,10 +191,7 @@ describe('the words of the command line', () => {
       transaction('transaction.completed', { id }),
     );
     const db = openDataDirectory(data, { create: false });
-    const context = {
-      ...creditContext(db, systemClock, randomIdentifiers),
-      commits: new GroupCommit(db),
-    };
+    const context = contextOn(db);
     for (const body of [first, second]) {
       const call = sign(body);
       await handleWebhook(context, paddleProvider(SETTINGS), Buffer.from(call.body), call.signature);
@@ -500,7 +497,7 @@ describe('tds usage export', () => {
     const api_key_id = textField(await json('key', 'create', project_id, `${name} key`), 'id');
     const db = openDataDirectory(data, { create: false });
     transact(db, () => {
-      const usage = new UsageLog(db);
+      const usage = new UsageWriter(db);
       for (const [request_id, day] of [
         ['req_1', 1],
         ['req_2', 2],
@@ -646,17 +643,17 @@ describe('beside a running service', () => {
     const project = textField(await json('org', 'create', 'Running'), 'default_project_id');
     const clock = new TestClock();
     const db = openDataDirectory(data, { create: false });
-    const keys = new KeyDirectory(db, clock);
+    const keys = new KeyDirectory(new SqliteStore(db).keys, clock);
     const key = textField(await json('key', 'create', project, 'Live'), 'key');
-    expect(keys.authenticate(key)).toMatchObject({ tier: 0, limits: null });
+    expect(await keys.authenticate(key)).toMatchObject({ tier: 0, limits: null });
     await json('org', 'credit', 'Running', '5');
-    expect(keys.authenticate(key)).toMatchObject({ tier: 1, limits: { requests_per_minute: 300 } });
+    expect(await keys.authenticate(key)).toMatchObject({ tier: 1, limits: { requests_per_minute: 300 } });
     await json('org', 'tier', 'Running', '--requests-per-minute', '7');
     clock.advance(60_000);
-    expect(keys.authenticate(key)).toMatchObject({ limits: { requests_per_minute: 7 } });
+    expect(await keys.authenticate(key)).toMatchObject({ limits: { requests_per_minute: 7 } });
     await json('key', 'revoke', 'Live');
     clock.advance(60_000);
-    expect(keys.authenticate(key)).toBeNull();
+    expect(await keys.authenticate(key)).toBeNull();
     db.$client.close();
   });
 

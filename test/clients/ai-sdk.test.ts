@@ -52,7 +52,7 @@ const QUESTIONS = {
 
 test('all question types pass its checks of keys, sums, argmax and weighted mean', async () => {
   const result = await experimental_decide({
-    model: modelFor(addAccount(service).key),
+    model: modelFor((await addAccount(service)).key),
     state: { message: 'I was charged twice. Please refund the duplicate.' },
     questions: QUESTIONS,
   });
@@ -65,7 +65,7 @@ test('all question types pass its checks of keys, sums, argmax and weighted mean
 
 test('under its older name, and with a state of parts', async () => {
   const result = await experimental_evaluate({
-    model: modelFor(addAccount(service).key),
+    model: modelFor((await addAccount(service)).key),
     state: [
       { type: 'text', text: 'I was charged twice.' },
       { type: 'json', value: { order: 8812, items: ['lamp'] } },
@@ -76,7 +76,7 @@ test('under its older name, and with a state of parts', async () => {
 });
 
 test('many options, and answers of many requests, pass its checks', async () => {
-  const model = modelFor(addAccount(service).key);
+  const model = modelFor((await addAccount(service)).key);
   const criteria = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`option ${index}`, null]));
   const levels = Array.from({ length: 10 }, (_, index) => `level ${index}`);
   for (const state of ['Refund me.', 'The app crashes.', 'Thank you!', '']) {
@@ -103,7 +103,7 @@ test('retries after a 429, as long as Retry-After says', async () => {
 });
 
 test('retries after a 503', async () => {
-  const { key } = addAccount(service);
+  const { key } = await addAccount(service);
   const watched = withoutCatalog(service);
   await experimental_decide({ model: modelFor(key, watched), state: 'Refund me.', questions: QUESTIONS });
   expect(watched.statuses).toEqual([503, 200]);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => closeAudited(service));
 
 test('its decisions have another shape: a clear 400 that names the field, nothing charged', async () => {
-  const account = addAccount(service);
+  const account = await addAccount(service);
   const before = booksOf(service, account);
   const client = new OpenAI({ apiKey: account.key, baseURL: `${service.server.address}/v1` });
   const refused = client.decisions.create({
@@ -30,7 +30,7 @@ test('its decisions have another shape: a clear 400 that names the field, nothin
 });
 
 test('its models list works', async () => {
-  const { key } = addAccount(service);
+  const { key } = await addAccount(service);
   const client = new OpenAI({ apiKey: key, baseURL: `${service.server.address}/v1` });
   const ids: string[] = [];
   for await (const model of client.models.list()) ids.push(model.id);

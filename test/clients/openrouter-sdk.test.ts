@@ -59,7 +59,7 @@ function request(): Parameters<OpenRouter['systemOne']['create']>[0] {
 }
 
 test('all question types pass its schemas', async () => {
-  const response = await clientFor(addAccount(service).key).systemOne.create(request());
+  const response = await clientFor((await addAccount(service)).key).systemOne.create(request());
   const { refund, team, urgency } = response.answers;
   expect(response.model).toBe('decision-1');
   expect(refund).toMatchObject({ type: 'noul', noul: expect.any(Number) });
@@ -80,7 +80,7 @@ test('retries after a 429', async () => {
 });
 
 test('retries after a 503', async () => {
-  const { key } = addAccount(service);
+  const { key } = await addAccount(service);
   const watched = withoutCatalog(service);
   await clientFor(key, watched).systemOne.create(request(), RETRIES);
   expect(watched.statuses).toEqual([503, 200]);

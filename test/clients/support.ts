@@ -32,8 +32,8 @@ export function watchedFetch(after: (status: number) => void = () => {}): Watche
 export async function rateLimited(
   service: TestService,
 ): Promise<{ account: TestAccount; watched: WatchedFetch }> {
-  const account = addAccount(service);
-  setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 1 });
+  const account = await addAccount(service);
+  await setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 1 });
   expect((await ask(service, account.key)).status).toBe(200);
   service.clock.advance(59_000);
   const watched = watchedFetch((status) => {

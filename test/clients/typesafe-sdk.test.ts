@@ -36,7 +36,7 @@ function clientFor(key: string, watched = watchedFetch()): TypeSafeClient {
 }
 
 test('all question types', async () => {
-  const client = clientFor(addAccount(service).key);
+  const client = clientFor((await addAccount(service)).key);
   const { answers, model, usage } = await client.systemOne({
     state: STATE,
     questions: {
@@ -61,7 +61,7 @@ test('all question types', async () => {
 });
 
 test('a state of text, of an object, of a list', async () => {
-  const client = clientFor(addAccount(service).key);
+  const client = clientFor((await addAccount(service)).key);
   for (const state of ['text', { a: { b: 1 } }, ['a', { b: null }]]) {
     const { answers } = await client.systemOne({ state, questions: { q: noul('Is it?') } });
     expect(answers.q.type).toBe('noul');
@@ -69,7 +69,7 @@ test('a state of text, of an object, of a list', async () => {
 });
 
 test('the models list', async () => {
-  const models = await clientFor(addAccount(service).key).models.list();
+  const models = await clientFor((await addAccount(service)).key).models.list();
   expect(models.map(({ name }) => name)).toEqual(['decision-1']);
 });
 
@@ -80,7 +80,7 @@ test('retries after a 429, as long as Retry-After says', async () => {
 });
 
 test('retries after a 503', async () => {
-  const { key } = addAccount(service);
+  const { key } = await addAccount(service);
   const watched = withoutCatalog(service);
   await clientFor(key, watched).systemOne({ state: STATE, questions: { q: noul('Is it?') } });
   expect(watched.statuses).toEqual([503, 200]);
@@ -98,7 +98,7 @@ test('a bad key is not retried', async () => {
 });
 
 test('refusals come as the errors of their statuses', async () => {
-  const client = clientFor(addAccount(service).key);
+  const client = clientFor((await addAccount(service)).key);
   const questions = { q: noul('?') };
   expect(await rejection(client.systemOne({ state: null, questions }))).toBeInstanceOf(BadRequestError);
   expect(await rejection(client.systemOne({ state: '', questions, model: 'jev-latest' }))).toBeInstanceOf(

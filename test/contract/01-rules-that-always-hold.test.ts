@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { openPlanner } from '../../native/load-engine.ts';
+import { openPlanner } from '../../native/engine.ts';
 import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
 import {
@@ -37,7 +37,7 @@ describe('Rules that always hold', () => {
   ];
 
   test('1. an answer is always one of the options of the client, whatever they are called', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const criteria = Object.fromEntries(ODD_OPTIONS.map((id) => [id, 'an option']));
     const { answers } = await expectDecision(
       await ask(service, key, { questions: { q: { type: 'choice', criteria } } }),
@@ -49,7 +49,7 @@ describe('Rules that always hold', () => {
   });
 
   test('2. the probabilities of one question always sum to 1', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const options = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`o${index}`, null]));
     const questions = {
       two: { type: 'choice', criteria: { a: 'x', b: 'y' } },
@@ -66,7 +66,7 @@ describe('Rules that always hold', () => {
   });
 
   test('4. the credit is reduced by the exact cost of each successful request', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const before = booksOf(service, account);
     const { usage } = await expectDecision(await ask(service, account.key, { questions: ALL_TYPES }));
     const after = booksOf(service, account);
@@ -75,7 +75,7 @@ describe('Rules that always hold', () => {
   });
 
   test('4. failed requests are never charged', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const before = booksOf(service, account);
     await expectError(await ask(service, account.key, { mode: 'slow' }), 'invalid_mode', 'mode');
     await expectError(
@@ -88,7 +88,7 @@ describe('Rules that always hold', () => {
   });
 
   test('5. requests refused before the model runs are not recorded', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     await expectError(await ask(service, account.key, { state: undefined }), 'missing_state', 'state');
     // The model's own reasons not to run, which it has before it reads anything.
     const rejected = { q: { type: 'noul', criteria: 'no object' } };
@@ -106,7 +106,7 @@ describe('Rules that always hold', () => {
 
 describe('Models', () => {
   test('decision-1 costs $0.50 for 1M input tokens and nothing for output', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const { usage } = await expectDecision(await ask(service, key));
     expect(usage.cost_usd).toBe(Math.ceil(usage.input_tokens / 2) / 1e6);
     expect(usage.output_tokens).toBe(0);
@@ -127,7 +127,7 @@ describe('Models', () => {
       openPlanner: () => openPlanner({ gpu: false, threads: 1, context_tokens }),
     });
     try {
-      const { key } = addAccount(small);
+      const { key } = await addAccount(small);
       const middle = ' filler'.repeat(2_000);
       const answerTo = async (state: string) => await expectDecision(await ask(small, key, { state }));
       const long = await answerTo(`Start of it.${middle} End of it.`);
@@ -143,7 +143,7 @@ describe('Models', () => {
   });
 
   test('chat-1 is not open yet: 404 model_not_found, costs nothing, absent from the list', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const before = booksOf(service, account);
     await expectError(await ask(service, account.key, { model: 'chat-1' }), 'model_not_found', 'model');
     expect(booksOf(service, account)).toEqual(before);

@@ -146,7 +146,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
     param: null,
     apply: (draft) => {
       draft.preparations.push(async ({ key, organization_id }) => {
-        setTierSettings(service.accounts, OPERATOR, organization_id, { requests_per_minute: 1 });
+        await setTierSettings(service.accounts, OPERATOR, organization_id, { requests_per_minute: 1 });
         // Counts whatever becomes of it, because it is in order.
         await (await ask(service, key)).text();
       });
@@ -189,7 +189,7 @@ async function send(names: readonly string[]): Promise<{ response: Response; acc
     preparations: [],
   };
   for (const name of names) BREAKS[name]?.apply(draft);
-  const account = addAccount(service, draft.account);
+  const account = await addAccount(service, draft.account);
   for (const prepare of draft.preparations) await prepare(account);
   const key = draft.key ?? account.key;
   const response = await service.fetch('/v1/decisions', {

@@ -19,7 +19,7 @@ let service: TestService;
 let key: string;
 beforeAll(async () => {
   service = await startTestService();
-  key = addAccount(service).key;
+  key = (await addAccount(service)).key;
 });
 afterAll(() => closeAudited(service));
 
@@ -103,28 +103,28 @@ describe('model', () => {
 
 describe('an alias of a model', () => {
   test('is answered by the model, whose id is in the answer and in the usage; unknown again when taken away', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const body = { ...SMALL_REQUEST, model: 'jev-latest' };
     await expectError(await post(service, account.key, body), 'model_not_found', 'model');
-    setModelAlias(service.db, { alias: 'jev-latest', model_id: 'decision-1' });
+    await setModelAlias(service.accounts.store, { alias: 'jev-latest', model_id: 'decision-1' });
     for (const path of ['/v1/decisions', '/v1/systemone']) {
       const decision = await expectDecision(await post(service, account.key, body, path));
       expect(decision.model).toBe('decision-1');
     }
     expect(usageOf(service, account)).toMatchObject([{ model: 'decision-1' }, { model: 'decision-1' }]);
-    removeModelAlias(service.db, 'jev-latest');
+    await removeModelAlias(service.accounts.store, 'jev-latest');
     await expectError(await post(service, account.key, body), 'model_not_found', 'model');
   });
 
   test('of a model that is coming soon: 404 model_not_found', async () => {
-    setModelAlias(service.db, { alias: 'chat-latest', model_id: 'chat-1' });
+    await setModelAlias(service.accounts.store, { alias: 'chat-latest', model_id: 'chat-1' });
     await expectError(await ask(service, key, { model: 'chat-latest' }), 'model_not_found', 'model');
   });
 
   test('never stands before a model that has its name', async () => {
     service.db.insert(modelAliases).values({ alias: 'decision-1', model_id: 'chat-1' }).run();
     expect((await expectDecision(await ask(service, key))).model).toBe('decision-1');
-    removeModelAlias(service.db, 'decision-1');
+    await removeModelAlias(service.accounts.store, 'decision-1');
   });
 });
 
@@ -140,14 +140,14 @@ describe('the catalog', () => {
   });
 
   test('a closed model is not found, and answers again when it is opened; its price is what is charged', async () => {
-    closeModel(service.db, 'decision-1');
+    await closeModel(service.accounts.store, 'decision-1');
     await expectError(await ask(service, key), 'model_not_found', 'model');
-    openModel(service.db, 'decision-1', service.clock.now_ms());
+    await openModel(service.accounts.store, 'decision-1', service.clock.now_ms());
     const { usage } = await expectDecision(await ask(service, key));
-    setModelPrice(service.db, 'decision-1', 1_000_000);
+    await setModelPrice(service.accounts.store, 'decision-1', 1_000_000);
     const dearer = await expectDecision(await ask(service, key));
     expect(dearer.usage.cost_usd).toBe(usage.input_tokens / 1e6);
-    setModelPrice(service.db, 'decision-1', 500_000);
+    await setModelPrice(service.accounts.store, 'decision-1', 500_000);
   });
 });
 
@@ -220,7 +220,7 @@ describe('questions', () => {
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`q${index}`, { type: 'noul' }]));
 
   test('1 to 32 entries on Tier 1', async () => {
-    const tier1 = addAccount(service, { tier: 1 });
+    const tier1 = await addAccount(service, { tier: 1 });
     const { answers } = await expectDecision(await ask(service, tier1.key, { questions: manyQuestions(32) }));
     expect(Object.keys(answers)).toHaveLength(32);
     const refused = await ask(service, tier1.key, { questions: manyQuestions(33) });
@@ -228,7 +228,7 @@ describe('questions', () => {
   });
 
   test('up to 64 from Tier 2', async () => {
-    const tier2 = addAccount(service, { tier: 2 });
+    const tier2 = await addAccount(service, { tier: 2 });
     const { usage } = await expectDecision(await ask(service, tier2.key, { questions: manyQuestions(64) }));
     expect(usage.decisions).toBe(64);
     const refused = await ask(service, tier2.key, { questions: manyQuestions(65) });
@@ -320,7 +320,7 @@ describe('the body as a whole', () => {
 
   for (const levels of [65, 100, 1_000, 1_001, 100_000]) {
     test(`${levels} levels in a record, or anywhere else: 422 invalid_request, whatever the depth`, async () => {
-      const account = addAccount(service);
+      const account = await addAccount(service);
       const before = booksOf(service, account);
       const deep = nested(levels);
       const question = `{"q":{"type":"noul","instructions":${deep}}}`;

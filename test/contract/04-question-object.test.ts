@@ -10,7 +10,7 @@ let service: TestService;
 let key: string;
 beforeAll(async () => {
   service = await startTestService();
-  key = addAccount(service).key;
+  key = (await addAccount(service)).key;
 });
 afterAll(() => closeAudited(service));
 

@@ -14,7 +14,7 @@ afterAll(() => closeAudited(service));
 
 describe('Decision response body (HTTP 200)', () => {
   test('exactly the fields of the spec, and output_tokens for clients that expect it', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const body = await expectDecision(await ask(service, key));
     expect(Object.keys(body).sort()).toEqual(
       ['answers', 'created', 'id', 'latency_ms', 'mode', 'model', 'object', 'usage'].sort(),
@@ -28,7 +28,7 @@ describe('Decision response body (HTTP 200)', () => {
   });
 
   test('id starts with dec_ and is another one each time', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const ids = new Set<string>();
     for (let count = 0; count < 3; count += 1) {
       const { id } = await expectDecision(await ask(service, key));
@@ -39,7 +39,7 @@ describe('Decision response body (HTTP 200)', () => {
   });
 
   test('object is always decision, created is in Unix seconds, model and mode are those that ran', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const from = Math.floor(service.clock.now_ms() / 1_000);
     const body = await expectDecision(await ask(service, key, { mode: 'consistent' }));
     expect(body).toMatchObject({ object: 'decision', model: 'decision-1', mode: 'consistent' });
@@ -48,7 +48,7 @@ describe('Decision response body (HTTP 200)', () => {
   });
 
   test('answers: one per question, keyed by question id', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const { answers } = await expectDecision(await ask(service, key, { questions: ALL_TYPES }));
     expect(Object.entries(answers).map(([id, { type }]) => [id, type])).toEqual(
       Object.entries(ALL_TYPES).map(([id, { type }]) => [id, type]),
@@ -56,13 +56,13 @@ describe('Decision response body (HTTP 200)', () => {
   });
 
   test('usage.decisions is the number of questions answered', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const { usage } = await expectDecision(await ask(service, key, { questions: ALL_TYPES }));
     expect(usage.decisions).toBe(3);
   });
 
   test('usage.cost_usd is exactly what was deducted', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     for (const questions of [SMALL_REQUEST.questions, ALL_TYPES]) {
       const before = booksOf(service, account).credit_micros;
       const { usage } = await expectDecision(await ask(service, account.key, { questions }));
@@ -71,7 +71,7 @@ describe('Decision response body (HTTP 200)', () => {
   });
 
   test('latency_ms is the time of the model, within service-processing-ms', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const response = await ask(service, key);
     const { latency_ms } = await expectDecision(response);
     expect(latency_ms).toBeGreaterThan(0);
@@ -81,7 +81,7 @@ describe('Decision response body (HTTP 200)', () => {
 
 describe('Cost rule', () => {
   test('input tokens at $0.50 per 1M, rounded up to the next 0.000001 dollar', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const seen = new Set<number>();
     for (let words = 1; words <= 6; words += 1) {
       const { usage } = await expectDecision(await ask(service, key, { state: 'word '.repeat(words) }));
@@ -92,7 +92,7 @@ describe('Cost rule', () => {
   });
 
   test('billed are the record, the instructions and criteria of each question, and a few tokens of formatting', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const tokensOf = async (changes: object) =>
       (await expectDecision(await post(service, key, { ...SMALL_REQUEST, ...changes }))).usage.input_tokens;
     const bare = await tokensOf({ state: '', questions: { q: { type: 'noul' } } });
@@ -109,7 +109,7 @@ describe('Cost rule', () => {
   });
 
   test('question ids, thresholds and unknown fields are not read, and not billed', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const plain = await expectDecision(await ask(service, key, { questions: { q: { type: 'noul' } } }));
     const decorated = await expectDecision(
       await ask(service, key, {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Answer } from '../../src/decisions/schemas.ts';
+import type { Answer } from '../../src/questions/answer.ts';
 import { closeAudited } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
@@ -17,7 +17,7 @@ let service: TestService;
 let answersOfRecords: Readonly<Record<string, Answer>>[];
 beforeAll(async () => {
   service = await startTestService();
-  const { key } = addAccount(service);
+  const { key } = await addAccount(service);
   answersOfRecords = [];
   for (const state of RECORDS) {
     const questions = {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { openPlanner } from '../../native/load-engine.ts';
+import { openPlanner } from '../../native/engine.ts';
 import type { DecisionResponse } from '../../src/decisions/schemas.ts';
 import { closeAudited } from '../support/money.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -12,7 +12,7 @@ let service: TestService;
 let key: string;
 beforeAll(async () => {
   service = await startTestService();
-  key = addAccount(service).key;
+  key = (await addAccount(service)).key;
 });
 afterAll(() => closeAudited(service));
 
@@ -38,7 +38,13 @@ async function decide(mode: string, questions: object): Promise<DecisionResponse
 function numberOf(decision: DecisionResponse, id: string): number {
   const answer = decision.answers[id];
   if (answer === undefined) throw new Error(`no answer to ${id}`);
-  return answer.type === 'noul' ? answer.noul : answer.confidence;
+  switch (answer.type) {
+    case 'noul':
+      return answer.noul;
+    case 'choice':
+    case 'score':
+      return answer.confidence;
+  }
 }
 
 describe('Modes', () => {
@@ -80,7 +86,7 @@ describe('Modes', () => {
 
   test('tokens per minute: both modes count billed tokens', async () => {
     for (const mode of ['fast', 'consistent']) {
-      const account = addAccount(service);
+      const account = await addAccount(service);
       const first = await ask(service, account.key, { mode, questions: ALL_TYPES });
       const { usage } = await expectDecision(first);
       const second = await ask(service, account.key, { questions: { q: { type: 'text' } } });
@@ -110,7 +116,7 @@ describe('Modes', () => {
       openPlanner: () => openPlanner({ gpu: false, threads: 1, context_tokens: 1_280 }),
     });
     try {
-      const account = addAccount(small);
+      const account = await addAccount(small);
       const state = Array.from({ length: 1_500 }, (_, index) => `word${index % 97}`).join(' ');
       const noul = { type: 'noul', instructions: 'Is there a word?' };
       const choice = (options: number) => ({

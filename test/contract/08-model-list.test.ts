@@ -21,7 +21,7 @@ function list(key: string): Promise<Response> {
 
 describe('Model object', () => {
   test('id, object, owned_by, kind, status', async () => {
-    const response = await list(addAccount(service).key);
+    const response = await list((await addAccount(service)).key);
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({
       object: 'list',
@@ -32,16 +32,19 @@ describe('Model object', () => {
 
 describe('GET /v1/models', () => {
   test('lists live models only: none that is coming soon, none without an engine, no alias', async () => {
-    const { db } = service;
-    addModel(db, {
+    const {
+      db,
+      accounts: { store },
+    } = service;
+    await addModel(store, {
       id: 'decision-2',
       kind: 'decision',
       description: 'Coming soon.',
       context_tokens: 4_096,
       input_price_micros_per_million_tokens: 1,
     });
-    setModelAlias(db, { alias: 'jev-latest', model_id: 'decision-1' });
-    const { key } = addAccount(service);
+    await setModelAlias(store, { alias: 'jev-latest', model_id: 'decision-1' });
+    const { key } = await addAccount(service);
     const only = { data: [{ id: 'decision-1' }], models: [{ name: 'decision-1' }] };
     expect(await (await list(key)).json()).toMatchObject(only);
     db.update(models).set({ status: 'live' }).where(eq(models.id, 'decision-2')).run();
@@ -49,7 +52,7 @@ describe('GET /v1/models', () => {
   });
 
   test('the list in the form of other servers stands beside it', async () => {
-    const body: unknown = await (await list(addAccount(service).key)).json();
+    const body: unknown = await (await list((await addAccount(service)).key)).json();
     expect(body).toMatchObject({
       models: [
         {
@@ -62,13 +65,13 @@ describe('GET /v1/models', () => {
   });
 
   test('carries x-request-id and none of the other headers', async () => {
-    const response = await list(addAccount(service).key);
+    const response = await list((await addAccount(service)).key);
     expect(response.headers.get('x-request-id')).toMatch(/^req_/);
     expect(platformHeaders(response)).toEqual([]);
   });
 
   test('is not billed, not recorded, and does not count toward requests per minute', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const before = booksOf(service, account);
     for (let count = 0; count < 5; count += 1) expect((await list(account.key)).status).toBe(200);
     expect(booksOf(service, account)).toEqual(before);
@@ -78,11 +81,11 @@ describe('GET /v1/models', () => {
   });
 
   test("does not update a key's last-used time, as a decision does", async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const lastUsed = () =>
       service.db.select().from(apiKeys).where(eq(apiKeys.id, account.key_id)).get()?.last_used_at_ms;
     await list(account.key);
-    await service.service.services.keys.flushLastUsed(service.service.services.commits);
+    await service.service.services.keys.flushLastUsed();
     expect(lastUsed()).toBeNull();
     const before_ms = service.clock.now_ms();
     await expectDecision(await ask(service, account.key));
@@ -90,7 +93,7 @@ describe('GET /v1/models', () => {
   });
 
   test('does not check credit: an organization on Tier 0 gets the list', async () => {
-    expect((await list(addAccount(service, { credit_dollars: 0 }).key)).status).toBe(200);
+    expect((await list((await addAccount(service, { credit_dollars: 0 })).key)).status).toBe(200);
   });
 
   test('401 without a key and with an unknown one', async () => {

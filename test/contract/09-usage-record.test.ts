@@ -30,7 +30,7 @@ afterEach(() => {
 
 describe('Usage record', () => {
   test('of a request that was answered: its metadata, and nothing else', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const from_ms = service.clock.now_ms();
     const response = await ask(service, account.key, { questions: ALL_TYPES, mode: 'consistent' });
     const { usage, latency_ms } = await expectDecision(response);
@@ -57,7 +57,7 @@ describe('Usage record', () => {
   });
 
   test('of a request that reached the model and failed: questions 0 and cost 0', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     around = () => Promise.reject(new Error('a decode failed'));
     const response = await post(service, account.key, SMALL_REQUEST, '/v1/systemone');
     await expectAnyError(response);
@@ -81,7 +81,7 @@ describe('Usage record', () => {
   });
 
   test('one for each request that reached the model, also of many at once', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     let evaluations = 0;
     around = (run) => (evaluations++ % 4 === 0 ? Promise.reject(new Error('a decode failed')) : run());
     const responses = await Promise.all(Array.from({ length: 20 }, () => ask(service, account.key)));
@@ -95,14 +95,14 @@ describe('Usage record', () => {
   });
 
   test('none for any refusal before the model', async () => {
-    const limited = addAccount(service);
-    setTierSettings(service.accounts, OPERATOR, limited.organization_id, { requests_per_minute: 1 });
+    const limited = await addAccount(service);
+    await setTierSettings(service.accounts, OPERATOR, limited.organization_id, { requests_per_minute: 1 });
     await expectDecision(await ask(service, limited.key));
-    const spent = addAccount(service);
-    setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
-    const poor = addAccount(service, { credit_dollars: 0, tier: 1 });
-    const tier0 = addAccount(service, { credit_dollars: 0 });
-    const rich = addAccount(service);
+    const spent = await addAccount(service);
+    await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    const poor = await addAccount(service, { credit_dollars: 0, tier: 1 });
+    const tier0 = await addAccount(service, { credit_dollars: 0 });
+    const rich = await addAccount(service);
     const refusals: readonly (readonly [string, unknown])[] = [
       [limited.key, SMALL_REQUEST],
       [spent.key, SMALL_REQUEST],

@@ -40,15 +40,15 @@ function listModels(key: string): Promise<Response> {
 
 describe('API key', () => {
   test('create: usable at once', async () => {
-    const { project_id } = addAccount(service);
-    const { key } = createKey(service.accounts, OPERATOR, { project_id, name: 'New' });
+    const { project_id } = await addAccount(service);
+    const { key } = await createKey(service.accounts, OPERATOR, { project_id, name: 'New' });
     await expectDecision(await ask(service, key));
   });
 
   test('revoke: works for up to 60 seconds more and is billed, afterwards 401 invalid_api_key', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     await expectDecision(await ask(service, account.key));
-    revokeKey(service.accounts, OPERATOR, account.key_id);
+    await revokeKey(service.accounts, OPERATOR, account.key_id);
     const before = booksOf(service, account);
     service.clock.advance(59_999);
     const { usage } = await expectDecision(await ask(service, account.key));
@@ -62,9 +62,9 @@ describe('API key', () => {
   });
 
   test('project archived: the same', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     await expectDecision(await ask(service, account.key));
-    archiveProject(service.accounts, OPERATOR, account.project_id);
+    await archiveProject(service.accounts, OPERATOR, account.project_id);
     service.clock.advance(59_999);
     await expectDecision(await ask(service, account.key));
     service.clock.advance(1);
@@ -73,17 +73,17 @@ describe('API key', () => {
   });
 
   test('revoked before it was used: refused at once, and never again accepted', async () => {
-    const account = addAccount(service);
-    revokeKey(service.accounts, OPERATOR, account.key_id);
+    const account = await addAccount(service);
+    await revokeKey(service.accounts, OPERATOR, account.key_id);
     await expectError(await ask(service, account.key), 'invalid_api_key');
     service.clock.advance(60_000);
     await expectError(await ask(service, account.key), 'invalid_api_key');
   });
 
   test('the wall clock stepping back does not prolong a revoked key', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     await expectDecision(await ask(service, account.key));
-    revokeKey(service.accounts, OPERATOR, account.key_id);
+    await revokeKey(service.accounts, OPERATOR, account.key_id);
     service.clock.stepWallClock(-DAY_MS);
     service.clock.advance(60_000);
     await expectError(await ask(service, account.key), 'invalid_api_key');
@@ -99,34 +99,34 @@ describe('Organization tier', () => {
   };
 
   test('Tier 0, first top-up of at least $5: Tier 1, immediately', async () => {
-    const account = addAccount(service, { credit_dollars: 0 });
+    const account = await addAccount(service, { credit_dollars: 0 });
     await expectError(await ask(service, account.key), 'insufficient_credit');
-    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    await creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
     expect(await limitOf(account.key)).toBe(300);
   });
 
   test('Tier N, total paid and days reach the next bar: Tier N+1, new limits within 60 seconds', async () => {
-    const account = addAccount(service, { credit_dollars: 25 });
+    const account = await addAccount(service, { credit_dollars: 25 });
     expect(await limitOf(account.key)).toBe(300);
     service.clock.advance(7 * DAY_MS);
-    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 25 * DOLLAR });
+    await creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 25 * DOLLAR });
     service.clock.advance(60_000);
     expect(await limitOf(account.key)).toBe(700);
   });
 
   test('Tier N, the day comes that earns Tier N+1: new limits within 60 seconds, before any job has run', async () => {
-    const account = addAccount(service, { credit_dollars: 50 });
+    const account = await addAccount(service, { credit_dollars: 50 });
     service.clock.advance(7 * DAY_MS - 1);
     expect(await limitOf(account.key)).toBe(300);
     service.clock.advance(60_000);
     expect(await limitOf(account.key)).toBe(700);
-    const stored = readOrganization(service.accounts, account.organization_id);
+    const stored = await readOrganization(service.accounts.store, account.organization_id);
     expect(stored.tier).toBe(1);
   });
 
   test('the operator’s part of a tier applies by time too: dedicated limits stay beside the new tier’s', async () => {
-    const account = addAccount(service, { credit_dollars: 50 });
-    setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 450 });
+    const account = await addAccount(service, { credit_dollars: 50 });
+    await setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 450 });
     service.clock.advance(7 * DAY_MS);
     const response = await ask(service, account.key);
     await expectDecision(response);
@@ -135,24 +135,24 @@ describe('Organization tier', () => {
   });
 
   test('refund of everything: the days since the first payment start anew', async () => {
-    const account = addAccount(service, { credit_dollars: 50 });
+    const account = await addAccount(service, { credit_dollars: 50 });
     service.clock.advance(60 * DAY_MS);
-    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 50 * DOLLAR });
-    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 2_500 * DOLLAR });
+    await refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 50 * DOLLAR });
+    await creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 2_500 * DOLLAR });
     expect(await limitOf(account.key)).toBe(300);
   });
 
   test('refund: the tier is recalculated, and requests of a balance below $0 get 402 until credit is added', async () => {
-    const account = addAccount(service, { credit_dollars: 25 });
+    const account = await addAccount(service, { credit_dollars: 25 });
     await expectDecision(await ask(service, account.key));
-    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 20 * DOLLAR });
+    await refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 20 * DOLLAR });
     expect(booksOf(service, account).credit_micros).toBeLessThan(5 * DOLLAR);
-    refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    await refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
     expect(booksOf(service, account).credit_micros).toBeLessThan(0);
     await expectError(await ask(service, account.key), 'insufficient_credit');
     service.clock.advance(60_000);
     await expectError(await ask(service, account.key), 'insufficient_credit');
-    creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
+    await creditByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
     await expectDecision(await ask(service, account.key));
   });
 });
@@ -195,7 +195,7 @@ describe('Credit hold for one request', () => {
   }
 
   test('credit covers the worst case: hold placed; success: the exact cost is deducted, the remainder released', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const before = booksOf(service, account);
     const { response, answer } = await startHeld(account.key);
     const during = booksOf(service, account);
@@ -213,22 +213,25 @@ describe('Credit hold for one request', () => {
   });
 
   test('credit cannot cover it: 402 insufficient_credit, nothing runs', async () => {
-    const account = addAccount(service, { credit_dollars: 0, tier: 1 });
+    const account = await addAccount(service, { credit_dollars: 0, tier: 1 });
     await expectError(await ask(service, account.key), 'insufficient_credit');
     expect(booksOf(service, account)).toEqual({ credit_micros: 0, held_micros: 0, usage_rows: 0 });
     expect(ledgerOf(service, account)).toEqual([]);
   });
 
   test('the hold would take the project over its monthly limit: 429 project_spend_limit, nothing runs', async () => {
-    const account = addAccount(service);
-    setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros: 3 });
+    const account = await addAccount(service);
+    await setSpendLimit(service.accounts, OPERATOR, {
+      project_id: account.project_id,
+      spend_limit_micros: 3,
+    });
     await expectError(await ask(service, account.key), 'project_spend_limit');
     expect(usageOf(service, account)).toEqual([]);
     expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 
   test('the model fails: the whole hold is released, nothing charged', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const before = booksOf(service, account);
     around = () => Promise.reject(new Error('a decode failed'));
     await expectError(await ask(service, account.key), 'model_unavailable');
@@ -238,7 +241,7 @@ describe('Credit hold for one request', () => {
   });
 
   test('the model rejects: nothing is held any more, nothing charged, nothing written', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const before = booksOf(service, account);
     const questions = { q: { type: 'noul', criteria: 'yes' } };
     await expectError(
@@ -252,18 +255,18 @@ describe('Credit hold for one request', () => {
 
   test('the model rejects what the credit does not cover, or the spend limit: refused as a hold would be', async () => {
     const questions = { q: { type: 'noul', criteria: 'yes' } };
-    const poor = addAccount(service, { credit_dollars: 0, tier: 1 });
+    const poor = await addAccount(service, { credit_dollars: 0, tier: 1 });
     await expectError(await ask(service, poor.key, { questions }), 'insufficient_credit');
-    const spent = addAccount(service);
-    setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    const spent = await addAccount(service);
+    await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
     await expectError(await ask(service, spent.key, { questions }), 'project_spend_limit');
   });
 
   test('402 although the balance exceeds the cost, because a hold in flight reserves it; fine again afterwards', async () => {
-    const probe = addAccount(service);
+    const probe = await addAccount(service);
     const { usage } = await expectDecision(await ask(service, probe.key));
     const cost_micros = Math.round(usage.cost_usd * 1e6);
-    const account = addAccount(service, { credit_dollars: (2 * cost_micros - 1) / 1e6, tier: 1 });
+    const account = await addAccount(service, { credit_dollars: (2 * cost_micros - 1) / 1e6, tier: 1 });
     const first = await startHeld(account.key);
     expect(booksOf(service, account).credit_micros).toBeGreaterThan(cost_micros);
     await expectError(await ask(service, account.key), 'insufficient_credit');
@@ -273,16 +276,22 @@ describe('Credit hold for one request', () => {
   });
 
   test('holds of two projects in flight share the credit, not the spend limit', async () => {
-    const account = addAccount(service);
-    const { id: project_id } = createProject(service.accounts, OPERATOR, { ...account, name: 'Second' });
-    const second = createKey(service.accounts, OPERATOR, { project_id, name: 'Second' });
-    setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros: 0 });
+    const account = await addAccount(service);
+    const { id: project_id } = await createProject(service.accounts, OPERATOR, {
+      ...account,
+      name: 'Second',
+    });
+    const second = await createKey(service.accounts, OPERATOR, { project_id, name: 'Second' });
+    await setSpendLimit(service.accounts, OPERATOR, {
+      project_id: account.project_id,
+      spend_limit_micros: 0,
+    });
     await expectError(await ask(service, account.key), 'project_spend_limit');
     await expectDecision(await ask(service, second.key));
   });
 
   test('a client that leaves before its turn: the hold is released, nothing is recorded', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const begun = Promise.withResolvers<void>();
     around = async (run, { signal }) => {
       begun.resolve();
@@ -295,7 +304,7 @@ describe('Credit hold for one request', () => {
 
     // Its place in the windows is taken all the same, or leaving early would be free work.
     around = (run) => run();
-    const fresh = await ask(service, addAccount(service).key);
+    const fresh = await ask(service, (await addAccount(service)).key);
     const next = await ask(service, account.key);
     await expectDecision(fresh);
     await expectDecision(next);
@@ -305,7 +314,7 @@ describe('Credit hold for one request', () => {
   });
 
   test('a client that leaves once the model has begun: billed, if the request completes', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const begun = Promise.withResolvers<void>();
     around = async (run, { signal }) => {
       const scores = await run();

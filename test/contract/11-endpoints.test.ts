@@ -18,7 +18,7 @@ let service: TestService;
 let account: TestAccount;
 beforeAll(async () => {
   service = await startTestService();
-  account = addAccount(service);
+  account = await addAccount(service);
 });
 afterAll(() => closeAudited(service));
 
@@ -114,7 +114,7 @@ describe('413 with our error shape for any size', () => {
   });
 
   test('none of it cost anything or was recorded', async () => {
-    const fresh = addAccount(service);
+    const fresh = await addAccount(service);
     const before = booksOf(service, fresh);
     await expectError(await post(service, fresh.key, padded(BODY_BYTES_MAX + 1)), 'request_too_large');
     expect(booksOf(service, fresh)).toEqual(before);
@@ -123,7 +123,7 @@ describe('413 with our error shape for any size', () => {
 
 describe('POST /v1/systemone', () => {
   test('the same request and response, recorded under its own endpoint', async () => {
-    const fresh = addAccount(service);
+    const fresh = await addAccount(service);
     await expectDecision(await post(service, fresh.key, SMALL_REQUEST, '/v1/systemone'));
     await expectDecision(await post(service, fresh.key, SMALL_REQUEST, '/v1/decisions'));
     const [first, second] = usageOf(service, fresh);
@@ -322,7 +322,7 @@ describe('A body that does not arrive', () => {
   });
 
   test('the client leaves in the middle: nothing is counted or recorded', async () => {
-    const fresh = addAccount(service);
+    const fresh = await addAccount(service);
     const client = new AbortController();
     const body = new ReadableStream({
       start(controller) {

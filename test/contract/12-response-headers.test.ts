@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { EvaluationFailed } from '../../native/plan-evaluator.ts';
+import { EvaluationFailed } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
@@ -31,13 +31,13 @@ afterAll(() => closeAudited(service));
 
 describe('x-ratelimit-* and service-processing-ms accompany every response that reached the model', () => {
   test('successful', async () => {
-    const response = await ask(service, addAccount(service).key);
+    const response = await ask(service, (await addAccount(service)).key);
     await expectDecision(response);
     expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
   });
 
   test('rejected by the model', async () => {
-    const response = await ask(service, addAccount(service).key, {
+    const response = await ask(service, (await addAccount(service)).key, {
       questions: { q: { type: 'noul', criteria: 1 } },
     });
     await expectError(response, 'invalid_request', 'questions.q.criteria');
@@ -46,7 +46,7 @@ describe('x-ratelimit-* and service-processing-ms accompany every response that 
 
   test('failed by the model', async () => {
     around = () => Promise.reject(new EvaluationFailed('a decode failed'));
-    const response = await ask(service, addAccount(service).key);
+    const response = await ask(service, (await addAccount(service)).key);
     around = (run) => run();
     await expectError(response, 'model_unavailable');
     expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
@@ -56,8 +56,8 @@ describe('x-ratelimit-* and service-processing-ms accompany every response that 
 describe('A 429 rate_limit_exceeded carries the x-ratelimit-* request headers and Retry-After', () => {
   for (const limit of ['requests_per_minute', 'tokens_per_minute']) {
     test(limit, async () => {
-      const account = addAccount(service);
-      setTierSettings(service.accounts, OPERATOR, account.organization_id, { [limit]: 1 });
+      const account = await addAccount(service);
+      await setTierSettings(service.accounts, OPERATOR, account.organization_id, { [limit]: 1 });
       await expectDecision(await ask(service, account.key));
       const response = await ask(service, account.key);
       await expectError(response, 'rate_limit_exceeded');
@@ -74,7 +74,7 @@ describe('Other errors carry only x-request-id', () => {
   };
 
   test('401, 400, 404, 413, 422', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     await expectBare(await service.fetch('/v1/decisions', { method: 'POST' }), 'missing_api_key');
     await expectBare(await ask(service, `${key}x`), 'invalid_api_key');
     await expectBare(await post(service, key, '{'), 'invalid_json');
@@ -88,18 +88,18 @@ describe('Other errors carry only x-request-id', () => {
 
   test('402 on Tier 0 and at the hold, 429 project_spend_limit', async () => {
     await expectBare(
-      await ask(service, addAccount(service, { credit_dollars: 0 }).key),
+      await ask(service, (await addAccount(service, { credit_dollars: 0 })).key),
       'insufficient_credit',
     );
-    const poor = addAccount(service, { credit_dollars: 0, tier: 1 });
+    const poor = await addAccount(service, { credit_dollars: 0, tier: 1 });
     await expectBare(await ask(service, poor.key), 'insufficient_credit');
-    const spent = addAccount(service);
-    setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    const spent = await addAccount(service);
+    await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
     await expectBare(await ask(service, spent.key), 'project_spend_limit');
   });
 
   test('503 before the model', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     await withoutTable(service, 'api_keys', async () => {
       await expectBare(await ask(service, key), 'auth_unavailable');
     });
@@ -114,8 +114,8 @@ describe('Other errors carry only x-request-id', () => {
 
 describe('Values', () => {
   test('x-ratelimit-limit-requests and -tokens are those of the organization', async () => {
-    const account = addAccount(service);
-    setTierSettings(service.accounts, OPERATOR, account.organization_id, {
+    const account = await addAccount(service);
+    await setTierSettings(service.accounts, OPERATOR, account.organization_id, {
       requests_per_minute: 77,
       tokens_per_minute: 5_555,
     });
@@ -126,7 +126,7 @@ describe('Values', () => {
   });
 
   test('x-ratelimit-remaining-requests is what is left after this one', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const remaining: (string | null)[] = [];
     for (let count = 0; count < 3; count += 1) {
       const response = await ask(service, key);
@@ -137,7 +137,7 @@ describe('Values', () => {
   });
 
   test('x-ratelimit-reset-requests is the time until a slot frees, in whole seconds with an s', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const resets: (string | null)[] = [];
     for (const wait_ms of [0, 15_000, 44_500, 499]) {
       service.clock.advance(wait_ms);
@@ -149,7 +149,7 @@ describe('Values', () => {
   });
 
   test('x-ratelimit-remaining-tokens counts this request at its estimate, and those before as billed', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const first = await ask(service, key);
     const { usage } = await expectDecision(first);
     const second = await ask(service, key);
@@ -162,7 +162,7 @@ describe('Values', () => {
   });
 
   test('service-processing-ms is the total platform time: at least the time of the model', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     around = async (run) => {
       service.clock.advance(120);
       return await run();

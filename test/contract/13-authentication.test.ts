@@ -24,8 +24,8 @@ let account: TestAccount;
 let other: TestAccount;
 beforeAll(async () => {
   service = await startTestService();
-  account = addAccount(service);
-  other = addAccount(service);
+  account = await addAccount(service);
+  other = await addAccount(service);
 });
 afterAll(() => closeAudited(service));
 
@@ -119,11 +119,11 @@ describe('Storage', () => {
 
 describe('Active keys', () => {
   test('up to 100 per organization, and they all work', async () => {
-    const owner = addAccount(service);
-    const create = () =>
-      createKey(service.accounts, OPERATOR, { project_id: owner.project_id, name: 'More' }).key;
-    const keys = Array.from({ length: 99 }, create);
-    expect(create).toThrow();
+    const owner = await addAccount(service);
+    const create = async () =>
+      (await createKey(service.accounts, OPERATOR, { project_id: owner.project_id, name: 'More' })).key;
+    const keys = await Promise.all(Array.from({ length: 99 }, create));
+    await expect(create()).rejects.toThrow();
     const responses = await Promise.all(
       keys.map((key) => service.fetch('/v1/models', { headers: { 'x-api-key': key } })),
     );
@@ -143,32 +143,32 @@ describe('Role and key permissions', () => {
 
   test.each(ROLES)(
     '%s: creates keys %p, revokes any key %p, sees them',
-    (role, may_create, may_revoke_any) => {
+    async (role, may_create, may_revoke_any) => {
       const { accounts } = service;
-      const sign = () => {
+      const sign = async () => {
         people += 1;
-        return signUp(accounts, { email: `${role}${people}@example.com`, name: role }).user.id;
+        return (await signUp(accounts, { email: `${role}${people}@example.com`, name: role })).user.id;
       };
-      const { organization_id, project_id, key_id } = addAccount(service);
-      addMember(accounts, OPERATOR, { organization_id, user_id: sign(), role: 'owner' });
-      const user_id = sign();
-      addMember(accounts, OPERATOR, { organization_id, user_id, role: 'developer' });
+      const { organization_id, project_id, key_id } = await addAccount(service);
+      await addMember(accounts, OPERATOR, { organization_id, user_id: await sign(), role: 'owner' });
+      const user_id = await sign();
+      await addMember(accounts, OPERATOR, { organization_id, user_id, role: 'developer' });
       const person = { kind: 'user', user_id } as const;
-      const earlier = createKey(accounts, person, { project_id, name: 'Earlier' });
-      changeRole(accounts, OPERATOR, { organization_id, user_id, role });
-      expect(listKeys(accounts, person, { organization_id })).toHaveLength(2);
-      const allowed = (work: () => unknown) => {
+      const earlier = await createKey(accounts, person, { project_id, name: 'Earlier' });
+      await changeRole(accounts, OPERATOR, { organization_id, user_id, role });
+      expect(await listKeys(accounts, person, { organization_id })).toHaveLength(2);
+      const allowed = async (work: () => Promise<unknown>) => {
         try {
-          work();
+          await work();
           return true;
         } catch (error) {
           expect(error).toMatchObject({ code: 'permission_denied' });
           return false;
         }
       };
-      expect(allowed(() => createKey(accounts, person, { project_id, name: 'New' }))).toBe(may_create);
-      expect(allowed(() => revokeKey(accounts, person, key_id))).toBe(may_revoke_any);
-      expect(allowed(() => revokeKey(accounts, person, earlier.id))).toBe(true);
+      expect(await allowed(() => createKey(accounts, person, { project_id, name: 'New' }))).toBe(may_create);
+      expect(await allowed(() => revokeKey(accounts, person, key_id))).toBe(may_revoke_any);
+      expect(await allowed(() => revokeKey(accounts, person, earlier.id))).toBe(true);
     },
   );
 });

@@ -11,9 +11,7 @@ import {
 import { cpSync, readdirSync, renameSync } from 'node:fs';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
-import type { DecisionEngine } from '../../native/engine.ts';
-import { openEngine } from '../../native/load-engine.ts';
-import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
+import { type DecisionEngine, EMBEDDED_WEIGHTS, openEngine } from '../../native/engine.ts';
 import { ERROR_TYPES, ERRORS } from '../../src/errors.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
@@ -61,8 +59,8 @@ beforeAll(async () => {
   });
 });
 afterAll(() => closeAudited(service));
-beforeEach(() => {
-  account = addAccount(service);
+beforeEach(async () => {
+  account = await addAccount(service);
 });
 afterEach(() => {
   around = (run) => run();
@@ -75,7 +73,7 @@ describe('a body that is not finished', () => {
   test('408 request_timeout, and the connection is closed: never charged, does not count', async () => {
     const own = await startTestService({ body_limits: { deadline_ms: 50 } });
     try {
-      const slow = addAccount(own);
+      const slow = await addAccount(own);
       const before = booksOf(own, slow);
       const received = await sendRaw(own.server.address, head(slow.key, 20), ['{"model"']);
       const { status, headers, body } = parseRaw(received);
@@ -93,7 +91,7 @@ describe('a body that is not finished', () => {
     const budget = new BodyBudget({ owner_bytes: 2_000, total_bytes: 10_000 });
     const own = await startTestService({ body_limits: { budget } });
     try {
-      const [greedy, other] = [addAccount(own), addAccount(own)];
+      const [greedy, other] = [await addAccount(own), await addAccount(own)];
       const before = booksOf(own, greedy);
       const { hostname, port } = new URL(own.server.address);
       const unfinished = connect(Number(port), hostname);
@@ -199,7 +197,7 @@ describe('502 model_unavailable', () => {
   /** Starts a service on an engine of its own that can be taken away from under it. */
   async function startOnOwnEngine(open: () => Promise<DecisionEngine>, cold = false) {
     const own = await startTestService({ openEngine: open, cold });
-    return { own, account: addAccount(own) };
+    return { own, account: await addAccount(own) };
   }
 
   test('the engine is killed: not charged, recorded with nothing, and the next request is answered', async () => {
@@ -255,7 +253,7 @@ describe('502 model_unavailable', () => {
 
   test('a full queue: Retry-After, not charged, and answered later', async () => {
     const own = await startTestService({ queue_limit: 1 });
-    const account = addAccount(own);
+    const account = await addAccount(own);
     try {
       const before = booksOf(own, account);
       const responses = await Promise.all(
@@ -296,7 +294,7 @@ describe('503 model_warming_up', () => {
   test('a cold model: a fast request waits and is answered', async () => {
     const own = await startTestService({ cold: true });
     try {
-      const { key } = addAccount(own);
+      const { key } = await addAccount(own);
       expect(own.service.services.model.status().state).toBe('cold');
       await expectDecision(await ask(own, key));
     } finally {
@@ -317,7 +315,7 @@ describe('503 model_warming_up', () => {
         }),
     });
     try {
-      const owner = addAccount(own);
+      const owner = await addAccount(own);
       const before = booksOf(own, owner);
       const cold = await ask(own, owner.key, { mode: 'consistent' });
       await expectError(cold, 'model_warming_up');

@@ -19,11 +19,11 @@ afterAll(() => closeAudited(service));
 
 describe('Charging and retry rules', () => {
   test('3. project_spend_limit persists until the next UTC month', async () => {
-    const probe = addAccount(service);
+    const probe = await addAccount(service);
     const { usage } = await expectDecision(await ask(service, probe.key));
     const cost_micros = Math.round(usage.cost_usd * 1e6);
-    const account = addAccount(service);
-    setSpendLimit(service.accounts, OPERATOR, {
+    const account = await addAccount(service);
+    await setSpendLimit(service.accounts, OPERATOR, {
       project_id: account.project_id,
       spend_limit_micros: 2 * cost_micros + cost_micros - 1,
     });
@@ -38,21 +38,21 @@ describe('Charging and retry rules', () => {
   });
 
   test('3. or until the limit is raised or taken away, at once', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const setLimit = (spend_limit_micros: number | null) =>
       setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros });
-    setLimit(0);
+    await setLimit(0);
     await expectError(await ask(service, account.key), 'project_spend_limit');
-    setLimit(1_000_000);
+    await setLimit(1_000_000);
     await expectDecision(await ask(service, account.key));
-    setLimit(0);
+    await setLimit(0);
     await expectError(await ask(service, account.key), 'project_spend_limit');
-    setLimit(null);
+    await setLimit(null);
     await expectDecision(await ask(service, account.key));
   });
 
   test('4. invalid_request repeats identically if resent unchanged', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     const send = async () =>
       await expectError(
         await ask(service, key, { questions: { q: { type: 'noul', criteria: [] } } }),
@@ -65,7 +65,7 @@ describe('Charging and retry rules', () => {
   });
 
   test('5. a retried decision request returns a fresh decision, and is billed again', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const first = await expectDecision(await ask(service, account.key, { questions: ALL_TYPES }));
     const second = await expectDecision(await ask(service, account.key, { questions: ALL_TYPES }));
     expect(second.id).not.toBe(first.id);

@@ -39,9 +39,9 @@ afterEach(() => {
 type Limits = Parameters<typeof setTierSettings>[3];
 
 /** An account with dedicated limits. */
-function limitedAccount(limits: Limits, on: TestService = service): TestAccount {
-  const account = addAccount(on);
-  setTierSettings(on.accounts, OPERATOR, account.organization_id, limits);
+async function limitedAccount(limits: Limits, on: TestService = service): Promise<TestAccount> {
+  const account = await addAccount(on);
+  await setTierSettings(on.accounts, OPERATOR, account.organization_id, limits);
   return account;
 }
 
@@ -53,7 +53,7 @@ async function expectLimited(response: Response, retry_after_s: number): Promise
 
 /** What the small request is billed, and what the token window reserves for it. */
 async function sizes(): Promise<{ billed: number; estimate: number }> {
-  const response = await ask(service, addAccount(service).key);
+  const response = await ask(service, (await addAccount(service)).key);
   const { usage } = await expectDecision(response);
   const estimate = 300_000 - Number(response.headers.get('x-ratelimit-remaining-tokens'));
   return { billed: usage.input_tokens, estimate };
@@ -63,7 +63,7 @@ describe('Tiers', () => {
   for (const { tier, rpm, tpm, questions, top_up_dollars } of TIERS) {
     test(`Tier ${tier}: ${rpm} RPM, ${tpm} TPM, ${questions} questions, top-ups to $${top_up_dollars}`, async () => {
       expect(1_000 * rpm).toBe(tpm);
-      const account = addAccount(service, { tier });
+      const account = await addAccount(service, { tier });
       const response = await ask(service, account.key);
       await expectDecision(response);
       expect(response.headers.get('x-ratelimit-limit-requests')).toBe(String(rpm));
@@ -76,7 +76,7 @@ describe('Tiers', () => {
         'too_many_questions',
         'questions',
       );
-      const organization = setTierSettings(service.accounts, OPERATOR, account.organization_id, {});
+      const organization = await setTierSettings(service.accounts, OPERATOR, account.organization_id, {});
       expect(topUpRange(organization, service.clock.now_ms())).toEqual({
         least: 5_000_000,
         most: top_up_dollars * 1_000_000,
@@ -85,34 +85,34 @@ describe('Tiers', () => {
   }
 
   for (const { tier, top_up_dollars } of TIERS) {
-    test(`Tier ${tier}: one top-up is from $5 to $${top_up_dollars}, to the micro-dollar`, () => {
-      const { organization_id } = addAccount(service, { credit_dollars: 0, tier });
+    test(`Tier ${tier}: one top-up is from $5 to $${top_up_dollars}, to the micro-dollar`, async () => {
+      const { organization_id } = await addAccount(service, { credit_dollars: 0, tier });
       const topUp = (amount_micros: number) =>
         creditByHand(service.accounts, OPERATOR, { organization_id, amount_micros, within_range: true });
       const most = top_up_dollars * 1_000_000;
       for (const outside of [4_999_999, most + 1])
-        expect(() => topUp(outside)).toThrow(expect.objectContaining({ code: 'top_up_out_of_range' }));
-      expect(topUp(5_000_000).credit_micros).toBe(5_000_000);
-      expect(topUp(most).credit_micros).toBe(5_000_000 + most);
+        await expect(topUp(outside)).rejects.toMatchObject({ code: 'top_up_out_of_range' });
+      expect((await topUp(5_000_000)).credit_micros).toBe(5_000_000);
+      expect((await topUp(most)).credit_micros).toBe(5_000_000 + most);
     });
   }
 
   test('Tier 0: no API access, 402 before the body is looked at', async () => {
-    const { key } = addAccount(service, { credit_dollars: 0 });
+    const { key } = await addAccount(service, { credit_dollars: 0 });
     await expectError(await post(service, key, '{'), 'insufficient_credit');
     await expectError(await post(service, key, ' '.repeat(2_000_000)), 'insufficient_credit');
   });
 
   test('dedicated limits replace only what is set, within a minute', async () => {
-    const account = addAccount(service, { tier: 2 });
+    const account = await addAccount(service, { tier: 2 });
     await expectDecision(await ask(service, account.key));
-    setTierSettings(service.accounts, OPERATOR, account.organization_id, { tokens_per_minute: 5_000 });
+    await setTierSettings(service.accounts, OPERATOR, account.organization_id, { tokens_per_minute: 5_000 });
     service.clock.advance(60_000);
     const tokens = await ask(service, account.key);
     await expectDecision(tokens);
     expect(tokens.headers.get('x-ratelimit-limit-tokens')).toBe('5000');
     expect(tokens.headers.get('x-ratelimit-limit-requests')).toBe('700');
-    setTierSettings(service.accounts, OPERATOR, account.organization_id, {
+    await setTierSettings(service.accounts, OPERATOR, account.organization_id, {
       tokens_per_minute: null,
       questions_per_request: 2,
     });
@@ -129,7 +129,7 @@ describe('Tiers', () => {
   });
 
   test('dedicated limits can allow more questions than any tier', async () => {
-    const account = limitedAccount({ questions_per_request: 70 });
+    const account = await limitedAccount({ questions_per_request: 70 });
     const many = Object.fromEntries(
       Array.from({ length: 70 }, (_, index) => [`q${index}`, { type: 'noul' }]),
     );
@@ -140,7 +140,7 @@ describe('Tiers', () => {
 
 describe('Requests per minute', () => {
   test('a request leaves the window 60 seconds after it was made; there is no reset at a minute', async () => {
-    const { key } = limitedAccount({ requests_per_minute: 3 });
+    const { key } = await limitedAccount({ requests_per_minute: 3 });
     for (const wait_ms of [0, 10_000, 10_000]) {
       service.clock.advance(wait_ms);
       await expectDecision(await ask(service, key));
@@ -156,18 +156,21 @@ describe('Requests per minute', () => {
   });
 
   test('the limit is the whole organization’s: all projects, keys and both endpoints together', async () => {
-    const account = limitedAccount({ requests_per_minute: 2 });
-    const { id: project_id } = createProject(service.accounts, OPERATOR, { ...account, name: 'Second' });
-    const second = createKey(service.accounts, OPERATOR, { project_id, name: 'Second' });
+    const account = await limitedAccount({ requests_per_minute: 2 });
+    const { id: project_id } = await createProject(service.accounts, OPERATOR, {
+      ...account,
+      name: 'Second',
+    });
+    const second = await createKey(service.accounts, OPERATOR, { project_id, name: 'Second' });
     await expectDecision(await ask(service, account.key));
     await expectDecision(await post(service, second.key, SMALL_REQUEST, '/v1/systemone'));
     await expectLimited(await ask(service, account.key), 60);
     await expectLimited(await ask(service, second.key), 60);
-    await expectDecision(await ask(service, addAccount(service).key));
+    await expectDecision(await ask(service, (await addAccount(service)).key));
   });
 
   test('each request counts as one, however many questions', async () => {
-    const { key } = limitedAccount({ requests_per_minute: 2 });
+    const { key } = await limitedAccount({ requests_per_minute: 2 });
     const many = Object.fromEntries(
       Array.from({ length: 20 }, (_, index) => [`q${index}`, { type: 'noul' }]),
     );
@@ -177,7 +180,7 @@ describe('Requests per minute', () => {
   });
 
   test('not counted: the model list, validation refusals, requests refused because RPM is reached', async () => {
-    const { key } = limitedAccount({ requests_per_minute: 1 });
+    const { key } = await limitedAccount({ requests_per_minute: 1 });
     await (await service.fetch('/v1/models', { headers: { 'x-api-key': key } })).text();
     await expectError(await post(service, key, '{'), 'invalid_json');
     await expectError(await post(service, key, ' '.repeat(2_000_000)), 'request_too_large');
@@ -195,37 +198,40 @@ describe('Requests per minute', () => {
   test('counted: requests refused for the spend limit, for credit, for TPM, and those that the model fails', async () => {
     const remainingAfter = async (account: TestAccount, refused: () => Promise<unknown>) => {
       await refused();
-      setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros: null });
+      await setSpendLimit(service.accounts, OPERATOR, {
+        project_id: account.project_id,
+        spend_limit_micros: null,
+      });
       const response = await ask(service, account.key);
       await response.text();
       return response.headers.get('x-ratelimit-remaining-requests');
     };
-    const spent = addAccount(service);
-    setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    const spent = await addAccount(service);
+    await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
     expect(
       await remainingAfter(spent, async () =>
         expectError(await ask(service, spent.key), 'project_spend_limit'),
       ),
     ).toBe('298');
-    const failed = addAccount(service);
+    const failed = await addAccount(service);
     around = () => Promise.reject(new Error('a decode failed'));
     await expectError(await ask(service, failed.key), 'model_unavailable');
     around = (run) => run();
     expect(await remainingAfter(failed, () => Promise.resolve())).toBe('298');
 
-    const poor = addAccount(service, { credit_dollars: 0, tier: 1 });
-    setTierSettings(service.accounts, OPERATOR, poor.organization_id, { requests_per_minute: 1 });
+    const poor = await addAccount(service, { credit_dollars: 0, tier: 1 });
+    await setTierSettings(service.accounts, OPERATOR, poor.organization_id, { requests_per_minute: 1 });
     await expectError(await ask(service, poor.key), 'insufficient_credit');
     await expectLimited(await ask(service, poor.key), 60);
 
-    const crowded = limitedAccount({ requests_per_minute: 2, tokens_per_minute: 1 });
+    const crowded = await limitedAccount({ requests_per_minute: 2, tokens_per_minute: 1 });
     await expectDecision(await ask(service, crowded.key));
     expect(await expectLimited(await ask(service, crowded.key), 60)).toContain('tokens');
     expect(await expectLimited(await ask(service, crowded.key), 60)).toContain('requests');
   });
 
   test('of many at once exactly as many pass as there are slots', async () => {
-    const account = limitedAccount({ requests_per_minute: 7 });
+    const account = await limitedAccount({ requests_per_minute: 7 });
     const responses = await Promise.all(Array.from({ length: 40 }, () => ask(service, account.key)));
     const bodies = await Promise.all(responses.map((response) => response.text()));
     expect(bodies).toHaveLength(40);
@@ -238,17 +244,17 @@ describe('Requests per minute', () => {
 describe('Tokens per minute', () => {
   test('the estimate must fit in what is left; after completion the window holds the billed tokens', async () => {
     const { billed, estimate } = await sizes();
-    const { key } = limitedAccount({ tokens_per_minute: 2 * billed + estimate });
+    const { key } = await limitedAccount({ tokens_per_minute: 2 * billed + estimate });
     for (let count = 0; count < 3; count += 1) await expectDecision(await ask(service, key));
     expect(await expectLimited(await ask(service, key), 60)).toContain('tokens');
-    const tight = limitedAccount({ tokens_per_minute: 2 * billed + estimate - 1 });
+    const tight = await limitedAccount({ tokens_per_minute: 2 * billed + estimate - 1 });
     for (let count = 0; count < 2; count += 1) await expectDecision(await ask(service, tight.key));
     await expectLimited(await ask(service, tight.key), 60);
   });
 
   test('failed and refused requests take nothing', async () => {
     const { estimate } = await sizes();
-    const account = limitedAccount({ tokens_per_minute: estimate });
+    const account = await limitedAccount({ tokens_per_minute: estimate });
     around = () => Promise.reject(new Error('a decode failed'));
     await expectError(await ask(service, account.key), 'model_unavailable');
     around = (run) => run();
@@ -256,16 +262,16 @@ describe('Tokens per minute', () => {
     await expectError(await ask(service, account.key, rejected), 'invalid_request', 'questions.q.criteria');
     const setLimit = (spend_limit_micros: number | null) =>
       setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros });
-    setLimit(0);
+    await setLimit(0);
     await expectError(await ask(service, account.key), 'project_spend_limit');
-    setLimit(null);
+    await setLimit(null);
     await expectDecision(await ask(service, account.key));
     await expectLimited(await ask(service, account.key), 60);
   });
 
   test('Retry-After of a refusal is the time until the oldest request leaves; it may take another round', async () => {
     const { billed, estimate } = await sizes();
-    const { key } = limitedAccount({ tokens_per_minute: billed + estimate });
+    const { key } = await limitedAccount({ tokens_per_minute: billed + estimate });
     await expectDecision(await ask(service, key));
     service.clock.advance(20_000);
     await expectDecision(await ask(service, key));
@@ -280,7 +286,7 @@ describe('Tokens per minute', () => {
 
   test('a request larger than the whole allowance runs when the window is empty, then fills it', async () => {
     const { billed } = await sizes();
-    const { key } = limitedAccount({ tokens_per_minute: billed - 1 });
+    const { key } = await limitedAccount({ tokens_per_minute: billed - 1 });
     const large = await ask(service, key);
     await expectDecision(large);
     expect(large.headers.get('x-ratelimit-remaining-tokens')).toBe('0');
@@ -292,7 +298,7 @@ describe('Tokens per minute', () => {
 
   test('while such a request runs nothing else is admitted', async () => {
     const { billed } = await sizes();
-    const { key } = limitedAccount({ tokens_per_minute: billed - 1 });
+    const { key } = await limitedAccount({ tokens_per_minute: billed - 1 });
     const gate = new Gate();
     around = async (run) => {
       await gate.pass();
@@ -308,7 +314,7 @@ describe('Tokens per minute', () => {
   test('requests and tokens are checked and committed together: of many at once exactly as many pass as fit', async () => {
     const { billed, estimate } = await sizes();
     const fitting = 5;
-    const account = limitedAccount({ tokens_per_minute: fitting * estimate, requests_per_minute: 20 });
+    const account = await limitedAccount({ tokens_per_minute: fitting * estimate, requests_per_minute: 20 });
     const gate = new Gate();
     around = async (run) => {
       await gate.pass();
@@ -343,8 +349,8 @@ describe('Windows', () => {
     const start = () => startTestService({ directory: directory.path, clock });
     let running = await start();
     try {
-      const requests = limitedAccount({ requests_per_minute: 2 }, running);
-      const tokens = limitedAccount({ tokens_per_minute: billed + estimate }, running);
+      const requests = await limitedAccount({ requests_per_minute: 2 }, running);
+      const tokens = await limitedAccount({ tokens_per_minute: billed + estimate }, running);
       for (const wait_ms of [0, 10_000]) {
         clock.advance(wait_ms);
         await expectDecision(await ask(running, requests.key));
@@ -366,7 +372,7 @@ describe('Windows', () => {
   });
 
   test('the wall clock stepping back or forward changes nothing', async () => {
-    const account = limitedAccount({ requests_per_minute: 2 });
+    const account = await limitedAccount({ requests_per_minute: 2 });
     await expectDecision(await ask(service, account.key));
     service.clock.stepWallClock(-3_600_000);
     service.clock.advance(10_000);
@@ -385,7 +391,7 @@ describe('Windows', () => {
     const start = () => startTestService({ directory: directory.path, clock });
     let running = await start();
     try {
-      const account = limitedAccount({ requests_per_minute: 2 }, running);
+      const account = await limitedAccount({ requests_per_minute: 2 }, running);
       for (let count = 0; count < 3; count += 1) {
         await expectDecision(await ask(running, account.key));
         clock.advance(120_000);
@@ -408,8 +414,8 @@ describe('Windows', () => {
 
 describe('Spend limits', () => {
   test('are separate from rate limits and reserve no credit', async () => {
-    const account = addAccount(service, { credit_dollars: 0, tier: 1 });
-    setSpendLimit(service.accounts, OPERATOR, {
+    const account = await addAccount(service, { credit_dollars: 0, tier: 1 });
+    await setSpendLimit(service.accounts, OPERATOR, {
       project_id: account.project_id,
       spend_limit_micros: 5_000_000,
     });

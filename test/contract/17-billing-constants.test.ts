@@ -35,7 +35,7 @@ describe('Billing constants', () => {
   });
 
   test('a usage export has one row per request, newest first, with the columns of the spec', async () => {
-    const account = addAccount(service);
+    const account = await addAccount(service);
     const first = await ask(service, account.key, { questions: ALL_TYPES });
     const { usage } = await expectDecision(first);
     // Rows are ordered by time, so that two requests must not share a millisecond.
@@ -45,7 +45,7 @@ describe('Billing constants', () => {
     await expectAnyError(second);
 
     let text = '';
-    for await (const piece of exportUsage(service.db, account)) text += piece;
+    for await (const piece of exportUsage(service.accounts.store.usage, account)) text += piece;
     const [header, ...lines] = text.trimEnd().split('\r\n');
     expect(header).toBe(
       'time_utc,model,mode,endpoint,project,api_key,status,questions,input_tokens,cost_usd,latency_ms,request_id',
@@ -90,7 +90,7 @@ describe('Billing constants', () => {
 
 describe('Versioning', () => {
   test('the interface version is in the path prefix /v1/', async () => {
-    const { key } = addAccount(service);
+    const { key } = await addAccount(service);
     await expectDecision(await post(service, key, SMALL_REQUEST, '/v1/decisions'));
     expect((await post(service, key, SMALL_REQUEST, '/decisions')).status).toBe(404);
     expect((await post(service, key, SMALL_REQUEST, '/v2/decisions')).status).toBe(404);

@@ -35,7 +35,7 @@ let account: TestAccount;
 let reference: Static<typeof Reference>;
 beforeAll(async () => {
   service = await startTestService({ queue_limit: 1 });
-  account = addAccount(service);
+  account = await addAccount(service);
   const document: unknown = await (await service.fetch('/swagger/json')).json();
   if (!Value.Check(Reference, document)) throw new Error('the reference lacks what is looked for');
   reference = document;
@@ -146,7 +146,7 @@ describe('What the running service answers is in its reference', () => {
       await ask(service, key, { questions: { q: { type: 'noul', criteria: 1 } } }),
     );
     await expectDocumented(path, await ask(service, 'none'));
-    await expectDocumented(path, await ask(service, addAccount(service, { credit_dollars: 0 }).key));
+    await expectDocumented(path, await ask(service, (await addAccount(service, { credit_dollars: 0 })).key));
     await expectDocumented(
       '/v1/systemone',
       await post(service, key, { ...SMALL_REQUEST, model: 1 }, '/v1/systemone'),

@@ -33,7 +33,7 @@ const LARGE = {
 
 /** What a request costs where the model is loaded. */
 async function warmCost_micros(request: object): Promise<number> {
-  const { usage } = await expectDecision(await ask(warm, addAccount(warm).key, { ...request }));
+  const { usage } = await expectDecision(await ask(warm, (await addAccount(warm)).key, { ...request }));
   return Math.round(usage.cost_usd * 1e6);
 }
 
@@ -55,7 +55,7 @@ describe('a request that meets a cold model', () => {
   test('with credit for exactly what it costs: it waits, is answered, and nothing is left', async () => {
     const cost_micros = await warmCost_micros(SMALL);
     await withColdService(async (cold) => {
-      const account = addAccount(cold, { credit_dollars: cost_micros / 1e6, tier: 1 });
+      const account = await addAccount(cold, { credit_dollars: cost_micros / 1e6, tier: 1 });
       const { usage } = await expectDecision(await ask(cold, account.key, SMALL));
       expect(usage.cost_usd).toBe(cost_micros / 1e6);
       expect(booksOf(cold, account)).toEqual({ credit_micros: 0, held_micros: 0, usage_rows: 1 });
@@ -66,7 +66,7 @@ describe('a request that meets a cold model', () => {
   test('with less: 402 insufficient_credit, and the model stays cold', async () => {
     const cost_micros = await warmCost_micros(SMALL);
     await withColdService(async (cold) => {
-      const account = addAccount(cold, { credit_dollars: (cost_micros - 1) / 1e6, tier: 1 });
+      const account = await addAccount(cold, { credit_dollars: (cost_micros - 1) / 1e6, tier: 1 });
       await expectError(await ask(cold, account.key, SMALL), 'insufficient_credit');
       expect(cold.service.services.model.status().state).toBe('cold');
     });
@@ -75,7 +75,7 @@ describe('a request that meets a cold model', () => {
   test('consistent, with credit for exactly what it costs: 503 model_warming_up, and answered afterwards', async () => {
     const cost_micros = await warmCost_micros(LARGE);
     await withColdService(async (cold) => {
-      const account = addAccount(cold, { credit_dollars: cost_micros / 1e6, tier: 1 });
+      const account = await addAccount(cold, { credit_dollars: cost_micros / 1e6, tier: 1 });
       await expectError(await ask(cold, account.key, LARGE), 'model_warming_up');
       expect(booksOf(cold, account)).toMatchObject({ credit_micros: cost_micros, held_micros: 0 });
       await untilReady(cold.service);
@@ -85,10 +85,10 @@ describe('a request that meets a cold model', () => {
   });
 
   test("consistent, with as many questions as Tier 1 allows: it takes of Tier 1's window what it takes when warm", async () => {
-    const answered = await ask(warm, addAccount(warm, { tier: 1 }).key, LARGE);
+    const answered = await ask(warm, (await addAccount(warm, { tier: 1 })).key, LARGE);
     const { usage } = await expectDecision(answered);
     await withColdService(async (cold) => {
-      const { key } = addAccount(cold, { tier: 1 });
+      const { key } = await addAccount(cold, { tier: 1 });
       const refused = await ask(cold, key, LARGE);
       await expectError(refused, 'model_warming_up');
       expect(remaining(refused)).toBe(remaining(answered));
@@ -98,7 +98,7 @@ describe('a request that meets a cold model', () => {
 
   test('that the model rejects is rejected without loading it', async () => {
     await withColdService(async (cold) => {
-      const account = addAccount(cold);
+      const account = await addAccount(cold);
       const questions = { q: { type: 'noul', instructions: 'word '.repeat(20_000) } };
       await expectError(await ask(cold, account.key, { questions }), 'invalid_request', 'questions.q');
       expect(cold.service.services.model.status().state).toBe('cold');
@@ -121,7 +121,7 @@ test('a request that cannot be planned: 502 model_unavailable, nothing is held, 
     },
   });
   try {
-    const account = addAccount(own);
+    const account = await addAccount(own);
     const before = booksOf(own, account);
     const response = await ask(own, account.key);
     const { error } = await expectError(response, 'model_unavailable');
@@ -132,7 +132,7 @@ test('a request that cannot be planned: 502 model_unavailable, nothing is held, 
     is_broken = false;
     const answered = await ask(own, account.key);
     await expectDecision(answered);
-    expect(remaining(answered)).toBe(remaining(await ask(warm, addAccount(warm).key)));
+    expect(remaining(answered)).toBe(remaining(await ask(warm, (await addAccount(warm)).key)));
   } finally {
     await closeAudited(own);
   }

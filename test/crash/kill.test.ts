@@ -126,7 +126,7 @@ async function killAgainAndAgain(kills: readonly Kill[], tally: Tally): Promise<
   await writeTinyModel(model, TINY_MODEL);
   const db = openDataDirectory(directory, { create: true });
   try {
-    const keys = addLoadAccounts(db);
+    const keys = await addLoadAccounts(db);
     const seen: Seen[] = [];
     for (const { while_starting, after_ms } of kills) {
       if (while_starting) await killWhileStarting(place, after_ms);

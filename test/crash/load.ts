@@ -4,15 +4,15 @@ import { eq } from 'drizzle-orm';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { transact } from '../../db/sqlite/connection.ts';
 import { organizations, projects } from '../../db/sqlite/schema.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
-import { Ledger } from '../../src/ledger/ledger.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
-import { creditContext } from '../../src/payments/credit.ts';
-import { UsageLog } from '../../src/usage/usage.ts';
 import { usageOf } from '../ledger/support.ts';
+import { contextOn } from '../support/context.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, type TestAccount } from '../support/service.ts';
 
@@ -37,26 +37,26 @@ const FEW_REQUESTS_MICROS = 400;
 const UNLIMITED = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000 };
 
 /** Fills a new database with the accounts of the load. */
-export function addLoadAccounts(db: Db): LoadKeys {
-  const accounts = creditContext(db, systemClock, randomIdentifiers);
-  const add = (): TestAccount => {
-    const account = addAccount({ accounts }, { credit_dollars: 25 });
-    setTierSettings(accounts, OPERATOR, account.organization_id, UNLIMITED);
+export async function addLoadAccounts(db: Db): Promise<LoadKeys> {
+  const accounts = contextOn(db);
+  const add = async (): Promise<TestAccount> => {
+    const account = await addAccount({ accounts }, { credit_dollars: 25 });
+    await setTierSettings(accounts, OPERATOR, account.organization_id, UNLIMITED);
     return account;
   };
-  const poor = add();
+  const poor = await add();
   spendAllBut(db, poor, FEW_REQUESTS_MICROS);
-  const limited = add();
+  const limited = await add();
   db.update(projects)
     .set({ spend_limit_micros: FEW_REQUESTS_MICROS })
     .where(eq(projects.id, limited.project_id))
     .run();
-  return { rich: add().key, poor: poor.key, limited: limited.key };
+  return { rich: (await add()).key, poor: poor.key, limited: limited.key };
 }
 
 /** Charges the account one request that leaves it that much. */
 function spendAllBut(db: Db, account: TestAccount, rest_micros: number): void {
-  const ledger = new Ledger(db);
+  const ledger = new SqliteLedger(db);
   const { organization_id, project_id, key_id } = account;
   const at_ms = systemClock.now_ms();
   transact(db, () => {
@@ -67,11 +67,12 @@ function spendAllBut(db: Db, account: TestAccount, rest_micros: number): void {
       .get() ?? { credit_micros: 0 };
     const amount_micros = credit_micros - rest_micros;
     const request_id = randomIdentifiers.id('request');
-    const result = ledger.hold({ organization_id, project_id, request_id, amount_micros, at_ms });
+    const asked = { organization_id, project_id, request_id, amount_micros, at_ms };
+    const result = ledger.hold(asked, 'proc_test');
     if (!result.held) throw new Error(result.refusal);
     ledger.charge(result.hold, amount_micros, at_ms);
     const owner = { organization_id, project_id, api_key_id: key_id };
-    new UsageLog(db).record(usageOf(owner, request_id, at_ms, 200, amount_micros));
+    new UsageWriter(db).record(usageOf(owner, request_id, at_ms, 200, amount_micros));
   });
 }
 

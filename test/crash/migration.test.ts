@@ -8,11 +8,9 @@ import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
 import { knownMigrations, schemaState, schemaVersion } from '../../db/sqlite/migrate.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { initialize } from '../../src/cli/initialize.ts';
-import { systemClock } from '../../src/clock.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
-import { creditContext } from '../../src/payments/credit.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
+import { contextOn } from '../support/context.ts';
 import { MIGRATED_ROWS, newerMigrations } from './migration.ts';
 
 const CHILD = join(import.meta.dir, 'migration-child.ts');
@@ -34,20 +32,20 @@ async function update(directory: string, killed_after_ms: number | null): Promis
 }
 
 /** A data directory as this version leaves it, with an organization. */
-function initialized(): ReturnType<typeof temporaryDirectory> {
+async function initialized(): Promise<ReturnType<typeof temporaryDirectory>> {
   const directory = temporaryDirectory();
   const db = openDataDirectory(directory.path, { create: true });
-  initialize(creditContext(db, systemClock, randomIdentifiers));
+  await initialize(contextOn(db));
   db.$client.close();
   return directory;
 }
 
 test('an update that is killed at any moment leaves the database as it was or as it will be, and can be done again', async () => {
-  const timed = initialized();
+  const timed = await initialized();
   const duration_ms = await update(timed.path, null);
   timed.remove();
 
-  let directory = initialized();
+  let directory = await initialized();
   const before = knownMigrations().length;
   const fractions = fc.sample(fc.double({ min: 0, max: 1, noNaN: true }), {
     seed: propertySeed('killed updates'),
@@ -73,7 +71,7 @@ test('an update that is killed at any moment leaves the database as it was or as
       continue;
     }
     directory.remove();
-    directory = initialized();
+    directory = await initialized();
   }
   expect(left_older).toBeGreaterThan(0);
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { transact } from '../../db/sqlite/connection.ts';
 import { organizations, projectMonths, usageDays, usageRecords } from '../../db/sqlite/schema.ts';
-import { CREDIT_MICROS, LedgerSetup, NOW_MS, propertySeed, usageOf } from '../ledger/support.ts';
+import { CREDIT_MICROS, LedgerSetup, NOW_MS, PROCESS_ID, propertySeed, usageOf } from '../ledger/support.ts';
 
 const CHILD = join(import.meta.dir, 'prune-child.ts');
 const REQUESTS = 3_000;
@@ -23,7 +23,7 @@ function fill(setup: LedgerSetup): void {
       const request_id = `req_${number}`;
       const at_ms = NOW_MS + number * MINUTE_MS;
       const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
-      const result = setup.ledger.hold(asked);
+      const result = setup.ledger.hold(asked, PROCESS_ID);
       if (!result.held) throw new Error(result.refusal);
       if (number % 10 === 0) setup.ledger.release(result.hold);
       else setup.ledger.charge(result.hold, COST_MICROS, at_ms);

@@ -87,8 +87,9 @@ const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly st
   ],
   [
     'a second end of a hold',
-    `DROP INDEX ledger_one_end_a_hold; INSERT INTO ledger_entries SELECT NULL, organization_id, project_id, kind,
-      credit_delta_micros, held_delta_micros, hold_entry_id, NULL, month, NULL, 0 FROM ledger_entries WHERE kind = 'charge'`,
+    `DROP INDEX ledger_one_end_a_hold; INSERT INTO ledger_entries (organization_id, project_id, kind,
+      credit_delta_micros, held_delta_micros, hold_entry_id, month, created_at_ms) SELECT organization_id, project_id,
+      kind, credit_delta_micros, held_delta_micros, hold_entry_id, month, 0 FROM ledger_entries WHERE kind = 'charge'`,
     ['balance_equals_ledger', 'project_months_equal_ledger', 'hold_has_one_end'],
   ],
   [

@@ -1,14 +1,19 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
-import { statSync } from 'node:fs';
+import { renameSync, statSync } from 'node:fs';
 import { startCheckpoints } from '../../db/sqlite/checkpoint.ts';
 import { neverWait } from '../../db/sqlite/connection.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
+import { causesOf } from '../../src/problems/causes.ts';
 import { TemporaryDatabase } from '../ledger/support.ts';
 import { POLL_MS } from '../support/service.ts';
 
 const BLOBS = 250;
 const BLOB = new Uint8Array(100_000);
+
+function failed(error: Error): void {
+  throw error;
+}
 
 /** A database whose write-ahead log is larger than commits may copy, because a reader keeps an old state of it. */
 class PinnedLog extends TemporaryDatabase {
@@ -25,12 +30,10 @@ class PinnedLog extends TemporaryDatabase {
     this.reader.query('SELECT count(*) FROM blobs').get();
   }
 
-  start(): () => Promise<void> {
+  start(onFailure = failed): () => Promise<void> {
     return startCheckpoints(this.db, {
       onLarge: (bytes) => this.sizes.push(bytes),
-      onFailure: () => {
-        throw new Error('there was no thread');
-      },
+      onFailure,
       look_every_ms: POLL_MS,
     });
   }
@@ -80,5 +83,22 @@ test('a stop ends while the reader still reads, and commits copy again', async (
   while (pinned.sizes.length === 0) await Bun.sleep(POLL_MS);
   await stop();
   expect(pinned.copiedByCommitsFrom()).toBe(1_000);
+  pinned.reader.close();
+}, 60_000);
+
+test('a copy that no thread can make is told with the cause of that thread, and commits copy again', async () => {
+  using pinned = new PinnedLog();
+  const told = Promise.withResolvers<Error>();
+  const stop = pinned.start((error: Error) => told.resolve(error));
+  renameSync(pinned.path, `${pinned.path}-away`);
+  await pinned.fill();
+  const causes = causesOf(await told.promise);
+  expect(causes).toMatchObject([
+    { error: 'ThreadFailed' },
+    { error: 'SQLiteError', code: expect.stringMatching(/^SQLITE_CANTOPEN/) },
+  ]);
+  expect(pinned.copiedByCommitsFrom()).toBe(1_000);
+  renameSync(`${pinned.path}-away`, pinned.path);
+  await stop();
   pinned.reader.close();
 }, 60_000);

@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { type AuditReport, continueAudit, runAudit, type Violation } from '../../db/sqlite/audit.ts';
 import { transact } from '../../db/sqlite/connection.ts';
-import type { Hold } from '../../src/ledger/ledger.ts';
+import type { Hold } from '../../src/ledger/hold.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
-import { addPayment, LedgerSetup, NOW_MS, propertySeed } from '../ledger/support.ts';
+import { addPayment, LedgerSetup, NOW_MS, propertySeed, pruningOf } from '../ledger/support.ts';
 
 /** An audit that goes on from a checkpoint finds in what is new all that a whole one finds. */
 
@@ -31,8 +31,9 @@ const DAMAGE: Readonly<Record<string, string>> = {
   organization: `UPDATE ledger_entries SET organization_id = 'org_none' WHERE id > $entry`,
   ended_hold: `UPDATE ledger_entries SET hold_entry_id = 999999 + id WHERE id > $entry AND kind = 'charge'`,
   lost_entries: 'DELETE FROM ledger_entries WHERE id > $entry',
-  second_end: `DROP INDEX ledger_one_end_a_hold; INSERT INTO ledger_entries SELECT NULL, organization_id, project_id, kind,
-    credit_delta_micros, held_delta_micros, hold_entry_id, NULL, month, NULL, 0 FROM ledger_entries
+  second_end: `DROP INDEX ledger_one_end_a_hold; INSERT INTO ledger_entries (organization_id, project_id, kind,
+    credit_delta_micros, held_delta_micros, hold_entry_id, month, created_at_ms) SELECT organization_id, project_id,
+    kind, credit_delta_micros, held_delta_micros, hold_entry_id, month, 0 FROM ledger_entries
     WHERE kind = 'charge'`,
   usage_cost: 'UPDATE usage_records SET cost_micros = cost_micros + 1 WHERE rowid > $row AND status = 200',
   usage_status:
@@ -65,7 +66,7 @@ class History extends LedgerSetup {
 
   /** Ends what is open, so that it can be checked. */
   async endAll(): Promise<void> {
-    for (const hold of this.#open.splice(0)) await this.settlement.release(hold, () => undefined);
+    for (const hold of this.#open.splice(0)) await this.books.release(hold, null);
   }
 
   topUp(): void {
@@ -127,7 +128,7 @@ async function damaged(
   await history.take(checked);
   if (is_rolled_up) {
     await history.endAll();
-    await pruneUsage(history.db, { before_ms: NOW_MS + 1, now_ms: NEXT_MONTH_MS });
+    await pruneUsage(pruningOf(history.db), { before_ms: NOW_MS + 1, now_ms: NEXT_MONTH_MS });
   }
   expect(continueAudit(history.db, { now_ms: NOW_MS }).ok).toBe(true);
   await history.take(added);
@@ -180,7 +181,7 @@ test.each(['ledger_days SET charged_micros = charged_micros', 'usage_days SET co
   async (change) => {
     using history = new History();
     await history.take(['charge', 'charge']);
-    await pruneUsage(history.db, { before_ms: NOW_MS + 1, now_ms: NEXT_MONTH_MS });
+    await pruneUsage(pruningOf(history.db), { before_ms: NOW_MS + 1, now_ms: NEXT_MONTH_MS });
     history.damage(`UPDATE ${change} + 1`);
     const continued = continueAudit(history.db, { now_ms: NOW_MS });
     expect([...violationsOf(continued).keys()]).toEqual(['days_equal_usage']);

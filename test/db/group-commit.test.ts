@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { neverWait, transact } from '../../db/sqlite/connection.ts';
+import { neverWait, openDatabase, transact } from '../../db/sqlite/connection.ts';
 import { GroupCommit, WriteQueueFull } from '../../db/sqlite/group-commit.ts';
 import { users } from '../../db/sqlite/schema.ts';
 import { propertySeed, TemporaryDatabase } from '../ledger/support.ts';
@@ -196,6 +196,14 @@ test('a full database at any statement of the batch fails every caller and write
   file.db.$client.run('PRAGMA max_page_count = 1000000');
   await Promise.all(batch.map((name) => file.commits.run(() => file.insert(name))));
   expect(file.committed()).toEqual(batch);
+});
+
+test('a closed database fails every caller', async () => {
+  using file = new Users();
+  const commits = new GroupCommit(openDatabase(file.path));
+  const writes = Promise.allSettled(NAMES.map((name) => commits.run(() => file.insert(name))));
+  commits.db.$client.close();
+  expect((await writes).map(({ status }) => status)).toEqual(NAMES.map(() => 'rejected'));
 });
 
 test('work that returns a promise does not compile: it would be committed before it is done', () => {

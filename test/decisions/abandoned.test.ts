@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import { openPlanner } from '../../native/load-engine.ts';
+import { openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
@@ -55,8 +55,8 @@ async function askFor(key: string, patience_ms: number, mode: string): Promise<n
 }
 
 test('clients that leave at any moment leave nothing behind: no hold, no place, no bytes of a body', async () => {
-  const account = addAccount(service);
-  setTierSettings(service.accounts, OPERATOR, account.organization_id, {
+  const account = await addAccount(service);
+  await setTierSettings(service.accounts, OPERATOR, account.organization_id, {
     requests_per_minute: 1_000_000,
     tokens_per_minute: 1_000_000_000,
   });

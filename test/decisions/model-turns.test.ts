@@ -1,7 +1,6 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
-import type { DecisionEngine } from '../../native/engine.ts';
+import { type DecisionEngine, EngineFailed, EvaluationFailed } from '../../native/engine.ts';
 import { planTokens } from '../../native/plan/plan.ts';
-import { EngineFailed, EvaluationFailed } from '../../native/plan-evaluator.ts';
 import { scoreCount } from '../../src/questions/question.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { aborted } from '../support/faults.ts';
@@ -51,12 +50,12 @@ function controlled(real: DecisionEngine, running: Evaluation[]): DecisionEngine
   return {
     facts: real.facts,
     plan: (input) => real.plan(input),
-    async evaluate(input, plan, { scope, takeTurn, signal }) {
+    async evaluate({ input, plans }, { scope, takeTurn, signal }) {
       const scores = input.questions.map((question) => Array<number>(scoreCount(question)).fill(0));
       if (takeTurn === undefined || signal === undefined) return scores;
-      const evaluations = plan.plans.map((one) =>
+      const evaluations = plans.map((one) =>
         takeTurn(
-          { tokens: planTokens(one), lane: 'small', lane_tokens: 1 },
+          { tokens: planTokens(one), decoder: 'small', decoder_tokens: 1 },
           async () => {
             const ended = Promise.withResolvers<void>();
             const evaluation: Evaluation = {
@@ -101,7 +100,7 @@ async function flood(service: TestService, account: TestAccount, count: number) 
 
 test('a small request is answered next, while sixty large ones of another organization wait', async () => {
   const { service, running } = await startControlled();
-  const [a, b] = [addAccount(service), addAccount(service)];
+  const [a, b] = [await addAccount(service), await addAccount(service)];
   const large = await flood(service, a, 60);
   await until(() => running.length === 1);
   const small = ask(service, b.key);
@@ -122,7 +121,7 @@ test('a small request is answered next, while sixty large ones of another organi
 
 test('who fills the queue is refused with Retry-After, not charged, and the others are not refused', async () => {
   const { service, running } = await startControlled({ queue_limit: 8 });
-  const [a, b] = [addAccount(service), addAccount(service)];
+  const [a, b] = [await addAccount(service), await addAccount(service)];
   const before = booksOf(service, a);
   const of_a = Array.from({ length: 12 }, () => ask(service, a.key));
   let refused = 0;
@@ -156,7 +155,7 @@ test('who fills the queue is refused with Retry-After, not charged, and the othe
 
 test('a client that leaves while its request waits gives its place up at once', async () => {
   const { service, running } = await startControlled({ queue_limit: 3 });
-  const account = addAccount(service);
+  const account = await addAccount(service);
   const first = ask(service, account.key);
   await until(() => running.length === 1);
   const client = new AbortController();
@@ -183,7 +182,7 @@ test('a client that leaves while its request waits gives its place up at once', 
 
 test('an evaluation that takes too long: 502, not charged, given up, and the engine goes on', async () => {
   const { service, running, opened } = await startControlled({ evaluation_ms: 50 });
-  const account = addAccount(service);
+  const account = await addAccount(service);
   const before = booksOf(service, account);
   const response = await ask(service, account.key);
   const { error } = await expectError(response, 'model_unavailable');
@@ -199,7 +198,7 @@ test('an evaluation that takes too long: 502, not charged, given up, and the eng
 
 test('the failure of one plan is its own; that of the engine is not the failure of what waits', async () => {
   const { service, running, opened } = await startControlled();
-  const [a, b] = [addAccount(service), addAccount(service)];
+  const [a, b] = [await addAccount(service), await addAccount(service)];
   const failing = ask(service, a.key);
   await until(() => running.length === 1);
   const waiting = ask(service, b.key);

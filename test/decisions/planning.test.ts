@@ -1,8 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import type { DecisionPlanner } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
-import { EngineFailed } from '../../native/plan-evaluator.ts';
+import { type DecisionPlanner, EngineFailed, openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
@@ -48,7 +46,7 @@ afterEach(() => {
 });
 
 test('a request whose engine is closed while it is planned is answered by the next one', async () => {
-  const { key } = addAccount(service);
+  const { key } = await addAccount(service);
   const { model } = service.service.services;
   const closed = model.engineIfLoaded();
   const gate = new Gate();
@@ -73,7 +71,7 @@ function entriesEver(): number {
 }
 
 test('a client that leaves while its request is planned: its hold is released, nothing is recorded', async () => {
-  const account = addAccount(service);
+  const account = await addAccount(service);
   const before = booksOf(service, account);
   const entries_before = entriesEver();
   const gate = new Gate();
@@ -98,8 +96,8 @@ test('a client that leaves while its request is planned: its hold is released, n
 });
 
 test('of many requests at once hardly more are planned than may be admitted', async () => {
-  const account = addAccount(service);
-  setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 2 });
+  const account = await addAccount(service);
+  await setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 2 });
   let planned = 0;
   beforePlanning = () => {
     planned += 1;
@@ -114,7 +112,7 @@ test('of many requests at once hardly more are planned than may be admitted', as
 });
 
 test('bodies that wait to be planned have a budget: above it an organization is refused, and no other', async () => {
-  const [greedy, other] = [addAccount(service), addAccount(service)];
+  const [greedy, other] = [await addAccount(service), await addAccount(service)];
   const { unplanned_bodies } = service.service.services;
   const gate = new Gate();
   beforePlanning = () => gate.pass();

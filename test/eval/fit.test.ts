@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { softmax } from '../../src/decisions/answers.ts';
 import { fitCalibration } from '../../src/eval/calibration-fit.ts';
 import type { ScoredQuestion } from '../../src/eval/collect.ts';
 import { assignFolds, fitTemperature, fitTemperatures, outOfFoldTemperatures } from '../../src/eval/fit.ts';
 import { type Random, seededRandom } from '../../src/eval/random.ts';
+import { softmax } from '../../src/questions/probabilities.ts';
 import { scoredChoice } from './support.ts';
 
 /** A question whose answer is drawn as its scores say at `temperature`. */

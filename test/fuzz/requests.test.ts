@@ -10,6 +10,7 @@ import {
   DecisionResponseSchema,
   SystemOneRequestSchema,
 } from '../../src/decisions/schemas.ts';
+import type { Answer } from '../../src/questions/answer.ts';
 import { expectAnyError } from '../contract/expectations.ts';
 import { STATUS_OF_CODE } from '../contract/spec.ts';
 import { propertySeed } from '../ledger/support.ts';
@@ -28,12 +29,12 @@ let barred: TestAccount;
 beforeAll(async () => {
   service = await startTestService();
   const unlimited = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };
-  paying = addAccount(service, { credit_dollars: 25 });
-  barred = addAccount(service, { credit_dollars: 25 });
+  paying = await addAccount(service, { credit_dollars: 25 });
+  barred = await addAccount(service, { credit_dollars: 25 });
   for (const { organization_id } of [paying, barred]) {
-    setTierSettings(service.accounts, OPERATOR, organization_id, unlimited);
+    await setTierSettings(service.accounts, OPERATOR, organization_id, unlimited);
   }
-  setSpendLimit(service.accounts, OPERATOR, { project_id: barred.project_id, spend_limit_micros: 0 });
+  await setSpendLimit(service.accounts, OPERATOR, { project_id: barred.project_id, spend_limit_micros: 0 });
 });
 afterAll(() => closeAudited(service));
 
@@ -135,11 +136,27 @@ function expectMirrored(value: unknown, decision: DecisionResponse): void {
   expect(decision.usage.decisions).toBe(questions.length);
   for (const [id, question] of questions) {
     const answer = decision.answers[id];
-    if (answer === undefined || answer.type === 'noul') continue;
-    expect(Object.keys(answer.probabilities).sort()).toEqual(optionsAsked(question).sort());
-    const sum = Object.values(answer.probabilities).reduce((total, each) => total + each, 0);
-    expect(Math.abs(sum - 1)).toBeLessThan(1e-9);
-    if (answer.type === 'choice') expect(optionsAsked(question)).toContain(answer.choice);
+    if (answer !== undefined) expectOptionsMirrored(question, answer);
+  }
+}
+
+function expectOptionsMirrored(question: unknown, answer: Answer): void {
+  const probabilities = optionProbabilities(answer);
+  if (probabilities === null) return;
+  expect(Object.keys(probabilities).sort()).toEqual(optionsAsked(question).sort());
+  const sum = Object.values(probabilities).reduce((total, each) => total + each, 0);
+  expect(Math.abs(sum - 1)).toBeLessThan(1e-9);
+  if (answer.type === 'choice') expect(optionsAsked(question)).toContain(answer.choice);
+}
+
+/** The probabilities of the options that the client sent; null for a type that has none. */
+function optionProbabilities(answer: Answer): Readonly<Record<string, number>> | null {
+  switch (answer.type) {
+    case 'noul':
+      return null;
+    case 'choice':
+    case 'score':
+      return answer.probabilities;
   }
 }
 

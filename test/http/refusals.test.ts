@@ -24,7 +24,7 @@ let account: TestAccount;
 beforeEach(async () => {
   clock = MovableClock.stopped();
   service = await startTestService({ cold: true, clock });
-  account = addAccount(service);
+  account = await addAccount(service);
 });
 afterEach(() => service.close());
 
@@ -112,7 +112,7 @@ describe('requests without a valid key', () => {
 describe('a valid key at an address that has had enough', () => {
   test('works, whether it was used lately, long ago, or never', async () => {
     expect((await listModels(ATTACKER, account.key)).status).toBe(200);
-    const unused = addAccount(service);
+    const unused = await addAccount(service);
     await spendAddress(ATTACKER);
     expect((await listModels(ATTACKER, account.key)).status).toBe(200);
     expect((await listModels(ATTACKER, unused.key)).status).toBe(200);
@@ -126,7 +126,7 @@ describe('a valid key at an address that has had enough', () => {
     await spendAddress(ATTACKER);
     await expectOverBudget(await listModels(ATTACKER, UNKNOWN_KEY), /address/);
     const { project_id } = account;
-    const { key } = createKey(service.accounts, OPERATOR, { project_id, name: 'New' });
+    const { key } = await createKey(service.accounts, OPERATOR, { project_id, name: 'New' });
     await expectOverBudget(await listModels(ATTACKER, key), /address/);
     clock.advance(1_000);
     for (let count = 0; count < 20; count += 1) await listModels(ATTACKER, UNKNOWN_KEY);
@@ -139,6 +139,8 @@ describe('a valid key at an address that has had enough', () => {
     await withoutTable(service, 'api_keys', async () => {
       await expectError(await listModels(ATTACKER, account.key), 'auth_unavailable');
     });
+    // Both looks at the keys failed: whether the key may exist, and whose it is.
+    expect(service.service.services.problems.counts().authenticate).toBe(2);
   });
 });
 
@@ -180,9 +182,9 @@ describe('refused requests of a key', () => {
 
   test('harm neither another key of the project nor another organization', async () => {
     const { project_id } = account;
-    const { key } = createKey(service.accounts, OPERATOR, { project_id, name: 'Sibling' });
+    const { key } = await createKey(service.accounts, OPERATOR, { project_id, name: 'Sibling' });
     await spendKey(ATTACKER, account.key);
-    for (const other of [key, addAccount(service).key]) {
+    for (const other of [key, (await addAccount(service)).key]) {
       expect((await listModels(ATTACKER, other)).status).toBe(200);
       await expectError(await postDecision(ATTACKER, other, '{}'), 'missing_model', 'model');
     }
@@ -197,7 +199,7 @@ describe('refused requests of a key', () => {
   test('use the budget up sooner with large bodies, whether or not they say how large they are', async () => {
     const large = `{"state":"${'x'.repeat(1_000_000)}"`;
     const chunked = () => new Blob([large]).stream();
-    const other = addAccount(service);
+    const other = await addAccount(service);
     for (const [key, body] of [
       [account.key, () => large],
       [other.key, chunked],
@@ -213,7 +215,7 @@ describe('refused requests of a key', () => {
   });
 
   test('by the rate limit leave it alone: who waits for the window may ask as often as it likes', async () => {
-    setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 1 });
+    await setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 1 });
     const body = JSON.stringify(SMALL_REQUEST);
     expect((await postDecision(SOMEBODY, account.key, body)).status).toBe(200);
     for (let count = 0; count < KEY_REFUSALS + 10; count += 1) {

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import type { Refusal } from '../../src/errors.ts';
+import type { HandlerFailure } from '../../src/http/request-handler.ts';
 import { errorResponse } from '../../src/http/responses.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { parseRaw } from '../support/raw-http.ts';
@@ -15,10 +16,13 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()));
 });
 
+const reported: HandlerFailure[] = [];
+const report = (failure: HandlerFailure) => void reported.push(failure);
+
 type Handle = (request: Request) => Response | Promise<Response>;
 
 async function start(handle: Handle, options: ServerOptions = {}): Promise<RunningServer> {
-  const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal) };
+  const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal), report };
   const server = await startServer(handler, { host: '127.0.0.1', port: 0 }, options);
   servers.push(server);
   return server;
@@ -478,3 +482,23 @@ async function expectServed(server: RunningServer): Promise<void> {
   expect(parseRaw(client.received).status).toBe(200);
   client.socket.destroy();
 }
+
+test('a handler that fails is answered 500, and the cause is told with the id of that response', async () => {
+  reported.splice(0);
+  const failure = new Error('the handler failed');
+  const { address } = await start(() => Promise.reject(failure));
+  const response = await fetch(address);
+  expect(response.status).toBe(500);
+  expect(reported).toEqual([{ request_id: 'req_test', code: 'internal_error', error: failure }]);
+});
+
+test('a response that fails while it is written ends its connection, and the cause is told with its id', async () => {
+  reported.splice(0);
+  const failure = new Error('the disk failed');
+  const { address } = await start(() => {
+    const body = new ReadableStream({ pull: (controller) => controller.error(failure) });
+    return new Response(body, { headers: { 'content-length': '10', 'x-request-id': 'req_cut' } });
+  });
+  await expect(fetch(address).then((response) => response.text())).rejects.toThrow();
+  expect(reported).toEqual([{ request_id: 'req_cut', code: null, error: failure }]);
+});

@@ -14,8 +14,10 @@ import { join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import type { Refusal } from '../../src/errors.ts';
 import { Certificate, type CertificateFiles, CertificateRefused } from '../../src/http/certificate.ts';
+import { PortTaken } from '../../src/http/listen.ts';
+import type { HandlerFailure } from '../../src/http/request-handler.ts';
 import { errorResponse } from '../../src/http/responses.ts';
-import { PortTaken, type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
+import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { tds, tdsJson, textField } from '../cli/support.ts';
 import { hasOpenssl, makeCertificate, replaceCertificate } from '../support/certificate.ts';
@@ -28,6 +30,10 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 /** So short that a test sees them end; the order among them is that of the real ones. */
 const TIMEOUTS = { idle_ms: 200, head_ms: 300, request_ms: 600, response_ms: 1_000, check_ms: 50 };
 const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+const report = (failure: HandlerFailure) => {
+  throw failure.error;
+};
 
 type Handle = (request: Request) => Response | Promise<Response>;
 const ok: Handle = () => new Response('ok');
@@ -49,7 +55,7 @@ afterEach(async () => {
 });
 
 async function start(handle: Handle, options: ServerOptions = {}): Promise<RunningServer> {
-  const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal) };
+  const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal), report };
   const server = await startServer(handler, { host: '127.0.0.1', port: 0 }, { certificate, ...options });
   ends.push(() => server.stop());
   return server;
@@ -155,7 +161,7 @@ describe.skipIf(!hasOpenssl)('over TLS', () => {
 
   test('a port that is taken is said to be', async () => {
     const { address } = await start(ok);
-    const handler = { handle: ok, refuse: (refusal: Refusal) => errorResponse('req_test', refusal) };
+    const handler = { handle: ok, refuse: (refusal: Refusal) => errorResponse('req_test', refusal), report };
     const where = { host: '127.0.0.1', port: Number(new URL(address).port) };
     await expect(startServer(handler, where, { certificate })).rejects.toThrow(PortTaken);
   });
@@ -189,7 +195,11 @@ describe.skipIf(!hasOpenssl)('over TLS', () => {
       await gate.promise;
       return new Response('at last');
     };
-    const handle = { handle: handler, refuse: (refusal: Refusal) => errorResponse('req_test', refusal) };
+    const handle = {
+      handle: handler,
+      refuse: (refusal: Refusal) => errorResponse('req_test', refusal),
+      report,
+    };
     const server = await startServer(handle, { host: '127.0.0.1', port: 0 }, { certificate });
     const idle = new TlsClient(server).send(GET);
     await idle.responses(1);

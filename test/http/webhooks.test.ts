@@ -3,12 +3,14 @@ import { OPERATOR } from '../../src/accounts/actor.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
-import { RequestContexts } from '../../src/http/context.ts';
-import { webhookRoutes } from '../../src/http/webhook-routes.ts';
+import { answer } from '../../src/http/route.ts';
+import { webhookRoute } from '../../src/http/webhook-routes.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
+import { createLog } from '../../src/ops/log.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { assignPaymentEvent } from '../../src/payments/resolve-event.ts';
+import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { type Call, eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { openBooks } from '../payments/support.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
@@ -32,7 +34,7 @@ function send({ body, signature }: Call): Promise<Response> {
 }
 
 test('a completed payment is credited once and opens the API at once; a forged call is refused', async () => {
-  const { organization_id, key } = addAccount(service, { credit_dollars: 0 });
+  const { organization_id, key } = await addAccount(service, { credit_dollars: 0 });
   const checkout = { external_id: 'txn_http', url: 'https://pay.example/' };
   await startTopUp(
     service.accounts,
@@ -46,11 +48,11 @@ test('a completed payment is credited once and opens the API at once; a forged c
   const forged = await send(sign(body, { secret: 'another' }));
   expect(forged.status).toBe(401);
   expect(await forged.json()).toMatchObject({ error: { code: 'invalid_signature' } });
-  expect(readOrganization(service.accounts, organization_id).credit_micros).toBe(0);
+  expect((await readOrganization(service.accounts.store, organization_id)).credit_micros).toBe(0);
 
   expect((await send(sign(body))).status).toBe(200);
   expect((await send(sign(body))).status).toBe(200);
-  expect(readOrganization(service.accounts, organization_id).credit_micros).toBe(25 * DOLLAR);
+  expect((await readOrganization(service.accounts.store, organization_id)).credit_micros).toBe(25 * DOLLAR);
   expect((await post(service, key, SMALL_REQUEST)).status).toBe(200);
 });
 
@@ -69,16 +71,16 @@ test('a call without what can be a signature is refused before its body is read'
 });
 
 test('a genuine payment of nobody is answered 503 until the operator has decided, and then 200', async () => {
-  const { organization_id } = addAccount(service, { credit_dollars: 0 });
+  const { organization_id } = await addAccount(service, { credit_dollars: 0 });
   const body = transaction('transaction.completed', { id: 'txn_nobody' });
   for (let round = 0; round < 2; round += 1) {
     const response = await send(sign(body));
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ error: { code: 'unresolved_payment' } });
   }
-  assignPaymentEvent(service.accounts, OPERATOR, { event_id: eventId(body), organization_id });
+  await assignPaymentEvent(service.accounts, OPERATOR, { event_id: eventId(body), organization_id });
   expect((await send(sign(body))).status).toBe(200);
-  expect(readOrganization(service.accounts, organization_id).credit_micros).toBe(25 * DOLLAR);
+  expect((await readOrganization(service.accounts.store, organization_id)).credit_micros).toBe(25 * DOLLAR);
 });
 
 describe('answers and log lines', () => {
@@ -86,40 +88,41 @@ describe('answers and log lines', () => {
 
   /** The route on a database of its own, with what it logs. */
   async function answerTo(call: Call) {
-    const books = openBooks();
+    const books = await openBooks();
     const lines: Line[] = [];
     const write =
       (level: string) =>
       (message: string, details: object = {}) =>
         void lines.push([level, message, details]);
     const context = { ...books.context, clock: systemClock };
-    const contexts = new RequestContexts(() => ({
-      request_id: 'req_1',
-      started_ms: 0,
-      client_address: '',
-      caller: null,
-      code: null,
-      is_over_budget: false,
-    }));
-    const route = webhookRoutes(
-      {
-        payments: { context, provider },
-        keys: new KeyDirectory(books.db, systemClock),
-        log: { info: write('info'), warn: write('warn'), error: write('error') },
-        body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
-      },
-      contexts,
-    );
-    const response = await route.handle(
+    const route = webhookRoute({
+      payments: { context, provider },
+      keys: new KeyDirectory(books.context.store.keys, systemClock),
+      log: { info: write('info'), warn: write('warn'), error: write('error') },
+      body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
+      problems: new ProblemLog(createLog('silent'), systemClock),
+    });
+    if (route.handle === null) throw new Error('the route must be there');
+    const response = await answer(
+      route.handle,
       new Request('http://localhost/webhooks/paddle', {
         method: 'POST',
         body: call.body,
         headers: call.signature === null ? {} : { 'paddle-signature': call.signature },
       }),
+      {
+        request_id: 'req_1',
+        started_ms: 0,
+        path: null,
+        client_address: '',
+        caller: null,
+        code: null,
+        is_over_budget: false,
+      },
     );
     books.remove();
-    const answer: unknown = await response.json();
-    return { status: response.status, answer, lines };
+    const answered: unknown = await response.json();
+    return { status: response.status, answer: answered, lines };
   }
 
   const lost = transaction('transaction.completed', {

@@ -30,9 +30,9 @@ async function run(directory: string): Promise<boolean> {
   const jevcompat = await installPythonProgram(directory, 'jevcompat', PACKAGES);
   const service = await startTestService();
   try {
-    const account = addAccount(service, { tier: 5 });
+    const account = await addAccount(service, { tier: 5 });
     const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };
-    setTierSettings(service.accounts, OPERATOR, account.organization_id, limits);
+    await setTierSettings(service.accounts, OPERATOR, account.organization_id, limits);
     await makeAlias(service.directory);
     const report = join(directory, 'report.json');
     await exitCodeOf([

@@ -1,7 +1,6 @@
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import { Ledger } from '../../src/ledger/ledger.ts';
-import { Settlement } from '../../src/ledger/settlement.ts';
+import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
 import { limitFileSize } from './file-size-limit.ts';
 import { LedgerSetup, NOW_MS } from './support.ts';
 
@@ -45,14 +44,19 @@ for (let round = 0; round < ROUNDS; round += 1) {
   }
   const in_trouble = runAudit(setup.db);
   limitFileSize(null);
-  await setup.settlement.whenSettled();
+  await setup.books.whenSettled();
   const { ok, open_holds } = runAudit(setup.db, { ended_before_ms: NOW_MS + 1 });
   if (!in_trouble.ok || !ok || open_holds > 0) rounds_not_clean.push(round);
 }
 
 const spent_micros = setup.spentMicros();
 const db = setup.crash();
-const left_open = new Settlement(new Ledger(db), new GroupCommit(db), setup.clock).recoverAtStart();
+const left_open = await new SqliteBooks(
+  new GroupCommit(db),
+  setup.clock,
+  'proc_next',
+  setup.events,
+).recover();
 const after_crash = runAudit(db, { ended_before_ms: NOW_MS + 1 });
 console.log(
   JSON.stringify({

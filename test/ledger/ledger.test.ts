@@ -4,15 +4,17 @@ import { runAudit } from '../../db/sqlite/audit.ts';
 import { type Db, transact } from '../../db/sqlite/connection.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { ledgerEntries, organizations, projectMonths, projects } from '../../db/sqlite/schema.ts';
-import { type Hold, Ledger, UnknownAccount } from '../../src/ledger/ledger.ts';
-import { UsageLog } from '../../src/usage/usage.ts';
-import { type Account, addAccount, addPayment, TemporaryDatabase, usageOf } from './support.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
+import { UnknownAccount } from '../../src/ledger/errors.ts';
+import type { Hold } from '../../src/ledger/hold.ts';
+import { type Account, addAccount, addPayment, PROCESS_ID, TemporaryDatabase, usageOf } from './support.ts';
 
 const JANUARY_MS = Date.UTC(2026, 0, 31, 23, 59, 59, 999);
 
 class Setup extends TemporaryDatabase {
   readonly account: Account = addAccount(this.db, 'acme');
-  readonly ledger = new Ledger(this.db);
+  readonly ledger = new SqliteLedger(this.db);
 
   /** Pays the credit in. */
   pay(amount_micros: number, payment_id = 'pay_1'): void {
@@ -25,9 +27,8 @@ class Setup extends TemporaryDatabase {
 
   ask(request_id: string, amount_micros: number, at_ms = JANUARY_MS) {
     const { organization_id, project_id } = this.account;
-    return transact(this.db, () =>
-      this.ledger.hold({ organization_id, project_id, request_id, amount_micros, at_ms }),
-    );
+    const request = { organization_id, project_id, request_id, amount_micros, at_ms };
+    return transact(this.db, () => this.ledger.hold(request, PROCESS_ID));
   }
 
   hold(request_id: string, amount_micros: number, at_ms = JANUARY_MS): Hold {
@@ -122,7 +123,9 @@ test('costs and amounts that no honest caller gives are refused and change nothi
   expect(() => setup.pay(0, 'pay_2')).toThrow();
   expect(() => setup.ask('req_1', 1)).toThrow('UNIQUE');
   const unknown = { ...setup.account, request_id: 'req_3', amount_micros: 1, at_ms: 1 };
-  expect(() => setup.ledger.hold({ ...unknown, project_id: 'proj_other' })).toThrow(UnknownAccount);
+  expect(() => setup.ledger.hold({ ...unknown, project_id: 'proj_other' }, PROCESS_ID)).toThrow(
+    UnknownAccount,
+  );
   expect(() => setup.ledger.topUp({ ...unknown, organization_id: 'org_other', payment_id: 'pay_1' })).toThrow(
     UnknownAccount,
   );
@@ -136,7 +139,7 @@ test("a project of another organization cannot spend this one's credit", () => {
   const { organization_id } = setup.account;
   const { project_id } = other;
   const request = { organization_id, project_id, request_id: 'req_1', amount_micros: 1, at_ms: 1 };
-  expect(() => setup.ledger.hold(request)).toThrow(UnknownAccount);
+  expect(() => setup.ledger.hold(request, PROCESS_ID)).toThrow(UnknownAccount);
 });
 
 test('credit for exactly N requests gives exactly N successes among many parallel callers', async () => {
@@ -145,7 +148,7 @@ test('credit for exactly N requests gives exactly N successes among many paralle
   const affordable = 137;
   setup.pay(affordable * cost + (worst_case - cost));
   const commits = new GroupCommit(setup.db);
-  const usage = new UsageLog(setup.db);
+  const usage = new UsageWriter(setup.db);
   const { organization_id, project_id } = setup.account;
 
   /** A client that asks again as long as it is only the holds of others that stand in its way. */
@@ -153,7 +156,8 @@ test('credit for exactly N requests gives exactly N successes among many paralle
     for (let attempt = 0; ; attempt += 1) {
       const answer = await commits.run(() => {
         const asked = { organization_id, project_id, request_id: `${request_id}_${attempt}` };
-        const result = setup.ledger.hold({ ...asked, amount_micros: worst_case, at_ms: JANUARY_MS });
+        const request = { ...asked, amount_micros: worst_case, at_ms: JANUARY_MS };
+        const result = setup.ledger.hold(request, PROCESS_ID);
         const { held_micros } = setup.db.select().from(organizations).get() ?? { held_micros: 0 };
         return { result, others_hold: held_micros > 0 };
       });
@@ -188,17 +192,11 @@ test('holds that are all asked for at once never reserve more than the credit', 
   const commits = new GroupCommit(setup.db);
   const { organization_id, project_id } = setup.account;
   const answers = await Promise.all(
-    Array.from({ length: 300 }, (_, number) =>
-      commits.run(() =>
-        setup.ledger.hold({
-          organization_id,
-          project_id,
-          request_id: `req_${number}`,
-          amount_micros: 10,
-          at_ms: JANUARY_MS,
-        }),
-      ),
-    ),
+    Array.from({ length: 300 }, (_, number) => {
+      const asked = { organization_id, project_id, request_id: `req_${number}` };
+      const request = { ...asked, amount_micros: 10, at_ms: JANUARY_MS };
+      return commits.run(() => setup.ledger.hold(request, PROCESS_ID));
+    }),
   );
   expect(answers.map(({ held }) => held)).toEqual(answers.map((_, number) => number < 100));
 });

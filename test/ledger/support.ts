@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { continueAudit } from '../../db/sqlite/audit.ts';
 import { type Db, neverWait, openDatabase, transact } from '../../db/sqlite/connection.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import {
@@ -12,10 +13,15 @@ import {
   projects,
   usageRecords,
 } from '../../db/sqlite/schema.ts';
+import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
-import { type Hold, Ledger } from '../../src/ledger/ledger.ts';
-import { Settlement } from '../../src/ledger/settlement.ts';
-import { UsageLog, type UsageRecord } from '../../src/usage/usage.ts';
+import type { BooksEvents } from '../../src/ledger/books.ts';
+import type { Hold } from '../../src/ledger/hold.ts';
+import type { PruneParts } from '../../src/usage/prune.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
 
 /** A temporary folder with a real database file, gone when disposed. */
 export class TemporaryDatabase implements Disposable {
@@ -59,6 +65,14 @@ export interface Account {
   readonly organization_id: string;
   readonly project_id: string;
   readonly api_key_id: string;
+}
+
+/** What `pruneUsage` works with on a database. */
+export function pruningOf(db: Db): PruneParts {
+  return {
+    store: new SqliteStore(db),
+    continueAudit: (now_ms) => continueAudit(db, { now_ms }).ok,
+  };
 }
 
 /** Inserts an organization without credit, a project in it without a limit, and a key of that project. */
@@ -115,7 +129,7 @@ export function usageOf(
   time_ms: number,
   status: number,
   cost_micros: number,
-): UsageRecord {
+): UsageRow {
   return {
     ...account,
     request_id,
@@ -137,6 +151,8 @@ export const NOW_MS = Date.UTC(2026, 4, 5);
 export const CREDIT_MICROS = 1_000_000;
 export const HELD_MICROS = 10;
 export const COST_MICROS = 4;
+/** The process whose holds the tests place. */
+export const PROCESS_ID = 'proc_test';
 /** How long writes of `LedgerSetup` wait for a lock. */
 const LOCK_DEADLINE_MS = 20;
 
@@ -145,9 +161,17 @@ export class LedgerSetup extends TemporaryDatabase {
   readonly clock: Clock = { ...systemClock, now_ms: () => NOW_MS };
   readonly account: Account = addAccount(this.db, 'acme');
   readonly commits = new GroupCommit(this.db, { lock_deadline_ms: LOCK_DEADLINE_MS });
-  readonly ledger = new Ledger(this.db);
-  readonly usage = new UsageLog(this.db);
-  readonly settlement = new Settlement(this.ledger, this.commits, this.clock);
+  readonly store = new SqliteStore(this.db);
+  readonly ledger = new SqliteLedger(this.db);
+  readonly usage = new UsageWriter(this.db);
+  /** What the books have told of: ends that failed, and how many releases had waited once they were written. */
+  readonly problems: (readonly [step: string, error: unknown])[] = [];
+  readonly settled: number[] = [];
+  readonly events: BooksEvents = {
+    onProblem: (step, error) => this.problems.push([step, error]),
+    onSettled: (holds) => this.settled.push(holds),
+  };
+  readonly books = new SqliteBooks(this.commits, this.clock, PROCESS_ID, this.events);
 
   constructor() {
     super();
@@ -161,26 +185,24 @@ export class LedgerSetup extends TemporaryDatabase {
   async hold(request_id: string): Promise<Hold> {
     const { organization_id, project_id } = this.account;
     const request = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms: NOW_MS };
-    const answer = await this.commits.run(() => this.ledger.hold(request));
+    const answer = await this.books.hold(request);
     if (!answer.held) throw new Error(answer.refusal);
     return answer.hold;
   }
 
   /** Ends a request as the service does: a usage row with the end, of what the client gets. */
   charge(hold: Hold, request_id: string): Promise<void> {
-    return this.settlement.charge(
+    return this.books.charge(
       hold,
       COST_MICROS,
-      () => this.usage.record(usageOf(this.account, request_id, NOW_MS, 200, COST_MICROS)),
-      () => this.usage.record(usageOf(this.account, request_id, NOW_MS, 503, 0)),
+      usageOf(this.account, request_id, NOW_MS, 200, COST_MICROS),
+      usageOf(this.account, request_id, NOW_MS, 503, 0),
     );
   }
 
   /** Ends a request that failed as the service does. */
   release(hold: Hold, request_id: string): Promise<void> {
-    return this.settlement.release(hold, () =>
-      this.usage.record(usageOf(this.account, request_id, NOW_MS, 502, 0)),
-    );
+    return this.books.release(hold, usageOf(this.account, request_id, NOW_MS, 502, 0));
   }
 
   /** Takes the database's write lock, as another process would, until the returned function is called. */

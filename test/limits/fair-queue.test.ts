@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { FairQueue, type Lane } from '../../src/limits/fair-queue.ts';
+import type { DecoderSize } from '../../native/engine.ts';
+import { FairQueue } from '../../src/limits/fair-queue.ts';
 
 const always = () => true;
 const tokens = fc.integer({ min: 1, max: 4_000 });
 
 /** Takes the next piece, of which there must be one. */
-function take<Piece>(queue: FairQueue<Piece>, hasRoom: (lane: Lane) => boolean = always) {
+function take<Piece>(queue: FairQueue<Piece>, hasRoom: (decoder: DecoderSize) => boolean = always) {
   const taken = queue.take(hasRoom);
   if (taken === undefined) throw new Error('nothing is waiting');
   return taken;
@@ -81,12 +82,12 @@ describe('organizations that wait at the same time', () => {
   });
 });
 
-test('every piece is taken once or taken back, the pieces of one organization and lane in their order', () => {
+test('every piece is taken once or taken back, the pieces of one organization and decoder in their order', () => {
   const step = fc.oneof(
     fc.record({
       kind: fc.constant('add' as const),
       organization: fc.constantFrom('a', 'b', 'c'),
-      lane: fc.constantFrom<Lane>('small', 'large'),
+      decoder: fc.constantFrom<DecoderSize>('small', 'large'),
       cost: tokens,
     }),
     fc.record({ kind: fc.constant('take' as const), small: fc.boolean(), large: fc.boolean() }),
@@ -98,12 +99,12 @@ test('every piece is taken once or taken back, the pieces of one organization an
       const waiting = new Map<number, ReturnType<typeof queue.add>>();
       let next = 0;
       const takeOne = (room: { readonly small: boolean; readonly large: boolean }) => {
-        const taken = queue.take((lane) => room[lane]);
+        const taken = queue.take((decoder) => room[decoder]);
         if (taken === undefined) return false;
-        expect(room[taken.lane]).toBe(true);
+        expect(room[taken.decoder]).toBe(true);
         expect(waiting.get(taken.piece)).toBe(taken);
         const same = [...waiting.values()].filter(
-          (one) => one.organization_id === taken.organization_id && one.lane === taken.lane,
+          (one) => one.organization_id === taken.organization_id && one.decoder === taken.decoder,
         );
         expect(taken.piece).toBe(Math.min(...same.map((one) => one.piece)));
         waiting.delete(taken.piece);
@@ -111,7 +112,7 @@ test('every piece is taken once or taken back, the pieces of one organization an
       };
       for (const one of steps) {
         if (one.kind === 'add') {
-          waiting.set(next, queue.add(one.organization, one.lane, one.cost, next));
+          waiting.set(next, queue.add(one.organization, one.decoder, one.cost, next));
           next += 1;
         } else if (one.kind === 'take') takeOne(one);
         else {
@@ -131,8 +132,8 @@ test('every piece is taken once or taken back, the pieces of one organization an
   );
 });
 
-describe('two lanes', () => {
-  const only = (open: Lane) => (lane: Lane) => lane === open;
+describe('two decoders', () => {
+  const only = (open: DecoderSize) => (decoder: DecoderSize) => decoder === open;
 
   test('small pieces pass large ones that have no room, their own and those of others', () => {
     const queue = new FairQueue<string>();
@@ -153,7 +154,7 @@ describe('two lanes', () => {
     expect(take(queue).piece).toBe('first of a');
     for (let index = 0; index < 200; index++) queue.add('b', 'small', 100, 'b');
     for (let index = 0; index < 160; index++) {
-      // The small lane is full, and the large one has room.
+      // The small decoder is full, and the large one has room.
       expect(queue.take(only('large'))).toBeUndefined();
       expect(take(queue).piece).toBe('b');
     }

@@ -1,21 +1,23 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { ModelTurns, QueueFull, type Turn } from '../../src/limits/model-turns.ts';
+import type { PlanTurn } from '../../native/engine.ts';
+import { ModelTurns, QueueFull } from '../../src/limits/model-turns.ts';
 import { MovableClock } from '../support/clock.ts';
 
-const LANE_TOKENS = 500;
+const DECODER_TOKENS = 500;
 
 /** Requests of one piece each, which end when the test says so. */
 function model(requests_max: number) {
   const clock = MovableClock.stopped();
   const turns = new ModelTurns(requests_max, clock);
-  const running: { readonly name: string; readonly turn: Turn; readonly end: (error?: Error) => void }[] = [];
+  const running: { readonly name: string; readonly turn: PlanTurn; readonly end: (error?: Error) => void }[] =
+    [];
   return {
     clock,
     running,
-    ask(name: string, tokens: number, options: { lane?: Turn['lane']; signal?: AbortSignal } = {}) {
+    ask(name: string, tokens: number, options: { decoder?: PlanTurn['decoder']; signal?: AbortSignal } = {}) {
       const [organization_id = ''] = name;
-      const turn = { tokens, lane: options.lane ?? 'small', lane_tokens: LANE_TOKENS };
+      const turn = { tokens, decoder: options.decoder ?? 'small', decoder_tokens: DECODER_TOKENS };
       const work = () => {
         const end = Promise.withResolvers<string>();
         running.push({
@@ -26,7 +28,7 @@ function model(requests_max: number) {
         return end.promise;
       };
       const signal = options.signal ?? new AbortController().signal;
-      return turns.admit(organization_id, (place) => place.run(turn, work, signal));
+      return turns.enter(organization_id, (place) => place.run(turn, work, signal));
     },
     /** Lets the piece that runs for the longest end, `duration_ms` later, and the next ones begin. */
     async endOldest(duration_ms = 0, error?: Error) {
@@ -79,8 +81,8 @@ test('with sixty large requests of one organization waiting, a small one of anot
 test('while a large plan is read, small ones of the same and of other organizations are', async () => {
   const { ask, names, endOldest } = model(100);
   const all = [
-    ask('a1', 16_000, { lane: 'large' }),
-    ask('a2', 16_000, { lane: 'large' }),
+    ask('a1', 16_000, { decoder: 'large' }),
+    ask('a2', 16_000, { decoder: 'large' }),
     ask('a3', 400),
     ask('b1', 400),
   ];
@@ -128,7 +130,7 @@ describe('the queue', () => {
   });
 });
 
-test('who leaves while waiting is never begun; who leaves while running frees the lane', async () => {
+test('who leaves while waiting is never begun; who leaves while running frees the decoder', async () => {
   const { ask, names, endOldest, running } = model(100);
   const gone = new AbortController();
   const leaving = Promise.allSettled(
@@ -160,7 +162,7 @@ test('every request is answered, refused, failed or given up exactly once, withi
         kind: fc.constant('ask' as const),
         organization: fc.constantFrom('a', 'b', 'c'),
         tokens: fc.integer({ min: 1, max: 2_000 }),
-        lane: fc.constantFrom<Turn['lane']>('small', 'large'),
+        decoder: fc.constantFrom<PlanTurn['decoder']>('small', 'large'),
       }),
     },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('end' as const), fails: fc.boolean() }) },
@@ -182,7 +184,7 @@ test('every request is answered, refused, failed or given up exactly once, withi
           const ends: string[] = [];
           outcomes.set(name, ends);
           clients.push({ name, gone });
-          ask(name, one.tokens, { lane: one.lane, signal: gone.signal }).then(
+          ask(name, one.tokens, { decoder: one.decoder, signal: gone.signal }).then(
             () => ends.push('answered'),
             (error) => ends.push(error instanceof QueueFull ? 'refused' : messageOf(error)),
           );
@@ -199,11 +201,13 @@ test('every request is answered, refused, failed or given up exactly once, withi
           expect(outcomes.get(client.name)).toEqual(['gone']);
         }
         expect(open().length).toBeLessThanOrEqual(REQUESTS_MAX);
-        for (const lane of ['small', 'large'] as const) {
-          const inside = running.filter(({ turn }) => turn.lane === lane).map(({ turn }) => turn.tokens);
-          // A lane is full before its last piece is added, never.
+        for (const decoder of ['small', 'large'] as const) {
+          const inside = running
+            .filter(({ turn }) => turn.decoder === decoder)
+            .map(({ turn }) => turn.tokens);
+          // A decoder is full before its last piece is added, never.
           const before_last = inside.reduce((sum, cost) => sum + cost, 0) - (inside.at(-1) ?? 0);
-          expect(before_last).toBeLessThan(LANE_TOKENS);
+          expect(before_last).toBeLessThan(DECODER_TOKENS);
         }
         // The model is never idle while a request waits.
         if (open().length > 0) expect(running.length).toBeGreaterThan(0);

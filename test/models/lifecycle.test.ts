@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
-import { type DecisionInput, PlanRejected } from '../../native/plan/profile.ts';
-import { EngineFailed, EvaluationFailed, EvaluationTimedOut } from '../../native/plan-evaluator.ts';
+import {
+  type DecisionEngine,
+  type DecisionInput,
+  type DecisionPlanner,
+  EngineFailed,
+  EvaluationFailed,
+  EvaluationTimedOut,
+  openPlanner,
+  PlanRejected,
+} from '../../native/engine.ts';
 import {
   type LifecycleOptions,
   ModelLifecycle,
@@ -37,8 +43,12 @@ interface World {
   readonly events: string[];
   /** The planners that were opened and closed. */
   readonly planner_events: string[];
+  /** What failed in the background. */
+  readonly problems: (readonly [step: string, error: unknown])[];
   failures: number;
   planner_failures: number;
+  /** What the next close of an engine fails with. */
+  close_failure: Error | undefined;
   /** Lets the consistent warm-up of every engine go on. */
   readonly openGate: () => void;
   /** Runs what was scheduled last, if it was not cancelled. */
@@ -70,6 +80,7 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
       ...options,
       schedule,
       now_ms: () => made.now_ms,
+      onProblem: (step, error) => made.problems.push([step, error]),
       openPlanner: async () => {
         planner_events.push('open');
         if (made.planner_failures > 0) {
@@ -89,8 +100,10 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
     }),
     events,
     planner_events,
+    problems: [],
     failures: 0,
     planner_failures: 0,
+    close_failure: undefined,
     openGate: gate.resolve,
     passTime: () => due?.(),
     delays_ms,
@@ -107,14 +120,19 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
     return {
       facts: engine.facts,
       plan: (input) => engine.plan(input),
-      async evaluate(input, plan, evaluation) {
-        if (evaluation.scope === 'warm-up') await made.beforeWarmUp(input.mode);
-        if (input.mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
-        return await engine.evaluate(input, plan, evaluation);
+      async evaluate(plan, evaluation) {
+        const { mode } = plan.input;
+        if (evaluation.scope === 'warm-up') await made.beforeWarmUp(mode);
+        if (mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
+        return await engine.evaluate(plan, evaluation);
       },
       close() {
         events.push('close');
-        return engine.close();
+        const { close_failure } = made;
+        made.close_failure = undefined;
+        return engine.close().then(() => {
+          if (close_failure !== undefined) throw close_failure;
+        });
       },
     };
   };
@@ -129,7 +147,7 @@ function input(mode: Mode): DecisionInput {
 }
 
 async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number> {
-  const [scores] = await engine.evaluate(input(mode), await engine.plan(input(mode)), { scope: 'test' });
+  const [scores] = await engine.evaluate(await engine.plan(input(mode)), { scope: 'test' });
   return scores?.[0] ?? Number.NaN;
 }
 
@@ -448,6 +466,90 @@ describe('recovering', () => {
       expect(Number.isFinite(await waiting)).toBe(true);
       expect(made.events).toEqual(['open', 'close', 'open']);
     });
+  });
+});
+
+describe('what fails in the background', () => {
+  const poison = new EngineFailed('decode failed');
+
+  test('a load that fails is told once, with its cause, whoever waits for it or not', async () => {
+    const made = world();
+    made.failures = 2;
+    await Promise.allSettled([made.lifecycle.ready('fast'), made.lifecycle.use('fast', askFast)]);
+    const failed = ['model_load', expect.objectContaining({ message: 'no memory' })] as const;
+    expect(made.problems).toEqual([failed]);
+    // After a failure the outcome is waited for; the next load works and is only set off.
+    await expect(made.lifecycle.ready('consistent')).rejects.toBeInstanceOf(ModelUnavailable);
+    expect(made.problems).toEqual([failed, failed]);
+    await made.lifecycle.ready('fast');
+    expect(made.problems).toHaveLength(2);
+  });
+
+  test('a load that a refused request set off, and nobody waits for', async () => {
+    const made = world();
+    made.planner_failures = 1;
+    await expect(made.lifecycle.ready('consistent')).rejects.toBeInstanceOf(ModelWarmingUp);
+    while (made.lifecycle.status().state === 'loading') await new Promise(setImmediate);
+    expect(made.problems).toEqual([['model_load', expect.objectContaining({ message: 'no vocabulary' })]]);
+  });
+
+  test('the start of consistent mode', async () => {
+    const made = world();
+    made.beforeWarmUp = (mode) => (mode === 'consistent' ? Promise.reject(poison) : Promise.resolve());
+    await made.lifecycle.ready('fast');
+    while (made.lifecycle.status().state !== 'cold') await new Promise(setImmediate);
+    expect(made.problems).toEqual([['model_warm_up', poison]]);
+  });
+
+  test('an engine that is asked whether it still answers, and does not', async () => {
+    const made = world();
+    await made.lifecycle.ready('fast');
+    await consistentReady(made.lifecycle);
+    const late = new EvaluationTimedOut('too long');
+    made.beforeWarmUp = () => Promise.reject(poison);
+    await made.lifecycle.use('fast', () => Promise.reject(late)).catch(() => {});
+    while (made.lifecycle.status().state !== 'cold') await new Promise(setImmediate);
+    expect(made.problems).toEqual([['model_probe', poison]]);
+
+    made.beforeWarmUp = () => Promise.resolve();
+    await made.lifecycle.ready('fast');
+    await consistentReady(made.lifecycle);
+    made.beforeWarmUp = () => new Promise<never>(() => {});
+    await made.lifecycle.use('fast', () => Promise.reject(late)).catch(() => {});
+    made.passTime();
+    expect(made.problems.slice(1)).toEqual([
+      ['model_probe', expect.objectContaining({ name: 'EngineStuck' })],
+    ]);
+  });
+
+  test('an engine that does not close', async () => {
+    const made = world();
+    await made.lifecycle.ready('fast');
+    await consistentReady(made.lifecycle);
+    const failure = new Error('busy');
+    made.close_failure = failure;
+    await made.lifecycle.use('fast', () => Promise.reject(poison)).catch(() => {});
+    await made.lifecycle.ready('fast');
+    expect(made.problems).toEqual([['model_close', failure]]);
+  });
+
+  test('a request that no engine answered has the failures of its engines as cause', async () => {
+    const { lifecycle } = world();
+    await lifecycle.ready('fast');
+    const victim = lifecycle.use('fast', () => {
+      void lifecycle.use('fast', () => Promise.reject(poison)).catch(() => {});
+      return new Promise<never>(() => {});
+    });
+    const failure = await victim.catch((error: unknown) => error);
+    expect(failure).toMatchObject({ cause: { name: 'EngineRetired', cause: poison } });
+  });
+
+  test('a close is no failure, during a load neither', async () => {
+    const made = world();
+    const loading = made.lifecycle.ready('fast').catch(() => {});
+    await made.lifecycle.close();
+    await loading;
+    expect(made.problems).toEqual([]);
   });
 });
 

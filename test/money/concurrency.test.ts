@@ -19,11 +19,11 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 /** An organization that no rate limit stops, with that many micro-dollars. */
-function addRichlyLimited(credit_micros: number) {
-  const account = addAccount(service, { credit_dollars: 0 });
+async function addRichlyLimited(credit_micros: number) {
+  const account = await addAccount(service, { credit_dollars: 0 });
   const { organization_id } = account;
-  creditByHand(service.accounts, OPERATOR, { organization_id, amount_micros: credit_micros });
-  setTierSettings(service.accounts, OPERATOR, organization_id, {
+  await creditByHand(service.accounts, OPERATOR, { organization_id, amount_micros: credit_micros });
+  await setTierSettings(service.accounts, OPERATOR, organization_id, {
     minimum_tier: 1,
     requests_per_minute: 1_000_000,
     tokens_per_minute: 1_000_000_000,
@@ -32,14 +32,14 @@ function addRichlyLimited(credit_micros: number) {
 }
 
 async function costOfOne(): Promise<number> {
-  const account = addRichlyLimited(1_000_000);
+  const account = await addRichlyLimited(1_000_000);
   await (await post(service, account.key, SMALL_REQUEST)).arrayBuffer();
   return usageOf(service, account)[0]?.cost_micros ?? Number.NaN;
 }
 
 test(`credit for exactly ${SUCCESSES} requests gives exactly ${SUCCESSES} answers under ${CONNECTIONS} connections`, async () => {
   const cost_micros = await costOfOne();
-  const account = addRichlyLimited(SUCCESSES * cost_micros);
+  const account = await addRichlyLimited(SUCCESSES * cost_micros);
   let asked = 0;
   const statuses: number[] = [];
   const ask = async () => {
@@ -59,7 +59,7 @@ test(`credit for exactly ${SUCCESSES} requests gives exactly ${SUCCESSES} answer
 
 test('clients that leave at any moment leave no hold open, and are charged what the usage rows say', async () => {
   const credit_micros = 10_000_000;
-  const account = addRichlyLimited(credit_micros);
+  const account = await addRichlyLimited(credit_micros);
   const body = { ...SMALL_REQUEST, state: `${SMALL_REQUEST.state} `.repeat(20) };
   const outcomes = await Promise.all(
     Array.from({ length: CONNECTIONS }, async (_, index) => {

@@ -23,9 +23,9 @@ test('what the model refuses because it is being closed leaves no hold open', as
       return {
         ...engine,
         // The real engine, until a request is at it: that one waits for the close, as behind a long queue.
-        evaluate: (input, plan, options) => {
+        evaluate: (plan, options) => {
           evaluations += 1;
-          if (evaluations <= warm_ups) return engine.evaluate(input, plan, options);
+          if (evaluations <= warm_ups) return engine.evaluate(plan, options);
           at_the_model.resolve();
           return closed.promise;
         },
@@ -37,7 +37,7 @@ test('what the model refuses because it is being closed leaves no hold open', as
     },
   });
   await service.service.services.model.ready('fast');
-  const account = addAccount(service);
+  const account = await addAccount(service);
   const answer = post(service, account.key, SMALL_REQUEST).catch(() => null);
   await at_the_model.promise;
   await service.service.close();

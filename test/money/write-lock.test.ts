@@ -76,7 +76,7 @@ async function modelListsUntil(
 }
 
 test('while another process keeps the write lock, the models are listed, and decisions are refused unpaid at their deadline', async () => {
-  const account = addAccount(short);
+  const account = await addAccount(short);
   const before = booksOf(short, account);
   const lock = await holdWriteLock(short.directory);
   const decisions = Promise.all(Array.from({ length: 8 }, () => ask(short, account.key)));
@@ -93,7 +93,7 @@ test('while another process keeps the write lock, the models are listed, and dec
 });
 
 test('decisions that wait for the lock are answered when it is given back, each of them charged once', async () => {
-  const account = addAccount(long);
+  const account = await addAccount(long);
   const lock = await holdWriteLock(long.directory);
   let answered = 0;
   const decisions = Array.from({ length: 8 }, async () => {
@@ -117,7 +117,7 @@ test('decisions that wait for the lock are answered when it is given back, each 
 });
 
 test('an answer whose charge meets the lock is refused at the deadline, and its hold is released afterwards', async () => {
-  const account = addAccount(short);
+  const account = await addAccount(short);
   gate = new Gate();
   const answer = ask(short, account.key);
   await gate.reached;
@@ -127,14 +127,14 @@ test('an answer whose charge meets the lock is refused at the deadline, and its 
   expect(await modelListsUntil(short, account, answer)).toBeGreaterThan(10);
   expect(await (await answer).json()).toMatchObject({ error: { code: 'billing_unavailable' } });
   await lock.release();
-  await short.service.services.settlement.whenSettled();
+  await short.service.services.books.whenSettled();
   expect(booksOf(short, account)).toMatchObject({ credit_micros: 25_000_000, held_micros: 0 });
   expect(ledgerOf(short, account).map(({ kind }) => kind)).toEqual(['top_up']);
   expect(usageOf(short, account).map(({ status }) => status)).toEqual([503]);
 });
 
 test('a payment that is reported while the lock is kept is credited once when it is given back', async () => {
-  const account = addAccount(long, { credit_dollars: 0 });
+  const account = await addAccount(long, { credit_dollars: 0 });
   const { organization_id } = account;
   const checkout = { external_id: 'txn_locked', url: 'https://pay.example/' };
   await startTopUp(
@@ -150,10 +150,10 @@ test('a payment that is reported while the lock is kept is credited once when it
   const authorization = { headers: { authorization: `Bearer ${account.key}` } };
   for (let list = 0; list < 20; list += 1)
     expect((await long.fetch('/v1/models', authorization)).status).toBe(200);
-  expect(readOrganization(long.accounts, organization_id).credit_micros).toBe(0);
+  expect((await readOrganization(long.accounts.store, organization_id)).credit_micros).toBe(0);
   await lock.release();
   expect((await reported).status).toBe(200);
-  expect(readOrganization(long.accounts, organization_id).credit_micros).toBe(25_000_000);
+  expect((await readOrganization(long.accounts.store, organization_id)).credit_micros).toBe(25_000_000);
 });
 
 test('a service that is stopped while the lock is kept ends, and the next start releases what it could not', async () => {
@@ -163,7 +163,7 @@ test('a service that is stopped while the lock is kept ends, and the next start 
     openEngine: gatedEngine,
     writes: { lock_deadline_ms: SHORT_DEADLINE_MS },
   });
-  const account = addAccount(service);
+  const account = await addAccount(service);
   gate = new Gate();
   const answer = ask(service, account.key);
   await gate.reached;

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { GgmlType } from 'node-llama-cpp';
 import { narrowMatrix, rejectNarrowMatrices, servesAmx, type TensorFacts } from '../../native/amx.ts';
-import { EMBEDDED_WEIGHTS, verifyWeights, WeightsError } from '../../native/weights.ts';
+import { WeightsError } from '../../native/errors.ts';
+import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { type TinyShape, writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 

@@ -8,9 +8,9 @@ import {
   type TypeTemperatures,
   temperatureFor,
 } from '../../native/calibration.ts';
-import { openEngine } from '../../native/load-engine.ts';
+import { openEngine } from '../../native/engine.ts';
+import { WeightsError } from '../../native/errors.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
-import { WeightsError } from '../../native/weights.ts';
 import type { Question } from '../../src/questions/question.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
@@ -113,7 +113,7 @@ describe('beside the weights', () => {
     const input: DecisionInput = { state: 'x', questions: [NOUL, choice(4), score(3)], mode };
     const scoresOf = async (model_path: string) => {
       const engine = await openEngine({ model_path, gpu: false, threads: 1 });
-      const scores = await engine.evaluate(input, await engine.plan(input), { scope: 'test' });
+      const scores = await engine.evaluate(await engine.plan(input), { scope: 'test' });
       await engine.close();
       return { calibrated: engine.facts.calibrated, scores };
     };

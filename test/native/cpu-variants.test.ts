@@ -110,7 +110,7 @@ const best = runnable.filter(({ score }) => score === highest);
 
     test('the variant of the highest score is the one that serves', async () => {
       const script = `
-        const { addonStatus } = await import('./native/addon/index.ts');
+        const { addonStatus } = await import('./native/evaluators/addon/addon-status.ts');
         const { loadedCpuLibrary } = await import('./native/cpu-library.ts');
         await addonStatus(false);
         console.log(loadedCpuLibrary());

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import type { DecisionEngine, PlanTurn, TakeTurn } from '../../native/engine.ts';
-import { openEngine } from '../../native/load-engine.ts';
+import { type DecisionEngine, openEngine, type PlanTurn, type TakeTurn } from '../../native/engine.ts';
 import { planTokens } from '../../native/plan/plan.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
 import { type Mode, type Question, scoreCount } from '../../src/questions/question.ts';
+import { ofAnyType } from '../support/questions.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 
@@ -49,28 +49,28 @@ let scopes = 0;
 /** Scores of a request whose record nobody has asked about before. */
 async function scoresOf(engine: DecisionEngine, input: DecisionInput) {
   scopes += 1;
-  return await engine.evaluate(input, await engine.plan(input), { scope: `scope ${scopes}` });
+  return await engine.evaluate(await engine.plan(input), { scope: `scope ${scopes}` });
 }
 
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => jsonValueOf(JSON.parse(JSON.stringify(value))));
-const question: fc.Arbitrary<Question> = fc.oneof(
-  fc.record({
+const question = ofAnyType({
+  noul: fc.record({
     type: fc.constant('noul'),
     instructions: fc.oneof(fc.string(), json),
     yes: fc.option(fc.string(), { nil: undefined }),
     no: fc.option(fc.string(), { nil: undefined }),
   }),
-  fc.record({
+  choice: fc.record({
     type: fc.constant('choice'),
     instructions: fc.string(),
     options: fc.array(fc.record({ id: fc.string(), description: json }), { minLength: 2, maxLength: 6 }),
   }),
-  fc.record({
+  score: fc.record({
     type: fc.constant('score'),
     instructions: fc.string(),
     levels: fc.array(fc.string(), { minLength: 2, maxLength: 6 }),
   }),
-);
+});
 
 test.each(MODELS)('%s is chosen by the vocabulary', (profile) => {
   expect(engineOf(profile).facts.profile).toStartWith(profile);
@@ -78,24 +78,24 @@ test.each(MODELS)('%s is chosen by the vocabulary', (profile) => {
 });
 
 /** Questions that leave rooms of very different sizes for the record. */
-const sizedQuestion: fc.Arbitrary<Question> = fc.oneof(
-  fc.nat({ max: 25 }).map((words) => ({
+const sizedQuestion = ofAnyType({
+  noul: fc.nat({ max: 25 }).map((words) => ({
     type: 'noul' as const,
     instructions: 'is the '.repeat(words),
     yes: undefined,
     no: undefined,
   })),
-  fc.integer({ min: 2, max: 12 }).map((options) => ({
+  choice: fc.integer({ min: 2, max: 12 }).map((options) => ({
     type: 'choice' as const,
     instructions: 'the',
     options: Array.from({ length: options }, (_, index) => ({ id: `is ${index}`, description: null })),
   })),
-  fc.integer({ min: 2, max: 6 }).map((levels) => ({
+  score: fc.integer({ min: 2, max: 6 }).map((levels) => ({
     type: 'score' as const,
     instructions: 'the',
     levels: Array.from({ length: levels }, (_, level) => ' is'.repeat(level)),
   })),
-);
+});
 
 test.each(MODELS)(
   '%s: other questions never change what is read of a record that is too long',
@@ -191,19 +191,17 @@ test('every plan waits for its turn, with what it costs, and one that fails give
     turns.push(turn);
     return work();
   };
-  const scores = await engine.evaluate(input, plan, { scope: 'turns', takeTurn: inTurn });
-  expect(scores).toEqual(await engine.evaluate(input, plan, { scope: 'no turns' }));
+  const scores = await engine.evaluate(plan, { scope: 'turns', takeTurn: inTurn });
+  expect(scores).toEqual(await engine.evaluate(plan, { scope: 'no turns' }));
   expect(turns.map(({ tokens }) => tokens)).toEqual(plan.plans.map(planTokens));
-  for (const { lane } of turns) expect(lane).toBe('small');
+  for (const { decoder } of turns) expect(decoder).toBe('small');
   const given_up: AbortSignal[] = [];
   const refusing: TakeTurn = (_, __, signal) => {
     given_up.push(signal);
     if (given_up.length === plan.plans.length) return Promise.reject(new Error('refused'));
     return new Promise((___, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
   };
-  await expect(engine.evaluate(input, plan, { scope: 'turns', takeTurn: refusing })).rejects.toThrow(
-    'refused',
-  );
+  await expect(engine.evaluate(plan, { scope: 'turns', takeTurn: refusing })).rejects.toThrow('refused');
   expect(given_up.every(({ aborted }) => aborted)).toBe(true);
 });
 
@@ -217,7 +215,7 @@ test('a client that goes away frees the places of its request', async () => {
   };
   const gone = new AbortController();
   const plan = await engine.plan(input);
-  const left = engine.evaluate(input, plan, { scope: 'left', signal: gone.signal });
+  const left = engine.evaluate(plan, { scope: 'left', signal: gone.signal });
   gone.abort(new Error('gone'));
   await expect(left).rejects.toThrow('gone');
   expect((await scoresOf(engine, { ...input, mode: 'fast' })).length).toBe(64);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { createAddonEvaluator } from '../../native/evaluators/addon/index.ts';
+import { createAddonEvaluator } from '../../native/evaluators/addon/addon-evaluator.ts';
 import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import { markersV1 } from '../../native/plan/markers-v1.ts';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';

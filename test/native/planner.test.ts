@@ -3,18 +3,17 @@ import { copyFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { compilerPath } from '../../native/addon/build.ts';
-import type { DecisionPlanner } from '../../native/engine.ts';
+import { type DecisionPlanner, openPlanner } from '../../native/engine.ts';
+import { EngineFailed, WeightsError } from '../../native/errors.ts';
 import { readModelFacts } from '../../native/gguf.ts';
-import { openPlanner } from '../../native/load-engine.ts';
 import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import { codesV1 } from '../../native/plan/codes-v1.ts';
-import { withSteadyReading } from '../../native/plan/consistent-readings.ts';
+import { withConsistentReadings } from '../../native/plan/consistent-readings.ts';
 import { markersV1 } from '../../native/plan/markers-v1.ts';
 import type { DecisionInput, PromptProfile } from '../../native/plan/profile.ts';
-import { EngineFailed } from '../../native/plan-evaluator.ts';
-import { EMBEDDED_WEIGHTS, WeightsError } from '../../native/weights.ts';
+import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
-import type { Question } from '../../src/questions/question.ts';
+import { ofAnyType } from '../support/questions.ts';
 import { tinyModelBytes, writeTinyModel } from './support/gguf.ts';
 import { loadedTokenizer, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 import { VECTORS, vectorInput } from './support/vectors.ts';
@@ -52,15 +51,15 @@ const options = fc.uniqueArray(fc.record({ id: short, description: fc.option(sho
   maxLength: 5,
   selector: ({ id }) => id,
 });
-const question: fc.Arbitrary<Question> = fc.oneof(
-  fc.record({ type: fc.constant('noul' as const), instructions: short, yes: short, no: short }),
-  fc.record({ type: fc.constant('choice' as const), instructions: short, options }),
-  fc.record({
-    type: fc.constant('score' as const),
+const question = ofAnyType({
+  noul: fc.record({ type: fc.constant('noul'), instructions: short, yes: short, no: short }),
+  choice: fc.record({ type: fc.constant('choice'), instructions: short, options }),
+  score: fc.record({
+    type: fc.constant('score'),
     instructions: short,
     levels: fc.array(short, { minLength: 2, maxLength: 5 }),
   }),
-);
+});
 const request: fc.Arbitrary<DecisionInput> = fc.record({
   state: value,
   questions: fc.array(question, { minLength: 1, maxLength: 4 }),
@@ -79,9 +78,9 @@ afterAll(() => directory[Symbol.asyncDispose]());
 /** The profile as it is with all of the weights in memory. */
 async function loadedProfile(path: string): Promise<{ profile: PromptProfile; tokenizer: ModelTokenizer }> {
   const tokenizer = await loadedTokenizer(path);
-  if (path === EMBEDDED_WEIGHTS) return { tokenizer, profile: withSteadyReading(markersV1(tokenizer)) };
+  if (path === EMBEDDED_WEIGHTS) return { tokenizer, profile: withConsistentReadings(markersV1(tokenizer)) };
   const { vocabulary, chat_template } = await readModelFacts(path);
-  return { tokenizer, profile: codesV1({ tokenizer, vocabulary, chat_template }) };
+  return { tokenizer, profile: await codesV1({ tokenizer, vocabulary, chat_template }) };
 }
 
 const MODELS = [
@@ -95,7 +94,10 @@ describe.each(IMPLEMENTATIONS)('a planner by %s', (evaluator) => {
     const planner = await openPlanner({ model_path, evaluator, gpu: false, context_tokens: CONTEXT_TOKENS });
     const { profile, tokenizer } = await loadedProfile(model_path);
     const alike = async (input: DecisionInput) => {
-      const settled = await Promise.allSettled([planner.plan(input), profile.plan(input, CONTEXT_TOKENS)]);
+      const settled = await Promise.allSettled([
+        planner.plan(input),
+        profile.plan(input, CONTEXT_TOKENS).then((plans) => ({ input, ...plans })),
+      ]);
       expect(settled[0]).toEqual(settled[1]);
     };
     for (const vector of VECTORS) await alike(vectorInput(vector));
@@ -120,7 +122,7 @@ describe.each(IMPLEMENTATIONS)('a planner by %s', (evaluator) => {
     for (let engines = 0; engines < 2; engines += 1) {
       const engine = await planner.openEngine();
       expect(await engine.plan(input)).toEqual(plan);
-      scores.push(await engine.evaluate(input, plan, { scope: 'test' }));
+      scores.push(await engine.evaluate(plan, { scope: 'test' }));
       await engine.close();
       expect(await planner.plan(input)).toEqual(plan);
     }

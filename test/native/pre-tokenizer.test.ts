@@ -2,12 +2,11 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { compilerPath } from '../../native/addon/build.ts';
-import { createAddonTokenizer } from '../../native/evaluators/addon/index.ts';
-import { openEngine } from '../../native/load-engine.ts';
-import { PlanRejected } from '../../native/plan/profile.ts';
+import { openEngine } from '../../native/engine.ts';
+import { PlanRejected, WeightsError } from '../../native/errors.ts';
+import { createAddonTokenizer } from '../../native/evaluators/addon/addon-tokenizer.ts';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { rejectDeepRecursion, rejectSlowRuns, WORD_CHARACTERS_MAX } from '../../native/pre-tokenizer.ts';
-import { WeightsError } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { llamaTokenizer, TINY_CHAT, temporaryDirectory } from './support/models.ts';
@@ -130,7 +129,7 @@ describeAddon("the addon's tokens are those of llama.cpp", () => {
     const text = fc.array(part, { maxLength: 200, size: 'max' }).map((parts) => parts.join(' '));
     await fc.assert(
       fc.asyncProperty(fc.array(text, { maxLength: 4 }), async (texts) => {
-        expect(await addon.tokenizeAll(texts)).toEqual(await llama.tokenizeAll(texts));
+        expect(await addon.tokenize(texts)).toEqual(await llama.tokenize(texts));
       }),
       { numRuns: 20 },
     );

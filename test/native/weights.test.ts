@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { createHash } from 'node:crypto';
 import { chmod, copyFile, mkdir, readFile, truncate, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { openEngine } from '../../native/load-engine.ts';
-import { EMBEDDED_WEIGHTS, verifyWeights, WeightsError, weightsParts } from '../../native/weights.ts';
+import { openEngine } from '../../native/engine.ts';
+import { WeightsError } from '../../native/errors.ts';
+import { EMBEDDED_WEIGHTS, verifyWeights, weightsParts } from '../../native/weights.ts';
 import { tinyModelBytes, writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 

@@ -12,23 +12,22 @@ import {
   usageDays,
   usageRecords,
 } from '../../db/sqlite/schema.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
-import {
-  type Hold,
-  HoldNotOpen,
-  type HoldRefusal,
-  Ledger,
-  RefundExceedsPayments,
-} from '../../src/ledger/ledger.ts';
+import { HoldNotOpen, RefundExceedsPayments } from '../../src/ledger/errors.ts';
+import type { Hold, HoldRefusal } from '../../src/ledger/hold.ts';
 import { monthOf } from '../../src/ledger/month.ts';
 import { latestPrune_ms, pruneUsage } from '../../src/usage/prune.ts';
-import { UsageLog } from '../../src/usage/usage.ts';
 import {
   type Account,
   addAccount,
   addPayment,
   addProject,
+  PROCESS_ID,
   propertySeed,
+  pruningOf,
   TemporaryDatabase,
   usageOf,
 } from '../ledger/support.ts';
@@ -129,9 +128,10 @@ class History {
   readonly #file = new TemporaryDatabase();
   readonly #accounts: readonly Account[];
   #db: Db = this.#file.db;
-  #ledger = new Ledger(this.#db);
-  #usage = new UsageLog(this.#db);
+  #ledger = new SqliteLedger(this.#db);
+  #usage = new UsageWriter(this.#db);
   #commits = new GroupCommit(this.#db);
+  #store = new SqliteStore(this.#db);
   #now_ms = START_MS;
   #serial = 0;
   #recorded = 0;
@@ -153,7 +153,7 @@ class History {
     });
   }
 
-  take(step: Step): Promise<void> | void {
+  async take(step: Step): Promise<void> {
     this.#now_ms += 1;
     switch (step.kind) {
       case 'top_up':
@@ -172,7 +172,7 @@ class History {
         return this.#crash(step.in_transaction);
       case 'next_month':
         this.#now_ms += MONTH_MS;
-        recalculateTiers(this.#db, this.#now_ms);
+        await recalculateTiers(this.#store, this.#now_ms);
         for (const model of this.#organizations)
           model.tier = Math.max(model.tier, tierReached(model, this.#now_ms));
         return;
@@ -192,7 +192,7 @@ class History {
   /** Rolls up, and finds nothing that was left although it had ended before that time. */
   async #prune(hours_ago: number, batch_requests: number): Promise<void> {
     const before_ms = latestPrune_ms(this.#now_ms) - hours_ago * HOUR_MS;
-    await pruneUsage(this.#db, { before_ms, now_ms: this.#now_ms, batch_requests });
+    await pruneUsage(pruningOf(this.#db), { before_ms, now_ms: this.#now_ms, batch_requests });
     const kept = this.#db.select().from(ledgerEntries).all();
     const ends = new Map(kept.map((entry) => [entry.hold_entry_id, entry]));
     const first_open_id = Math.min(...this.#open.map(({ hold }) => hold.entry_id));
@@ -261,11 +261,11 @@ class History {
       payment_id,
       at_ms: this.#now_ms,
     };
-    const written = this.#commits.run(() => {
+    const written = this.#store.transaction(async (records) => {
       addPayment(this.#db, account, payment_id, kind, amount_micros);
-      if (kind === 'top_up') this.#ledger.topUp(movement);
-      else this.#ledger.refund(movement);
-      recalculateTier(this.#db, account.organization_id, kind, this.#now_ms);
+      if (kind === 'top_up') await records.ledger.topUp(movement);
+      else await records.ledger.refund(movement);
+      await recalculateTier(records, account.organization_id, kind, this.#now_ms);
     });
     if (kind === 'refund' && amount_micros > model.paid) {
       await expect(written).rejects.toBeInstanceOf(RefundExceedsPayments);
@@ -291,7 +291,7 @@ class History {
       const result = this.#commits.run(() => {
         const request = { organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms };
         const refusal = this.#ledger.refusalOf(request);
-        const placed = this.#ledger.hold(request);
+        const placed = this.#ledger.hold(request, PROCESS_ID);
         expect(placed.held ? null : placed.refusal).toBe(refusal);
         return placed;
       });
@@ -353,9 +353,10 @@ class History {
   #crash(in_transaction: boolean): void {
     if (in_transaction) this.#loseHalfATransaction();
     this.#db = this.#file.crash();
-    this.#ledger = new Ledger(this.#db);
-    this.#usage = new UsageLog(this.#db);
+    this.#ledger = new SqliteLedger(this.#db);
+    this.#usage = new UsageWriter(this.#db);
     this.#commits = new GroupCommit(this.#db);
+    this.#store = new SqliteStore(this.#db);
     expect(transact(this.#db, () => this.#ledger.releaseOpenHolds())).toBe(this.#open.length);
     for (const taken of this.#open) this.#modelEnd(taken, 0);
     this.#open = [];
@@ -366,7 +367,8 @@ class History {
     this.#db.$client.run('BEGIN IMMEDIATE');
     const { organization_id, project_id } = this.#account(0);
     const request_id = this.#id('req');
-    this.#ledger.hold({ organization_id, project_id, request_id, amount_micros: 1, at_ms: this.#now_ms });
+    const request = { organization_id, project_id, request_id, amount_micros: 1, at_ms: this.#now_ms };
+    this.#ledger.hold(request, PROCESS_ID);
     for (const { hold } of this.#open) this.#ledger.charge(hold, hold.amount_micros, this.#now_ms);
   }
 

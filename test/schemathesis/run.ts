@@ -20,9 +20,9 @@ let code = 1;
 try {
   const schemathesis = await installPythonProgram(directory, 'schemathesis', [SCHEMATHESIS]);
   const service = await startTestService();
-  const account = addAccount(service, { tier: 5 });
+  const account = await addAccount(service, { tier: 5 });
   const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };
-  setTierSettings(service.accounts, OPERATOR, account.organization_id, limits);
+  await setTierSettings(service.accounts, OPERATOR, account.organization_id, limits);
   const child = Bun.spawn(
     [
       schemathesis,

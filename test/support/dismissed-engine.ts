@@ -9,19 +9,15 @@ export function dismissedEngine(engine: DecisionEngine): DecisionEngine {
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
-    async evaluate(input, plan, { scope }) {
+    async evaluate(plan, { scope }) {
       for (const one of plan.plans) {
         const dismissal = new AbortController();
-        const evaluation = engine.evaluate(
-          input,
-          { ...plan, plans: [one] },
-          { scope, signal: dismissal.signal },
-        );
+        const evaluation = engine.evaluate({ ...plan, plans: [one] }, { scope, signal: dismissal.signal });
         await Promise.resolve();
         dismissal.abort(new Error('dismissed'));
         await evaluation.catch(() => {});
       }
-      return input.questions.map((question) =>
+      return plan.input.questions.map((question) =>
         Array.from({ length: scoreCount(question) }, (_, index) => Math.sin(index)),
       );
     },

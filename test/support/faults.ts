@@ -62,7 +62,7 @@ type Evaluate = DecisionEngine['evaluate'];
 /** What a test does around an evaluation; `run` evaluates. */
 export type Around = (
   run: () => ReturnType<Evaluate>,
-  options: Parameters<Evaluate>[2],
+  options: Parameters<Evaluate>[1],
 ) => ReturnType<Evaluate>;
 
 /** The engine, with `around` about each of its evaluations. */
@@ -70,7 +70,7 @@ export function intercepted(engine: DecisionEngine, around: Around): DecisionEng
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
-    evaluate: (input, plan, options) => around(() => engine.evaluate(input, plan, options), options),
+    evaluate: (plan, options) => around(() => engine.evaluate(plan, options), options),
     close: () => engine.close(),
   };
 }

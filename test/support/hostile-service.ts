@@ -21,8 +21,8 @@ export interface HostileService {
 export async function startHostileService(): Promise<HostileService> {
   const engine = dismissedEngine(await embeddedEngine());
   const service = await startTestService({ openEngine: () => Promise.resolve(engine) });
-  const { organization_id, key } = addAccount(service, { credit_dollars: 10_000, tier: 5 });
-  setTierSettings(service.accounts, OPERATOR, organization_id, {
+  const { organization_id, key } = await addAccount(service, { credit_dollars: 10_000, tier: 5 });
+  await setTierSettings(service.accounts, OPERATOR, organization_id, {
     requests_per_minute: 1e9,
     tokens_per_minute: 1e12,
   });

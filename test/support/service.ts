@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
 import type { GroupCommitOptions } from '../../db/sqlite/group-commit.ts';
-import type { DecisionEngine, DecisionPlanner } from '../../native/engine.ts';
-import { openPlanner } from '../../native/load-engine.ts';
+import { type DecisionEngine, type DecisionPlanner, openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
+import type { AccountContext } from '../../src/accounts/context.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import type { BodyLimits } from '../../src/http/body-bytes.ts';
@@ -13,7 +13,7 @@ import { type RunningServer, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog, type Log } from '../../src/ops/log.ts';
-import { type CreditContext, creditByHand, creditContext } from '../../src/payments/credit.ts';
+import { creditByHand } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { MovableClock } from './clock.ts';
@@ -23,7 +23,7 @@ export interface TestService {
   readonly directory: string;
   readonly db: Db;
   readonly clock: MovableClock;
-  readonly accounts: CreditContext;
+  readonly accounts: AccountContext;
   readonly service: Service;
   readonly server: RunningServer;
   /** Sends a request to the service's port. */
@@ -88,7 +88,7 @@ export async function embeddedEngine(): Promise<DecisionEngine> {
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
-    evaluate: (input, plan, options) => engine.evaluate(input, plan, options),
+    evaluate: (plan, options) => engine.evaluate(plan, options),
     close: () => Promise.resolve(),
   };
 }
@@ -98,7 +98,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'tds-test-'));
   const clock = options.clock ?? new MovableClock();
   const db = openDatabase(join(directory, 'tds.sqlite'));
-  const service = openService({
+  const service = await openService({
     db,
     openPlanner: options.openPlanner ?? (() => embeddedPlanner(options.openEngine)),
     idle_unload_ms: 0,
@@ -118,7 +118,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     directory,
     db,
     clock,
-    accounts: creditContext(db, clock, randomIdentifiers),
+    accounts: { store: service.services.store, clock, identifiers: randomIdentifiers },
     service,
     server,
     fetch: (path, init) => fetch(`${server.address}${path}`, init),
@@ -138,19 +138,22 @@ export async function untilReady({ services: { model } }: Service): Promise<void
 }
 
 /** An organization with that much credit and at least that tier, its Default project and a key. */
-export function addAccount(
+export async function addAccount(
   { accounts }: Pick<TestService, 'accounts'>,
   given: { readonly credit_dollars?: number; readonly tier?: number } = {},
-): TestAccount {
-  const organization = createOrganization(accounts, OPERATOR, { name: 'Test organization' });
+): Promise<TestAccount> {
+  const organization = await createOrganization(accounts, OPERATOR, { name: 'Test organization' });
   const credit_micros = Math.round((given.credit_dollars ?? 25) * MICROS_PER_DOLLAR);
   if (credit_micros > 0) {
-    creditByHand(accounts, OPERATOR, { organization_id: organization.id, amount_micros: credit_micros });
+    await creditByHand(accounts, OPERATOR, {
+      organization_id: organization.id,
+      amount_micros: credit_micros,
+    });
   }
   if (given.tier !== undefined) {
-    setTierSettings(accounts, OPERATOR, organization.id, { minimum_tier: given.tier });
+    await setTierSettings(accounts, OPERATOR, organization.id, { minimum_tier: given.tier });
   }
   const project_id = organization.default_project_id;
-  const { id, key } = createKey(accounts, OPERATOR, { project_id, name: 'Test key' });
+  const { id, key } = await createKey(accounts, OPERATOR, { project_id, name: 'Test key' });
   return { organization_id: organization.id, project_id, key_id: id, key };
 }

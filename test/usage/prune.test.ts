@@ -9,14 +9,12 @@ import {
   usageRecords,
 } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
-import { systemClock } from '../../src/clock.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
-import { creditContext } from '../../src/payments/credit.ts';
 import { creditHistory } from '../../src/payments/history.ts';
 import { dailyUsage, rolledUpUsage } from '../../src/usage/daily.ts';
 import { exportUsage } from '../../src/usage/export.ts';
-import { latestPrune_ms, PruneRefused, pruneUsage } from '../../src/usage/prune.ts';
-import { addPayment, COST_MICROS, LedgerSetup, NOW_MS } from '../ledger/support.ts';
+import { latestPrune_ms, pruneUsage } from '../../src/usage/prune.ts';
+import { PruneRefused } from '../../src/usage/prune-refused.ts';
+import { addPayment, COST_MICROS, LedgerSetup, NOW_MS, PROCESS_ID, pruningOf } from '../ledger/support.ts';
 
 /** Long after `NOW_MS`, which everything in these tests happens at. */
 const LATER_MS = Date.UTC(2026, 6, 10);
@@ -48,7 +46,7 @@ function everything(setup: LedgerSetup) {
   return [balances(setup), tables.map((table) => db.select().from(table).all())];
 }
 
-async function textOf(pieces: AsyncIterable<string> | Iterable<string>): Promise<string> {
+async function textOf(pieces: AsyncIterable<string>): Promise<string> {
   let text = '';
   for await (const piece of pieces) text += piece;
   return text;
@@ -58,7 +56,7 @@ test('old requests become totals of their day; payments and balances stay', asyn
   using setup = await history();
   const { organization_id, project_id, api_key_id } = setup.account;
   const before = balances(setup);
-  expect(await pruneUsage(setup.db, BEFORE)).toEqual({ requests: 4 });
+  expect(await pruneUsage(pruningOf(setup.db), BEFORE)).toEqual({ requests: 4 });
   expect(balances(setup)).toEqual(before);
   expect(runAudit(setup.db, { ended_before_ms: LATER_MS }).ok).toBe(true);
   expect(setup.kinds()).toEqual(['refund']);
@@ -92,11 +90,11 @@ test('old requests become totals of their day; payments and balances stay', asyn
 test('what is rolled up in pieces, with requests in between, adds up to the same', async () => {
   using whole = await history();
   await whole.charge(await whole.hold('req_4'), 'req_4');
-  await pruneUsage(whole.db, BEFORE);
+  await pruneUsage(pruningOf(whole.db), BEFORE);
   using pieces = await history();
-  await pruneUsage(pieces.db, { ...BEFORE, batch_requests: 1 });
+  await pruneUsage(pruningOf(pieces.db), { ...BEFORE, batch_requests: 1 });
   await pieces.charge(await pieces.hold('req_4'), 'req_4');
-  await pruneUsage(pieces.db, { ...BEFORE, batch_requests: 1 });
+  await pruneUsage(pruningOf(pieces.db), { ...BEFORE, batch_requests: 1 });
   expect(everything(pieces)).toEqual(everything(whole));
 });
 
@@ -104,7 +102,8 @@ test('only what was admitted and has ended before the time is rolled up', async 
   using setup = await history();
   const { organization_id, project_id } = setup.account;
   const hold = (request_id: string, at_ms: number) => {
-    const result = setup.ledger.hold({ organization_id, project_id, request_id, amount_micros: 10, at_ms });
+    const asked = { organization_id, project_id, request_id, amount_micros: 10, at_ms };
+    const result = setup.ledger.hold(asked, PROCESS_ID);
     if (!result.held) throw new Error(result.refusal);
     return result.hold;
   };
@@ -114,21 +113,24 @@ test('only what was admitted and has ended before the time is rolled up', async 
   setup.usage.record({ ...answered, request_id: 'req_late', time_ms: NOW_MS });
   setup.ledger.charge(hold('req_after', NOW_MS + 1), 0, NOW_MS + 1);
   setup.usage.record({ ...answered, request_id: 'req_after', time_ms: NOW_MS + 1 });
-  expect(await pruneUsage(setup.db, BEFORE)).toEqual({ requests: 4 });
+  expect(await pruneUsage(pruningOf(setup.db), BEFORE)).toEqual({ requests: 4 });
   expect(setup.kinds()).toEqual(['refund', 'hold', 'charge', 'hold', 'charge']);
-  expect(await pruneUsage(setup.db, { ...BEFORE, before_ms: NOW_MS + 2 })).toEqual({ requests: 2 });
+  expect(await pruneUsage(pruningOf(setup.db), { ...BEFORE, before_ms: NOW_MS + 2 })).toEqual({
+    requests: 2,
+  });
   expect(runAudit(setup.db).ok).toBe(true);
 });
 
 test('releases, which earlier versions wrote to the ledger, are rolled up too', async () => {
   using setup = await history();
   const hold = await setup.hold('req_old');
-  setup.db.$client.run(`INSERT INTO ledger_entries SELECT NULL, organization_id, project_id, 'release', 0, -held_delta_micros,
-    id, NULL, month, NULL, created_at_ms FROM ledger_entries WHERE id = ${hold.entry_id}`);
+  setup.db.$client.run(`INSERT INTO ledger_entries (organization_id, project_id, kind,
+    credit_delta_micros, held_delta_micros, hold_entry_id, month, created_at_ms)
+    SELECT organization_id, project_id, 'release', 0, -held_delta_micros, id, month, created_at_ms FROM ledger_entries WHERE id = ${hold.entry_id}`);
   setup.db.$client.run('UPDATE organizations SET held_micros = 0, open_holds = 0');
   setup.db.$client.run('UPDATE project_months SET held_micros = 0');
   const before = balances(setup);
-  expect(await pruneUsage(setup.db, BEFORE)).toEqual({ requests: 5 });
+  expect(await pruneUsage(pruningOf(setup.db), BEFORE)).toEqual({ requests: 5 });
   expect(setup.kinds()).toEqual(['refund']);
   expect(balances(setup)).toEqual(before);
   expect(runAudit(setup.db).ok).toBe(true);
@@ -138,10 +140,10 @@ test('a request that is still held keeps what came after it', async () => {
   using setup = await history();
   const running = await setup.hold('req_running');
   await setup.charge(await setup.hold('req_4'), 'req_4');
-  expect(await pruneUsage(setup.db, BEFORE)).toEqual({ requests: 4 });
+  expect(await pruneUsage(pruningOf(setup.db), BEFORE)).toEqual({ requests: 4 });
   expect(setup.kinds()).toEqual(['refund', 'hold', 'hold', 'charge']);
   await setup.charge(running, 'req_running');
-  expect(await pruneUsage(setup.db, BEFORE)).toEqual({ requests: 2 });
+  expect(await pruneUsage(pruningOf(setup.db), BEFORE)).toEqual({ requests: 2 });
   expect(runAudit(setup.db)).toMatchObject({ ok: true, open_holds: 0 });
 });
 
@@ -152,9 +154,9 @@ test('usage of this UTC month, and of the rate windows, cannot be rolled up', as
   expect(latestPrune_ms(month_ms + 60_000)).toBe(month_ms);
   expect(latestPrune_ms(month_ms + 59_999)).toBe(month_ms - 1);
   const before = everything(setup);
-  await expect(pruneUsage(setup.db, { before_ms: month_ms + 1, now_ms: LATER_MS })).rejects.toThrow(
-    RangeError,
-  );
+  await expect(
+    pruneUsage(pruningOf(setup.db), { before_ms: month_ms + 1, now_ms: LATER_MS }),
+  ).rejects.toThrow(RangeError);
   expect(everything(setup)).toEqual(before);
 });
 
@@ -177,10 +179,10 @@ const WRONG: readonly (readonly [what: string, sql: string, is_checked_before: b
 test.each(WRONG)('nothing is rolled up of books that are wrong: %s', async (_, sql, is_checked_before) => {
   using setup = await history();
   const nothing = { before_ms: 0, now_ms: LATER_MS };
-  if (is_checked_before) await pruneUsage(setup.db, nothing);
+  if (is_checked_before) await pruneUsage(pruningOf(setup.db), nothing);
   for (const statement of sql.split(';')) setup.db.$client.run(statement);
   const before = everything(setup);
-  await expect(pruneUsage(setup.db, BEFORE)).rejects.toBeInstanceOf(PruneRefused);
+  await expect(pruneUsage(pruningOf(setup.db), BEFORE)).rejects.toBeInstanceOf(PruneRefused);
   expect(everything(setup)).toEqual(before);
 });
 
@@ -188,30 +190,34 @@ test('a stop between two batches loses nothing, and the next run goes on', async
   using setup = await history();
   let asked = 0;
   const isStopped = () => ++asked > 2;
-  expect(await pruneUsage(setup.db, { ...BEFORE, batch_requests: 1, isStopped })).toEqual({ requests: 2 });
+  expect(await pruneUsage(pruningOf(setup.db), { ...BEFORE, batch_requests: 1, isStopped })).toEqual({
+    requests: 2,
+  });
   expect(runAudit(setup.db).ok).toBe(true);
-  expect(await pruneUsage(setup.db, BEFORE)).toEqual({ requests: 2 });
+  expect(await pruneUsage(pruningOf(setup.db), BEFORE)).toEqual({ requests: 2 });
 });
 
 test('the daily totals are the same before and after, and the export says what it lacks', async () => {
   using setup = await history();
   const filter = { organization_id: setup.account.organization_id };
-  const daily = await textOf(dailyUsage(setup.db, filter));
+  const daily = await textOf(dailyUsage(setup.store.usage, filter));
   expect(daily.split('\r\n')).toEqual([
     'day_utc,organization,project,api_key,model,mode,endpoint,status,requests,questions,input_tokens,cost_usd',
     "2026-05-05,acme,proj_acme,acme's key,decision-1,fast,/v1/decisions,200,3,3,24,0.000012",
     "2026-05-05,acme,proj_acme,acme's key,decision-1,fast,/v1/decisions,502,1,0,0,0.000000",
     '',
   ]);
-  expect(rolledUpUsage(setup.db, filter)).toBeNull();
-  await pruneUsage(setup.db, { ...BEFORE, batch_requests: 1, isStopped: stopAfter(2) });
-  expect(await textOf(dailyUsage(setup.db, filter))).toBe(daily);
-  await pruneUsage(setup.db, BEFORE);
-  expect(await textOf(dailyUsage(setup.db, filter))).toBe(daily);
-  expect(rolledUpUsage(setup.db, filter)).toEqual({ requests: 4, last_day: '2026-05-05' });
-  expect(rolledUpUsage(setup.db, { ...filter, from_ms: NOW_MS + 86_400_000 })).toBeNull();
-  expect(await textOf(dailyUsage(setup.db, { ...filter, to_ms: NOW_MS }))).not.toContain('2026-05-05');
-  expect((await textOf(exportUsage(setup.db, filter))).trimEnd().split('\r\n')).toHaveLength(1);
+  expect(await rolledUpUsage(setup.store.usage, filter)).toBeUndefined();
+  await pruneUsage(pruningOf(setup.db), { ...BEFORE, batch_requests: 1, isStopped: stopAfter(2) });
+  expect(await textOf(dailyUsage(setup.store.usage, filter))).toBe(daily);
+  await pruneUsage(pruningOf(setup.db), BEFORE);
+  expect(await textOf(dailyUsage(setup.store.usage, filter))).toBe(daily);
+  expect(await rolledUpUsage(setup.store.usage, filter)).toEqual({ requests: 4, last_day: '2026-05-05' });
+  expect(await rolledUpUsage(setup.store.usage, { ...filter, from_ms: NOW_MS + 86_400_000 })).toBeUndefined();
+  expect(await textOf(dailyUsage(setup.store.usage, { ...filter, to_ms: NOW_MS }))).not.toContain(
+    '2026-05-05',
+  );
+  expect((await textOf(exportUsage(setup.store.usage, filter))).trimEnd().split('\r\n')).toHaveLength(1);
 });
 
 function stopAfter(batches: number): () => boolean {
@@ -221,11 +227,10 @@ function stopAfter(batches: number): () => boolean {
 
 test('the credit history shows the charges of a day as one, and the balance after each line', async () => {
   using setup = await history();
-  await pruneUsage(setup.db, BEFORE);
+  await pruneUsage(pruningOf(setup.db), BEFORE);
   await setup.charge(await setup.hold('req_4'), 'req_4');
-  const context = creditContext(setup.db, systemClock, randomIdentifiers);
   const given = { organization_id: setup.account.organization_id, limit: 10 };
-  const lines = creditHistory(context, OPERATOR, given).map((entry) =>
+  const lines = (await creditHistory(setup, OPERATOR, given)).map((entry) =>
     entry.kind === 'tier_change' ? entry.kind : [entry.kind, entry.amount_micros, entry.balance_micros],
   );
   expect(lines).toEqual([
@@ -234,5 +239,5 @@ test('the credit history shows the charges of a day as one, and the balance afte
     ['refund', -100, 999_900],
     ['top_up', 1_000_000, 1_000_000],
   ]);
-  expect(creditHistory(context, OPERATOR, { ...given, limit: 2 })).toHaveLength(2);
+  expect(await creditHistory(setup, OPERATOR, { ...given, limit: 2 })).toHaveLength(2);
 });

@@ -2,15 +2,19 @@ import { expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { transact } from '../../db/sqlite/connection.ts';
 import { apiKeys, projects } from '../../db/sqlite/schema.ts';
-import { exportUsage, type UsageFilter } from '../../src/usage/export.ts';
-import { UsageLog } from '../../src/usage/usage.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
+import { exportUsage } from '../../src/usage/export.ts';
+import type { UsageFilter } from '../../src/usage/usage-records.ts';
+import { usedLimits } from '../../src/usage/used-limits.ts';
 import { type Account, addAccount, TemporaryDatabase, usageOf } from '../ledger/support.ts';
 
 const START_MS = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
 
 class Setup extends TemporaryDatabase {
   readonly account: Account = addAccount(this.db, 'acme');
-  readonly usage = new UsageLog(this.db);
+  readonly store = new SqliteStore(this.db);
+  readonly usage = new UsageWriter(this.db);
 
   /** Records that many answered requests, of which several share each millisecond. */
   record(rows: number, account = this.account): void {
@@ -25,7 +29,7 @@ class Setup extends TemporaryDatabase {
   async lines(filter: Partial<UsageFilter> = {}, rows_max?: number): Promise<string[]> {
     const { organization_id } = this.account;
     let text = '';
-    for await (const piece of exportUsage(this.db, { organization_id, ...filter }, rows_max)) {
+    for await (const piece of exportUsage(this.store.usage, { organization_id, ...filter }, rows_max)) {
       expect(piece).toEndWith('\r\n');
       text += piece;
     }
@@ -69,7 +73,7 @@ test('requests that end while the export runs neither repeat nor move its rows',
   setup.record(1_100);
   const { organization_id } = setup.account;
   const seen: string[] = [];
-  for await (const piece of exportUsage(setup.db, { organization_id })) {
+  for await (const piece of exportUsage(setup.store.usage, { organization_id })) {
     seen.push(...piece.split('\r\n').slice(0, -1).map(requestOf));
     setup.usage.record(usageOf(setup.account, `req_late_${seen.length}`, START_MS + 10_000, 200, 1));
   }
@@ -124,19 +128,19 @@ test('names that a spreadsheet would run are exported as text', async () => {
   expect(line).toContain(`,"'=HYPERLINK(""x"")",`);
 });
 
-test('the windows are rebuilt from the requests of the last span, of which failed ones took no tokens', () => {
+test('the windows are rebuilt from the requests of the last span, of which failed ones took no tokens', async () => {
   using setup = new Setup();
   const { organization_id } = setup.account;
   setup.usage.record(usageOf(setup.account, 'req_old', START_MS, 200, 5));
   setup.usage.record({ ...usageOf(setup.account, 'req_failed', START_MS + 3, 502, 0), input_tokens: 9 });
   setup.usage.record(usageOf(setup.account, 'req_1', START_MS + 1, 200, 5));
-  expect(setup.usage.recent(START_MS + 100, 100)).toEqual([
+  expect(await usedLimits(setup.store.usage, START_MS + 100, 100)).toEqual([
     { organization_id, age_ms: 99, input_tokens: 10 },
     { organization_id, age_ms: 97, input_tokens: 0 },
   ]);
 });
 
-test('after the wall clock was set back the newest request counts as made now, and those before it by that', () => {
+test('after the wall clock was set back the newest request counts as made now, and those before it by that', async () => {
   using setup = new Setup();
   const { organization_id } = setup.account;
   for (const [id, time_ms] of [
@@ -147,7 +151,7 @@ test('after the wall clock was set back the newest request counts as made now, a
   ] as const) {
     setup.usage.record(usageOf(setup.account, `req_${id}`, START_MS + time_ms, 200, 5));
   }
-  expect(setup.usage.recent(START_MS + 2_000, 100)).toEqual([
+  expect(await usedLimits(setup.store.usage, START_MS + 2_000, 100)).toEqual([
     { organization_id, age_ms: 50, input_tokens: 10 },
     { organization_id, age_ms: 10, input_tokens: 10 },
     { organization_id, age_ms: 0, input_tokens: 10 },

@@ -1,159 +1,52 @@
-// The JavaScript side of the engine: what comes in is checked, what goes out is copied, nothing is computed here.
+// The JavaScript side of the addon: what comes in is checked, what goes out is copied, nothing is computed here.
 
-#define NAPI_VERSION 8
-#include <node_api.h>
+#include "javascript_values.hpp"
 
 #include <memory>
 #include <new>
 #include <string>
 #include <system_error>
+#include <variant>
 #include <vector>
 
-#include "engine.hpp"
+#include "evaluator.hpp"
+#include "machine.hpp"
 #include "model_tokenizer.hpp"
 
 namespace {
 
+using namespace tds::js;
+
 using tds::BackendOptions;
-using tds::Batch;
-using tds::Engine;
-using tds::EngineFacts;
-using tds::EngineOptions;
+using tds::Evaluator;
+using tds::EvaluatorOptions;
+using tds::ModelFacts;
 using tds::ModelTokenizer;
 using tds::Outcome;
 using tds::Submission;
 using tds::Task;
+using tds::TextBatch;
 using tds::TokenizerFacts;
 
-enum class EventKind { loaded, done, tokenized, closed };
+struct Closed {};
 
-struct Event {
-    EventKind kind;
-    /** Of what was loaded: an engine, or a tokenizer. */
-    EngineFacts facts;
-    TokenizerFacts tokenizer_facts;
-    std::unique_ptr<Task> task;
-    std::unique_ptr<Batch> batch;
-};
+/** What a thread of the addon tells JavaScript: what was loaded, a plan or texts that come back, or the end. */
+using Event = std::variant<ModelFacts, TokenizerFacts, std::unique_ptr<Task>, std::unique_ptr<TextBatch>, Closed>;
 
-/** An open engine or tokenizer, as JavaScript holds it. All but the events are touched by the JavaScript thread only. */
+/** An open evaluator or tokenizer, as JavaScript holds it. Only the events are touched by other threads than its. */
 struct Instance {
     napi_threadsafe_function events = nullptr;
     /** One of the two, until it is closed. */
-    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Evaluator> evaluator;
     std::unique_ptr<ModelTokenizer> tokenizer;
     bool is_loaded = false;
     int32_t vocabulary = 0;
     int32_t context_tokens = 0;
-    /** Plans and batches that have not come back. */
+    /** Plans and batches of texts that have not come back. */
     size_t pending = 0;
 };
 
-void throw_error(napi_env env, const char * message) { napi_throw_error(env, nullptr, message); }
-
-/** Whether a call went well; otherwise a JavaScript exception is pending. */
-bool check(napi_env env, napi_status status) {
-    if (status == napi_ok) return true;
-    bool is_pending = false;
-    napi_is_exception_pending(env, &is_pending);
-    if (!is_pending) throw_error(env, "An argument has the wrong type.");
-    return false;
-}
-
-bool get_string(napi_env env, napi_value value, std::string & text) {
-    size_t length = 0;
-    if (!check(env, napi_get_value_string_utf8(env, value, nullptr, 0, &length))) return false;
-    text.resize(length + 1);
-    if (!check(env, napi_get_value_string_utf8(env, value, text.data(), length + 1, &length))) return false;
-    text.resize(length);
-    return true;
-}
-
-bool get_property(napi_env env, napi_value object, const char * name, napi_value & value) {
-    return check(env, napi_get_named_property(env, object, name, &value));
-}
-
-bool get_string_property(napi_env env, napi_value object, const char * name, std::string & text) {
-    napi_value value;
-    return get_property(env, object, name, value) && get_string(env, value, text);
-}
-
-bool get_integer_property(napi_env env, napi_value object, const char * name, int32_t & number) {
-    napi_value value;
-    return get_property(env, object, name, value) && check(env, napi_get_value_int32(env, value, &number));
-}
-
-bool get_number_property(napi_env env, napi_value object, const char * name, double & number) {
-    napi_value value;
-    return get_property(env, object, name, value) && check(env, napi_get_value_double(env, value, &number));
-}
-
-bool get_boolean_property(napi_env env, napi_value object, const char * name, bool & flag) {
-    napi_value value;
-    return get_property(env, object, name, value) && check(env, napi_get_value_bool(env, value, &flag));
-}
-
-/** An Int32Array. */
-bool get_numbers(napi_env env, napi_value array, const int32_t *& numbers, size_t & count) {
-    napi_typedarray_type type;
-    void * data = nullptr;
-    if (!check(env, napi_get_typedarray_info(env, array, &type, &count, &data, nullptr, nullptr))) return false;
-    if (type != napi_int32_array) {
-        throw_error(env, "An argument has the wrong type.");
-        return false;
-    }
-    numbers = static_cast<const int32_t *>(data);
-    return true;
-}
-
-/** What a plan or a batch is known by. */
-bool get_id(napi_env env, napi_value value, uint64_t & id) {
-    double number = 0;
-    if (!check(env, napi_get_value_double(env, value, &number))) return false;
-    if (!(number >= 0)) {
-        throw_error(env, "An argument has the wrong type.");
-        return false;
-    }
-    id = static_cast<uint64_t>(number);
-    return true;
-}
-
-bool set_number(napi_env env, napi_value object, const char * name, double number) {
-    napi_value value;
-    return check(env, napi_create_double(env, number, &value)) &&
-           check(env, napi_set_named_property(env, object, name, value));
-}
-
-bool set_boolean(napi_env env, napi_value object, const char * name, bool flag) {
-    napi_value value;
-    return check(env, napi_get_boolean(env, flag, &value)) &&
-           check(env, napi_set_named_property(env, object, name, value));
-}
-
-bool set_string(napi_env env, napi_value object, const char * name, const std::string & text) {
-    napi_value value;
-    return check(env, napi_create_string_utf8(env, text.data(), text.size(), &value)) &&
-           check(env, napi_set_named_property(env, object, name, value));
-}
-
-/** A typed array with a copy of the data. */
-template <typename Number>
-bool create_array(napi_env env, napi_typedarray_type type, const std::vector<Number> & data, napi_value & array) {
-    void * memory = nullptr;
-    napi_value buffer;
-    if (!check(env, napi_create_arraybuffer(env, data.size() * sizeof(Number), &memory, &buffer))) return false;
-    std::copy(data.begin(), data.end(), static_cast<Number *>(memory));
-    return check(env, napi_create_typedarray(env, type, data.size(), buffer, 0, &array));
-}
-
-template <typename Number>
-bool set_array(napi_env env, napi_value object, const char * name, napi_typedarray_type type,
-               const std::vector<Number> & data) {
-    napi_value array;
-    return create_array(env, type, data, array) && check(env, napi_set_named_property(env, object, name, array));
-}
-
-/** The arguments of a call, the first of which is an engine or a tokenizer. */
+/** The arguments of a call, the first of which is an evaluator or a tokenizer. Null when one is missing. */
 template <size_t Count>
 Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)[Count]) {
     size_t count = Count;
@@ -166,16 +59,29 @@ Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)
     return static_cast<Instance *>(data);
 }
 
-void send(Instance * instance, std::unique_ptr<Event> event) {
-    Event * sent = event.release();
-    if (napi_call_threadsafe_function(instance->events, sent, napi_tsfn_nonblocking) != napi_ok) delete sent;
+/** The same, where the second argument is the id of a plan or of texts. */
+template <size_t Count>
+Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)[Count], uint64_t & id) {
+    Instance * instance = arguments(env, info, values);
+    return instance && get_id(env, values[1], id) ? instance : nullptr;
+}
+
+/** Any thread. */
+void send(Instance * instance, Event event) {
+    auto sent = std::make_unique<Event>(std::move(event));
+    if (napi_call_threadsafe_function(instance->events, sent.get(), napi_tsfn_nonblocking) == napi_ok) sent.release();
 }
 
 /** Waits for the instance's own thread, which has nothing left to do or is told to stop. */
 void release(void * data) {
     auto * instance = static_cast<Instance *>(data);
-    instance->engine.reset();
+    instance->evaluator.reset();
     instance->tokenizer.reset();
+}
+
+/** A plan or texts are on their way: the process stays alive until they are back. */
+void add_pending(napi_env env, Instance * instance) {
+    if (instance->pending++ == 0) napi_ref_threadsafe_function(env, instance->events);
 }
 
 const char * outcome_name(const Task & task) {
@@ -187,67 +93,91 @@ const char * outcome_name(const Task & task) {
     return "failed";
 }
 
-bool describe_tokenizer(napi_env env, Instance * instance, const TokenizerFacts & facts, napi_value object) {
-    if (!facts.error.empty()) return set_string(env, object, "error", facts.error);
-    instance->is_loaded = true;
-    return set_string(env, object, "tokenizer_model", facts.tokenizer_model) &&
-           set_string(env, object, "pre_tokenizer", facts.pre_tokenizer);
-}
-
-bool describe(napi_env env, Instance * instance, const Event & event, napi_value object) {
-    switch (event.kind) {
-        case EventKind::loaded:
-            if (!set_string(env, object, "kind", "loaded")) return false;
-            if (instance->tokenizer) return describe_tokenizer(env, instance, event.tokenizer_facts, object);
-            if (!set_string(env, object, "missing_gpu", event.facts.missing_gpu)) return false;
-            if (!event.facts.error.empty()) return set_string(env, object, "error", event.facts.error);
-            instance->is_loaded = true;
-            instance->vocabulary = event.facts.vocabulary;
-            instance->context_tokens = event.facts.context_tokens;
-            return set_string(env, object, "device", event.facts.device) &&
-                   set_number(env, object, "context_tokens", event.facts.context_tokens);
-        case EventKind::done: {
-            const Task & task = *event.task;
-            if (!set_string(env, object, "kind", outcome_name(task))) return false;
-            if (!set_number(env, object, "id", static_cast<double>(task.id))) return false;
-            if (task.outcome == Outcome::failed) return set_string(env, object, "error", task.message);
-            if (task.outcome == Outcome::cancelled) return true;
-            return set_array(env, object, "logits", napi_float32_array, task.logits);
-        }
-        case EventKind::tokenized: {
-            const Batch & batch = *event.batch;
-            if (!set_string(env, object, "kind", "tokenized")) return false;
-            if (!set_number(env, object, "id", static_cast<double>(batch.id))) return false;
-            if (!batch.error.empty()) return set_string(env, object, "error", batch.error);
-            return set_array(env, object, "tokens", napi_int32_array, batch.tokens) &&
-                   set_array(env, object, "lengths", napi_int32_array, batch.lengths);
-        }
-        case EventKind::closed:
-            return set_string(env, object, "kind", "closed");
+const char * submission_name(Submission submission) {
+    switch (submission) {
+        case Submission::accepted: return "accepted";
+        case Submission::overloaded: return "overloaded";
+        case Submission::closed: return "closed";
     }
-    return false;
+    return "closed";
 }
 
-/** Runs on the JavaScript thread for each event that the engine's threads have sent. */
+/** Writes an event into the object that JavaScript is given. Returns false when a JavaScript exception is pending. */
+struct EventWriter {
+    napi_env env;
+    Instance * instance;
+    napi_value object;
+
+    bool operator()(const ModelFacts & facts) const {
+        if (!set_string(env, object, "kind", "loaded")) return false;
+        if (!set_string(env, object, "missing_gpu", facts.missing_gpu)) return false;
+        if (!facts.error.empty()) return set_string(env, object, "error", facts.error);
+        instance->is_loaded = true;
+        instance->vocabulary = facts.vocabulary;
+        instance->context_tokens = facts.context_tokens;
+        return set_string(env, object, "device", facts.device) &&
+               set_number(env, object, "context_tokens", facts.context_tokens) &&
+               set_number(env, object, "small_plan_cells", facts.small_plans.plan_cells) &&
+               set_number(env, object, "cell_multiple", facts.small_plans.cell_multiple) &&
+               set_number(env, object, "wave_cells", facts.small_plans.wave_cells) &&
+               set_number(env, object, "decoder_tokens", facts.decoder_tokens);
+    }
+
+    bool operator()(const TokenizerFacts & facts) const {
+        if (!set_string(env, object, "kind", "loaded")) return false;
+        if (!facts.error.empty()) return set_string(env, object, "error", facts.error);
+        instance->is_loaded = true;
+        return set_string(env, object, "tokenizer_model", facts.tokenizer_model) &&
+               set_string(env, object, "pre_tokenizer", facts.pre_tokenizer);
+    }
+
+    bool operator()(const std::unique_ptr<Task> & task) const {
+        if (!set_string(env, object, "kind", outcome_name(*task))) return false;
+        if (!set_number(env, object, "id", static_cast<double>(task->id))) return false;
+        if (task->outcome == Outcome::failed) return set_string(env, object, "error", task->message);
+        if (task->outcome == Outcome::cancelled) return true;
+        return set_array(env, object, "logits", napi_float32_array, task->logits);
+    }
+
+    bool operator()(const std::unique_ptr<TextBatch> & batch) const {
+        if (!set_string(env, object, "kind", "tokenized")) return false;
+        if (!set_number(env, object, "id", static_cast<double>(batch->id))) return false;
+        if (!batch->error.empty()) return set_string(env, object, "error", batch->error);
+        return set_array(env, object, "tokens", napi_int32_array, batch->tokens) &&
+               set_array(env, object, "lengths", napi_int32_array, batch->lengths);
+    }
+
+    bool operator()(const Closed &) const { return set_string(env, object, "kind", "closed"); }
+};
+
+bool is_load(const Event & event) {
+    return std::holds_alternative<ModelFacts>(event) || std::holds_alternative<TokenizerFacts>(event);
+}
+
+bool is_return(const Event & event) {
+    return std::holds_alternative<std::unique_ptr<Task>>(event) ||
+           std::holds_alternative<std::unique_ptr<TextBatch>>(event);
+}
+
+/** Runs on the JavaScript thread for each event that the addon's threads have sent. */
 void on_event(napi_env env, napi_value callback, void * context, void * data) {
     std::unique_ptr<Event> event(static_cast<Event *>(data));
     auto * instance = static_cast<Instance *>(context);
     if (!env) return;
-    const bool is_return = event->kind == EventKind::done || event->kind == EventKind::tokenized;
-    if (is_return) instance->pending--;
-    if (event->kind == EventKind::loaded || (is_return && instance->pending == 0)) {
+    if (is_return(*event)) instance->pending--;
+    if (is_load(*event) || (is_return(*event) && instance->pending == 0)) {
         // What is loaded and has nothing to do does not keep the process alive.
         napi_unref_threadsafe_function(env, instance->events);
     }
     napi_handle_scope scope;
     if (napi_open_handle_scope(env, &scope) != napi_ok) return;
     napi_value object, receiver, result;
-    if (check(env, napi_create_object(env, &object)) && describe(env, instance, *event, object) &&
+    if (check(env, napi_create_object(env, &object)) && std::visit(EventWriter{env, instance, object}, *event) &&
         check(env, napi_get_undefined(env, &receiver))) {
         napi_call_function(env, receiver, callback, 1, &object, &result);
     }
     napi_close_handle_scope(env, scope);
-    if (event->kind == EventKind::closed) {
+    if (std::holds_alternative<Closed>(*event)) {
         napi_remove_env_cleanup_hook(env, release, instance);
         release(instance);
         napi_release_threadsafe_function(instance->events, napi_tsfn_release);
@@ -282,29 +212,18 @@ napi_value inspect(napi_env env, napi_callback_info info) {
 }
 
 /** Throws std::system_error when its thread cannot be started. */
-void start_engine(Instance * shared, EngineOptions options) {
-    shared->engine = std::make_unique<Engine>(
-        std::move(options),
-        [shared](const EngineFacts & facts) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, facts, {}, nullptr, nullptr}));
-        },
-        [shared](std::unique_ptr<Task> task) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::done, {}, {}, std::move(task), nullptr}));
-        },
-        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, {}, nullptr, nullptr})); });
+void start_evaluator(Instance * shared, EvaluatorOptions options) {
+    shared->evaluator = std::make_unique<Evaluator>(
+        std::move(options), [shared](const ModelFacts & facts) { send(shared, facts); },
+        [shared](std::unique_ptr<Task> task) { send(shared, std::move(task)); }, [shared] { send(shared, Closed{}); });
 }
 
 /** Throws std::system_error when its thread cannot be started. */
 void start_tokenizer(Instance * shared, BackendOptions backends, std::string model_path) {
     shared->tokenizer = std::make_unique<ModelTokenizer>(
-        std::move(backends), std::move(model_path),
-        [shared](const TokenizerFacts & facts) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::loaded, {}, facts, nullptr, nullptr}));
-        },
-        [shared](std::unique_ptr<Batch> batch) {
-            send(shared, std::unique_ptr<Event>(new Event{EventKind::tokenized, {}, {}, nullptr, std::move(batch)}));
-        },
-        [shared] { send(shared, std::unique_ptr<Event>(new Event{EventKind::closed, {}, {}, nullptr, nullptr})); });
+        std::move(backends), std::move(model_path), [shared](const TokenizerFacts & facts) { send(shared, facts); },
+        [shared](std::unique_ptr<TextBatch> batch) { send(shared, std::move(batch)); },
+        [shared] { send(shared, Closed{}); });
 }
 
 /**
@@ -339,59 +258,62 @@ napi_value create_instance(napi_env env, const char * resource, napi_value on_ev
     return external;
 }
 
-/** open(options, onEvent): the engine, which sends `loaded` next. */
-napi_value open_engine(napi_env env, napi_callback_info info) {
-    napi_value values[2];
+/** The arguments of a call that opens something: options, and who is told its events. False when one is missing. */
+bool opening_arguments(napi_env env, napi_callback_info info, napi_value (&values)[2]) {
     size_t count = 2;
-    if (!check(env, napi_get_cb_info(env, info, &count, values, nullptr, nullptr))) return nullptr;
-    if (count < 2) {
-        throw_error(env, "An argument is missing.");
-        return nullptr;
-    }
-    EngineOptions options;
+    if (!check(env, napi_get_cb_info(env, info, &count, values, nullptr, nullptr))) return false;
+    if (count < 2) throw_error(env, "An argument is missing.");
+    return count >= 2;
+}
+
+/** The options of `open`. Returns false when a JavaScript exception is pending. */
+bool get_options(napi_env env, napi_value object, EvaluatorOptions & options) {
+    tds::ModelOptions & model = options.model;
     int32_t queue_limit = 0;
     double prefix_cache_bytes = 0;
-    if (!get_backends(env, values[0], options.backends) ||
-        !get_string_property(env, values[0], "model_path", options.model_path) ||
-        !get_boolean_property(env, values[0], "require_gpu", options.require_gpu) ||
-        !get_integer_property(env, values[0], "threads", options.threads) ||
-        !get_integer_property(env, values[0], "context_tokens", options.context_tokens) ||
-        !get_integer_property(env, values[0], "queue_limit", queue_limit) ||
-        !get_number_property(env, values[0], "prefix_cache_bytes", prefix_cache_bytes) ||
-        !get_boolean_property(env, values[0], "full_decodes", options.full_decodes) ||
-        !get_boolean_property(env, values[0], "deterministic", options.deterministic) ||
-        !get_boolean_property(env, values[0], "own_kernels", options.own_kernels) ||
-        !get_integer_property(env, values[0], "fault_token", options.fault_token) ||
-        !get_integer_property(env, values[0], "read_fault_token", options.read_fault_token)) {
-        return nullptr;
+    if (!get_backends(env, object, model.backends) ||
+        !get_string_property(env, object, "model_path", model.model_path) ||
+        !get_boolean_property(env, object, "require_gpu", model.require_gpu) ||
+        !get_integer_property(env, object, "threads", model.threads) ||
+        !get_integer_property(env, object, "context_tokens", model.context_tokens) ||
+        !get_integer_property(env, object, "queue_limit", queue_limit) ||
+        !get_number_property(env, object, "prefix_cache_bytes", prefix_cache_bytes) ||
+        !get_boolean_property(env, object, "full_decodes", model.full_decodes) ||
+        !get_boolean_property(env, object, "deterministic", model.deterministic) ||
+        !get_boolean_property(env, object, "own_kernels", model.own_kernels) ||
+        !get_integer_property(env, object, "fault_token", model.fault_token) ||
+        !get_integer_property(env, object, "read_fault_token", model.read_fault_token)) {
+        return false;
     }
     constexpr int32_t most_tokens = 1 << 22;
     constexpr double most_bytes = 1ull << 50;
-    if (options.threads < 1 || options.threads > GGML_MAX_N_THREADS || options.context_tokens < 1 ||
-        options.context_tokens > most_tokens || queue_limit < 0 ||
+    if (model.threads < 1 || model.threads > GGML_MAX_N_THREADS || model.context_tokens < 1 ||
+        model.context_tokens > most_tokens || queue_limit < 0 ||
         !(prefix_cache_bytes >= 0 && prefix_cache_bytes <= most_bytes)) {
         throw_error(env, "An option is out of range.");
-        return nullptr;
+        return false;
     }
     options.queue_limit = static_cast<size_t>(queue_limit);
-    options.prefix_cache_bytes = static_cast<size_t>(prefix_cache_bytes);
+    model.prefix_cache_bytes = static_cast<size_t>(prefix_cache_bytes);
+    return true;
+}
 
-    return create_instance(env, "tds engine", values[1],
-                           [&](Instance * shared) { start_engine(shared, std::move(options)); });
+/** open(options, onEvent): an evaluator, which sends `loaded` next. */
+napi_value open_evaluator(napi_env env, napi_callback_info info) {
+    napi_value values[2];
+    EvaluatorOptions options;
+    if (!opening_arguments(env, info, values) || !get_options(env, values[0], options)) return nullptr;
+    return create_instance(env, "tds evaluator", values[1],
+                           [&](Instance * shared) { start_evaluator(shared, std::move(options)); });
 }
 
 /** openTokenizer(options, onEvent): the tokenizer of a model file, which sends `loaded` next. */
 napi_value open_tokenizer(napi_env env, napi_callback_info info) {
     napi_value values[2];
-    size_t count = 2;
-    if (!check(env, napi_get_cb_info(env, info, &count, values, nullptr, nullptr))) return nullptr;
-    if (count < 2) {
-        throw_error(env, "An argument is missing.");
-        return nullptr;
-    }
     BackendOptions backends;
     std::string model_path;
-    if (!get_backends(env, values[0], backends) || !get_string_property(env, values[0], "model_path", model_path)) {
+    if (!opening_arguments(env, info, values) || !get_backends(env, values[0], backends) ||
+        !get_string_property(env, values[0], "model_path", model_path)) {
         return nullptr;
     }
     return create_instance(env, "tds tokenizer", values[1], [&](Instance * shared) {
@@ -399,46 +321,38 @@ napi_value open_tokenizer(napi_env env, napi_callback_info info) {
     });
 }
 
-/** submit(engine, id, scope, packed plan): "accepted", "overloaded" or "closed". Throws when the plan is malformed. */
+/** submit(evaluator, id, scope, packed plan): "accepted", "overloaded" or "closed". Throws on a malformed plan. */
 napi_value submit(napi_env env, napi_callback_info info) {
     napi_value values[4];
-    Instance * instance = arguments(env, info, values);
-    if (!instance) return nullptr;
     auto task = std::make_unique<Task>();
+    Instance * instance = arguments(env, info, values, task->id);
     const int32_t * packed = nullptr;
     size_t length = 0;
-    if (!get_id(env, values[1], task->id) || !get_string(env, values[2], task->scope) ||
-        !get_numbers(env, values[3], packed, length)) {
+    if (!instance || !get_string(env, values[2], task->scope) || !get_numbers(env, values[3], packed, length)) {
         return nullptr;
     }
-
     Submission submission = Submission::closed;
-    if (instance->engine && instance->is_loaded) {
+    if (instance->evaluator && instance->is_loaded) {
         const std::string fault = tds::unpack_plan(packed, length, instance->vocabulary,
                                                    instance->context_tokens, task->plan);
         if (!fault.empty()) {
             throw_error(env, fault.c_str());
             return nullptr;
         }
-        submission = instance->engine->submit(std::move(task));
+        submission = instance->evaluator->submit(std::move(task));
     }
-    if (submission == Submission::accepted && instance->pending++ == 0) {
-        napi_ref_threadsafe_function(env, instance->events);
-    }
-    const char * name = submission == Submission::accepted     ? "accepted"
-                        : submission == Submission::overloaded ? "overloaded"
-                                                               : "closed";
-    napi_value result;
-    return check(env, napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &result)) ? result : nullptr;
+    if (submission == Submission::accepted) add_pending(env, instance);
+    napi_value name;
+    const napi_status status = napi_create_string_utf8(env, submission_name(submission), NAPI_AUTO_LENGTH, &name);
+    return check(env, status) ? name : nullptr;
 }
 
-/** cancel(engine, id) */
+/** cancel(evaluator, id) */
 napi_value cancel(napi_env env, napi_callback_info info) {
     napi_value values[2];
-    Instance * instance = arguments(env, info, values);
     uint64_t id = 0;
-    if (!instance || !get_id(env, values[1], id)) return nullptr;
-    if (instance->engine) instance->engine->cancel(id);
+    Instance * instance = arguments(env, info, values, id);
+    if (instance && instance->evaluator) instance->evaluator->cancel(id);
     return nullptr;
 }
 
@@ -464,13 +378,10 @@ napi_value tokenize(napi_env env, napi_callback_info info) {
 /** tokenizeAll(tokenizer, id, texts): `tokenized` follows. Throws when the model has been closed. */
 napi_value tokenize_all(napi_env env, napi_callback_info info) {
     napi_value values[3];
-    Instance * instance = arguments(env, info, values);
-    if (!instance) return nullptr;
-    auto batch = std::make_unique<Batch>();
+    auto batch = std::make_unique<TextBatch>();
+    Instance * instance = arguments(env, info, values, batch->id);
     uint32_t count = 0;
-    if (!get_id(env, values[1], batch->id) || !check(env, napi_get_array_length(env, values[2], &count))) {
-        return nullptr;
-    }
+    if (!instance || !check(env, napi_get_array_length(env, values[2], &count))) return nullptr;
     batch->texts.resize(count);
     for (uint32_t i = 0; i < count; i++) {
         napi_value text;
@@ -482,21 +393,21 @@ napi_value tokenize_all(napi_env env, napi_callback_info info) {
         throw_error(env, "The model has been closed.");
         return nullptr;
     }
-    if (instance->pending++ == 0) napi_ref_threadsafe_function(env, instance->events);
+    add_pending(env, instance);
     return nullptr;
 }
 
-/** stats(engine): what the engine has done, as an object of numbers. */
+/** stats(evaluator): what it has done, as an object of numbers. */
 napi_value stats(napi_env env, napi_callback_info info) {
     napi_value values[1];
     Instance * instance = arguments(env, info, values);
     napi_value object;
     if (!instance || !check(env, napi_create_object(env, &object))) return nullptr;
-    if (!instance->engine) {
+    if (!instance->evaluator) {
         throw_error(env, "The model has been closed.");
         return nullptr;
     }
-    const tds::Counters & counters = instance->engine->counters();
+    const tds::Counters & counters = instance->evaluator->counters();
     const auto number = [](uint64_t count) { return static_cast<double>(count); };
     if (!set_number(env, object, "decodes", number(counters.decodes)) ||
         !set_number(env, object, "decoded_tokens", number(counters.decoded_tokens)) ||
@@ -504,20 +415,20 @@ napi_value stats(napi_env env, napi_callback_info info) {
         !set_number(env, object, "reused_tokens", number(counters.reused_tokens)) ||
         !set_number(env, object, "failed_decodes", number(counters.failed_decodes)) ||
         !set_number(env, object, "kept_prefix_bytes", number(counters.kept_prefix_bytes)) ||
-        !set_number(env, object, "waiting_plans", number(instance->engine->waiting()))) {
+        !set_number(env, object, "waiting_plans", number(instance->evaluator->waiting()))) {
         return nullptr;
     }
     return object;
 }
 
-/** close(engine or tokenizer): `closed` follows when all is freed. */
+/** close(evaluator or tokenizer): `closed` follows when all is freed. */
 napi_value close_instance(napi_env env, napi_callback_info info) {
     napi_value values[1];
     Instance * instance = arguments(env, info, values);
-    if (!instance || (!instance->engine && !instance->tokenizer)) return nullptr;
+    if (!instance || (!instance->evaluator && !instance->tokenizer)) return nullptr;
     instance->is_loaded = false;
     napi_ref_threadsafe_function(env, instance->events);
-    if (instance->engine) instance->engine->close();
+    if (instance->evaluator) instance->evaluator->close();
     if (instance->tokenizer) instance->tokenizer->close();
     return nullptr;
 }
@@ -540,7 +451,7 @@ napi_value guarded(napi_env env, napi_callback_info info) {
 napi_value initialize(napi_env env, napi_value exports) {
     const napi_property_descriptor functions[] = {
         {"inspect", nullptr, guarded<inspect>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"open", nullptr, guarded<open_engine>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"open", nullptr, guarded<open_evaluator>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"submit", nullptr, guarded<submit>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"cancel", nullptr, guarded<cancel>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"openTokenizer", nullptr, guarded<open_tokenizer>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},

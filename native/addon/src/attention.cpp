@@ -14,14 +14,14 @@ namespace attention {
 
 namespace {
 
-/** Floats of a register, and registers of a tile's rows. */
+/** Floats of a register, and registers of a tile of rows. */
 constexpr size_t LANES = 16;
 constexpr size_t REGISTERS = ROWS / LANES;
-/** Below every score, and finite, so that differences are numbers. */
+/** Below every score, and finite: the difference of two infinities would be NaN. */
 constexpr float LOWEST = -1e30f;
-/** Numbers of a head: queries and results, then a running maximum and a running sum a row. */
+/** Floats of a head: queries and results, then a running maximum and a running sum for each row. */
 constexpr size_t PER_HEAD = 2 * SIZE_MAX_OF_HEAD * ROWS + 2 * ROWS;
-/** Numbers of a tile: keys and values, then a weight for each cell and row. */
+/** Floats of a tile: keys and values, then a weight for each cell and row. */
 constexpr size_t PER_TILE = 2 * SIZE_MAX_OF_HEAD * CELLS + CELLS * ROWS;
 
 size_t row_tiles(const Operands & operands) { return (operands.rows + ROWS - 1) / ROWS; }
@@ -34,7 +34,7 @@ size_t pieces(const Operands & operands) { return row_tiles(operands) * operands
 
 #if defined(__x86_64__)
 
-/** Bits of a square, rows to columns: bit `c` of word `r` goes to bit `r` of word `c`. */
+/** Transposes a square of bits: bit `c` of word `r` becomes bit `r` of word `c`. */
 static void transpose(uint64_t (&bits)[64]) {
     uint64_t mask = 0x00000000ffffffffull;
     for (unsigned width = 32; width != 0; width >>= 1, mask ^= mask << width) {
@@ -46,7 +46,7 @@ static void transpose(uint64_t (&bits)[64]) {
     }
 }
 
-/** e to the power of numbers that are not above 0; exactly 1 for 0, and NaN for NaN. */
+/** e to the power of `x`, which is 0 or less; exactly 1 for 0, and NaN for NaN. */
 TDS_AVX512 static inline __m512 exponential(__m512 x) {
     x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);
     const __m512 whole = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 0);
@@ -64,8 +64,8 @@ TDS_AVX512 static inline __m512 exponential(__m512 x) {
 }
 
 /**
- * `Count` rows of a product: row `i` of `result` (ROWS numbers) becomes, or with `Adds` grows by, the sum over `depth`
- * of `factors[i · factor_stride + k · depth_stride]` times row `k` of `rows`.
+ * Computes `Count` rows of a product. Row `i` of `result` (ROWS floats) is set to the sum over `k` < `depth` of
+ * `factors[i · factor_stride + k · depth_stride]` times row `k` of `rows`; with `Adds` the sum is added to it.
  */
 template <size_t Count, bool Adds>
 TDS_AVX512 static void multiply(const float * factors, size_t factor_stride, size_t depth_stride, const float * rows,
@@ -96,7 +96,7 @@ TDS_AVX512 static void multiply(const float * factors, size_t factor_stride, siz
     }
 }
 
-/** All rows of a product, six at a time; see `multiply`. */
+/** Computes `count` rows of a product, an even number, six at a time where there are as many (see `multiply`). */
 template <bool Adds>
 static void multiply_all(size_t count, const float * factors, size_t factor_stride, size_t depth_stride,
                          const float * rows, size_t depth, float * result) {
@@ -111,7 +111,7 @@ static void multiply_all(size_t count, const float * factors, size_t factor_stri
     }
 }
 
-/** One tile of rows of the heads that share keys and values. */
+/** Computes one piece: a tile of rows for all heads that share a head of the cache. */
 class Worker {
   public:
     Worker(const Operands & operands, size_t piece, Scratch & scratch)
@@ -127,7 +127,7 @@ class Worker {
         for (size_t shared = 0; shared < sharing_; shared++) start(shared);
         uint64_t sees[ROWS];
         for (size_t tile = 0; tile < tiles; tile++) {
-            if (!look(tile * CELLS, sees)) continue;
+            if (!read_mask(tile * CELLS, sees)) continue;
             transpose(sees);
             convert(operands_.keys + cache_head_ * operands_.key_head_stride, operands_.key_cell_stride, tile, sees,
                     keys());
@@ -140,12 +140,12 @@ class Worker {
 
   private:
     size_t size() const { return operands_.head_size; }
-    /** Per head: queries and results with a row of ROWS numbers for each of the head's, then maxima and sums. */
+    /** For each head: queries and results with ROWS floats for each number of the head, then maxima and sums. */
     float * queries(size_t shared) { return numbers_ + shared * PER_HEAD; }
     float * results(size_t shared) { return queries(shared) + SIZE_MAX_OF_HEAD * ROWS; }
     float * maxima(size_t shared) { return results(shared) + SIZE_MAX_OF_HEAD * ROWS; }
     float * sums(size_t shared) { return maxima(shared) + ROWS; }
-    /** Per tile: keys and values with a row for each cell, and a row of weights for each cell. */
+    /** For each tile: keys and values with a row for each cell, and ROWS weights for each cell. */
     float * keys() { return numbers_ + SHARING_MAX * PER_HEAD; }
     float * values() { return keys() + SIZE_MAX_OF_HEAD * CELLS; }
     float * weights() { return values() + SIZE_MAX_OF_HEAD * CELLS; }
@@ -155,6 +155,7 @@ class Worker {
                (cache_head_ * sharing_ + shared) * operands_.query_head_stride;
     }
 
+    /** Loads a head's scaled queries; the last row again where the tile has fewer rows. */
     void start(size_t shared) {
         float * to = queries(shared);
         for (size_t row = 0; row < ROWS; row++) {
@@ -166,8 +167,8 @@ class Worker {
         std::fill_n(sums(shared), ROWS, 0.0f);
     }
 
-    /** Which cells of a tile each row sees, as bits; whether there is any. */
-    TDS_AVX512 bool look(size_t first_cell, uint64_t (&sees)[ROWS]) const {
+    /** Sets a bit in `sees[row]` for each cell of the tile that the row sees. Returns whether there is any. */
+    TDS_AVX512 bool read_mask(size_t first_cell, uint64_t (&sees)[ROWS]) const {
         constexpr size_t half = CELLS / 2;
         const __m512i hidden = _mm512_set1_epi16(static_cast<short>(0xfc00));
         const size_t cells = std::min(CELLS, operands_.cells - first_cell);
@@ -188,7 +189,10 @@ class Worker {
         return any != 0;
     }
 
-    /** Cells that no row sees become zeros: an infinity that an earlier request left there times no weight is none. */
+    /**
+     * Converts a tile's keys or values to floats. Cells that no row sees become zeros: an infinity that an earlier
+     * request left there, times a weight of 0, would be NaN.
+     */
     TDS_AVX512 void convert(const char * from, size_t stride, size_t tile, const uint64_t (&seen)[ROWS],
                             float * to) const {
         for (size_t cell = 0; cell < CELLS; cell++) {
@@ -240,6 +244,7 @@ class Worker {
         multiply_all<true>(size(), values(), 1, size(), scores, CELLS, results(shared));
     }
 
+    /** Writes a head's results, divided by the sums of their weights. */
     void finish(size_t shared) {
         const float * from = results(shared);
         for (size_t row = 0; row < rows_; row++) {

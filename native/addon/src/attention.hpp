@@ -8,22 +8,22 @@ namespace tds {
 
 /**
  * Attention over a cache of 16-bit keys and values, by AVX-512. ggml's own kernel converts and masks every tile of
- * the cache anew for each head; here a tile of keys and values serves all heads that share it, a tile that no row
- * sees is skipped by a look at its mask, and rows are lanes, so that no sum goes across a register.
+ * the cache for each head. This one converts a tile once for all heads that share it, and skips a tile whose mask shows
+ * that no row sees it. Each row has a SIMD lane of its own, so no sum goes across a register.
  *
- * As in ggml's, the cache is walked in tiles of CELLS cells and the running maximum moves once a tile: a row's bits
- * depend on which tiles its cells are in, and on nothing else in the batch.
+ * Like ggml's kernel, it walks the cache in tiles of CELLS cells and updates the running maximum once for each tile. A
+ * row's bits depend on which tiles its cells are in, and on nothing else in the batch.
  */
 namespace attention {
 
-/** Rows (queries of one head) that are computed together, and cells of a tile. */
+/** Rows (queries of one head) that are computed together, and KV cells of a tile. */
 constexpr size_t ROWS = 64;
 constexpr size_t CELLS = 64;
-/** The largest head size, and the most heads that may share keys and values. */
+/** The largest head size, and the largest number of heads that share keys and values. */
 constexpr size_t SIZE_MAX_OF_HEAD = 128;
 constexpr size_t SHARING_MAX = 16;
 
-/** Where tensors are; strides in bytes. All heads have `head_size` numbers, a multiple of 16. */
+/** The tensors of one attention operation; strides are in bytes. `head_size` is a multiple of 16. */
 struct Operands {
     size_t head_size;
     size_t rows;
@@ -41,7 +41,7 @@ struct Operands {
     const char * values;
     size_t value_cell_stride;
     size_t value_head_stride;
-    /** For each row and cell 16 bits: those of minus infinity where the row does not see the cell, else 0. */
+    /** A 16-bit float for each row and cell: minus infinity where the row does not see the cell, else 0. */
     const char * mask;
     size_t mask_row_stride;
     char * result;
@@ -49,7 +49,7 @@ struct Operands {
     size_t result_head_stride;
 };
 
-/** What one thread needs beside the operands. */
+/** Working memory of one thread. */
 class Scratch {
   public:
     Scratch();
@@ -59,10 +59,10 @@ class Scratch {
     std::vector<float> numbers_;
 };
 
-/** Pieces of work that threads may share: a tile of rows of the heads that share keys and values. */
+/** How many pieces of work there are: one for each tile of rows and each head of the cache. */
 size_t pieces(const Operands & operands);
 
-/** Computes one piece; pieces write to different places. */
+/** Computes one piece. Pieces write to different places, so threads may compute them at once. */
 void compute(const Operands & operands, size_t piece, Scratch & scratch);
 
 }  // namespace attention

@@ -10,10 +10,10 @@ namespace tds {
 
 namespace {
 
-/** llama.cpp's log can name tokens of a record: nothing of it is ever written. */
+/** llama.cpp's log can contain tokens of a record: it is never written. */
 void log_nothing(ggml_log_level, const char *, void *) {}
 
-/** The GPU's backend in a folder; empty where it is not. */
+/** The path of the GPU's backend in a folder; empty where there is none. */
 std::string gpu_library(const std::string & directory, const std::string & gpu) {
     if (directory.empty()) return "";
     const std::string path = directory + "/libggml-" + gpu + ".so";
@@ -33,7 +33,7 @@ void load_backends(const BackendOptions & options) {
         ggml_backend_load_all_from_path(options.directory.c_str());
         llama_backend_init();
     }
-    // ggml keeps no account of what it has loaded: a second time would give every device twice.
+    // ggml does not know what it has loaded: loading a folder twice would give every device twice.
     static bool is_fallback_loaded = false;
     if (options.gpu.empty() || options.fallback_directory.empty() || is_fallback_loaded || find_gpu()) return;
     is_fallback_loaded = true;
@@ -59,6 +59,10 @@ std::string missing_gpu(const BackendOptions & options) {
     if (reasons.empty()) reasons = "llama.cpp has no " + options.gpu + " backend here";
     return options.gpu == "cuda" ? reasons + " (CUDA needs NVIDIA's driver, and libcudart and libcublas of version 12 or 13)"
                                  : reasons;
+}
+
+std::string backend_name(ggml_backend_dev_t device) {
+    return device ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(device)) : "CPU";
 }
 
 }  // namespace tds

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t CODE_POINTS = MAX_CODEPOINTS;
 constexpr uint32_t ASCII = 0x80;
 
-/** GPT-2 writes a byte as a printable character: itself, or one from 256 on. */
+/** GPT-2 writes every byte as a printable character: as itself, or as a code point from 256 on. */
 std::string printable(uint8_t byte) {
     const auto is_itself = [](int value) {
         return (value >= '!' && value <= '~') || (value >= 0xA1 && value <= 0xAC) || value >= 0xAE;
@@ -33,11 +33,11 @@ CharacterClass class_of(uint16_t flags) {
     return flags & unicode_cpt_flags::NUMBER ? CharacterClass::number : CharacterClass::other;
 }
 
-/** The classes of all code points by llama.cpp's own table: another edition of Unicode would give other tokens. */
+/** The classes of all code points, by llama.cpp's own table: another version of Unicode would give other tokens. */
 std::vector<CharacterClass> character_classes() {
     std::vector<CharacterClass> classes(CODE_POINTS, CharacterClass::other);
     const auto * range = unicode_ranges_flags.begin();
-    // Each range ends where the next one starts; the last one only says where.
+    // Each range ends where the next one starts; the last entry only ends the one before.
     for (; range + 1 < unicode_ranges_flags.end(); range++) {
         std::fill(classes.begin() + range[0].first, classes.begin() + range[1].first, class_of(range[0].second));
     }
@@ -64,17 +64,17 @@ struct GgufFile {
 struct BytePairs::Reading {
     struct Pair {
         int32_t rank;
-        /** Where in `symbols`. */
+        /** Indexes of `symbols`. */
         int32_t left;
         int32_t right;
         uint64_t tokens;
 
-        /** For a heap whose first has the lowest rank, and is the leftmost of that. */
+        /** Orders a heap: its first element is the leftmost pair of the lowest rank. */
         bool operator<(const Pair & other) const {
             return rank != other.rank ? rank > other.rank : left > other.left;
         }
     };
-    /** A token of a word that may still be joined with its neighbours; −1 once it is part of the one before. */
+    /** A token of a word, which may still be merged with its neighbours; −1 once it is part of the one before. */
     struct Symbol {
         int32_t token;
         int32_t previous;
@@ -85,7 +85,7 @@ struct BytePairs::Reading {
     std::vector<int32_t> & tokens;
     std::vector<uint32_t> characters;
     std::vector<CharacterClass> classes;
-    /** Where each character starts, and where the last one ends. */
+    /** The byte at which each character starts, and at which the last one ends. */
     std::vector<uint32_t> offsets;
     std::vector<Symbol> symbols;
     std::vector<Pair> pairs;
@@ -99,7 +99,7 @@ std::unique_ptr<BytePairs> BytePairs::create(const llama_vocab * vocabulary, con
 
     std::unordered_map<std::string, int32_t> ids;
     for (int32_t token = 0; token < llama_vocab_n_tokens(vocabulary); token++) {
-        // Tokens of the maker's own are found in any text before it is split.
+        // llama.cpp finds user-defined tokens in a text before it splits it, which this does not.
         if (llama_vocab_get_attr(vocabulary, token) & LLAMA_TOKEN_ATTR_USER_DEFINED) return nullptr;
         ids[llama_vocab_get_text(vocabulary, token)] = token;
     }
@@ -111,7 +111,7 @@ std::unique_ptr<BytePairs> BytePairs::create(const llama_vocab * vocabulary, con
     std::unique_ptr<BytePairs> pairs(new BytePairs());
     pairs->single_digits_ = pattern == "smollm";
     for (size_t byte = 0; byte < pairs->byte_tokens_.size(); byte++) {
-        // A byte that has no token is left out of the text's, as llama.cpp does.
+        // A byte without a token is skipped, as llama.cpp does.
         pairs->byte_tokens_[byte] = id_of(printable(static_cast<uint8_t>(byte)));
     }
 
@@ -126,7 +126,7 @@ std::unique_ptr<BytePairs> BytePairs::create(const llama_vocab * vocabulary, con
         if (space == std::string::npos) return nullptr;
         const std::string left = text.substr(0, space), right = text.substr(space + 1);
         const int32_t merged = id_of(left + right);
-        // What is merged to no token, llama.cpp takes apart again.
+        // llama.cpp takes a merge apart again when no token has its text.
         if (id_of(left) == LLAMA_TOKEN_NULL || id_of(right) == LLAMA_TOKEN_NULL || merged == LLAMA_TOKEN_NULL) {
             return nullptr;
         }
@@ -262,7 +262,7 @@ void BytePairs::encode_word(Reading & reading, size_t first, size_t last) const 
         pairs.pop_back();
         Reading::Symbol & left = symbols[static_cast<size_t>(pair.left)];
         Reading::Symbol & right = symbols[static_cast<size_t>(pair.right)];
-        // One of them has become part of another token since.
+        // Since the pair was pushed, one of its tokens has been merged with another.
         if (left.next != pair.right || pair_of(left.token, right.token) != pair.tokens) continue;
         left.token = find_merge(left.token, right.token)->merged;
         left.next = right.next;

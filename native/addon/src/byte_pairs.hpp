@@ -11,30 +11,30 @@
 
 namespace tds {
 
-/** What a code point is to the patterns that split text into words; `none` is where the text ends. */
+/** What a code point is to the patterns that split text into words; `none` stands for the end of the text. */
 enum class CharacterClass : uint8_t { none, other, letter, number, space };
 
 /**
- * Byte-pair encoding for the vocabularies of GPT-2's kind, token for token what `llama_tokenize` makes of a text
- * without special tokens, and some ten times as fast: for vocabularies like decision-1's, llama.cpp compiles a regular
- * expression at every call.
+ * Byte-pair encoding for vocabularies of GPT-2's kind. It gives exactly the tokens of `llama_tokenize` without special
+ * tokens, and is some ten times as fast: for vocabularies like decision-1's, llama.cpp compiles a regular expression at
+ * every call.
  */
 class BytePairs {
   public:
-    /** Null where the vocabulary is of another kind, and `llama_tokenize` is to be asked. `path` is the model's file. */
+    /** Null where the vocabulary is of another kind, which only `llama_tokenize` knows. `path` is the model's file. */
     static std::unique_ptr<BytePairs> create(const llama_vocab * vocabulary, const std::string & path);
 
     /** Appends the text's tokens. False, with none appended, when it is not UTF-8. */
     bool tokenize(std::string_view text, std::vector<int32_t> & tokens) const;
 
   private:
-    /** Two tokens that become one; pairs of a lower rank do so first. */
+    /** Two tokens that are merged into one; pairs of a lower rank are merged first. */
     struct Merge {
         uint64_t pair = UINT64_MAX;
         int32_t rank = 0;
         int32_t merged = 0;
     };
-    /** A text while it is read: its characters, and what is reused from word to word. */
+    /** A text while it is tokenized: its characters, and memory that is reused from word to word. */
     struct Reading;
 
     static uint64_t pair_of(int32_t left, int32_t right) {
@@ -49,9 +49,9 @@ class BytePairs {
 
     std::vector<CharacterClass> classes_;
     std::array<int32_t, 256> byte_tokens_;
-    /** Open addressing, twice as many places as merges at least. */
+    /** A hash table with open addressing; at least half of its places are empty. */
     std::vector<Merge> merges_;
-    /** Whether every digit is a word of its own. */
+    /** Whether every digit is a separate word. */
     bool single_digits_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention.hpp"
+#include "backends.hpp"
 #include "ggml-backend-impl.h"
 #include "ggml-backend.h"
 #include "ggml.h"
@@ -16,18 +17,20 @@ namespace tds {
 
 namespace {
 
-/** A single column is left to ggml; the lanes always ask for more (`Lane::add_fillers`). */
+/** ggml computes products with a single column; decoders always pad to more (`DecodeBatch::add_padding`). */
 constexpr int64_t COLUMNS_MIN = 2;
 
-/** A part of a graph's work: done by so many threads at once, each of which knows which one it is. */
+/** One step of a graph. All threads run it at once, each with its own number. */
 using Step = std::function<void(int thread, int threads)>;
 
+/** The first of `count` items that belong to the thread; the next thread's first item ends them. */
 size_t share(size_t count, int thread, int threads) {
     return count * static_cast<size_t>(thread) / static_cast<size_t>(threads);
 }
 
 void run_step(ggml_tensor *, int thread, int threads, void * step) { (*static_cast<Step *>(step))(thread, threads); }
 
+/** One of the operation's float parameters. */
 float parameter(const ggml_tensor * node, size_t index) {
     float value = 0;
     std::memcpy(&value, node->op_params + index, sizeof(value));
@@ -66,15 +69,15 @@ attention::Operands attention_operands(const ggml_tensor * node) {
 }  // namespace
 
 struct KernelBackend::State {
-    /** Runs work on the engine's threads; null for one thread. */
+    /** Runs steps on the decoders' threads; null for one thread. */
     ggml_backend_t cpu = nullptr;
     std::unordered_map<const void *, q8::Weights> weights;
-    /** Kept from graph to graph, for their memory; the first `activations_used` are of the one that is computed. */
+    /** Kept from graph to graph to reuse their memory; the current graph uses the first `activations_used`. */
     std::vector<std::unique_ptr<q8::Activations>> activations;
     size_t activations_used = 0;
-    /** What the last of these were made of. */
+    /** The tensor that the last of them were quantized from. */
     const ggml_tensor * quantized = nullptr;
-    /** One a thread. */
+    /** One for each thread. */
     std::vector<attention::Scratch> scratches;
     ggml_backend_reg registry = {};
     ggml_backend_device device = {};
@@ -83,6 +86,13 @@ struct KernelBackend::State {
         if (cpu) ggml_backend_free(cpu);
     }
 
+    /** Makes ggml's CPU backend run steps on so many threads. Returns false where it cannot. */
+    bool start_cpu(int threads, ggml_threadpool_t pool);
+    /** Fill in what ggml asks a device and its registry. */
+    void describe_device();
+    void describe_registry();
+
+    /** The tensor's weights, packed at the first call. */
     const q8::Weights & packed(const ggml_tensor * tensor) {
         const auto found = weights.find(tensor->data);
         if (found != weights.end()) return found->second;
@@ -92,7 +102,7 @@ struct KernelBackend::State {
 
     void add_product(const ggml_tensor * node, std::vector<Step> & steps) {
         const ggml_tensor * values = node->src[1];
-        // Products in a row often have the same activations, which are then quantized once.
+        // Consecutive products often have the same activations, which are quantized once.
         if (quantized != values) {
             quantized = values;
             if (activations_used == activations.size()) activations.push_back(std::make_unique<q8::Activations>());
@@ -115,7 +125,7 @@ struct KernelBackend::State {
 
     void add_attention(const ggml_tensor * node, std::vector<Step> & steps) {
         steps.push_back([this, operands = attention_operands(node)](int thread, int threads) {
-            // Later rows see more cells: every thread takes pieces from all of them.
+            // Later rows see more cells. Pieces are dealt out in turn, so that threads have equal work.
             for (size_t piece = static_cast<size_t>(thread); piece < attention::pieces(operands);
                  piece += static_cast<size_t>(threads)) {
                 attention::compute(operands, piece, scratches[static_cast<size_t>(thread)]);
@@ -143,7 +153,10 @@ struct KernelBackend::State {
         }
     }
 
-    /** ggml waits for all threads between two nodes of a graph, as one step must wait for the one before. */
+    /**
+     * Runs the steps as the nodes of a graph: ggml waits for all threads between two nodes, and a step needs the whole
+     * result of the one before.
+     */
     ggml_status run_on_threads(std::vector<Step> & steps) {
         ggml_init_params params = {
             steps.size() * ggml_tensor_overhead() + ggml_graph_overhead_custom(steps.size(), false), nullptr, true};
@@ -187,7 +200,7 @@ bool is_matrix_of_weights(const ggml_tensor * tensor) {
            ggml_backend_buffer_get_usage(tensor->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS;
 }
 
-/** Heads that bias by distance, cap scores or have sinks are left to ggml: decision-1 has none of these. */
+/** Whether our kernel computes it. ggml computes heads with ALiBi, capped scores or sinks; decision-1 has none. */
 bool is_plain_attention(const ggml_tensor * node) {
     const ggml_tensor * queries = node->src[0];
     const ggml_tensor * keys = node->src[1];
@@ -206,8 +219,8 @@ bool is_plain_attention(const ggml_tensor * node) {
 }
 
 /**
- * Lanes stop a graph in front of the product with the output matrix, which ends only the part of it that is on the
- * same device as the node before: on another, the whole vocabulary would be computed for nothing.
+ * The product with the output matrix stays on the CPU's device. `Readout` stops a graph before it, which ends only the
+ * part of the graph on the device of the node before; on ours, the whole vocabulary would still be computed.
  */
 bool is_output(const ggml_tensor * operation) { return std::strcmp(operation->name, "result_output") == 0; }
 
@@ -246,32 +259,37 @@ std::unique_ptr<KernelBackend> KernelBackend::create(int threads, ggml_threadpoo
     if (!q8::is_supported()) return nullptr;
     auto state = std::make_unique<State>();
     state->scratches.resize(static_cast<size_t>(threads));
-    if (threads > 1) {
-        state->cpu = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
-        if (!state->cpu) return nullptr;
-        ggml_backend_reg_t registry = ggml_backend_dev_backend_reg(ggml_backend_get_device(state->cpu));
-        const auto function = [&](const char * wanted) { return ggml_backend_reg_get_proc_address(registry, wanted); };
-        using SetPool = void (*)(ggml_backend_t, ggml_threadpool_t);
-        void * set_threads = function("ggml_backend_set_n_threads");
-        void * set_pool = function("ggml_backend_cpu_set_threadpool");
-        if (!set_threads || !set_pool) return nullptr;
-        reinterpret_cast<ggml_backend_set_n_threads_t>(set_threads)(state->cpu, threads);
-        if (pool) reinterpret_cast<SetPool>(set_pool)(state->cpu, pool);
-    }
+    if (threads > 1 && !state->start_cpu(threads, pool)) return nullptr;
+    state->describe_device();
+    state->describe_registry();
+    return std::unique_ptr<KernelBackend>(new KernelBackend(std::move(state)));
+}
 
-    state->device.iface.get_name = device_name;
-    state->device.iface.get_description = device_description;
-    state->device.iface.get_memory = no_memory;
-    state->device.iface.get_type = device_type;
-    state->device.iface.get_props = device_props;
-    state->device.iface.get_buffer_type = buffer_type;
-    state->device.iface.supports_op = supports_operation;
-    state->device.iface.supports_buft = supports_buffer;
-    state->device.iface.init_backend = [](ggml_backend_dev_t device, const char *) -> ggml_backend_t {
+bool KernelBackend::State::start_cpu(int threads, ggml_threadpool_t pool) {
+    cpu = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
+    using SetPool = void (*)(ggml_backend_t, ggml_threadpool_t);
+    auto * set_threads = cpu_function<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads");
+    auto * set_pool = cpu_function<SetPool>("ggml_backend_cpu_set_threadpool");
+    if (!cpu || !set_threads || !set_pool) return false;
+    set_threads(cpu, threads);
+    if (pool) set_pool(cpu, pool);
+    return true;
+}
+
+void KernelBackend::State::describe_device() {
+    device.iface.get_name = device_name;
+    device.iface.get_description = device_description;
+    device.iface.get_memory = no_memory;
+    device.iface.get_type = device_type;
+    device.iface.get_props = device_props;
+    device.iface.get_buffer_type = buffer_type;
+    device.iface.supports_op = supports_operation;
+    device.iface.supports_buft = supports_buffer;
+    device.iface.init_backend = [](ggml_backend_dev_t own, const char *) -> ggml_backend_t {
         auto * backend = new ggml_backend();
         backend->guid = guid();
-        backend->device = device;
-        backend->context = device->context;
+        backend->device = own;
+        backend->context = own->context;
         backend->iface.get_name = name;
         backend->iface.free = [](ggml_backend_t freed) { delete freed; };
         backend->iface.graph_compute = [](ggml_backend_t self, ggml_cgraph * graph) {
@@ -279,18 +297,19 @@ std::unique_ptr<KernelBackend> KernelBackend::create(int threads, ggml_threadpoo
         };
         return backend;
     };
-    state->device.context = state.get();
-    state->device.reg = &state->registry;
+    device.context = this;
+    device.reg = &registry;
+}
 
-    state->registry.api_version = GGML_BACKEND_API_VERSION;
-    state->registry.context = state.get();
-    state->registry.iface.get_name = registry_name;
-    state->registry.iface.get_device_count = [](ggml_backend_reg_t) -> size_t { return 1; };
-    state->registry.iface.get_device = [](ggml_backend_reg_t self, size_t) -> ggml_backend_dev_t {
+void KernelBackend::State::describe_registry() {
+    registry.api_version = GGML_BACKEND_API_VERSION;
+    registry.context = this;
+    registry.iface.get_name = registry_name;
+    registry.iface.get_device_count = [](ggml_backend_reg_t) -> size_t { return 1; };
+    registry.iface.get_device = [](ggml_backend_reg_t self, size_t) -> ggml_backend_dev_t {
         return &static_cast<State *>(self->context)->device;
     };
-    state->registry.iface.get_proc_address = [](ggml_backend_reg_t, const char *) -> void * { return nullptr; };
-    return std::unique_ptr<KernelBackend>(new KernelBackend(std::move(state)));
+    registry.iface.get_proc_address = [](ggml_backend_reg_t, const char *) -> void * { return nullptr; };
 }
 
 KernelBackend::Offer::Offer(KernelBackend & backend) : backend_(backend) {

@@ -7,25 +7,28 @@
 namespace tds {
 
 /**
- * A ggml device with kernels of our own, for what a CPU spends its time on: products of 8-bit weights (`q8_matmul.hpp`)
- * and attention (`attention.hpp`). Everything else is left to ggml's CPU backend, as ggml's own BLAS backend leaves it.
- * Its tensors are the CPU's: nothing is copied but the weights, which are packed when they are first used, and whose
- * originals are mapped from the file and need no memory then.
+ * A ggml device with our own kernels for the two operations that take a CPU's time: products of 8-bit weights
+ * (`q8_matmul.hpp`) and attention (`attention.hpp`). ggml's CPU backend computes all others, as it does beside ggml's
+ * BLAS backend. Tensors stay in the CPU's memory. Only weights are copied: they are packed when they are first used,
+ * and the originals, mapped from the file, then need no memory.
  *
- * Must outlive the contexts that were made with it, and belongs to the thread that they compute on.
+ * It must outlive the contexts that were made with it. Only the thread that they compute on may use it.
  */
 class KernelBackend {
   public:
-    /** Null where the machine lacks the instructions. `pool` may be null, for one thread. */
+    /**
+     * Null where the machine lacks the instructions. `pool` may be null for one thread. To be called with the backends'
+     * mutex held.
+     */
     static std::unique_ptr<KernelBackend> create(int threads, ggml_threadpool_t pool);
     ~KernelBackend();
     KernelBackend(const KernelBackend &) = delete;
     KernelBackend & operator=(const KernelBackend &) = delete;
 
     /**
-     * While this lives, llama.cpp gives the device to every context that is made: it takes what is registered, and
-     * nothing else can be named to it. Contexts of others in the process, made later, must not get it, and ggml's
-     * registry has no lock: meanwhile no other thread may look at it.
+     * Registers the device with ggml for as long as this lives. llama.cpp gives every context all registered devices,
+     * and has no other way to name one. Contexts that others in the process make later must not get it. ggml's registry
+     * has no lock, so the backends' mutex must be held throughout.
      */
     class Offer {
       public:

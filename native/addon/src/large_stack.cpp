@@ -17,7 +17,7 @@ namespace {
 #define MAP_NORESERVE 0
 #endif
 
-/** Memory for a stack, with a page below it that must not be touched. */
+/** Memory for a stack, with a guard page below it. */
 class Stack {
   public:
     explicit Stack(size_t bytes) {

@@ -7,16 +7,16 @@ namespace tds {
 
 namespace {
 
-/** llama.cpp says why it refuses a file only in its log: while this lives, its first complaint is kept. */
-class Complaint {
+/** Keeps the first error of llama.cpp's log while it lives: only the log says why a file is refused. */
+class FirstLoggedError {
   public:
-    Complaint() {
+    FirstLoggedError() {
         llama_log_get(&callback_, &data_);
         llama_log_set(keep, this);
     }
-    ~Complaint() { llama_log_set(callback_, data_); }
-    Complaint(const Complaint &) = delete;
-    Complaint & operator=(const Complaint &) = delete;
+    ~FirstLoggedError() { llama_log_set(callback_, data_); }
+    FirstLoggedError(const FirstLoggedError &) = delete;
+    FirstLoggedError & operator=(const FirstLoggedError &) = delete;
 
     std::string text() {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -25,9 +25,9 @@ class Complaint {
 
   private:
     static void keep(ggml_log_level level, const char * text, void * data) {
-        auto & complaint = *static_cast<Complaint *>(data);
-        std::lock_guard<std::mutex> lock(complaint.mutex_);
-        if (level == GGML_LOG_LEVEL_ERROR && complaint.text_.empty()) complaint.text_ = text;
+        auto & first = *static_cast<FirstLoggedError *>(data);
+        std::lock_guard<std::mutex> lock(first.mutex_);
+        if (level == GGML_LOG_LEVEL_ERROR && first.text_.empty()) first.text_ = text;
     }
 
     ggml_log_callback callback_ = nullptr;
@@ -39,10 +39,10 @@ class Complaint {
 }  // namespace
 
 llama_model * load_model_file(const std::string & path, const llama_model_params & params) {
-    Complaint complaint;
+    FirstLoggedError error;
     llama_model * model = llama_model_load_from_file(path.c_str(), params);
     if (model) return model;
-    const std::string reason = complaint.text();
+    const std::string reason = error.text();
     throw std::runtime_error(reason.empty() ? "the weights could not be loaded" : reason);
 }
 

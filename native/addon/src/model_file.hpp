@@ -7,8 +7,8 @@
 namespace tds {
 
 /**
- * Loads a GGUF file, or a split one by its first part; to be freed by `llama_model_free`. With the backends loaded and
- * their mutex held. Throws std::runtime_error with llama.cpp's reason.
+ * Loads a GGUF file, or a split one by its first part; `llama_model_free` frees it. To be called with the backends
+ * loaded and their mutex held. Throws std::runtime_error with llama.cpp's reason.
  */
 llama_model * load_model_file(const std::string & path, const llama_model_params & params);
 

@@ -23,7 +23,7 @@ struct TokenizerFacts {
     std::string pre_tokenizer;
 };
 
-/** A model file's tokenizer. Of the file only the vocabulary is loaded: no weights, so that it can outlive an engine. */
+/** A model file's tokenizer. It loads the vocabulary and no weights, so that it can outlive the file's evaluator. */
 class ModelTokenizer {
   public:
     using OnLoaded = std::function<void(const TokenizerFacts &)>;
@@ -32,7 +32,7 @@ class ModelTokenizer {
 
     /**
      * Starts loading, or throws std::system_error when the system starts no more threads. `on_loaded` comes once and
-     * `on_closed` last, from a thread of its own; `on_tokenized` per batch, from any.
+     * `on_closed` last, from the tokenizer's own thread; `on_tokenized` per batch, from any.
      */
     ModelTokenizer(BackendOptions backends, std::string model_path, OnLoaded on_loaded, OnTokenized on_tokenized,
                    OnClosed on_closed);
@@ -43,8 +43,8 @@ class ModelTokenizer {
 
     /** Any thread, after loading and before `close`. As `Tokenizer::tokenize`. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const { return tokenizer_->tokenize(text); }
-    /** Any thread. An accepted batch comes back through `on_tokenized` exactly once; false when there is no vocabulary. */
-    bool tokenize_all(std::unique_ptr<Batch> batch) { return pool_.submit(std::move(batch)); }
+    /** Any thread. An accepted batch comes back through `on_tokenized` exactly once. False unless a model is loaded. */
+    bool tokenize_all(std::unique_ptr<TextBatch> batch) { return pool_.submit(std::move(batch)); }
     /** Any thread. What is not done fails. */
     void close();
 

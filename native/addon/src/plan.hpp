@@ -7,14 +7,14 @@
 
 namespace tds {
 
-/** A place in a branch where logits are wanted. `offset` is where they go in the plan's flat result. */
+/** A position of a branch where the logits of some tokens are wanted. They go to `offset` in the task's logits. */
 struct Read {
     int32_t index = 0;
     std::vector<int32_t> tokens;
     size_t offset = 0;
 };
 
-/** Tokens over the prefix, cut after the last read: what follows it changes nothing. Reads ascend by index. */
+/** Tokens after the prefix, cut after the last read, since later ones change no logit. Reads ascend by index. */
 struct Branch {
     std::vector<int32_t> tokens;
     std::vector<Read> reads;
@@ -22,15 +22,15 @@ struct Branch {
 
 struct Plan {
     std::vector<int32_t> prefix;
-    /** Only branches that are read. */
+    /** Only branches that have reads. */
     std::vector<Branch> branches;
     size_t logit_count = 0;
 };
 
 /**
- * Reads a plan from its packed form, as the JavaScript side writes it:
- * prefix length, branch count, prefix tokens, then per branch: token count, read count, tokens, and per read: index,
- * wanted count, wanted token ids. Nothing in it is trusted. Returns an empty string, or what is wrong.
+ * Reads a plan from its packed form, as `native/evaluators/addon/pack.ts` writes it: prefix length, branch count,
+ * prefix tokens; then for each branch its token count, read count and tokens, and for each read its index, how many
+ * tokens it wants, and which. Everything is checked. Returns an empty string, or what is wrong.
  */
 std::string unpack_plan(const int32_t * data, size_t size, int32_t vocabulary, int32_t context_tokens, Plan & plan);
 

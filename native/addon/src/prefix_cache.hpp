@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -8,13 +9,13 @@
 
 namespace tds {
 
-/** What the cache memory holds of a prefix, as llama.cpp writes it out. */
+/** Keys and values of a prefix, as llama.cpp writes them out. */
 using PrefixState = std::shared_ptr<const std::vector<uint8_t>>;
 
 /**
- * States of prefixes that were read, least recently used out first, bounded by their bytes. A state is found only by
- * the scope that it was read for and by exactly its tokens. States are kept outside of the KV cache: cells that no
- * running plan needs would slow every other plan's attention. Used by the inference thread alone.
+ * States of prefixes that were read, bounded by their bytes; the least recently used one is dropped first. A state is
+ * found only by its scope and exactly its tokens. States are kept outside of the KV cache: cells that no running plan
+ * needs would slow down the attention of all others. Used by the inference thread alone.
  */
 class PrefixCache {
   public:
@@ -30,10 +31,10 @@ class PrefixCache {
         return nullptr;
     }
 
-    /** Whether a state of so many bytes may be kept at all. */
-    bool has_room_for(size_t state_bytes) const { return state_bytes < capacity_bytes_; }
+    /** A state of fewer bytes may be kept. */
+    size_t capacity_bytes() const { return capacity_bytes_; }
 
-    /** Keeps a state, unless it is kept already or has more bytes than all states may have. */
+    /** Keeps a state, unless it is kept already. Drops the states that were not used for longest to make room. */
     void put(const std::string & scope, const std::vector<int32_t> & tokens, PrefixState state) {
         if (find(scope, tokens)) return;
         entries_.push_front({scope, tokens, std::move(state)});
@@ -44,7 +45,7 @@ class PrefixCache {
         }
     }
 
-    /** Of all that is kept. */
+    /** Of all states that are kept. */
     size_t bytes() const { return bytes_; }
 
   private:

@@ -18,27 +18,30 @@ namespace q8 {
 
 namespace {
 
-/** ggml's Q8_0: a scale of 16 bits, and the weights. */
+/** A block of ggml's Q8_0. */
 struct Block {
     ggml_fp16_t scale;
     int8_t weights[BLOCK];
 };
 static_assert(sizeof(Block) == 2 + BLOCK, "Q8_0 has no padding");
 
-/** Weights of four in a row are multiplied by one instruction. */
+/** One instruction multiplies and adds up four neighbouring weights of a row. */
 constexpr size_t QUAD = 4;
 constexpr size_t QUADS = BLOCK / QUAD;
 
-/** A block of ROWS rows: by quad and row four weights, 128 more than they are, and then a scale for each row. */
+/** The instruction takes weights without a sign: this is added to each of them. */
+constexpr int32_t OFFSET = 128;
+
+/** Bytes of a block of ROWS rows: for each quad and row four weights plus OFFSET, then a scale for each row. */
 constexpr size_t ROW_BLOCK = QUADS * ROWS * QUAD + ROWS * sizeof(float);
 /**
- * A block of COLUMNS columns: by quad and column four activations, then a scale for each column, and −128 times the
- * sum of its activations, which takes back what the weights have too much.
+ * Bytes of a block of COLUMNS columns: for each quad and column four activations, then a scale for each column, then
+ * −OFFSET times the sum of the column's activations. Products start with that sum, which cancels the offset.
  */
 constexpr size_t COLUMN_BLOCK = QUADS * COLUMNS * QUAD + COLUMNS * sizeof(float) + COLUMNS * sizeof(int32_t);
 constexpr size_t COLUMN_SCALES = QUADS * COLUMNS * QUAD;
 constexpr size_t COLUMN_SUMS = COLUMN_SCALES + COLUMNS * sizeof(float);
-/** Column tiles that are multiplied with a row tile in one go: they stay in the second cache. */
+/** Column tiles that a row tile is multiplied with before the next row tile: they stay in the level 2 cache. */
 constexpr size_t TILES_AT_ONCE = 16;
 
 Bytes allocate(size_t size) {
@@ -59,7 +62,7 @@ Weights::Weights(const void * blocks, size_t rows, size_t depth)
             uint8_t * to = bytes_.get() + (row / ROWS * row_blocks + i) * ROW_BLOCK;
             const Block & block = from[row * row_blocks + i];
             for (size_t k = 0; k < BLOCK; k++) {
-                to[(k / QUAD * ROWS + row % ROWS) * QUAD + k % QUAD] = static_cast<uint8_t>(block.weights[k] + 128);
+                to[(k / QUAD * ROWS + row % ROWS) * QUAD + k % QUAD] = static_cast<uint8_t>(block.weights[k] + OFFSET);
             }
             const float scale = ggml_fp16_to_fp32(block.scale);
             std::memcpy(to + QUADS * ROWS * QUAD + row % ROWS * sizeof(float), &scale, sizeof(float));
@@ -101,12 +104,12 @@ TDS_VNNI void Activations::quantize(const float * values, size_t stride, size_t 
             const __m512 low = _mm512_loadu_ps(from);
             const __m512 high = _mm512_loadu_ps(from + 16);
             const float largest = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
-            // Rounded as ggml rounds it, so that this kernel and ggml's start from the same numbers.
+            // The scale is rounded as ggml rounds it: both kernels start from the same numbers.
             const float scale = _cvtsh_ss(_cvtss_sh(largest / 127.0f, _MM_FROUND_TO_NEAREST_INT));
             const __m512 inverse = _mm512_set1_ps(largest > 0.0f ? 127.0f / largest : 0.0f);
             const __m512i low_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
             const __m512i high_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
-            const int32_t sum = -128 * _mm512_reduce_add_epi32(_mm512_add_epi32(low_rounded, high_rounded));
+            const int32_t sum = -OFFSET * _mm512_reduce_add_epi32(_mm512_add_epi32(low_rounded, high_rounded));
             alignas(32) int8_t rounded[BLOCK];
             _mm_store_si128(reinterpret_cast<__m128i *>(rounded), _mm512_cvtsepi32_epi8(low_rounded));
             _mm_store_si128(reinterpret_cast<__m128i *>(rounded + 16), _mm512_cvtsepi32_epi8(high_rounded));
@@ -121,7 +124,7 @@ TDS_VNNI void Activations::quantize(const float * values, size_t stride, size_t 
 
 namespace {
 
-/** One tile of rows times the first `Count` columns of a tile of columns. */
+/** Multiplies a tile of rows with the first `Count` columns of a tile of columns. */
 template <size_t Count>
 TDS_VNNI void multiply_tiles(const uint8_t * rows, const uint8_t * columns, size_t blocks, char * result,
                              size_t stride) {

@@ -9,10 +9,9 @@
 namespace tds {
 
 /**
- * The product of a matrix of 8-bit weights (ggml's Q8_0) with activations, by the dot product instructions of AVX-512
- * VNNI. ggml's own kernel for these weights unpacks 32 bytes at a time; here 16 rows are multiplied at once, each
- * weight that is loaded serves 12 columns, and a result depends on its row and column only, never on what else is
- * in the batch.
+ * Products of a matrix of 8-bit weights (ggml's Q8_0) with activations, by the dot product instructions of AVX-512
+ * VNNI. ggml's own kernel unpacks 32 bytes at a time. This one multiplies 16 rows at once and uses each loaded weight
+ * for 12 columns. A result depends on its row and its column only, never on the rest of the batch.
  */
 namespace q8 {
 
@@ -31,15 +30,18 @@ struct Freed {
 };
 using Bytes = std::unique_ptr<uint8_t[], Freed>;
 
-/** Weights of `rows` × `depth`, row-major in blocks of ggml's Q8_0, in the order in which they are multiplied. */
+/** A matrix of `rows` × `depth` weights, packed in the order in which they are multiplied. */
 class Weights {
   public:
-    /** `rows` is a multiple of ROWS and `depth` of BLOCK. Throws std::bad_alloc. */
+    /**
+     * Packs ggml's Q8_0 blocks, which are row-major. `rows` is a multiple of ROWS and `depth` of BLOCK. Throws
+     * std::bad_alloc.
+     */
     Weights(const void * blocks, size_t rows, size_t depth);
 
     size_t rows() const { return rows_; }
     size_t depth() const { return depth_; }
-    /** The first byte of the tile of rows ROWS · tile …. */
+    /** The first byte of a tile: its rows start with row ROWS · tile. */
     const uint8_t * tile(size_t tile) const;
 
   private:
@@ -48,18 +50,18 @@ class Weights {
     Bytes bytes_;
 };
 
-/** Activations in 8 bits, a scale for each block of each column. */
+/** Activations in 8 bits, with a scale for each block of each column. */
 class Activations {
   public:
-    /** Makes room for `columns` of `depth`, a multiple of BLOCK. Throws std::bad_alloc. */
+    /** Makes room for `columns` × `depth` activations; `depth` is a multiple of BLOCK. Throws std::bad_alloc. */
     void resize(size_t columns, size_t depth);
 
-    /** Takes the columns of tile `tile` from `values`, of which column `c` starts at `values + c * stride` bytes. */
+    /** Quantizes the columns of a tile. Column `c` of `values` starts `c * stride` bytes after its first. */
     void quantize(const float * values, size_t stride, size_t tile);
 
     size_t columns() const { return columns_; }
     size_t tiles() const { return (columns_ + COLUMNS - 1) / COLUMNS; }
-    /** The first byte of the tile of columns COLUMNS · tile …. */
+    /** The first byte of a tile: its columns start with column COLUMNS · tile. */
     const uint8_t * tile(size_t tile) const;
 
   private:
@@ -70,8 +72,8 @@ class Activations {
 };
 
 /**
- * Writes the products of row tiles `first_tile` to `last_tile` (not included) with every column: row `r` of column `c`
- * goes to `result + c * stride` bytes, at index `r`.
+ * Multiplies the row tiles from `first_tile` up to, and without, `last_tile` with every column. The result for row `r`
+ * and column `c` goes to index `r` of the floats that start `c * stride` bytes after `result`.
  */
 void multiply(const Weights & weights, size_t first_tile, size_t last_tile, const Activations & activations,
               float * result, size_t stride);

@@ -1,70 +1,108 @@
 #include "readout.hpp"
 
+#include <algorithm>
 #include <cstring>
-#include <stdexcept>
 
 namespace tds {
 
-Readout::Readout() : backend_(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
-    if (!backend_) throw std::runtime_error("there is no CPU backend");
-    // A few rows are done before other threads have started.
-    ggml_backend_reg_t registry = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend_));
-    void * function = ggml_backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads");
-    if (function) reinterpret_cast<ggml_backend_set_n_threads_t>(function)(backend_, 1);
+namespace {
+
+/** llama.cpp's names of the last hidden states, and of the logits. */
+constexpr const char * HIDDEN_NODE = "result_norm";
+constexpr const char * LOGITS_NODE = "result_output";
+
+bool is_named(const ggml_tensor * node, const char * name) { return std::strcmp(node->name, name) == 0; }
+
+/** The token ids that any of the reads wants, ascending, each once. */
+std::vector<int32_t> wanted_tokens(const std::vector<BatchRead> & reads) {
+    std::vector<int32_t> wanted;
+    for (const BatchRead & read : reads) {
+        wanted.insert(wanted.end(), read.read->tokens.begin(), read.read->tokens.end());
+    }
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    return wanted;
 }
 
-Readout::~Readout() { ggml_backend_free(backend_); }
+}  // namespace
 
-bool Readout::can_read(const ggml_tensor * output) {
-    if (!output || !output->buffer || !ggml_is_contiguous(output)) return false;
-    // A repacked matrix has its rows interleaved; only plain host memory and device memory give rows back.
-    if (ggml_backend_buffer_is_host(output->buffer)) return true;
-    ggml_backend_dev_t device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(output->buffer));
-    return device && ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU;
+Readout::Readout(const llama_model * model, OutputMatrix & output_matrix)
+    : embedding_(llama_model_n_embd(model)),
+      vocabulary_(llama_vocab_n_tokens(llama_model_get_vocab(model))),
+      shared_matrix_(output_matrix) {}
+
+void Readout::observe(llama_context_params & params) {
+    params.cb_eval = on_node;
+    params.cb_eval_user_data = this;
 }
 
-std::vector<float> Readout::logits(const std::vector<float> & hidden, size_t count,
-                                   const std::vector<int32_t> & tokens) {
-    // One column takes another kernel than several, and so does a number of rows that is no multiple of 16: both are
-    // filled up, so that the bits do not depend on what else is read at once.
-    const size_t columns = count < 2 ? 2 : count;
-    const size_t padded_rows = (tokens.size() + 15) / 16 * 16;
-    const int64_t embedding = output_->ne[0];
+/** ggml calls this for each node of a graph: to ask whether it is wanted, and then, once it is computed, to show it. */
+bool Readout::on_node(ggml_tensor * node, bool ask, void * data) {
+    Readout & readout = *static_cast<Readout *>(data);
+    if (ask) {
+        if (!readout.stops_at_hidden_ && is_named(node, LOGITS_NODE)) readout.inspect_output(node);
+        return readout.stops_at_hidden_ && is_named(node, HIDDEN_NODE);
+    }
+    readout.hidden_.resize(static_cast<size_t>(ggml_nelements(node)));
+    if (!readout.hidden_.empty()) ggml_backend_tensor_get(node, readout.hidden_.data(), 0, ggml_nbytes(node));
+    // Ends this part of the graph.
+    return false;
+}
 
-    constexpr size_t graph_nodes = 4;
-    ggml_init_params params = {3 * ggml_tensor_overhead() + ggml_graph_overhead_custom(graph_nodes, false), nullptr, true};
-    std::unique_ptr<ggml_context, void (*)(ggml_context *)> context(ggml_init(params), ggml_free);
-    if (!context) throw std::runtime_error("out of memory");
-    ggml_tensor * rows = ggml_new_tensor_2d(context.get(), output_->type, embedding, static_cast<int64_t>(padded_rows));
-    ggml_tensor * states = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, embedding, static_cast<int64_t>(columns));
-    ggml_tensor * product = ggml_mul_mat(context.get(), rows, states);
-    ggml_cgraph * graph = ggml_new_graph_custom(context.get(), graph_nodes, false);
-    ggml_build_forward_expand(graph, product);
-    std::unique_ptr<ggml_backend_buffer, void (*)(ggml_backend_buffer_t)> buffer(
-        ggml_backend_alloc_ctx_tensors(context.get(), backend_), ggml_backend_buffer_free);
-    if (!buffer) throw std::runtime_error("out of memory");
+void Readout::inspect_output(const ggml_tensor * node) {
+    matrix_ = node->src[0];
+    is_plain_product_ = node->op == GGML_OP_MUL_MAT && node->src[1] && is_named(node->src[1], HIDDEN_NODE) &&
+                        matrix_->ne[0] == embedding_ && matrix_->ne[1] == vocabulary_;
+}
 
-    const size_t row_size = rows->nb[1];
-    for (size_t i = 0; i < padded_rows; i++) {
-        const auto token = static_cast<size_t>(tokens[i < tokens.size() ? i : 0]);
-        ggml_backend_tensor_get(output_, static_cast<char *>(rows->data) + i * row_size, token * output_->nb[1],
-                                row_size);
-    }
-    const size_t state_size = static_cast<size_t>(embedding) * sizeof(float);
-    std::memcpy(states->data, hidden.data(), count * state_size);
-    for (size_t i = count; i < columns; i++) {
-        std::memcpy(static_cast<char *>(states->data) + i * state_size, hidden.data(), state_size);
-    }
+void Readout::learn() {
+    stops_at_hidden_ = is_plain_product_ && OutputMatrix::can_read(matrix_);
+    if (stops_at_hidden_) shared_matrix_.set_matrix(matrix_);
+}
 
-    if (ggml_backend_graph_compute(backend_, graph) != GGML_STATUS_SUCCESS) {
-        throw std::runtime_error("the output rows could not be multiplied");
+ggml_backend_dev_t Readout::device() const {
+    // Elsewhere the first operand of the logits is not a weight, and is gone when the graph is.
+    if (!is_plain_product_ || !matrix_->buffer) return nullptr;
+    ggml_backend_buffer_type_t type = ggml_backend_buffer_get_type(matrix_->buffer);
+    ggml_backend_dev_t device = ggml_backend_buft_get_device(type);
+    // The CPU's memory has no device, or names the GPU that reads it fast.
+    const bool is_cpu = !device || type == ggml_backend_dev_host_buffer_type(device);
+    return is_cpu ? ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) : device;
+}
+
+bool Readout::has_states(size_t count) const {
+    return !stops_at_hidden_ || hidden_.size() == count * static_cast<size_t>(embedding_);
+}
+
+void Readout::read(llama_context * context, const DecodeBatch & batch) const {
+    if (batch.reads().empty()) return;
+    if (stops_at_hidden_) {
+        read_hidden(batch);
+    } else {
+        read_context(context, batch);
     }
-    std::vector<float> result(count * tokens.size());
-    const auto * values = static_cast<const float *>(product->data);
-    for (size_t i = 0; i < count; i++) {
-        std::memcpy(result.data() + i * tokens.size(), values + i * padded_rows, tokens.size() * sizeof(float));
+}
+
+void Readout::read_context(llama_context * context, const DecodeBatch & batch) const {
+    for (const BatchRead & at : batch.reads()) {
+        const Read & read = *at.read;
+        const float * logits = llama_get_logits_ith(context, at.token_index);
+        for (size_t i = 0; i < read.tokens.size(); i++) at.task->logits[read.offset + i] = logits[read.tokens[i]];
     }
-    return result;
+}
+
+void Readout::read_hidden(const DecodeBatch & batch) const {
+    const std::vector<int32_t> wanted = wanted_tokens(batch.reads());
+    const std::vector<float> logits = shared_matrix_.logits(hidden_, batch.output_count(), wanted);
+    const std::vector<size_t> rows = batch.output_rows();
+    for (const BatchRead & at : batch.reads()) {
+        const Read & read = *at.read;
+        const float * row = logits.data() + rows[static_cast<size_t>(at.token_index)] * wanted.size();
+        for (size_t i = 0; i < read.tokens.size(); i++) {
+            const auto column = std::lower_bound(wanted.begin(), wanted.end(), read.tokens[i]) - wanted.begin();
+            at.task->logits[read.offset + i] = row[column];
+        }
+    }
 }
 
 }  // namespace tds

@@ -1,4 +1,4 @@
-// Runs the engine and the tokenizer without JavaScript, to be built under a sanitizer
+// Runs the evaluator and the tokenizer without JavaScript, to be built under a sanitizer
 // (`bun native/addon/build.ts --sanitize=address`):
 //   stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]]
 // Random plans, malformed ones, cancelling, failing decodes and closing while busy. Exits 0 when every accepted plan
@@ -16,14 +16,14 @@
 #include <string>
 #include <vector>
 
-#include "engine.hpp"
+#include "evaluator.hpp"
 #include "model_tokenizer.hpp"
 
 namespace {
 
-using tds::Engine;
-using tds::EngineFacts;
-using tds::EngineOptions;
+using tds::Evaluator;
+using tds::EvaluatorOptions;
+using tds::ModelFacts;
 using tds::ModelTokenizer;
 using tds::Outcome;
 using tds::Submission;
@@ -99,7 +99,7 @@ std::string random_text(int32_t parts) {
 
 /** A batch of a few texts, of which some are longer than what is read in one slice. */
 void tokenize_some(ModelTokenizer & tokenizer, Session & session) {
-    auto batch = std::make_unique<tds::Batch>();
+    auto batch = std::make_unique<tds::TextBatch>();
     for (int32_t i = below(5); i > 0; i--) {
         batch->texts.push_back(below(2) ? random_text(below(40)) : std::string(static_cast<size_t>(below(50000)), 'a'));
     }
@@ -112,75 +112,111 @@ void tokenize_some(ModelTokenizer & tokenizer, Session & session) {
     session.batches--;
 }
 
-void run_session(const EngineOptions & options, Session & session, double seconds) {
-    std::promise<EngineFacts> loaded;
-    std::promise<tds::TokenizerFacts> tokenizer_loaded;
-    std::promise<void> closed, tokenizer_closed;
-    const auto on_done = [&](std::unique_ptr<Task> task) {
-        std::lock_guard<std::mutex> lock(session.mutex);
-        const auto kind = session.kind_of.find(task->id);
-        require(kind != session.kind_of.end(), "a plan came back that was not out");
-        if (task->outcome == Outcome::answered) {
-            const auto [known, is_new] = session.answers.emplace(kind->second, task->logits);
-            require(is_new || known->second == task->logits, "equal plans have equal answers");
-        }
-        session.answered += task->outcome == Outcome::answered;
-        session.failed += task->outcome == Outcome::failed;
-        session.cancelled += task->outcome == Outcome::cancelled;
-        session.kind_of.erase(kind);
-        session.returned++;
-        session.changed.notify_all();
-    };
-    const auto on_tokenized = [&](std::unique_ptr<tds::Batch> batch) {
-        std::lock_guard<std::mutex> lock(session.mutex);
-        require(!batch->error.empty() || batch->lengths.size() == batch->texts.size(), "every text has its tokens");
-        session.batches--;
-    };
-    uint64_t accepted = 0, refused = 0, next_id = 1;
-    {
-        ModelTokenizer tokenizer(options.backends, options.model_path,
-                                 [&](const tds::TokenizerFacts & facts) { tokenizer_loaded.set_value(facts); }, on_tokenized,
-                                 [&] { tokenizer_closed.set_value(); });
-        Engine engine(options, [&](const EngineFacts & facts) { loaded.set_value(facts); }, on_done,
-                      [&] { closed.set_value(); });
-        const tds::TokenizerFacts tokenizer_facts = tokenizer_loaded.get_future().get();
+/** What the evaluator and the tokenizer of a session tell, and its random work for them. */
+class Run {
+  public:
+    Run(const EvaluatorOptions & options, Session & session)
+        : session_(session),
+          tokenizer_(options.model.backends, options.model.model_path,
+                     [this](const tds::TokenizerFacts & facts) { tokenizer_loaded_.set_value(facts); },
+                     [this](std::unique_ptr<tds::TextBatch> batch) { take_back(*batch); },
+                     [this] { tokenizer_closed_.set_value(); }),
+          evaluator_(options, [this](const ModelFacts & facts) { loaded_.set_value(facts); },
+                     [this](std::unique_ptr<Task> task) { take_back(*task); }, [this] { closed_.set_value(); }) {
+        const tds::TokenizerFacts tokenizer_facts = tokenizer_loaded_.get_future().get();
         require(tokenizer_facts.error.empty(), tokenizer_facts.error.c_str());
-        const EngineFacts facts = loaded.get_future().get();
+        const ModelFacts facts = loaded_.get_future().get();
         require(facts.error.empty(), facts.error.c_str());
-        fuzz_unpacking(facts.vocabulary);
-        const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-        while (std::chrono::steady_clock::now() < end) {
-            const auto kind = static_cast<uint64_t>(below(60));
-            const std::vector<int32_t> packed = packed_plan(kind, facts.vocabulary);
-            auto task = std::make_unique<Task>();
-            task->id = next_id++;
-            task->scope = below(2) ? "a" : "b";
-            require(tds::unpack_plan(packed.data(), packed.size(), facts.vocabulary, CONTEXT_TOKENS, task->plan).empty(),
-                    "a sound plan is read");
-            const uint64_t id = task->id;
-            {
-                std::lock_guard<std::mutex> lock(session.mutex);
-                session.kind_of[id] = kind;
-            }
-            if (engine.submit(std::move(task)) == Submission::accepted) {
-                accepted++;
-                if (below(5) == 0) engine.cancel(static_cast<uint64_t>(1 + below(static_cast<int32_t>(next_id))));
-            } else {
-                refused++;
-                std::unique_lock<std::mutex> lock(session.mutex);
-                session.kind_of.erase(id);
-                session.changed.wait_for(lock, std::chrono::milliseconds(20));
-            }
-            if (below(20) == 0) require(tokenizer.tokenize("text, <|yes|> \xff\xfe").has_value(), "text is tokenized");
-            if (below(4) == 0) tokenize_some(tokenizer, session);
+        vocabulary_ = facts.vocabulary;
+    }
+
+    int32_t vocabulary() const { return vocabulary_; }
+    uint64_t accepted() const { return accepted_; }
+    uint64_t refused() const { return refused_; }
+
+    /** Submits a random plan, and now and then cancels one and tokenizes texts. */
+    void step() {
+        submit_one();
+        if (below(20) == 0) require(tokenizer_.tokenize("text, <|yes|> \xff\xfe").has_value(), "text is tokenized");
+        if (below(4) == 0) tokenize_some(tokenizer_, session_);
+    }
+
+    /** Closes with batches in all states. */
+    void close() {
+        for (int i = 0; i < 20; i++) tokenize_some(tokenizer_, session_);
+        evaluator_.close();
+        tokenizer_.close();
+        tokenize_some(tokenizer_, session_);
+        closed_.get_future().get();
+        tokenizer_closed_.get_future().get();
+    }
+
+  private:
+    void take_back(const Task & task) {
+        std::lock_guard<std::mutex> lock(session_.mutex);
+        const auto kind = session_.kind_of.find(task.id);
+        require(kind != session_.kind_of.end(), "a plan came back that was not out");
+        if (task.outcome == Outcome::answered) {
+            const auto [known, is_new] = session_.answers.emplace(kind->second, task.logits);
+            require(is_new || known->second == task.logits, "equal plans have equal answers");
         }
-        // Closing finds batches in all states.
-        for (int i = 0; i < 20; i++) tokenize_some(tokenizer, session);
-        engine.close();
-        tokenizer.close();
-        tokenize_some(tokenizer, session);
-        closed.get_future().get();
-        tokenizer_closed.get_future().get();
+        session_.answered += task.outcome == Outcome::answered;
+        session_.failed += task.outcome == Outcome::failed;
+        session_.cancelled += task.outcome == Outcome::cancelled;
+        session_.kind_of.erase(kind);
+        session_.returned++;
+        session_.changed.notify_all();
+    }
+
+    void take_back(const tds::TextBatch & batch) {
+        std::lock_guard<std::mutex> lock(session_.mutex);
+        require(!batch.error.empty() || batch.lengths.size() == batch.texts.size(), "every text has its tokens");
+        session_.batches--;
+    }
+
+    void submit_one() {
+        const auto kind = static_cast<uint64_t>(below(60));
+        const std::vector<int32_t> packed = packed_plan(kind, vocabulary_);
+        auto task = std::make_unique<Task>();
+        const uint64_t id = task->id = next_id_++;
+        task->scope = below(2) ? "a" : "b";
+        require(tds::unpack_plan(packed.data(), packed.size(), vocabulary_, CONTEXT_TOKENS, task->plan).empty(),
+                "a sound plan is read");
+        {
+            std::lock_guard<std::mutex> lock(session_.mutex);
+            session_.kind_of[id] = kind;
+        }
+        if (evaluator_.submit(std::move(task)) == Submission::accepted) {
+            accepted_++;
+            if (below(5) == 0) evaluator_.cancel(static_cast<uint64_t>(1 + below(static_cast<int32_t>(next_id_))));
+        } else {
+            refused_++;
+            std::unique_lock<std::mutex> lock(session_.mutex);
+            session_.kind_of.erase(id);
+            session_.changed.wait_for(lock, std::chrono::milliseconds(20));
+        }
+    }
+
+    Session & session_;
+    std::promise<ModelFacts> loaded_;
+    std::promise<tds::TokenizerFacts> tokenizer_loaded_;
+    std::promise<void> closed_, tokenizer_closed_;
+    uint64_t accepted_ = 0, refused_ = 0, next_id_ = 1;
+    int32_t vocabulary_ = 0;
+    ModelTokenizer tokenizer_;
+    Evaluator evaluator_;
+};
+
+void run_session(const EvaluatorOptions & options, Session & session, double seconds) {
+    uint64_t accepted = 0, refused = 0;
+    {
+        Run run(options, session);
+        fuzz_unpacking(run.vocabulary());
+        const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+        while (std::chrono::steady_clock::now() < end) run.step();
+        run.close();
+        accepted = run.accepted();
+        refused = run.refused();
     }
     std::lock_guard<std::mutex> lock(session.mutex);
     require(session.returned == accepted, "every accepted plan comes back");
@@ -203,25 +239,26 @@ int main(int count, char ** arguments) {
     const uint64_t seed = count > 4 ? std::strtoull(arguments[4], nullptr, 10) : std::random_device()();
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
     random_bits.seed(seed);
-    EngineOptions options;
-    options.backends.directory = arguments[1];
-    options.model_path = arguments[2];
-    options.context_tokens = CONTEXT_TOKENS;
+    EvaluatorOptions options;
     options.queue_limit = 40;
-    options.prefix_cache_bytes = 3 << 20;
-    options.fault_token = FAULT_TOKEN;
-    options.read_fault_token = READ_FAULT_TOKEN;
-    // llama.cpp's own threads, of which a thread sanitizer does not see how they wait for each other.
-    options.threads = count > 5 ? std::atoi(arguments[5]) : 1;
+    tds::ModelOptions & model = options.model;
+    model.backends.directory = arguments[1];
+    model.model_path = arguments[2];
+    model.context_tokens = CONTEXT_TOKENS;
+    model.prefix_cache_bytes = 3 << 20;
+    model.fault_token = FAULT_TOKEN;
+    model.read_fault_token = READ_FAULT_TOKEN;
+    // More than one are ggml's own threads: a thread sanitizer does not see how they wait for each other.
+    model.threads = count > 5 ? std::atoi(arguments[5]) : 1;
     const double seconds = std::atof(arguments[3]);
-    // Answers are compared across sessions too: they are the same bits in every mode but one's own kernels.
+    // Answers are compared across sessions too: deterministic ones among themselves, all others have the same bits.
     Session aligned;
     for (int session = 0; session < 4; session++) {
-        options.full_decodes = session % 2 == 1;
+        model.full_decodes = session % 2 == 1;
         run_session(options, aligned, seconds / 5);
     }
     Session separate;
-    options.deterministic = true;
+    model.deterministic = true;
     run_session(options, separate, seconds / 5);
     return 0;
 }

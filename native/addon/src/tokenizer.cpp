@@ -11,19 +11,19 @@ namespace tds {
 
 namespace {
 
-/** Bytes of a slice at least: an ordinary request in one, and some 30 ms of a long one where llama.cpp tokenizes it. */
+/** A slice has at least so many bytes: an ordinary request is one slice, and llama.cpp takes some 30 ms for one. */
 constexpr size_t SLICE_BYTES = 32768;
 constexpr unsigned MOST_THREADS = 4;
 /**
- * The stack that a text may take for each of its bytes: with many vocabularies llama.cpp splits text by `std::regex`,
- * which calls itself for every character of a word, and takes 353 bytes for it in the libraries that were measured.
+ * Bytes of stack for each byte of a text. With many vocabularies llama.cpp splits text by `std::regex`, which calls
+ * itself for every character of a word; each call took 353 bytes in the libraries that were measured.
  */
 constexpr size_t STACK_PER_BYTE = 1024;
-/** Bytes of a text that any thread's own stack has room for. */
+/** Any thread's own stack has room for a text of so many bytes. */
 constexpr size_t SHORT_TEXT = 1024;
 constexpr size_t STACK_BASE = 1u << 20;
 
-/** The tokens by llama.cpp; none when it cannot. */
+/** The tokens that llama.cpp makes of a text; nothing when it fails. */
 std::optional<std::vector<int32_t>> tokenize_by_llama(const llama_vocab * vocabulary, const std::string & text) {
     std::vector<int32_t> tokens(text.size() + 8);
     const auto length = static_cast<int32_t>(text.size());
@@ -70,7 +70,7 @@ void TokenizerPool::start(const Tokenizer * tokenizer) {
     is_open_ = true;
 }
 
-bool TokenizerPool::submit(std::unique_ptr<Batch> batch) {
+bool TokenizerPool::submit(std::unique_ptr<TextBatch> batch) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!is_open_) return false;
     queue_.push_back(std::move(batch));
@@ -96,7 +96,7 @@ void TokenizerPool::stop() {
 
 void TokenizerPool::work() {
     while (true) {
-        std::unique_ptr<Batch> batch;
+        std::unique_ptr<TextBatch> batch;
         {
             std::unique_lock<std::mutex> lock(mutex_);
             changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
@@ -118,7 +118,7 @@ void TokenizerPool::work() {
     }
 }
 
-void TokenizerPool::read_slice(Batch & batch) const {
+void TokenizerPool::read_slice(TextBatch & batch) const {
     size_t bytes = 0;
     while (batch.lengths.size() < batch.texts.size() && bytes < SLICE_BYTES && !stopping_) {
         const std::string & text = batch.texts[batch.lengths.size()];

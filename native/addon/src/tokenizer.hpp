@@ -17,12 +17,15 @@
 
 namespace tds {
 
-/** Text to token ids, special tokens off: by our own byte-pair encoding where it knows the vocabulary, else llama.cpp's. */
+/**
+ * Makes token ids of text, with special tokens off: by our byte-pair encoding where it knows the vocabulary's kind,
+ * else by llama.cpp.
+ */
 class Tokenizer {
   public:
     /** `model` must outlive this; `path` is its file. */
     Tokenizer(const llama_model * model, const std::string & path);
-    /** Any thread, for a text of any length. Null when llama.cpp cannot; throws std::exception when memory is short. */
+    /** Any thread, any length of text. Nothing when llama.cpp fails; throws std::exception when memory is short. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
 
   private:
@@ -30,25 +33,25 @@ class Tokenizer {
     std::unique_ptr<BytePairs> byte_pairs_;
 };
 
-/** The texts of a request, and what came of them. */
-struct Batch {
+/** The texts of a request, and their tokens. */
+struct TextBatch {
     uint64_t id = 0;
     std::vector<std::string> texts;
     /** Why there are no tokens; empty otherwise. */
     std::string error;
-    /** Of all texts, one after the other. */
+    /** The tokens of all texts, one after the other. */
     std::vector<int32_t> tokens;
     /** How many tokens each text has; fewer than there are texts while the batch is not done. */
     std::vector<int32_t> lengths;
 };
 
 /**
- * Tokenizes batches on threads of its own, first come first served; a long batch goes to the back of the queue after
- * each slice of it, so that an ordinary one never waits for all of it.
+ * Tokenizes batches on threads of its own, first come first served. A long batch goes back to the end of the queue
+ * after each slice, so that an ordinary one does not wait for all of it.
  */
 class TokenizerPool {
   public:
-    using OnDone = std::function<void(std::unique_ptr<Batch>)>;
+    using OnDone = std::function<void(std::unique_ptr<TextBatch>)>;
 
     /** `on_done` comes once per accepted batch, from any thread. */
     explicit TokenizerPool(OnDone on_done);
@@ -60,21 +63,21 @@ class TokenizerPool {
     /** Once. `tokenizer` must outlive `stop`. Throws std::runtime_error when no thread can be started. */
     void start(const Tokenizer * tokenizer);
     /** Any thread. False before `start` and after `stop`. */
-    bool submit(std::unique_ptr<Batch> batch);
+    bool submit(std::unique_ptr<TextBatch> batch);
     /** What is not done fails. The tokenizer is not used any more when this returns. */
     void stop();
 
   private:
     void work();
-    void read_slice(Batch & batch) const;
+    void read_slice(TextBatch & batch) const;
 
     const OnDone on_done_;
     const Tokenizer * tokenizer_ = nullptr;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<std::unique_ptr<Batch>> queue_;
+    std::deque<std::unique_ptr<TextBatch>> queue_;
     bool is_open_ = false;
-    /** Set when the pool stops: a running slice ends with its text. */
+    /** Set when the pool stops: a running slice ends after its current text. */
     std::atomic<bool> stopping_{false};
     std::vector<std::thread> threads_;
 };

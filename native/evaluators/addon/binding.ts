@@ -1,7 +1,7 @@
-import type { AddonStats } from './index.ts';
+import type { Gpu } from '../../gpu.ts';
 
-/** An engine of the addon; opaque. */
-export type NativeEngine = { readonly __nativeEngine: never };
+/** An evaluator of the addon; opaque. */
+export type NativeEvaluator = { readonly __nativeEvaluator: never };
 
 /** A tokenizer of the addon; opaque. */
 export type NativeTokenizer = { readonly __nativeTokenizer: never };
@@ -12,7 +12,7 @@ export interface NativeBackends {
   /** Empty where there is none. */
   readonly fallback_directory: string;
   /** Empty for the CPU. */
-  readonly gpu: 'cuda' | 'metal' | 'vulkan' | '';
+  readonly gpu: Exclude<Gpu, 'auto' | false> | '';
 }
 
 export interface NativeMachine {
@@ -25,7 +25,7 @@ export interface NativeMachine {
   readonly uses_amx: boolean;
 }
 
-export interface NativeOptions extends NativeBackends {
+export interface NativeEvaluatorOptions extends NativeBackends {
   readonly model_path: string;
   readonly require_gpu: boolean;
   readonly threads: number;
@@ -40,16 +40,39 @@ export interface NativeOptions extends NativeBackends {
   readonly read_fault_token: number;
 }
 
-/** What an engine tells: `loaded` once, one event for each accepted plan, `closed` last. */
-export type EngineEvent =
-  | {
-      readonly kind: 'loaded';
-      readonly error?: undefined;
-      readonly device: string;
-      /** As in `NativeMachine`. */
-      readonly missing_gpu: string;
-      readonly context_tokens: number;
-    }
+/** What an evaluator has done since it was opened. */
+export interface EvaluatorStats {
+  readonly decodes: number;
+  /** Tokens of plans that went through the model; a prefix that is reused is not among them. */
+  readonly decoded_tokens: number;
+  /** Tokens that only filled small batches up. */
+  readonly filler_tokens: number;
+  readonly reused_tokens: number;
+  readonly failed_decodes: number;
+  /** Of prefixes that are kept for reuse now. */
+  readonly kept_prefix_bytes: number;
+  readonly waiting_plans: number;
+}
+
+/** What an evaluator has loaded. */
+export interface LoadedFacts {
+  /** As in `NativeMachine`. */
+  readonly device: string;
+  readonly missing_gpu: string;
+  readonly context_tokens: number;
+  /** A plan of at most so many cells is computed in the decoder of small plans. */
+  readonly small_plan_cells: number;
+  /** A prefix, and the branches that are computed at once, each take a multiple of so many cells. */
+  readonly cell_multiple: number;
+  /** The cells of the branches that are computed at once, unless one branch alone is larger. */
+  readonly wave_cells: number;
+  /** As `PlanEvaluator.decoder_tokens`. */
+  readonly decoder_tokens: number;
+}
+
+/** What an evaluator tells: `loaded` once, one event for each accepted plan, `closed` last. */
+export type EvaluatorEvent =
+  | ({ readonly kind: 'loaded'; readonly error?: undefined } & LoadedFacts)
   | { readonly kind: 'loaded'; readonly error: string; readonly missing_gpu: string }
   | { readonly kind: 'answered'; readonly id: number; readonly logits: Float32Array }
   | { readonly kind: 'failed'; readonly id: number; readonly error: string }
@@ -81,40 +104,28 @@ export type TokenizerEvent =
 /** What the addon exports (`src/addon.cpp`). */
 export interface AddonBinding {
   inspect(backends: NativeBackends): NativeMachine;
-  /** Throws when the engine's thread cannot be started. */
-  open(options: NativeOptions, onEvent: (event: EngineEvent) => void): NativeEngine;
+  /** Throws when the evaluator's thread cannot be started. */
+  open(options: NativeEvaluatorOptions, onEvent: (event: EvaluatorEvent) => void): NativeEvaluator;
   /** Throws when the plan is malformed. */
   submit(
-    engine: NativeEngine,
+    evaluator: NativeEvaluator,
     id: number,
     scope: string,
     packed: Int32Array,
   ): 'accepted' | 'overloaded' | 'closed';
-  cancel(engine: NativeEngine, id: number): void;
-  stats(engine: NativeEngine): AddonStats;
+  cancel(evaluator: NativeEvaluator, id: number): void;
+  stats(evaluator: NativeEvaluator): EvaluatorStats;
   /** Throws when the tokenizer's thread cannot be started. */
   openTokenizer(
     options: NativeBackends & { readonly model_path: string },
     onEvent: (event: TokenizerEvent) => void,
   ): NativeTokenizer;
   /** Throws when the tokenizer has been closed. */
-  tokenize(tokenizer: NativeTokenizer, text: string): Int32Array;
-  /** Throws when the tokenizer has been closed. */
   tokenizeAll(tokenizer: NativeTokenizer, id: number, texts: readonly string[]): void;
-  close(opened: NativeEngine | NativeTokenizer): void;
+  close(opened: NativeEvaluator | NativeTokenizer): void;
 }
 
-const FUNCTIONS = [
-  'inspect',
-  'open',
-  'submit',
-  'cancel',
-  'stats',
-  'openTokenizer',
-  'tokenize',
-  'tokenizeAll',
-  'close',
-];
+const FUNCTIONS = ['inspect', 'open', 'submit', 'cancel', 'stats', 'openTokenizer', 'tokenizeAll', 'close'];
 
 export function isAddonBinding(value: unknown): value is AddonBinding {
   if (typeof value !== 'object' || value === null) return false;

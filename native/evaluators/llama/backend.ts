@@ -1,16 +1,17 @@
 import { getLlama, type Llama, LlamaLogLevel, type LlamaOptions } from 'node-llama-cpp';
-import { DeviceUnavailable } from '../../setup-error.ts';
+import { DeviceUnavailable } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
 
-/** Which device to compute on: the best that there is, the CPU only, or one by name. */
-export type Gpu = 'auto' | false | 'cuda' | 'metal' | 'vulkan';
-
-/** llama.cpp's backend as this process has it, with the last complaint that it made. */
+/** llama.cpp's backend, with the first error that it has logged. */
 export interface LlamaBackend {
   readonly llama: Llama;
   /** `cpu`, `cuda`, `metal` or `vulkan`. */
   readonly device: string;
-  /** llama.cpp says why it refuses a file only in its log; the line and an end to it are taken from there. */
-  takeComplaint(): string | undefined;
+  /**
+   * The first error in llama.cpp's log since the last call, or undefined. The log is the only place where llama.cpp
+   * says why it refuses a file.
+   */
+  takeLoggedError(): string | undefined;
 }
 
 const backends = new Map<Gpu, Promise<LlamaBackend>>();
@@ -27,34 +28,34 @@ async function loadBinary(options: LlamaOptions): Promise<Llama> {
 }
 
 async function startBackend(gpu: Gpu): Promise<LlamaBackend> {
-  let complaint: string | undefined;
+  let logged_error: string | undefined;
   const llama = await loadBinary({
     build: 'never',
     gpu,
-    // The number of threads is then exactly what a context asks for.
+    // 0 sets no bound: each context gets exactly the threads that it asks for.
     maxThreads: 0,
     progressLogs: false,
     logLevel: LlamaLogLevel.error,
     logger: (_level, message) => {
-      // The first line names the cause; those after it only say that loading failed.
-      complaint ??= message.trim();
+      // The first line names the cause; later lines only say that loading failed.
+      logged_error ??= message.trim();
     },
   });
   return {
     llama,
     device: llama.gpu === false ? 'cpu' : llama.gpu,
-    takeComplaint() {
-      const taken = complaint;
-      complaint = undefined;
+    takeLoggedError() {
+      const taken = logged_error;
+      logged_error = undefined;
       return taken;
     },
   };
 }
 
 /**
- * The backend for a device. It is one per process and stays until the process ends: once freed, llama.cpp's cannot be
- * started again. Rejects with `DeviceUnavailable` when the device or the platform's prebuilt binary is missing; the next
- * call tries again.
+ * The backend for a device. A process has one, which stays until the process ends, because llama.cpp's cannot be started
+ * again once it is freed. Rejects with `DeviceUnavailable` when the device or the platform's prebuilt binary is missing;
+ * the next call tries again.
  */
 export function llamaBackend(gpu: Gpu): Promise<LlamaBackend> {
   const started = backends.get(gpu);
@@ -63,7 +64,7 @@ export function llamaBackend(gpu: Gpu): Promise<LlamaBackend> {
   backends.set(gpu, starting);
   starting.then(
     ({ llama }) => {
-      // What `auto` has found serves who asks for it by name: a second instance would take the first one's log away.
+      // Whoever asks by name for the device that `auto` found shares its backend. A second one would take over the log.
       if (!backends.has(llama.gpu)) backends.set(llama.gpu, starting);
     },
     () => backends.delete(gpu),

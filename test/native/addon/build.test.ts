@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { chmod, cp, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundlePath, extractLlamaSources } from '../../../native/addon/llama-sources.ts';
-import { addonStatus } from '../../../native/evaluators/addon/index.ts';
+import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
 import { temporaryDirectory } from '../support/models.ts';
 import { describeAddon } from './support.ts';
 
@@ -74,7 +74,7 @@ describeAddon('an addon that the disk has lost', () => {
     );
     await chmod(compiler, 0o755);
     const script = `
-      const { addonStatus } = await import(${JSON.stringify(join(native, 'evaluators', 'addon', 'index.ts'))});
+      const { addonStatus } = await import(${JSON.stringify(join(native, 'evaluators', 'addon', 'addon-status.ts'))});
       console.log(JSON.stringify(await Promise.all([addonStatus(false), addonStatus(false)])));
     `;
     const statuses = async (PATH: string): Promise<readonly { addon_path: string; reason?: string }[]> => {

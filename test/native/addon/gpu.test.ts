@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { EvaluationFailed } from '../../../native/errors.ts';
 import {
   type AddonEvaluator,
-  type AddonOptions,
+  type AddonEvaluatorOptions,
   createAddonEvaluator,
-} from '../../../native/evaluators/addon/index.ts';
+} from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
-import { EvaluationFailed } from '../../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { writeTinyModel } from '../support/gguf.ts';
 import { llamaTokenizer, loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
@@ -38,7 +38,7 @@ const FAULT_TOKEN = 8;
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   let path: string;
   let evaluator: AddonEvaluator;
-  const open = (options: Partial<AddonOptions> = {}) =>
+  const open = (options: Partial<AddonEvaluatorOptions> = {}) =>
     createAddonEvaluator({ model_path: path, context_tokens: 5000, gpu, threads: 1, ...options });
   let scopes = 0;
   const fresh = () => ({ scope: `scope ${scopes++}` });

@@ -2,10 +2,10 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import {
-  type AddonOptions,
-  addonStatus,
+  type AddonEvaluatorOptions,
   createAddonEvaluator,
-} from '../../../native/evaluators/addon/index.ts';
+} from '../../../native/evaluators/addon/addon-evaluator.ts';
+import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
 import { type TinyShape, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 import { arbitraryPlan, describeAddon, filledPlan } from './support.ts';
@@ -66,7 +66,7 @@ describeAddon("the addon's kernels", () => {
     const path = join(directory.path, 'tiny.gguf');
     const shape: TinyShape = { width: 256, heads: 2, cache_heads: 1, hidden: 288, quantized: true };
     await writeTinyModel(path, { ...TINY_MARKERS, shape });
-    const logits = async (own_kernels: AddonOptions['own_kernels']) => {
+    const logits = async (own_kernels: AddonEvaluatorOptions['own_kernels']) => {
       const evaluator = await createAddonEvaluator({
         model_path: path,
         context_tokens: 2048,

@@ -10,13 +10,16 @@ setDefaultTimeout(180_000);
 
 const SUPPORT = join(import.meta.dir, '..', 'support');
 
+const ADDON = join(import.meta.dir, '..', '..', '..', 'native', 'evaluators', 'addon');
+
 /** Opens an engine, then a tokenizer with which a long text is tokenized, and closes them; prints what came of it. */
 const SCRIPT = `
-  const { createAddonEvaluator, createAddonTokenizer } = await import(${JSON.stringify(join(import.meta.dir, '..', '..', '..', 'native', 'evaluators', 'addon', 'index.ts'))});
+  const { createAddonEvaluator } = await import(${JSON.stringify(join(ADDON, 'addon-evaluator.ts'))});
+  const { createAddonTokenizer } = await import(${JSON.stringify(join(ADDON, 'addon-tokenizer.ts'))});
   try {
     const evaluator = await createAddonEvaluator({ model_path: process.env.MODEL, context_tokens: 512, gpu: false, threads: 1 });
     const tokenizer = await createAddonTokenizer({ model_path: process.env.MODEL, gpu: false });
-    const [tokens] = await tokenizer.tokenizeAll(['word '.repeat(1000)]).catch((error) => [error]);
+    const [tokens] = await tokenizer.tokenize(['word '.repeat(1000)]).catch((error) => [error]);
     console.log(tokens instanceof Error ? tokens.name + ': ' + tokens.message : 'answered');
     await tokenizer.close();
     await evaluator.close();

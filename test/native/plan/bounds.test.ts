@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { codesV1 } from '../../../native/plan/codes-v1.ts';
-import { withSteadyReading } from '../../../native/plan/consistent-readings.ts';
+import { withConsistentReadings } from '../../../native/plan/consistent-readings.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import type { PromptProfile, Tokenizer } from '../../../native/plan/profile.ts';
 import { RECORD_CHARACTERS_MAX } from '../../../native/plan/record.ts';
 import { type JsonValue, jsonValueOf } from '../../../src/json/json-value.ts';
 import type { Mode, Question } from '../../../src/questions/question.ts';
 import { rejection } from './rejection.ts';
-import { batchOf, NO_WORDS, WORDS } from './words.ts';
+import { NO_WORDS, tokenizerOf, wordTokens } from './words.ts';
 
 const CONTEXT_TOKENS = 1024;
 /** The largest body, all of it in one value. */
@@ -20,25 +20,25 @@ function listening(): { readonly tokenizer: Tokenizer; readonly heard: string[] 
   const heard: string[] = [];
   return {
     heard,
-    tokenizer: {
-      // What a profile is made of is not the client's.
-      tokenize: WORDS.tokenize,
-      ...batchOf((text) => {
-        heard.push(text);
-        return WORDS.tokenize(text);
-      }),
-    },
+    tokenizer: tokenizerOf((text) => {
+      heard.push(text);
+      return wordTokens(text);
+    }),
   };
 }
 
-function codes(tokenizer: Tokenizer): PromptProfile {
+function codes(tokenizer: Tokenizer): Promise<PromptProfile> {
   return codesV1({ tokenizer, vocabulary: NO_WORDS, chat_template: undefined });
 }
 
-const PROFILES: readonly (readonly [string, Mode, (tokenizer: Tokenizer) => PromptProfile])[] = [
+const PROFILES: readonly (readonly [
+  string,
+  Mode,
+  (tokenizer: Tokenizer) => PromptProfile | Promise<PromptProfile>,
+])[] = [
   ['markers-v1', 'fast', markersV1],
   ['markers-v1', 'consistent', markersV1],
-  ['steady', 'consistent', (tokenizer) => withSteadyReading(markersV1(tokenizer))],
+  ['steady', 'consistent', (tokenizer) => withConsistentReadings(markersV1(tokenizer))],
   ['codes-v1', 'fast', codes],
   ['codes-v1', 'consistent', codes],
 ];
@@ -69,7 +69,7 @@ describe.each(PROFILES)('%s, %s', (_, mode, profileOf) => {
     'a question of a megabyte of %s is rejected before it is tokenized',
     async (_name, value) => {
       const { tokenizer, heard } = listening();
-      const profile = profileOf(tokenizer);
+      const profile = await profileOf(tokenizer);
       const places: readonly Question[] = [
         { ...NOUL, instructions: value },
         { ...NOUL, no: value },
@@ -96,7 +96,7 @@ describe.each(PROFILES)('%s, %s', (_, mode, profileOf) => {
 
   test('many options that are too long together are rejected once they do not fit', async () => {
     const { tokenizer, heard } = listening();
-    const profile = profileOf(tokenizer);
+    const profile = await profileOf(tokenizer);
     heard.length = 0;
     const levels = Array.from({ length: 25 }, (_level, index) => `${index} ${'late '.repeat(8000)}`);
     const question: Question = { type: 'score', instructions: '', levels };
@@ -110,7 +110,7 @@ describe.each(PROFILES)('%s, %s', (_, mode, profileOf) => {
     'of a record of a megabyte of %s only the ends are tokenized',
     async (_name, state) => {
       const { tokenizer, heard } = listening();
-      const profile = profileOf(tokenizer);
+      const profile = await profileOf(tokenizer);
       heard.length = 0;
       await profile.plan({ state, questions: [NOUL], mode }, CONTEXT_TOKENS);
       expect(heard.join('').length).toBeLessThan(BOUND);
@@ -121,7 +121,7 @@ describe.each(PROFILES)('%s, %s', (_, mode, profileOf) => {
     'a record that becomes many times its size by %s is rejected',
     async (_name, state) => {
       const { tokenizer, heard } = listening();
-      const profile = profileOf(tokenizer);
+      const profile = await profileOf(tokenizer);
       heard.length = 0;
       const error = await rejection(profile.plan({ state, questions: [NOUL], mode }, CONTEXT_TOKENS));
       expect(error.question).toBeNull();
@@ -132,7 +132,7 @@ describe.each(PROFILES)('%s, %s', (_, mode, profileOf) => {
 
   test('no text is tokenized twice', async () => {
     const { tokenizer, heard } = listening();
-    const profile = profileOf(tokenizer);
+    const profile = await profileOf(tokenizer);
     heard.length = 0;
     const choice: Question = {
       type: 'choice',
@@ -169,7 +169,7 @@ test('as many questions as a body can hold are planned', async () => {
     { length: 64 },
     (_, index): Question => ({ ...NOUL, instructions: `${index} ${'late '.repeat(3000)}` }),
   );
-  for (const profile of [markersV1(tokenizer), withSteadyReading(markersV1(tokenizer))]) {
+  for (const profile of [markersV1(tokenizer), withConsistentReadings(markersV1(tokenizer))]) {
     await profile.plan({ state: '', questions, mode: 'consistent' }, 16_384);
   }
 });

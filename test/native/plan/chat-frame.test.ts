@@ -1,21 +1,17 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { chatFrame, clientTokenizer } from '../../../native/plan/chat-frame.ts';
-import type { Tokenizer } from '../../../native/plan/profile.ts';
 import type { Vocabulary } from '../../../native/plan/vocabulary.ts';
 import { CHATML } from '../support/models.ts';
-import { batchOf } from './words.ts';
+import { tokenizerOf } from './words.ts';
 
 const SPECIAL = ['<s>', '</s>', '<|im_start|>', '<|im_end|>', '<think>', '</think>', '<|im_start|>x'];
 const FIRST_TEXT_TOKEN = 100;
 /** Every character is a token of its own, after the special ones. */
-const CHARACTERS: Tokenizer = tokenizerOf((text) =>
-  Array.from(text, (character) => FIRST_TEXT_TOKEN + (character.codePointAt(0) ?? 0)),
-);
-
-function tokenizerOf(tokenize: Tokenizer['tokenize']): Tokenizer {
-  return { tokenize, ...batchOf(tokenize) };
+function characterTokens(text: string): readonly number[] {
+  return Array.from(text, (character) => FIRST_TEXT_TOKEN + (character.codePointAt(0) ?? 0));
 }
+const CHARACTERS = tokenizerOf(characterTokens);
 
 function vocabulary(begins_with_bos: boolean): Vocabulary {
   return {
@@ -34,35 +30,40 @@ function shown(tokens: readonly number[]): string {
     .join('');
 }
 
-function frameOf(template: string | undefined, begins_with_bos = false): readonly [string, string] {
-  const { head, tail } = chatFrame(template, vocabulary(begins_with_bos), CHARACTERS);
+async function frameOf(
+  template: string | undefined,
+  begins_with_bos = false,
+): Promise<readonly [string, string]> {
+  const { head, tail } = await chatFrame(template, vocabulary(begins_with_bos), CHARACTERS);
   return [shown(head), shown(tail)];
 }
 
 describe('what stands around a message', () => {
-  test('is the template, with its special tokens as tokens', () => {
-    expect(frameOf(CHATML)).toEqual([
+  test('is the template, with its special tokens as tokens', async () => {
+    expect(await frameOf(CHATML)).toEqual([
       '[[<|im_start|>]]user\n',
       '[[<|im_end|>]]\n[[<|im_start|>]]assistant\n',
     ]);
   });
 
-  test('begins with the token that the model expects, once', () => {
-    expect(frameOf(CHATML, true)[0]).toBe('[[<s>]][[<|im_start|>]]user\n');
-    expect(frameOf(`{{ bos_token }}${CHATML}`, true)[0]).toBe('[[<s>]][[<|im_start|>]]user\n');
+  test('begins with the token that the model expects, once', async () => {
+    expect((await frameOf(CHATML, true))[0]).toBe('[[<s>]][[<|im_start|>]]user\n');
+    expect((await frameOf(`{{ bos_token }}${CHATML}`, true))[0]).toBe('[[<s>]][[<|im_start|>]]user\n');
   });
 
-  test('takes the longest spelling', () => {
-    expect(frameOf('<|im_start|>x{{ messages[0].content }}')[0]).toBe('[[<|im_start|>x]]');
+  test('takes the longest spelling', async () => {
+    expect((await frameOf('<|im_start|>x{{ messages[0].content }}'))[0]).toBe('[[<|im_start|>x]]');
   });
 
-  test('ends a thought that the template leaves open', () => {
-    const [, tail] = frameOf('{{ messages[0].content }}<think>\n');
+  test('ends a thought that the template leaves open', async () => {
+    const [, tail] = await frameOf('{{ messages[0].content }}<think>\n');
     expect(tail).toBe('[[<think>]]\n\n[[</think>]]\n\n');
   });
 
-  test('tells the template not to think', () => {
-    const [, tail] = frameOf('{{ messages[0].content }}{% if enable_thinking %}A{% else %}B{% endif %}');
+  test('tells the template not to think', async () => {
+    const [, tail] = await frameOf(
+      '{{ messages[0].content }}{% if enable_thinking %}A{% else %}B{% endif %}',
+    );
     expect(tail).toBe('B');
   });
 
@@ -72,9 +73,9 @@ describe('what stands around a message', () => {
     ['the template refuses', "{{ raise_exception('no') }}{{ messages[0].content }}"],
     ['the message is left out', 'nothing'],
     ['the message comes twice', '{{ messages[0].content }}{{ messages[0].content }}'],
-  ])('is plain when %s', (_, template) => {
-    expect(frameOf(template)).toEqual(['', '\n']);
-    expect(frameOf(template, true)).toEqual(['[[<s>]]', '\n']);
+  ])('is plain when %s', async (_, template) => {
+    expect(await frameOf(template)).toEqual(['', '\n']);
+    expect(await frameOf(template, true)).toEqual(['[[<s>]]', '\n']);
   });
 });
 
@@ -84,21 +85,21 @@ test('a tokenizer that matches the special tokens of the frame is kept from doin
   const matching = tokenizerOf((text) =>
     text
       .split(/(<\|im_start\|>|<\|im_end\|>)/)
-      .flatMap((part) => (matched.includes(part) ? [SPECIAL.indexOf(part)] : [...CHARACTERS.tokenize(part)])),
+      .flatMap((part) => (matched.includes(part) ? [SPECIAL.indexOf(part)] : [...characterTokens(part)])),
   );
-  const frame = chatFrame(CHATML, vocabulary(false), CHARACTERS);
-  const client = clientTokenizer(frame, vocabulary(false), matching);
+  const frame = await chatFrame(CHATML, vocabulary(false), CHARACTERS);
+  const client = await clientTokenizer(frame, vocabulary(false), matching);
   const spelling = fc.constantFrom(...SPECIAL, '<', '|im_start|>', '😀');
   const text = fc
     .array(fc.oneof(spelling, fc.string({ unit: 'grapheme', maxLength: 5 })))
     .map((parts) => parts.join(''));
   await fc.assert(
     fc.asyncProperty(fc.array(text), async (written) => {
-      const tokens = await client.tokenizeAll(written);
+      const tokens = await client.tokenize(written);
       expect(tokens.flat().every((id) => id >= FIRST_TEXT_TOKEN)).toBe(true);
       expect(tokens.map(shown)).toEqual(written);
     }),
     { numRuns: 500 },
   );
-  expect(clientTokenizer(frame, vocabulary(false), CHARACTERS)).toBe(CHARACTERS);
+  expect(await clientTokenizer(frame, vocabulary(false), CHARACTERS)).toBe(CHARACTERS);
 });

@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { PlanRejected } from '../../../native/errors.ts';
 import type { ModelFacts } from '../../../native/gguf.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { codesV1 } from '../../../native/plan/codes-v1.ts';
 import { findLabels } from '../../../native/plan/labels.ts';
-import type { Plan, PlanLogits } from '../../../native/plan/plan.ts';
-import { planPositions } from '../../../native/plan/plan.ts';
-import { type DecisionInput, PlanRejected } from '../../../native/plan/profile.ts';
+import { type Plan, type PlanLogits, planPositions } from '../../../native/plan/plan.ts';
+import type { DecisionInput } from '../../../native/plan/profile.ts';
 import type { PlanEvaluator } from '../../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { jsonValueOf } from '../../../src/json/json-value.ts';
 import type { Mode, Question } from '../../../src/questions/question.ts';
 import { type TinyModel, writeTinyModel } from '../support/gguf.ts';
 import { CHATML, llamaTokenizer, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../support/models.ts';
-import { batchOf, NO_WORDS } from './words.ts';
+import { NO_WORDS, tokenizerOf } from './words.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);
@@ -103,7 +103,7 @@ test.each([
   '%s answers every type with as many finite scores as it needs, %s',
   async (name, mode, template) => {
     const loaded = model(name);
-    const profile = profileOf(loaded, template);
+    const profile = await profileOf(loaded, template);
     const input: DecisionInput = { state: 'The light is on.', questions: [NOUL, choice(4), SCORE], mode };
     const { plans, input_tokens } = await profile.plan(input, 2048);
     const scores = profile.scores(input, plans, await logitsOf(loaded.evaluator, plans));
@@ -123,7 +123,7 @@ test.each([
 
 test.each(MODES)('a question has the same scores whatever other questions there are, %s', async (mode) => {
   const loaded = model('a generated chat model');
-  const profile = profileOf(loaded);
+  const profile = await profileOf(loaded);
   const ask = async (questions: readonly Question[]) => {
     const input: DecisionInput = { state: jsonValueOf({ light: 'on' }), questions, mode };
     const { plans } = await profile.plan(input, 2048);
@@ -134,9 +134,9 @@ test.each(MODES)('a question has the same scores whatever other questions there 
   expect(among).toEqual(alone ?? []);
 });
 
-test('the embedded vocabulary has a single-token code for each of 255 options', () => {
+test('the embedded vocabulary has a single-token code for each of 255 options', async () => {
   const { tokenizer, facts } = model('the embedded vocabulary');
-  const { cue, codes } = findLabels(tokenizer);
+  const { cue, codes } = await findLabels(tokenizer);
   expect(codes.length).toBe(255);
   expect(new Set(codes.map((label) => label.token)).size).toBe(255);
   expect(
@@ -146,13 +146,13 @@ test('the embedded vocabulary has a single-token code for each of 255 options', 
       .join(' '),
   ).toBe('A B C D E F G H I J K L M N O P Q R S T U V W X Y Z AA AB');
   expect(codes.every((label) => !facts.vocabulary.special.has(label.token))).toBe(true);
-  for (const label of codes)
-    expect(tokenizer.tokenize(`Answer: ${label.text}`)).toEqual([...cue, label.token]);
+  const answers = await tokenizer.tokenize(codes.map((label) => `Answer: ${label.text}`));
+  expect(answers).toEqual(codes.map((label) => [...cue, label.token]));
 });
 
 test('255 options are read in one look', async () => {
   const { evaluator } = model('a wide chat model');
-  const profile = profileOf(model('a wide chat model'));
+  const profile = await profileOf(model('a wide chat model'));
   const input: DecisionInput = { state: 'Seven.', questions: [choice(255)], mode: 'fast' };
   const { plans } = await profile.plan(input, 4096);
   expect(plans[0]?.branches[0]?.reads.length).toBe(1);
@@ -162,7 +162,7 @@ test('255 options are read in one look', async () => {
 });
 
 test('more options than a vocabulary has codes are rejected, and as many are not', async () => {
-  const profile = profileOf(model('a generated chat model'));
+  const profile = await profileOf(model('a generated chat model'));
   const plan = (count: number) =>
     profile.plan({ state: '', questions: [NOUL, choice(count)], mode: 'fast' }, 2048);
   expect((await plan(28)).plans.length).toBe(1);
@@ -171,10 +171,9 @@ test('more options than a vocabulary has codes are rejected, and as many are not
   expect(rejected).toMatchObject({ question: 1, message: expect.stringContaining('28') });
 });
 
-test('a vocabulary without letters cannot be used at all', () => {
-  const tokenize = (text: string) => Array.from(text, () => 1);
-  const tokenizer = { tokenize, ...batchOf(tokenize) };
-  expect(() => codesV1({ tokenizer, vocabulary: NO_WORDS, chat_template: undefined })).toThrow(
+test('a vocabulary without letters cannot be used at all', async () => {
+  const tokenizer = tokenizerOf((text) => Array.from(text, () => 1));
+  await expect(codesV1({ tokenizer, vocabulary: NO_WORDS, chat_template: undefined })).rejects.toThrow(
     /single|one token/,
   );
 });
@@ -182,7 +181,7 @@ test('a vocabulary without letters cannot be used at all', () => {
 describe.each(['the embedded vocabulary', 'a generated chat model', 'a leaky chat model'])('%s', (name) => {
   test('text never becomes a token of the template, whatever spellings it has', async () => {
     const loaded = model(name);
-    const profile = profileOf(loaded);
+    const profile = await profileOf(loaded);
     const { special, texts } = loaded.facts.vocabulary;
     const spelling = fc.constantFrom(...[...special].map((id) => texts[id] ?? ''));
     const forged = fc
@@ -215,11 +214,11 @@ describe.each(['the embedded vocabulary', 'a generated chat model', 'a leaky cha
 describe.each(MODES)('%s', (mode) => {
   test('a record longer than fits loses its middle, and the template stays whole', async () => {
     const { tokenizer } = model('the embedded vocabulary');
-    const profile = profileOf(model('the embedded vocabulary'));
+    const profile = await profileOf(model('the embedded vocabulary'));
     const words = Array.from({ length: 2000 }, (_, index) => `word${index}`).join(' ');
     const short = await profile.plan({ state: '', questions: [NOUL], mode }, 400);
     const { plans } = await profile.plan({ state: words, questions: [NOUL], mode }, 400);
-    const whole = tokenizer.tokenize(words);
+    const [whole = []] = await tokenizer.tokenize([words]);
     const opening = short.plans[0]?.prefix.length ?? 0;
     const [plan] = plans;
     if (plan === undefined) throw new Error('There is no plan.');
@@ -238,7 +237,7 @@ describe.each(MODES)('%s', (mode) => {
 });
 
 test('in consistent mode the pull of the labels and of the order is divided out', async () => {
-  const profile = profileOf(model('the embedded vocabulary'));
+  const profile = await profileOf(model('the embedded vocabulary'));
   const questions = [NOUL, choice(3)];
   const input: DecisionInput = { state: 'The light is on.', questions, mode: 'consistent' };
   const { plans } = await profile.plan(input, 2048);

@@ -1,24 +1,22 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { withSteadyReading } from '../../../native/plan/consistent-readings.ts';
+import { PlanRejected } from '../../../native/errors.ts';
+import { withConsistentReadings } from '../../../native/plan/consistent-readings.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import type { Plan, PlanLogits } from '../../../native/plan/plan.ts';
-import {
-  type DecisionInput,
-  type DecisionPlan,
-  PlanRejected,
-  type PromptProfile,
-} from '../../../native/plan/profile.ts';
-import type { ChoiceQuestion, Mode, Question, ScoreQuestion } from '../../../src/questions/question.ts';
+import type { DecisionInput, PromptProfile, RequestPlans } from '../../../native/plan/profile.ts';
+import type { ChoiceQuestion } from '../../../src/questions/choice.ts';
+import type { Mode, Question } from '../../../src/questions/question.ts';
+import type { ScoreQuestion } from '../../../src/questions/score.ts';
 import { VECTORS, vectorInput } from '../support/vectors.ts';
-import { batchOf } from './words.ts';
+import { tokenizerOf } from './words.ts';
 
 const CONTEXT_TOKENS = 4096;
 
 /** A token a character, above the control tokens. */
-const characters = batchOf((text) => Array.from(text, (one) => (one.codePointAt(0) ?? 0) + 100));
+const characters = tokenizerOf((text) => Array.from(text, (one) => (one.codePointAt(0) ?? 0) + 100));
 const inner = markersV1(characters);
-const steady = withSteadyReading(inner);
+const steady = withConsistentReadings(inner);
 
 /** A stand-in for a model: its logits depend on all that a read attends to, in order, and on nothing else. */
 function logitsOf({ prefix, branches }: Plan): PlanLogits {
@@ -35,7 +33,7 @@ async function scoresOf(profile: PromptProfile, input: DecisionInput) {
   return profile.scores(input, plans, plans.map(logitsOf));
 }
 
-function planOf(profile: PromptProfile, input: DecisionInput): Promise<DecisionPlan> {
+function planOf(profile: PromptProfile, input: DecisionInput): Promise<RequestPlans> {
   return profile.plan(input, CONTEXT_TOKENS);
 }
 

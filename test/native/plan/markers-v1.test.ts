@@ -63,7 +63,7 @@ describe.each(MODES)('%s', (mode) => {
 
   test('a record longer than fits keeps the first half of the room and the last half', async () => {
     const words = Array.from({ length: 400 }, (_, index) => `word${index}`).join(' ');
-    const whole = tokenizer.tokenize(words);
+    const [whole = []] = await tokenizer.tokenize([words]);
     const long: Question = { ...NOUL, instructions: 'Is it late, or will it be before the month ends?' };
     const { plans } = await profile.plan({ state: words, questions: [NOUL, long], mode }, 256);
     // In fast mode a record is cut to whole steps, of 4 tokens here.

@@ -1,4 +1,4 @@
-import { PlanRejected } from '../../../native/plan/profile.ts';
+import { PlanRejected } from '../../../native/errors.ts';
 
 /** Why a plan is rejected. Rejects when it is made, or fails for another reason. */
 export async function rejection(planning: Promise<unknown>): Promise<PlanRejected> {

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { cutMiddle, recordWindows } from '../../../native/plan/shorten.ts';
-import { WORDS } from './words.ts';
+import { wordTokens } from './words.ts';
 
 /** The tokens of what is tokenized of a record. */
 function recordTokens(text: string, most_tokens: number): readonly number[] {
-  return recordWindows(text, most_tokens).flatMap(WORDS.tokenize);
+  return recordWindows(text, most_tokens).flatMap(wordTokens);
 }
 
 test('what fits is left alone, and what does not keeps the first half and the last half', () => {
@@ -32,9 +32,7 @@ test('a long record tokenized at its ends is cut to the same tokens as the whole
       (words, most_tokens, less) => {
         const text = words.join(' ');
         const room = Math.max(0, most_tokens - less);
-        expect(cutMiddle(recordTokens(text, most_tokens), room)).toEqual(
-          cutMiddle(WORDS.tokenize(text), room),
-        );
+        expect(cutMiddle(recordTokens(text, most_tokens), room)).toEqual(cutMiddle(wordTokens(text), room));
       },
     ),
     { numRuns: 100 },
@@ -54,12 +52,12 @@ test.each([
 test('a text of far fewer tokens than fit loses what stands between the windows, and nothing else', () => {
   const spaces = ' '.repeat(1000);
   const fits = `first ${spaces} middle ${spaces} last`;
-  expect(recordTokens(fits, 200)).toEqual(WORDS.tokenize(fits));
+  expect(recordTokens(fits, 200)).toEqual(wordTokens(fits));
   const long = `first ${spaces.repeat(50)} middle ${spaces.repeat(50)} last`;
   const tokens = recordTokens(long, 200);
-  expect(tokens.slice(0, 1)).toEqual([...WORDS.tokenize('first')]);
-  expect(tokens.slice(-1)).toEqual([...WORDS.tokenize('last')]);
-  expect(tokens).not.toContain(WORDS.tokenize('middle')[0] ?? -1);
+  expect(tokens.slice(0, 1)).toEqual([...wordTokens('first')]);
+  expect(tokens.slice(-1)).toEqual([...wordTokens('last')]);
+  expect(tokens).not.toContain(wordTokens('middle')[0] ?? -1);
 });
 
 test('a window never cuts a character of two code units', () => {

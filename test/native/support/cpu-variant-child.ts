@@ -7,8 +7,9 @@ import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { cpuLibraries } from '../../../native/cpu-library.ts';
-import { addonStatus, createAddonEvaluator } from '../../../native/evaluators/addon/index.ts';
-import { loadLlama } from '../../../native/evaluators/llama/load.ts';
+import { createAddonEvaluator } from '../../../native/evaluators/addon/addon-evaluator.ts';
+import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
+import { loadLlamaEvaluator } from '../../../native/evaluators/llama/load-model.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import type { PlanEvaluator } from '../../../native/plan-evaluator.ts';
@@ -50,7 +51,7 @@ for (const model_path of models) {
   );
   const weights = await verifyWeights(model_path);
   const llama = await scores(
-    await loadLlama(weights, { ...common, queue_limit: 64, flash_attention: false }),
+    await loadLlamaEvaluator(weights, { ...common, queue_limit: 64, flash_attention: false }),
     tokenizer,
   );
   await tokenizer.close();

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { llamaBackend } from '../../../native/evaluators/llama/backend.ts';
-import type { LlamaEvaluator } from '../../../native/evaluators/llama/evaluator.ts';
-import { loadLlama, loadLlamaTokenizer } from '../../../native/evaluators/llama/load.ts';
+import type { LlamaEvaluator } from '../../../native/evaluators/llama/llama-evaluator.ts';
+import { loadLlamaEvaluator, loadLlamaTokenizer } from '../../../native/evaluators/llama/load-model.ts';
 import { type ModelFacts, readModelFacts } from '../../../native/gguf.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { verifyWeights } from '../../../native/weights.ts';
@@ -53,10 +53,8 @@ export async function llamaTokenizer(
 export async function loadedTokenizer(path: string): Promise<ModelTokenizer> {
   const { llama } = await llamaBackend(false);
   const model = await llama.loadModel({ modelPath: path });
-  const tokenize = (text: string) => model.tokenize(text, false);
   return {
-    tokenize,
-    tokenizeAll: (texts) => Promise.resolve(texts.map(tokenize)),
+    tokenize: (texts) => Promise.resolve(texts.map((text) => model.tokenize(text, false))),
     close: () => model.dispose(),
   };
 }
@@ -72,7 +70,7 @@ export async function loadOnCpu(
 ): Promise<{ readonly evaluator: LlamaEvaluator; readonly facts: ModelFacts }> {
   const weights = await verifyWeights(path);
   const facts = await readModelFacts(weights.first);
-  const evaluator = await loadLlama(weights, {
+  const evaluator = await loadLlamaEvaluator(weights, {
     gpu: false,
     threads: 1,
     context_tokens: options.context_tokens ?? facts.trained_context_tokens,

@@ -2,8 +2,8 @@
  * Tokenizes texts in a process of its own, which a tokenizer may end: `tokenize-child.ts KIND MODEL`, with the texts as
  * JSON on standard input. Prints how many tokens each has, or null where it is refused.
  */
-import { createAddonTokenizer } from '../../../native/evaluators/addon/index.ts';
-import { PlanRejected } from '../../../native/plan/profile.ts';
+import { PlanRejected } from '../../../native/errors.ts';
+import { createAddonTokenizer } from '../../../native/evaluators/addon/addon-tokenizer.ts';
 import { llamaTokenizer } from './models.ts';
 
 const [kind, model_path = ''] = process.argv.slice(2);
@@ -15,7 +15,7 @@ const { tokenizer } =
 const counts: (number | null)[] = [];
 for (const { part, times } of texts) {
   try {
-    const [tokens = []] = await tokenizer.tokenizeAll([part.repeat(times)]);
+    const [tokens = []] = await tokenizer.tokenize([part.repeat(times)]);
     counts.push(tokens.length);
   } catch (error) {
     if (!(error instanceof PlanRejected)) throw error;

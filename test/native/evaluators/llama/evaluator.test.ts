@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import type { LlamaEvaluator } from '../../../../native/evaluators/llama/evaluator.ts';
+import { EngineOverloaded, EvaluationFailed } from '../../../../native/errors.ts';
+import type { LlamaEvaluator } from '../../../../native/evaluators/llama/llama-evaluator.ts';
 import type { Branch, Plan } from '../../../../native/plan/plan.ts';
-import { EngineOverloaded, EvaluationFailed } from '../../../../native/plan-evaluator.ts';
 import { writeTinyModel } from '../../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../../support/models.ts';
 

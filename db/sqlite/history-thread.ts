@@ -1,0 +1,36 @@
+import type { HistoryRuns, HistoryTask } from '../../src/ops/history-runs.ts';
+import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
+import type { AuditedHistory, FileTask } from './history-worker.ts';
+
+/** The runs over the history of a database file, each in a thread of its own. */
+export class HistoryThread implements HistoryRuns {
+  readonly #path: string;
+  #worker: Worker | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  run(task: HistoryTask): Promise<AuditedHistory | null> {
+    if (this.#worker !== undefined) return Promise.resolve(null);
+    const { promise, resolve, reject } = Promise.withResolvers<AuditedHistory>();
+    const worker = new Worker(new URL('history-worker.ts', import.meta.url));
+    this.#worker = worker;
+    // The end of the process does not wait for it.
+    worker.unref();
+    worker.onmessage = ({ data }: MessageEvent<AuditedHistory | ThreadFailure>) => {
+      if ('failed' in data) reject(new ThreadFailed(data.failed.message, data.failed.causes));
+      else resolve(data);
+    };
+    worker.onerror = (event) => reject(new ThreadFailed(event.message, []));
+    worker.postMessage({ ...task, path: this.#path } satisfies FileTask);
+    return promise.finally(() => {
+      worker.terminate();
+      this.#worker = undefined;
+    });
+  }
+
+  stop(): void {
+    this.#worker?.postMessage('stop');
+  }
+}

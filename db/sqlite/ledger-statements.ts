@@ -1,0 +1,231 @@
+import { and, desc, eq, isNull, ne, notExists, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/sqlite-core';
+import type { Db } from './connection.ts';
+import { ledgerDays, ledgerEntries, organizations, projectMonths, projects } from './schema.ts';
+
+export type LedgerStatements = ReturnType<typeof prepareLedger>;
+
+/** Every statement of the ledger, prepared once. What they may be given and what their answers mean is `SqliteLedger`'s. */
+export function prepareLedger(db: Db) {
+  const { placeholder } = sql;
+  const held = alias(ledgerEntries, 'held');
+  const ended = alias(ledgerEntries, 'ended');
+  const moved = {
+    organization_id: ledgerEntries.organization_id,
+    project_id: ledgerEntries.project_id,
+    month: ledgerEntries.month,
+    held_delta_micros: ledgerEntries.held_delta_micros,
+  };
+  const amount = placeholder('amount_micros');
+  const cost = placeholder('cost_micros');
+
+  const ofProjectMonth = and(
+    eq(projectMonths.project_id, projects.id),
+    eq(projectMonths.month, placeholder('month')),
+  );
+  const spent = sql`coalesce(${projectMonths.spent_micros}, 0)`;
+  const projectAllows = sql<number>`(${projects.spend_limit_micros} IS NULL
+    OR (${spent} < ${projects.spend_limit_micros}
+      AND ${spent} + coalesce(${projectMonths.held_micros}, 0) + ${amount} <= ${projects.spend_limit_micros}))`;
+  const ofRequest = and(
+    eq(projects.id, placeholder('project_id')),
+    eq(projects.organization_id, placeholder('organization_id')),
+  );
+  const paidMovement = (kind: 'top_up' | 'refund') => sql`NULL, ${organizations.id}, NULL, ${kind},
+    ${kind === 'top_up' ? sql`${amount}` : sql`-${amount}`}, 0, NULL, NULL, NULL, ${placeholder('payment_id')}, ${placeholder('at_ms')}, NULL`;
+
+  const creditCovers = sql`${organizations.credit_micros} - ${organizations.held_micros} >= ${amount}`;
+
+  return {
+    insertHold: db
+      .insert(ledgerEntries)
+      .select(
+        sql`SELECT NULL, ${organizations.id}, ${projects.id}, 'hold', 0, ${amount}, NULL,
+          ${placeholder('request_id')}, ${placeholder('month')}, NULL, ${placeholder('at_ms')}, ${placeholder('process_id')}
+        FROM ${projects}
+        JOIN ${organizations} ON ${eq(organizations.id, projects.organization_id)}
+        LEFT JOIN ${projectMonths} ON ${ofProjectMonth}
+        WHERE ${ofRequest} AND ${projectAllows} AND ${creditCovers}`,
+      )
+      .returning({ id: ledgerEntries.id })
+      .prepare(),
+    covers: db
+      .select({ id: projects.id })
+      .from(projects)
+      .innerJoin(organizations, eq(organizations.id, projects.organization_id))
+      .leftJoin(projectMonths, ofProjectMonth)
+      .where(and(ofRequest, projectAllows, creditCovers))
+      .prepare(),
+    projectAllows: db
+      .select({ allows: projectAllows })
+      .from(projects)
+      .leftJoin(projectMonths, ofProjectMonth)
+      .where(ofRequest)
+      .prepare(),
+    reserveCredit: db
+      .update(organizations)
+      .set({
+        held_micros: sql`${organizations.held_micros} + ${amount}`,
+        open_holds: sql`${organizations.open_holds} + 1`,
+      })
+      .where(eq(organizations.id, placeholder('organization_id')))
+      .prepare(),
+    reserveMonth: db
+      .insert(projectMonths)
+      .values({ project_id: placeholder('project_id'), month: placeholder('month'), held_micros: amount })
+      .onConflictDoUpdate({
+        target: [projectMonths.project_id, projectMonths.month],
+        set: { held_micros: sql`${projectMonths.held_micros} + excluded.held_micros` },
+      })
+      .prepare(),
+    insertCharge: db
+      .insert(ledgerEntries)
+      .select(
+        sql`SELECT NULL, ${held.organization_id}, ${held.project_id}, 'charge', -${cost},
+          -${held.held_delta_micros}, ${held.id}, NULL, ${held.month}, NULL, ${placeholder('at_ms')}, NULL
+        FROM ${ledgerEntries} AS ${sql.identifier('held')}
+        WHERE ${held.id} = ${placeholder('entry_id')} AND ${held.kind} = 'hold'`,
+      )
+      .onConflictDoNothing()
+      .returning(moved)
+      .prepare(),
+    deleteHold: db
+      .delete(ledgerEntries)
+      .where(
+        and(
+          eq(ledgerEntries.id, placeholder('entry_id')),
+          eq(ledgerEntries.kind, 'hold'),
+          notExists(
+            db
+              .select({ id: ended.id })
+              .from(ended)
+              .where(eq(ended.hold_entry_id, placeholder('entry_id'))),
+          ),
+        ),
+      )
+      .returning(moved)
+      .prepare(),
+    settleCredit: db
+      .update(organizations)
+      .set({
+        credit_micros: sql`${organizations.credit_micros} - ${cost}`,
+        held_micros: sql`${organizations.held_micros} + ${placeholder('held_delta_micros')}`,
+        open_holds: sql`${organizations.open_holds} - 1`,
+      })
+      .where(eq(organizations.id, placeholder('organization_id')))
+      .prepare(),
+    settleMonth: db
+      .update(projectMonths)
+      .set({
+        spent_micros: sql`${projectMonths.spent_micros} + ${cost}`,
+        held_micros: sql`${projectMonths.held_micros} + ${placeholder('held_delta_micros')}`,
+      })
+      .where(
+        and(
+          eq(projectMonths.project_id, placeholder('project_id')),
+          eq(projectMonths.month, placeholder('month')),
+        ),
+      )
+      .prepare(),
+    chargeOfHold: db
+      .select({ id: ledgerEntries.id })
+      .from(ledgerEntries)
+      .where(and(eq(ledgerEntries.hold_entry_id, placeholder('entry_id')), eq(ledgerEntries.kind, 'charge')))
+      .prepare(),
+    countOpenHolds: db
+      .select({ open_holds: sql<number>`coalesce(sum(${organizations.open_holds}), 0)` })
+      .from(organizations)
+      .prepare(),
+    // Newest first and no more than there are, so that old history is not read.
+    openHolds: db
+      .select({ id: held.id })
+      .from(held)
+      .leftJoin(ended, eq(ended.hold_entry_id, held.id))
+      .where(and(eq(held.kind, 'hold'), isNull(ended.id)))
+      .orderBy(desc(held.id))
+      .limit(placeholder('open_holds'))
+      .prepare(),
+    organization: db
+      .select({ id: organizations.id })
+      .from(organizations)
+      .where(eq(organizations.id, placeholder('organization_id')))
+      .prepare(),
+    insertTopUp: db
+      .insert(ledgerEntries)
+      .select(
+        sql`SELECT ${paidMovement('top_up')} FROM ${organizations}
+        WHERE ${organizations.id} = ${placeholder('organization_id')}`,
+      )
+      .returning({ id: ledgerEntries.id })
+      .prepare(),
+    addPaid: db
+      .update(organizations)
+      .set({
+        credit_micros: sql`${organizations.credit_micros} + ${amount}`,
+        paid_micros: sql`${organizations.paid_micros} + ${amount}`,
+        first_paid_at_ms: sql`min(coalesce(${organizations.first_paid_at_ms}, ${placeholder('at_ms')}), ${placeholder('at_ms')})`,
+      })
+      .where(eq(organizations.id, placeholder('organization_id')))
+      .prepare(),
+    insertRefund: db
+      .insert(ledgerEntries)
+      .select(
+        sql`SELECT ${paidMovement('refund')} FROM ${organizations}
+        WHERE ${organizations.id} = ${placeholder('organization_id')} AND ${organizations.paid_micros} >= ${amount}`,
+      )
+      .returning({ id: ledgerEntries.id })
+      .prepare(),
+    takePaid: db
+      .update(organizations)
+      .set({
+        credit_micros: sql`${organizations.credit_micros} - ${amount}`,
+        paid_micros: sql`${organizations.paid_micros} - ${amount}`,
+        // SQLite reads every column as it was before the statement.
+        first_paid_at_ms: sql`iif(${organizations.paid_micros} = ${amount}, NULL, ${organizations.first_paid_at_ms})`,
+      })
+      .where(eq(organizations.id, placeholder('organization_id')))
+      .prepare(),
+    balance: db
+      .select({
+        credit_micros: organizations.credit_micros,
+        held_micros: organizations.held_micros,
+        paid_micros: organizations.paid_micros,
+      })
+      .from(organizations)
+      .where(eq(organizations.id, placeholder('organization_id')))
+      .prepare(),
+    movements: db
+      .select({
+        entry_id: ledgerEntries.id,
+        kind: ledgerEntries.kind,
+        created_at_ms: ledgerEntries.created_at_ms,
+        amount_micros: ledgerEntries.credit_delta_micros,
+        project_id: ledgerEntries.project_id,
+        payment_id: ledgerEntries.payment_id,
+      })
+      .from(ledgerEntries)
+      .where(
+        and(
+          eq(ledgerEntries.organization_id, placeholder('organization_id')),
+          // As the index says it, so that it is used.
+          sql`${ledgerEntries.kind} <> 'hold'`,
+          ne(ledgerEntries.kind, 'release'),
+        ),
+      )
+      .orderBy(desc(ledgerEntries.id))
+      .limit(placeholder('limit'))
+      .prepare(),
+    chargedDays: db
+      .select({
+        entry_id: ledgerDays.last_entry_id,
+        day: ledgerDays.day,
+        charged_micros: ledgerDays.charged_micros,
+        project_id: ledgerDays.project_id,
+      })
+      .from(ledgerDays)
+      .where(eq(ledgerDays.organization_id, placeholder('organization_id')))
+      .orderBy(desc(ledgerDays.last_entry_id))
+      .limit(placeholder('limit'))
+      .prepare(),
+  };
+}

@@ -1,0 +1,164 @@
+import { requireMicros } from '../../src/ledger/amounts.ts';
+import { HoldNotOpen, RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
+import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
+import type { Balance, CreditMovement, PaymentMovement } from '../../src/ledger/ledger-records.ts';
+import { monthOf } from '../../src/ledger/month.ts';
+import { endOfDay_ms } from '../../src/usage/days.ts';
+import type { Db } from './connection.ts';
+import { type LedgerStatements, prepareLedger } from './ledger-statements.ts';
+import type { LEDGER_KINDS } from './schema.ts';
+
+/**
+ * The only writer of money in SQLite. Every method is synchronous; those that write belong inside a transaction
+ * (`GroupCommit.run`, `transact`), and are durable when that has committed. The first statement of each is the one that
+ * can be refused, so a method that throws has written nothing.
+ */
+export class SqliteLedger {
+  readonly #statements: LedgerStatements;
+
+  constructor(db: Db) {
+    this.#statements = prepareLedger(db);
+  }
+
+  /**
+   * Places a hold for the process of that id, as `Books.hold` describes. Throws `UnknownAccount`, and `RangeError` for an
+   * amount that is not a whole number of micro-dollars from 0.
+   */
+  hold(request: HoldRequest, process_id: string): HoldResult {
+    requireMicros(request.amount_micros, 0);
+    const month = monthOf(request.at_ms);
+    const asked = { ...request, month, process_id };
+    const entry = this.#statements.insertHold.get(asked);
+    if (entry === undefined) return { held: false, refusal: this.#refusal(asked) };
+    this.#statements.reserveCredit.run(asked);
+    this.#statements.reserveMonth.run(asked);
+    const { organization_id, project_id, amount_micros } = request;
+    return { held: true, hold: { entry_id: entry.id, organization_id, project_id, amount_micros, month } };
+  }
+
+  /**
+   * Whether a hold of the amount would be placed now, or what refuses it, as `hold` would; writes nothing. Throws as
+   * `hold` does.
+   */
+  refusalOf(request: Omit<HoldRequest, 'request_id'>): HoldRefusal | null {
+    requireMicros(request.amount_micros, 0);
+    const asked = { ...request, month: monthOf(request.at_ms) };
+    return this.#statements.covers.get(asked) === undefined ? this.#refusal(asked) : null;
+  }
+
+  /**
+   * Ends the hold by deducting the cost, from 0 to the amount held; the remainder is free again. Throws `HoldNotOpen`,
+   * and `RangeError` for any other cost.
+   */
+  charge(hold: Hold, cost_micros: number, at_ms: number): void {
+    requireMicros(cost_micros, 0, hold.amount_micros);
+    const { entry_id } = hold;
+    const charged = this.#statements.insertCharge.get({ entry_id, cost_micros, at_ms });
+    if (charged === undefined) throw notOpen(entry_id);
+    this.#statements.settleCredit.run({ ...charged, cost_micros });
+    this.#statements.settleMonth.run({ ...charged, cost_micros });
+  }
+
+  /**
+   * Ends the hold by freeing all of it. Its entry is taken away again, so that requests that cost nothing leave nothing
+   * in the ledger. Throws `HoldNotOpen`.
+   */
+  release(hold: Pick<Hold, 'entry_id'>): void {
+    const released = this.#statements.deleteHold.get({ entry_id: hold.entry_id });
+    if (released === undefined) throw notOpen(hold.entry_id);
+    const freed = { ...released, held_delta_micros: -released.held_delta_micros, cost_micros: 0 };
+    this.#statements.settleCredit.run(freed);
+    this.#statements.settleMonth.run(freed);
+  }
+
+  /** Whether the hold was charged. */
+  isCharged(hold: Hold): boolean {
+    return this.#statements.chargeOfHold.get({ entry_id: hold.entry_id }) !== undefined;
+  }
+
+  /**
+   * Releases every open hold, whichever process placed it; for the start, before the first request. Returns how many
+   * holds that were.
+   */
+  releaseOpenHolds(): number {
+    const open_holds = this.#statements.countOpenHolds.get()?.open_holds ?? 0;
+    if (open_holds === 0) return 0;
+    const open = this.#statements.openHolds.all({ open_holds });
+    for (const { id } of open) this.release({ entry_id: id });
+    return open.length;
+  }
+
+  /** As `LedgerRecords.topUp`. Throws `UnknownAccount`, and SQLite's constraint error for a payment entered before. */
+  topUp(movement: PaymentMovement): void {
+    requireMicros(movement.amount_micros, 1);
+    if (this.#statements.insertTopUp.get({ ...movement }) === undefined) throw unknownOrganization(movement);
+    this.#statements.addPaid.run({ ...movement });
+  }
+
+  /**
+   * As `LedgerRecords.refund`. Throws `UnknownAccount`, `RefundExceedsPayments`, and SQLite's constraint error for a
+   * refund that was entered before.
+   */
+  refund(movement: PaymentMovement): void {
+    requireMicros(movement.amount_micros, 1);
+    const organization = this.#statements.organization.get({ ...movement });
+    if (organization === undefined) throw unknownOrganization(movement);
+    if (this.#statements.insertRefund.get({ ...movement }) === undefined) {
+      throw new RefundExceedsPayments(`${movement.organization_id} paid less than the refund in all`);
+    }
+    this.#statements.takePaid.run({ ...movement });
+  }
+
+  /** As `LedgerRecords.balance`. */
+  balance(organization_id: string): Balance | undefined {
+    return this.#statements.balance.get({ organization_id });
+  }
+
+  /** As `LedgerRecords.movements`. */
+  movements(organization_id: string, limit: number): CreditMovement[] {
+    const entries = this.#statements.movements.all({ organization_id, limit });
+    const days = this.#statements.chargedDays.all({ organization_id, limit });
+    return [...entries.flatMap(movedByEntry), ...days.map(movedInDay)]
+      .sort((left, right) => right.entry_id - left.entry_id)
+      .slice(0, limit);
+  }
+
+  #refusal(asked: Omit<HoldRequest, 'request_id'> & { readonly month: string }): HoldRefusal {
+    const project = this.#statements.projectAllows.get({ ...asked });
+    if (project === undefined) {
+      throw new UnknownAccount(`${asked.organization_id} has no project ${asked.project_id}`);
+    }
+    return project.allows ? 'insufficient_credit' : 'project_spend_limit';
+  }
+}
+
+function unknownOrganization(movement: PaymentMovement): UnknownAccount {
+  return new UnknownAccount(`there is no organization ${movement.organization_id}`);
+}
+
+function notOpen(entry_id: number): HoldNotOpen {
+  return new HoldNotOpen(`hold ${entry_id} has ended or does not exist`);
+}
+
+function movedByEntry({
+  kind,
+  ...entry
+}: Omit<CreditMovement, 'kind'> & { readonly kind: (typeof LEDGER_KINDS)[number] }): CreditMovement[] {
+  return kind === 'hold' || kind === 'release' ? [] : [{ ...entry, kind }];
+}
+
+function movedInDay(day: {
+  readonly entry_id: number;
+  readonly day: string;
+  readonly charged_micros: number;
+  readonly project_id: string;
+}): CreditMovement {
+  return {
+    entry_id: day.entry_id,
+    kind: 'daily_charges',
+    created_at_ms: endOfDay_ms(day.day),
+    amount_micros: -day.charged_micros,
+    project_id: day.project_id,
+    payment_id: null,
+  };
+}

@@ -1,0 +1,51 @@
+import type { Records, Store } from '../../src/store.ts';
+import { SqliteAccountRecords } from './account-records.ts';
+import { prepareCatalogStatements, SqliteCatalogRecords } from './catalog-records.ts';
+import type { Db } from './connection.ts';
+import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
+import { prepareKeyStatements, SqliteKeyRecords } from './key-records.ts';
+import { SqliteLedgerRecords } from './ledger-records.ts';
+import { SqlitePaymentRecords } from './payment-records.ts';
+import { SqliteLedger } from './sqlite-ledger.ts';
+import { type Access, Transactions } from './transactions.ts';
+import { SqliteUsageRecords } from './usage-records.ts';
+
+/** The store in one SQLite database. A connection has one store at a time, because transactions cannot overlap on it. */
+export class SqliteStore implements Store {
+  readonly accounts: Records['accounts'];
+  readonly keys: Records['keys'];
+  readonly catalog: Records['catalog'];
+  readonly payments: Records['payments'];
+  readonly usage: Records['usage'];
+  readonly ledger: Records['ledger'];
+  readonly #transactions: Transactions;
+  readonly #recordsThrough: (access: Access) => Records;
+
+  /** `writes` says how its transactions wait for a lock; `commits` is the group commit of the same connection. */
+  constructor(db: Db, writes?: GroupCommitOptions, commits = new GroupCommit(db, writes)) {
+    const keyStatements = prepareKeyStatements(db);
+    const catalogStatements = prepareCatalogStatements(db);
+    const ledger = new SqliteLedger(db);
+    this.#recordsThrough = (access) => ({
+      accounts: new SqliteAccountRecords(db, access),
+      keys: new SqliteKeyRecords(db, access, keyStatements, commits),
+      catalog: new SqliteCatalogRecords(db, access, catalogStatements),
+      payments: new SqlitePaymentRecords(db, access),
+      usage: new SqliteUsageRecords(db, access),
+      ledger: new SqliteLedgerRecords(ledger, access),
+    });
+    this.#transactions = new Transactions(db, writes);
+    const outside = this.#recordsThrough(this.#transactions.outside);
+    this.accounts = outside.accounts;
+    this.keys = outside.keys;
+    this.catalog = outside.catalog;
+    this.payments = outside.payments;
+    this.usage = outside.usage;
+    this.ledger = outside.ledger;
+  }
+
+  /** As the port says. What else it rejects with stands at `Transactions.run`. */
+  transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
+    return this.#transactions.run((access) => work(this.#recordsThrough(access)));
+  }
+}

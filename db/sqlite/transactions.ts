@@ -1,0 +1,187 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Db } from './connection.ts';
+import { type GroupCommitOptions, WriteQueueFull } from './group-commit.ts';
+import {
+  isLockedElsewhere,
+  LOCK_DEADLINE_MS,
+  LockWait,
+  WAITING_MAX,
+  type WaitingWrite,
+} from './lock-wait.ts';
+
+/** How records reach the database: inside one transaction, or outside of any. */
+export interface Access {
+  /** Runs synchronous reads. Outside of a transaction they see what is committed only. */
+  read<T>(work: () => T): Promise<T>;
+  /** Runs synchronous writes. Outside of a transaction they are one of their own. */
+  write<T>(work: () => T): Promise<T>;
+}
+
+/** A transaction, or a read outside of it, was asked for inside a transaction's work. */
+export class NestedTransaction extends Error {
+  override readonly name = 'NestedTransaction';
+}
+
+/** A transaction's work awaited something else than the transaction's records; it was rolled back. */
+export class TransactionStalled extends Error {
+  override readonly name = 'TransactionStalled';
+}
+
+/** A record of a transaction was used after the transaction had ended. */
+export class TransactionEnded extends Error {
+  override readonly name = 'TransactionEnded';
+}
+
+interface Job extends WaitingWrite {
+  /** Resolves with what reports the result to the caller, once it is committed. */
+  readonly work: (access: Access) => Promise<() => void>;
+}
+
+/**
+ * Runs asynchronous transactions on a connection, one at a time, in the order in which they were asked for.
+ *
+ * The connection is shared, so nothing else may write while a transaction is open. That holds because the promises of
+ * its records are resolved at once: its work ends before the event loop turns. Work that awaits anything else is found
+ * by a `setImmediate` that fires first, and is rolled back. Reads outside of it and `GroupCommit` wait for its end.
+ */
+export class Transactions {
+  readonly #db: Db;
+  readonly #lock: LockWait;
+  readonly #waiting_max: number;
+  readonly #inside = new AsyncLocalStorage<true>();
+  #jobs: Job[] = [];
+  #isRunning = false;
+  /** Resolves when the open transaction has ended; undefined while none is open. */
+  #open: Promise<void> | undefined;
+
+  constructor(
+    db: Db,
+    { lock_deadline_ms = LOCK_DEADLINE_MS, waiting_max = WAITING_MAX }: GroupCommitOptions = {},
+  ) {
+    this.#db = db;
+    this.#lock = new LockWait(lock_deadline_ms);
+    this.#waiting_max = waiting_max;
+  }
+
+  /** Access outside of any transaction. */
+  readonly outside: Access = {
+    read: (work) => this.#readOutside(work),
+    write: (work) => this.run((access) => access.write(work)),
+  };
+
+  /**
+   * Runs `work` in one immediate transaction. Resolves with its result once that is on disk. When `work` rejects, all of
+   * it is rolled back. While another process has the write lock, the transaction waits beside the event loop.
+   *
+   * Rejects with what `work` rejects with, with what SQLite throws, `NestedTransaction`, `TransactionStalled`, and
+   * `WriteQueueFull` when too many wait for a lock.
+   */
+  run<T>(work: (access: Access) => Promise<T>): Promise<T> {
+    if (this.#inside.getStore() === true) {
+      return Promise.reject(new NestedTransaction('a transaction cannot begin inside another'));
+    }
+    if (this.#lock.isWaiting && this.#jobs.length >= this.#waiting_max) {
+      return Promise.reject(new WriteQueueFull('too many transactions wait for the database'));
+    }
+    return new Promise<T>((resolve, reject) => {
+      this.#jobs.push({
+        work: async (access) => {
+          const result = await work(access);
+          return () => resolve(result);
+        },
+        reject,
+      });
+      if (this.#isRunning) return;
+      this.#isRunning = true;
+      setImmediate(() => this.#next());
+    });
+  }
+
+  async #readOutside<T>(work: () => T): Promise<T> {
+    if (this.#inside.getStore() === true) {
+      throw new NestedTransaction('inside a transaction, read through the records that it gives');
+    }
+    while (this.#open !== undefined) await this.#open;
+    return work();
+  }
+
+  /** Runs the first transaction of the queue, then sees to the next. */
+  async #next(): Promise<void> {
+    this.#lock.stop();
+    const tried_ms = performance.now();
+    try {
+      this.#db.$client.run('BEGIN IMMEDIATE');
+    } catch (error) {
+      if (isLockedElsewhere(error)) this.#jobs = this.#lock.keep(this.#jobs, error, tried_ms);
+      else this.#jobs.shift()?.reject(error);
+      if (this.#jobs.length > 0) this.#lock.retry(() => this.#next());
+      else this.#rest();
+      return;
+    }
+    this.#lock.reset();
+    const job = this.#jobs.shift();
+    try {
+      if (job !== undefined) await this.#work(job);
+    } finally {
+      if (this.#jobs.length > 0) setImmediate(() => this.#next());
+      else this.#rest();
+    }
+  }
+
+  #rest(): void {
+    this.#isRunning = false;
+    this.#lock.reset();
+  }
+
+  /** Runs the work of the transaction that has begun, and ends it. */
+  async #work(job: Job): Promise<void> {
+    const client = this.#db.$client;
+    const closed = Promise.withResolvers<void>();
+    this.#open = closed.promise;
+    const stalled = Promise.withResolvers<never>();
+    const detection = setImmediate(() =>
+      stalled.reject(new TransactionStalled('the work of a transaction may await its records only')),
+    );
+    const access = new OpenTransaction(client);
+    try {
+      const report = await Promise.race([this.#inside.run(true, () => job.work(access)), stalled.promise]);
+      client.run('COMMIT');
+      report();
+    } catch (error) {
+      job.reject(error);
+      // SQLite has rolled back already when the disk is full or broken.
+      if (client.inTransaction) client.run('ROLLBACK');
+    } finally {
+      clearImmediate(detection);
+      access.end();
+      this.#open = undefined;
+      closed.resolve();
+    }
+  }
+}
+
+/** Access inside the open transaction, until it ends. */
+class OpenTransaction implements Access {
+  readonly #client: Db['$client'];
+  #hasEnded = false;
+
+  constructor(client: Db['$client']) {
+    this.#client = client;
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+  }
+
+  read<T>(work: () => T): Promise<T> {
+    // Without the check, a write after the end would be committed by itself.
+    if (this.#hasEnded || !this.#client.inTransaction) {
+      return Promise.reject(new TransactionEnded('the transaction of these records has ended'));
+    }
+    return Promise.try(work);
+  }
+
+  write<T>(work: () => T): Promise<T> {
+    return this.read(work);
+  }
+}

@@ -1,0 +1,200 @@
+import { and, desc, eq, gt, gte, lt, lte, type SQL, sql } from 'drizzle-orm';
+import { dayOf, endOfDay_ms, startOfDay_ms } from '../../src/usage/days.ts';
+import type {
+  DaySpan,
+  DayTotal,
+  NamedUsageRow,
+  RolledUp,
+  UsageFilter,
+  UsagePlace,
+  UsageRecords,
+  UsageScope,
+} from '../../src/usage/usage-records.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
+import type { Db } from './connection.ts';
+import { SqliteRollUpRecords } from './roll-up-records.ts';
+import { apiKeys, projects, usageRecords } from './schema.ts';
+import type { Access } from './transactions.ts';
+
+interface Extremes {
+  readonly oldest_ms: number | null;
+  readonly newest_ms: number | null;
+  readonly first_day: string | null;
+  readonly last_day: string | null;
+}
+
+/** No day comes before the one or after the other. */
+const FIRST_DAY = '0000-01-01';
+const LAST_DAY = '9999-12-31';
+
+type Values = Record<string, string | number>;
+
+/** The usage in SQLite. */
+export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageRecords {
+  readonly #db: Db;
+  readonly #access: Access;
+
+  constructor(db: Db, access: Access) {
+    super(db, access);
+    this.#db = db;
+    this.#access = access;
+  }
+
+  page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
+    const { organization_id, project_id, api_key_id, from_ms, to_ms } = filter;
+    const conditions: (SQL | undefined)[] = [
+      organization_id === null ? undefined : eq(usageRecords.organization_id, organization_id),
+      project_id === undefined ? undefined : eq(usageRecords.project_id, project_id),
+      api_key_id === undefined ? undefined : eq(usageRecords.api_key_id, api_key_id),
+      from_ms === undefined ? undefined : gte(usageRecords.time_ms, from_ms),
+      to_ms === undefined ? undefined : lt(usageRecords.time_ms, to_ms),
+      after === undefined
+        ? undefined
+        : sql`(${usageRecords.time_ms}, ${usageRecords.request_id}) < (${after.time_ms}, ${after.request_id})`,
+    ];
+    return this.#access.read(() =>
+      this.#db
+        .select({
+          time_ms: usageRecords.time_ms,
+          model: usageRecords.model,
+          mode: usageRecords.mode,
+          endpoint: usageRecords.endpoint,
+          project: projects.name,
+          api_key: apiKeys.name,
+          status: usageRecords.status,
+          questions: usageRecords.questions,
+          input_tokens: usageRecords.input_tokens,
+          cost_micros: usageRecords.cost_micros,
+          latency_ms: usageRecords.latency_ms,
+          request_id: usageRecords.request_id,
+        })
+        .from(usageRecords)
+        .innerJoin(projects, eq(projects.id, usageRecords.project_id))
+        .innerJoin(apiKeys, eq(apiKeys.id, usageRecords.api_key_id))
+        .where(and(...conditions))
+        .orderBy(desc(usageRecords.time_ms), desc(usageRecords.request_id))
+        .limit(limit)
+        .all(),
+    );
+  }
+
+  daysWithUsage(organization_id: string | null): Promise<DaySpan | undefined> {
+    const scope = { organization_id };
+    // One subquery each: SQLite reads a single least or greatest value from an index, and two by reading everything.
+    return this.#access.read(() => {
+      const extremes = this.#db.$client
+        .query<Extremes, Values>(
+          `SELECT (SELECT min(time_ms) FROM usage_records WHERE ${conditionsOf(scope)}) AS oldest_ms,
+            (SELECT max(time_ms) FROM usage_records WHERE ${conditionsOf(scope)}) AS newest_ms,
+            (SELECT min(day) FROM usage_days WHERE ${conditionsOf(scope)}) AS first_day,
+            (SELECT max(day) FROM usage_days WHERE ${conditionsOf(scope)}) AS last_day`,
+        )
+        .get(valuesOf(scope));
+      return spanOf(extremes);
+    });
+  }
+
+  totalsOfDay(day: string, scope: UsageScope): Promise<readonly DayTotal[]> {
+    return this.#access.read(() =>
+      this.#db.$client
+        .query<DayTotal, Values>(
+          `SELECT organizations.name AS organization, projects.name AS project, api_keys.name AS api_key, model, mode,
+          endpoint, status, sum(requests) AS requests, sum(questions) AS questions, sum(input_tokens) AS input_tokens,
+          sum(cost_micros) AS cost_micros
+        FROM (
+          -- CROSS JOIN: by the key, which begins with the organization.
+          SELECT organization_id, project_id, api_key_id, model, mode, endpoint, status, requests, questions,
+            input_tokens, cost_micros
+          FROM organizations CROSS JOIN usage_days ON organization_id = organizations.id AND day = $day
+          WHERE ${conditionsOf(scope)}
+          UNION ALL
+          SELECT organization_id, project_id, api_key_id, model, mode, endpoint, status, 1, questions, input_tokens,
+            cost_micros
+          FROM usage_records WHERE time_ms BETWEEN $start_ms AND $end_ms AND ${conditionsOf(scope)}) AS usage
+        JOIN organizations ON organizations.id = usage.organization_id
+        JOIN projects ON projects.id = usage.project_id
+        JOIN api_keys ON api_keys.id = usage.api_key_id
+        GROUP BY usage.organization_id, usage.project_id, usage.api_key_id, model, mode, endpoint, status
+        ORDER BY organization, project, api_key, model, mode, endpoint, status`,
+        )
+        .all({ ...valuesOf(scope), day, start_ms: startOfDay_ms(day), end_ms: endOfDay_ms(day) }),
+    );
+  }
+
+  rolledUp(scope: UsageScope, days: Partial<DaySpan>): Promise<RolledUp | undefined> {
+    const { first_day = FIRST_DAY, last_day = LAST_DAY } = days;
+    return this.#access.read(() => {
+      const found = this.#db.$client
+        .query<{ requests: number | null; last_day: string | null }, Values>(
+          `SELECT sum(requests) AS requests, max(day) AS last_day FROM usage_days
+          WHERE day BETWEEN $first_day AND $last_day AND ${conditionsOf(scope)}`,
+        )
+        .get({ ...valuesOf(scope), first_day, last_day });
+      if (found === null || found.requests === null || found.last_day === null) return undefined;
+      return { requests: found.requests, last_day: found.last_day };
+    });
+  }
+
+  admittedAfter(
+    after_ms: number,
+    until_ms?: number,
+  ): Promise<readonly Pick<UsageRow, 'organization_id' | 'time_ms' | 'status' | 'input_tokens'>[]> {
+    return this.#access.read(() =>
+      this.#db
+        .select({
+          organization_id: usageRecords.organization_id,
+          time_ms: usageRecords.time_ms,
+          status: usageRecords.status,
+          input_tokens: usageRecords.input_tokens,
+        })
+        .from(usageRecords)
+        .where(
+          and(
+            gt(usageRecords.time_ms, after_ms),
+            until_ms === undefined ? undefined : lte(usageRecords.time_ms, until_ms),
+          ),
+        )
+        .all(),
+    );
+  }
+
+  newestTime_ms(): Promise<number | undefined> {
+    return this.#access.read(
+      () =>
+        this.#db
+          .select({ time_ms: usageRecords.time_ms })
+          .from(usageRecords)
+          .orderBy(desc(usageRecords.time_ms))
+          .limit(1)
+          .get()?.time_ms,
+    );
+  }
+}
+
+/** Only the columns that the scope names, so that SQLite chooses the index for them. */
+function conditionsOf(scope: UsageScope): string {
+  const columns = Object.keys(valuesOf(scope));
+  return columns.length === 0 ? 'TRUE' : columns.map((column) => `${column} = $${column}`).join(' AND ');
+}
+
+function valuesOf({ organization_id, project_id, api_key_id }: UsageScope): Record<string, string> {
+  return {
+    ...(organization_id === null ? {} : { organization_id }),
+    ...(project_id === undefined ? {} : { project_id }),
+    ...(api_key_id === undefined ? {} : { api_key_id }),
+  };
+}
+
+function spanOf(extremes: Extremes | null): DaySpan | undefined {
+  if (extremes === null) return undefined;
+  const { oldest_ms, newest_ms, first_day, last_day } = extremes;
+  const days = [
+    first_day,
+    last_day,
+    ...[oldest_ms, newest_ms].map((time_ms) => (time_ms === null ? null : dayOf(time_ms))),
+  ]
+    .filter((day) => day !== null)
+    .sort();
+  const [first, last] = [days.at(0), days.at(-1)];
+  return first === undefined || last === undefined ? undefined : { first_day: first, last_day: last };
+}

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "batch_composer.hpp"
+#include "decode_batch.hpp"
+#include "kv_cells.hpp"
+#include "llama.h"
+#include "prefix_cache.hpp"
+#include "readout.hpp"
+#include "task.hpp"
+
+namespace tds {
+
+struct DecoderOptions {
+    /** Cells of the KV cache. */
+    uint32_t cells = 0;
+    /** Cells that one plan may need. */
+    uint32_t plan_cells = UINT32_MAX;
+    /** Tokens of one decode. */
+    uint32_t batch_tokens = 0;
+    /** Another plan is admitted while fewer tokens than these wait to be decoded. */
+    uint32_t fill_tokens = 0;
+    /** A decode of fewer tokens is padded. */
+    uint32_t minimum_tokens = 0;
+    /** As in `KvCellsOptions`. */
+    bool aligned = false;
+    /** One plan at a time, and one branch a decode: no decode depends on anything but its own prefix and branch. */
+    bool separate = false;
+    /** A token id that makes a decode fail, for tests; -1 for none. */
+    int32_t fault_token = -1;
+    /** A token id whose logit cannot be read, for tests; -1 for none. */
+    int32_t read_fault_token = -1;
+};
+
+/** What the decoders of a model share. */
+struct DecoderShared {
+    llama_model * model = nullptr;
+    OutputMatrix * output_matrix = nullptr;
+    PrefixCache * prefixes = nullptr;
+    Counters * counters = nullptr;
+    /** Set when the evaluator closes: a running decode stops soon. */
+    const std::atomic<bool> * closing = nullptr;
+    ggml_threadpool_t threadpool = nullptr;
+    int threads = 1;
+    bool on_gpu = false;
+};
+
+/** Plans that a decoder has given back. */
+struct Returned {
+    /** Answered, or failed for good. */
+    std::vector<std::unique_ptr<Task>> finished;
+    /** Failed in a decode with others: each can be admitted again, and is evaluated alone then. */
+    std::vector<std::unique_ptr<Task>> interrupted;
+};
+
+/**
+ * One llama_context with one unified KV cache, and the plans that are being evaluated in it. Used by the inference
+ * thread alone.
+ */
+class Decoder {
+  public:
+    /** Throws std::runtime_error when the context cannot be created. */
+    Decoder(const DecoderShared & shared, const DecoderOptions & options);
+    Decoder(const Decoder &) = delete;
+    Decoder & operator=(const Decoder &) = delete;
+
+    bool idle() const { return plans_.empty(); }
+    /** As `Readout::device`. */
+    ggml_backend_dev_t device() const { return readout_.device(); }
+    PlanLimits limits() const { return cells_.limits(); }
+    /** Whether the plan can ever be evaluated here. */
+    bool fits(const Plan & plan) const { return cells_.fits(plan); }
+    /** Whether another plan is wanted and there is room for this one now. */
+    bool can_admit(const Task & task) const;
+    /**
+     * Takes the plan. Throws std::exception when the cache fails or memory is short: then the plan is here, to be
+     * withdrawn, unless `task` still has it.
+     */
+    void admit(std::unique_ptr<Task> & task);
+    /** Gives the plan up, if it is here. */
+    std::unique_ptr<Task> withdraw(uint64_t id);
+    /** Gives all plans up. */
+    std::vector<std::unique_ptr<Task>> withdraw_all();
+
+    /** One decode. Returns the plans that it completed, or all plans when it failed (see `abandon`). */
+    Returned step();
+    /** Gives all plans up because of a fault that one of them has: a plan that was alone has failed for good. */
+    Returned abandon(const std::string & fault);
+
+  private:
+    using Context = std::unique_ptr<llama_context, void (*)(llama_context *)>;
+
+    static bool on_abort(void * decoder);
+    Context create_context();
+    void warm_up();
+    void restore_prefix(RunningPlan & plan);
+    void keep_prefix(const RunningPlan & plan);
+    void start_wave(RunningPlan & plan);
+    void finish(RunningPlan & plan);
+    /** Decodes the batch and reads its logits; the batch is empty afterwards, whatever happens. */
+    bool decode();
+    bool run_batch();
+    void check_faults() const;
+    /** Composes a batch, decodes it, and moves the plans on. Returns false when the decode failed. */
+    bool advance(std::vector<std::unique_ptr<Task>> & finished);
+
+    const DecoderShared shared_;
+    const DecoderOptions options_;
+    const uint32_t outputs_limit_;
+    Readout readout_;
+    Context context_;
+    KvCells cells_;
+    BatchComposer composer_;
+    DecodeBatch batch_;
+    RunningPlans plans_;
+};
+
+}  // namespace tds

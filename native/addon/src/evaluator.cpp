@@ -1,0 +1,227 @@
+#include "evaluator.hpp"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <algorithm>
+#include <exception>
+
+namespace tds {
+
+Evaluator::Evaluator(EvaluatorOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed)
+    : options_(std::move(options)),
+      on_loaded_(std::move(on_loaded)),
+      on_done_(std::move(on_done)),
+      on_closed_(std::move(on_closed)),
+      thread_([this] { run(); }) {}
+
+Evaluator::~Evaluator() {
+    close();
+    thread_.join();
+}
+
+Submission Evaluator::submit(std::unique_ptr<Task> task) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (closing_) return Submission::closed;
+    if (waiting_count() >= options_.queue_limit) return Submission::overloaded;
+    const size_t decoder = model_ ? model_->decoder_of(task->plan) : 0;
+    queues_[decoder].push_back(std::move(task));
+    changed_.notify_one();
+    return Submission::accepted;
+}
+
+std::unique_ptr<Task> Evaluator::take_waiting(uint64_t id) {
+    for (auto & queue : queues_) {
+        const auto at = std::find_if(queue.begin(), queue.end(), [&](const auto & task) { return task->id == id; });
+        if (at == queue.end()) continue;
+        std::unique_ptr<Task> task = std::move(*at);
+        queue.erase(at);
+        return task;
+    }
+    return nullptr;
+}
+
+void Evaluator::cancel(uint64_t id) {
+    std::unique_ptr<Task> task;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        task = take_waiting(id);
+        if (!task) {
+            cancelled_.push_back(id);
+            changed_.notify_one();
+            return;
+        }
+    }
+    give_up(std::move(task));
+}
+
+void Evaluator::close() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    changed_.notify_one();
+}
+
+size_t Evaluator::waiting_count() const {
+    size_t waiting = 0;
+    for (const auto & queue : queues_) waiting += queue.size();
+    return waiting;
+}
+
+size_t Evaluator::waiting() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return waiting_count();
+}
+
+void Evaluator::run() {
+    load();
+    if (model_) serve();
+    fail_all();
+    unload();
+    on_closed_();
+}
+
+/** Frees the model without the mutex: other threads do not wait for that. */
+void Evaluator::unload() {
+    std::unique_ptr<LoadedModel> unloaded;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        unloaded = std::move(model_);
+    }
+    unloaded.reset();
+#ifdef __GLIBC__
+    // The C library would keep freed memory for itself; an unloaded model is to leave it to others.
+    malloc_trim(0);
+#endif
+}
+
+void Evaluator::load() {
+    ModelFacts facts;
+    try {
+        std::unique_ptr<LoadedModel> model;
+        {
+            std::lock_guard<std::mutex> backends_lock(backends_mutex());
+            model = std::make_unique<LoadedModel>(options_.model, counters_, closing_, facts);
+        }
+        std::lock_guard<std::mutex> lock(mutex_);
+        model_ = std::move(model);
+    } catch (const std::exception & error) {
+        facts.error = error.what();
+    }
+    on_loaded_(facts);
+}
+
+bool Evaluator::wait_for_work() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] {
+        bool is_busy = false;
+        for (size_t i = 0; i < model_->decoder_count(); i++) is_busy |= !model_->decoder(i).idle();
+        return closing_ || is_busy || !cancelled_.empty() || waiting_count() > 0;
+    });
+    return !closing_;
+}
+
+void Evaluator::serve() {
+    while (wait_for_work()) {
+        give_up_cancelled();
+        admit_waiting();
+        take_turn();
+    }
+}
+
+void Evaluator::give_up_cancelled() {
+    std::vector<std::unique_ptr<Task>> found;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        for (const uint64_t id : cancelled_) {
+            // An interrupted task is back in its queue.
+            found.push_back(take_waiting(id));
+            for (size_t i = 0; i < model_->decoder_count(); i++) found.push_back(model_->decoder(i).withdraw(id));
+        }
+        cancelled_.clear();
+    }
+    for (auto & task : found) {
+        if (task) give_up(std::move(task));
+    }
+}
+
+void Evaluator::admit_waiting() {
+    for (size_t i = 0; i < model_->decoder_count(); i++) {
+        while (admit_next(i)) {
+        }
+    }
+}
+
+bool Evaluator::admit_next(size_t index) {
+    Decoder & decoder = model_->decoder(index);
+    std::unique_ptr<Task> task;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto & queue = queues_[index];
+        if (queue.empty() || !decoder.can_admit(*queue.front())) return false;
+        task = std::move(queue.front());
+        queue.pop_front();
+    }
+    if (!decoder.fits(task->plan)) {
+        fail(std::move(task), "The plan needs more of the cache than there is.");
+        return true;
+    }
+    try {
+        decoder.admit(task);
+    } catch (const std::exception & error) {
+        if (task) fail(std::move(task), error.what());
+        take_back(index, decoder.abandon(error.what()));
+    }
+    return true;
+}
+
+void Evaluator::take_turn() {
+    for (size_t i = 0; i < model_->decoder_count(); i++) {
+        const size_t index = (next_decoder_ + i) % model_->decoder_count();
+        Decoder & decoder = model_->decoder(index);
+        if (decoder.idle()) continue;
+        next_decoder_ = (index + 1) % model_->decoder_count();
+        take_back(index, decoder.step());
+        return;
+    }
+}
+
+void Evaluator::take_back(size_t decoder, Returned returned) {
+    if (!returned.interrupted.empty()) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto & queue = queues_[decoder];
+        for (auto task = returned.interrupted.rbegin(); task != returned.interrupted.rend(); ++task) {
+            queue.push_front(std::move(*task));
+        }
+    }
+    for (auto & task : returned.finished) on_done_(std::move(task));
+}
+
+void Evaluator::fail_all() {
+    std::vector<std::unique_ptr<Task>> left;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        closing_ = true;
+        for (auto & queue : queues_) {
+            for (auto & task : queue) left.push_back(std::move(task));
+            queue.clear();
+        }
+    }
+    for (size_t i = 0; model_ && i < model_->decoder_count(); i++) {
+        for (auto & task : model_->decoder(i).withdraw_all()) left.push_back(std::move(task));
+    }
+    for (auto & task : left) fail(std::move(task), "The model has been closed.");
+}
+
+void Evaluator::fail(std::unique_ptr<Task> task, const char * message) {
+    task->outcome = Outcome::failed;
+    task->message = message;
+    on_done_(std::move(task));
+}
+
+void Evaluator::give_up(std::unique_ptr<Task> task) {
+    task->outcome = Outcome::cancelled;
+    on_done_(std::move(task));
+}
+
+}  // namespace tds

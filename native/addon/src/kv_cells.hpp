@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "llama.h"
+#include "plan.hpp"
+#include "prefix_cache.hpp"
+
+namespace tds {
+
+/** Attention on a CPU walks the KV cache in tiles of so many cells. */
+constexpr uint32_t TILE_CELLS = 64;
+/** Cells that the branches of a wave may take, unless one branch alone needs more. */
+constexpr uint32_t WAVE_CELLS = 1024;
+
+struct KvCellsOptions {
+    /** Cells that one plan may need. */
+    uint32_t plan_cells = UINT32_MAX;
+    /** Branches of one plan that are read at once. */
+    uint32_t branches_at_once = 1;
+    /**
+     * ggml's CPU attention adds up tile by tile, so a plan's logits differ in the last bits when its tokens lie in the
+     * tiles in another way. Aligned, every prefix starts with a tile. Every branch starts with another tile, or lies in
+     * the rest of one that has room for all of it. Then a plan's logits have the same bits wherever in the cache it
+     * lies and whatever lies beside it.
+     */
+    bool aligned = false;
+};
+
+/** What a plan may need at most, and how that is counted. */
+struct PlanLimits {
+    /** Cells of a plan that still fits. */
+    uint32_t plan_cells = 0;
+    /** Cells of a prefix and of a wave are rounded up to multiples of this. */
+    uint32_t cell_multiple = 1;
+    /** As the constant `WAVE_CELLS`. */
+    uint32_t wave_cells = WAVE_CELLS;
+};
+
+/** Cells that a sequence of their own occupies until a token is decoded there. */
+struct ReservedCells {
+    llama_seq_id sequence;
+    uint32_t first_cell;
+    uint32_t cells;
+};
+
+/** Where a branch stands. */
+struct BranchCells {
+    llama_seq_id sequence = -1;
+    /** Counted from the wave's first cell. */
+    uint32_t first_cell = 0;
+};
+
+/** Where a plan stands: its prefix, and after it the wave of branches that is being read. */
+struct PlanCells {
+    llama_seq_id sequence = -1;
+    uint32_t prefix_cell = 0;
+    uint32_t prefix_cells = 0;
+    uint32_t wave_cell = 0;
+    uint32_t wave_cells = 0;
+    std::vector<ReservedCells> reserved_prefix;
+    std::vector<ReservedCells> reserved_wave;
+    std::vector<BranchCells> branches;
+    /** Cells of the wave that its branches have so far. */
+    uint32_t wave_cells_used = 0;
+};
+
+/**
+ * The KV cells of one context, and which plan stands where in them. A plan's prefix is one sequence; each of its
+ * branches is another that shares the prefix's cells. Used by the inference thread alone.
+ */
+class KvCells {
+  public:
+    /** `context` must outlive this. */
+    KvCells(llama_context * context, const KvCellsOptions & options);
+
+    /** To be called once, when sequence 0 holds one tile: reservations are made of copies of it. Clears the cells. */
+    void learn_reservations();
+    /** Frees all cells; every plan's are void. */
+    void clear();
+
+    PlanLimits limits() const;
+    /** Whether the plan fits into empty cells. */
+    bool fits(const Plan & plan) const;
+    /** Whether the plan fits beside those that are here. */
+    bool has_room_for(const Plan & plan) const;
+
+    /** Places the plan. Throws std::exception when the cache fails or memory is short; then only `clear` helps. */
+    PlanCells take(const Plan & plan);
+    /**
+     * Gives a plan's cells back. Aligned, they stay taken until `clear`: a hole below a running plan would be filled
+     * before that plan's own cells.
+     */
+    void release(PlanCells & plan);
+
+    /** Reads a saved prefix of so many tokens into the plan's cells. Throws as `take` does. */
+    void restore_prefix(const PlanCells & plan, const std::vector<uint8_t> & state, size_t tokens);
+    /** The state of the plan's prefix; null where it has `limit_bytes` or more, or memory is short. */
+    PrefixState save_prefix(const PlanCells & plan, size_t limit_bytes);
+
+    /** Starts a wave without branches in the plan's cells. Throws as `take` does. */
+    void start_wave(PlanCells & plan);
+    /** Places a branch in the wave; nothing where the wave has no room for it. */
+    std::optional<BranchCells> take_branch(PlanCells & plan, const Branch & branch);
+    /** Gives the prefix's cells so far to the wave's branches. */
+    void share_prefix(const PlanCells & plan);
+    /** Gives the wave's branches back. */
+    void end_wave(PlanCells & plan);
+
+    /** Makes the next decode put tokens `first` … of the prefix where they belong. */
+    void open_prefix(const PlanCells & plan, size_t first, size_t count);
+    /** The same for tokens of a branch. */
+    void open_branch(const PlanCells & plan, const BranchCells & branch, size_t first, size_t count);
+
+    /** The sequence of padding. */
+    llama_seq_id padding_sequence() const { return padding_sequence_; }
+    void remove_padding();
+
+  private:
+    struct Need {
+        uint32_t prefix_cells;
+        uint32_t wave_cells;
+        uint32_t sequences;
+    };
+
+    /** Without those that padding may take. */
+    uint32_t usable_cells() const { return cells_ - TILE_CELLS; }
+    uint32_t rounded(size_t tokens) const;
+    uint32_t first_cell_of(const Branch & branch, uint32_t used) const;
+    Need need(const Plan & plan) const;
+    llama_seq_id take_sequence();
+    void free_sequence(llama_seq_id sequence);
+    std::vector<ReservedCells> reserve(uint32_t first_cell, uint32_t cells);
+    void open(const std::vector<ReservedCells> & reserved, uint32_t first_cell, uint32_t cells);
+    std::vector<uint8_t> written_state(llama_seq_id sequence);
+    void read_state(const std::vector<uint8_t> & state, llama_seq_id sequence, const char * fault);
+
+    llama_context * context_;
+    llama_memory_t memory_;
+    KvCellsOptions options_;
+    uint32_t cells_;
+    /** Cells in use: from the start of the cache where they are aligned, else in all. */
+    uint32_t used_cells_ = 0;
+    std::vector<llama_seq_id> free_sequences_;
+    /** llama.cpp writes out the state of sequences below its `n_seq_max` only: a prefix is copied here for that. */
+    static constexpr llama_seq_id transfer_sequence_ = 0;
+    llama_seq_id padding_sequence_;
+    /** States of 64, 128, … occupied cells. */
+    std::vector<std::vector<uint8_t>> reservation_states_;
+};
+
+}  // namespace tds

@@ -1,0 +1,38 @@
+#include "machine.hpp"
+
+#include <cstring>
+
+#include "q8_matmul.hpp"
+
+namespace tds {
+
+namespace {
+
+/** ggml keeps matrices for AMX in buffers of a type of their own, which exists only where it may use AMX. */
+bool has_amx_buffers() {
+    auto * extra_types = cpu_function<ggml_backend_dev_get_extra_bufts_t>("ggml_backend_dev_get_extra_bufts");
+    if (!extra_types) return false;
+    ggml_backend_buffer_type_t * types = extra_types(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU));
+    for (; types && *types; types++) {
+        if (std::strcmp(ggml_backend_buft_name(*types), "AMX") == 0) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+MachineFacts inspect_machine(const BackendOptions & options) {
+    std::lock_guard<std::mutex> lock(backends_mutex());
+    load_backends(options);
+    ggml_backend_dev_t gpu = options.gpu.empty() ? nullptr : find_gpu();
+    MachineFacts facts;
+    facts.device = backend_name(gpu);
+    ggml_backend_dev_t device = gpu ? gpu : ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (device) facts.description = ggml_backend_dev_description(device);
+    if (!gpu && !options.gpu.empty()) facts.missing_gpu = missing_gpu(options);
+    facts.has_own_kernels = !gpu && q8::is_supported();
+    facts.uses_amx = !gpu && has_amx_buffers();
+    return facts;
+}
+
+}  // namespace tds

@@ -1,0 +1,204 @@
+import { totalmem } from 'node:os';
+import { DeviceUnavailable, EngineFailed, EngineOverloaded, EvaluationFailed } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
+import type { Plan, PlanLogits } from '../../plan/plan.ts';
+import { type DecoderSize, type PlanEvaluator, WAITING_PLANS_MAX } from '../../plan-evaluator.ts';
+import { computingThreads } from '../computing-threads.ts';
+import type {
+  AddonBinding,
+  EvaluatorEvent,
+  EvaluatorStats,
+  LoadedFacts,
+  NativeEvaluator,
+  NativeEvaluatorOptions,
+} from './binding.ts';
+import { deviceName } from './device-name.ts';
+import { loadBinding, nativeBackends } from './load-binding.ts';
+import { packPlan, unpackLogits } from './pack.ts';
+
+/** With more threads than these a decode of one small plan does not keep them busy. */
+const FEW_THREADS = 8;
+/** Bytes of prefixes that are kept for reuse unless configured: what a record of 16,000 tokens takes in decision-1. */
+const DEFAULT_PREFIX_CACHE_BYTES = 512 * 2 ** 20;
+/** The part of the machine's memory that they take at most unless configured. */
+const PREFIX_CACHE_SHARE = 1 / 8;
+export interface AddonEvaluatorOptions {
+  /** A GGUF file, or the first part of a split one. */
+  readonly model_path: string;
+  /** Positions that a plan may use. */
+  readonly context_tokens: number;
+  readonly gpu?: Gpu | undefined;
+  /** Threads that compute; 0 or undefined leaves one core for the event loop. */
+  readonly threads?: number | undefined;
+  /** Plans that may wait before `EngineOverloaded`. */
+  readonly queue_limit?: number | undefined;
+  /** Bytes of prefixes that are kept for reuse within their scope; 0 for none. */
+  readonly prefix_cache_bytes?: number | undefined;
+  /** Whether plans are taken into one decode until it is full; by default where there are many threads. */
+  readonly full_decodes?: boolean | undefined;
+  /** One plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
+  readonly deterministic?: boolean | undefined;
+  /** Called when the addon must be compiled first, which takes a while. */
+  readonly onBuild?: (() => void) | undefined;
+  /** False leaves the CPU's work to llama.cpp's kernels, as where the instructions for ours are missing. For tests. */
+  readonly own_kernels?: boolean | undefined;
+  /** A token id that makes a decode fail: what else is in the decode must not. For tests. */
+  readonly fault_token?: number | undefined;
+  /** A token id whose logit cannot be read: whose logits are read beside it must come all the same. For tests. */
+  readonly read_fault_token?: number | undefined;
+}
+
+interface PendingPlan {
+  readonly plan: Plan;
+  readonly resolve: (logits: PlanLogits) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Evaluates plans in C++, on threads of its own. Made by `createAddonEvaluator`. */
+export class AddonEvaluator implements PlanEvaluator {
+  readonly kind = 'addon';
+  readonly device: string;
+  readonly missing_gpu: string | undefined;
+  readonly context_tokens: number;
+  readonly decoder_tokens: number;
+  readonly #plans = new Map<number, PendingPlan>();
+  readonly #closed = Promise.withResolvers<void>();
+  #next_id = 1;
+  #is_closed = false;
+
+  constructor(
+    private readonly binding: AddonBinding,
+    private readonly native: NativeEvaluator,
+    private readonly facts: LoadedFacts,
+  ) {
+    this.device = deviceName(facts.device);
+    this.missing_gpu = facts.missing_gpu || undefined;
+    this.context_tokens = facts.context_tokens;
+    this.decoder_tokens = facts.decoder_tokens;
+  }
+
+  /** As C++ decides it, but for a plan that is exactly as large as the bound, which may go to the other decoder. */
+  decoderOf(plan: Plan): DecoderSize {
+    const { small_plan_cells, cell_multiple, wave_cells } = this.facts;
+    const lengths = plan.branches.map((branch) => branch.tokens.length);
+    const computed_at_once = Math.min(
+      wave_cells,
+      lengths.reduce((sum, length) => sum + length, 0),
+    );
+    const cellsOf = (tokens: number) => Math.ceil(tokens / cell_multiple) * cell_multiple;
+    const cells = cellsOf(plan.prefix.length) + cellsOf(Math.max(computed_at_once, ...lengths));
+    return cells <= small_plan_cells ? 'small' : 'large';
+  }
+
+  evaluate(
+    plan: Plan,
+    options: { readonly scope: string; readonly signal?: AbortSignal },
+  ): Promise<PlanLogits> {
+    const { promise, resolve, reject } = Promise.withResolvers<PlanLogits>();
+    const { signal } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#is_closed) return Promise.reject(new EngineFailed('The model has been closed.'));
+    const id = this.#next_id++;
+    try {
+      const submission = this.binding.submit(this.native, id, options.scope, packPlan(plan));
+      if (submission === 'overloaded') return Promise.reject(new EngineOverloaded('The queue is full.'));
+      if (submission === 'closed') return Promise.reject(new EngineFailed('The model has been closed.'));
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      return Promise.reject(new EvaluationFailed(`The plan cannot be evaluated: ${reason}.`, { cause }));
+    }
+    const abort = () => {
+      this.binding.cancel(this.native, id);
+      this.#plans.delete(id);
+      reject(signal?.reason);
+    };
+    this.#plans.set(id, { plan, resolve, reject });
+    if (signal === undefined) return promise;
+    signal.addEventListener('abort', abort, { once: true });
+    return promise.finally(() => signal.removeEventListener('abort', abort));
+  }
+
+  stats(): EvaluatorStats {
+    return this.binding.stats(this.native);
+  }
+
+  close(): Promise<void> {
+    if (!this.#is_closed) {
+      this.#is_closed = true;
+      this.binding.close(this.native);
+    }
+    return this.#closed.promise;
+  }
+
+  /** Takes what the C++ side has sent. */
+  receive(event: EvaluatorEvent): void {
+    switch (event.kind) {
+      case 'loaded':
+        return;
+      case 'closed':
+        this.#closed.resolve();
+        return;
+      default: {
+        const pending = this.#plans.get(event.id);
+        this.#plans.delete(event.id);
+        if (event.kind === 'answered' && pending !== undefined) {
+          // A NaN would become an answer's probability.
+          if (event.logits.every(Number.isFinite)) pending.resolve(unpackLogits(pending.plan, event.logits));
+          else pending.reject(new EvaluationFailed('The model gave a logit that is no number.'));
+        }
+        // A malformed plan is refused when it is submitted. What fails here is a decode, or the evaluator was closed.
+        if (event.kind === 'failed') pending?.reject(new EngineFailed(event.error));
+      }
+    }
+  }
+}
+
+/**
+ * Loads a model into the addon, which is built first where it is not yet. Throws `AddonUnavailable` where it cannot be,
+ * `DeviceUnavailable` when the GPU that is asked for is not there, and `EvaluationFailed` when the weights cannot be
+ * loaded or no thread can be started.
+ */
+export async function createAddonEvaluator(options: AddonEvaluatorOptions): Promise<AddonEvaluator> {
+  const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
+  const threads = computingThreads(options.threads);
+  const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
+  let evaluator: AddonEvaluator | undefined;
+  const require_gpu = built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto';
+  const native_options: NativeEvaluatorOptions = {
+    ...nativeBackends(built.library),
+    model_path: options.model_path,
+    require_gpu,
+    threads,
+    context_tokens: options.context_tokens,
+    queue_limit: options.queue_limit ?? WAITING_PLANS_MAX,
+    prefix_cache_bytes:
+      options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
+    full_decodes: options.full_decodes ?? threads > FEW_THREADS,
+    deterministic: options.deterministic ?? false,
+    own_kernels: options.own_kernels ?? true,
+    fault_token: options.fault_token ?? -1,
+    read_fault_token: options.read_fault_token ?? -1,
+  };
+  const onEvent = (event: EvaluatorEvent): void => {
+    evaluator?.receive(event);
+    if (event.kind !== 'loaded') return;
+    if (event.missing_gpu !== '' && require_gpu) {
+      reject(new DeviceUnavailable(`There is no GPU to be used: ${event.missing_gpu}.`));
+      return;
+    }
+    if (event.error !== undefined) {
+      reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
+      return;
+    }
+    evaluator = new AddonEvaluator(binding, native, event);
+    resolve(evaluator);
+  };
+  let native: NativeEvaluator;
+  try {
+    native = binding.open(native_options, onEvent);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new EvaluationFailed(`The model ${options.model_path} cannot be used: ${reason}`, { cause });
+  }
+  return promise;
+}

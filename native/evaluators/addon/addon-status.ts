@@ -1,0 +1,51 @@
+import { AddonUnavailable } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
+import { deviceName } from './device-name.ts';
+import { loadBinding, nativeBackends } from './load-binding.ts';
+
+/** The addon on this machine, and what it computes on. */
+export interface AvailableAddon {
+  readonly available: true;
+  readonly addon_path: string;
+  readonly library_directory: string;
+  /** `cpu`, `cuda`, `metal` or `vulkan`, and its maker's name. */
+  readonly device: string;
+  readonly device_name: string;
+  /** Why a GPU that was wanted is not used. */
+  readonly missing_gpu: string | undefined;
+  /** Whether it computes with the addon's own kernels. */
+  readonly has_own_kernels: boolean;
+  /** Whether llama.cpp multiplies matrices by AMX. */
+  readonly uses_amx: boolean;
+}
+
+/** Whether the addon can be used on this machine. */
+export type AddonStatus = AvailableAddon | { readonly available: false; readonly reason: string };
+
+/**
+ * Builds and loads the addon where that is possible, and says what is missing where it is not. The first call in a
+ * process loads ggml's backends; tests take them from another folder than the library's.
+ */
+export async function addonStatus(gpu: Gpu = 'auto', backends_directory?: string): Promise<AddonStatus> {
+  try {
+    const { binding, built } = await loadBinding(gpu);
+    const backends = nativeBackends(built.library);
+    const machine = binding.inspect({
+      ...backends,
+      library_directory: backends_directory ?? backends.library_directory,
+    });
+    return {
+      available: true,
+      addon_path: built.path,
+      library_directory: built.library.directory,
+      device: deviceName(machine.device),
+      device_name: machine.description,
+      missing_gpu: machine.missing_gpu || undefined,
+      has_own_kernels: machine.has_own_kernels,
+      uses_amx: machine.uses_amx,
+    };
+  } catch (error) {
+    if (!(error instanceof AddonUnavailable)) throw error;
+    return { available: false, reason: error.message };
+  }
+}

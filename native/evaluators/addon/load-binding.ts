@@ -1,0 +1,46 @@
+import { createRequire } from 'node:module';
+import { type BuiltAddon, buildAddon, rebuildAddon } from '../../addon/build.ts';
+import type { LlamaLibrary } from '../../addon/library.ts';
+import { AddonUnavailable } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
+import { type AddonBinding, isAddonBinding, type NativeBackends } from './binding.ts';
+
+/** The addon's functions, built first where they are not yet. Throws `AddonUnavailable` where that cannot be. */
+export async function loadBinding(
+  gpu: Gpu,
+  onBuild?: () => void,
+): Promise<{ binding: AddonBinding; built: BuiltAddon }> {
+  const built = await buildAddon(gpu, onBuild);
+  try {
+    return { binding: requireBinding(built.path), built };
+  } catch {
+    // A file that the disk lost is built again; what still cannot be loaded is at fault in another way.
+    const rebuild = rebuilds.get(built.path) ?? rebuildAddon(built, onBuild);
+    rebuilds.set(built.path, rebuild);
+    await rebuild;
+    return { binding: requireBinding(built.path), built };
+  }
+}
+
+/** By path, addons that this process could not load and has built again: once each. */
+const rebuilds = new Map<string, Promise<void>>();
+
+function requireBinding(path: string): AddonBinding {
+  let binding: unknown;
+  try {
+    binding = createRequire(import.meta.url)(path);
+  } catch (cause) {
+    throw new AddonUnavailable(`The addon ${path} could not be loaded.`, { cause });
+  }
+  if (!isAddonBinding(binding)) throw new AddonUnavailable(`The addon ${path} is not ours.`);
+  return binding;
+}
+
+/** A library as the addon takes it. */
+export function nativeBackends({ directory, fallback_directory, gpu }: LlamaLibrary): NativeBackends {
+  return {
+    library_directory: directory,
+    fallback_directory: fallback_directory ?? '',
+    gpu: gpu === false ? '' : gpu,
+  };
+}

@@ -1,0 +1,157 @@
+import type { ControlledEvaluateInputItem, LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp';
+import { EngineFailed, EvaluationFailed } from '../../errors.ts';
+import { type Branch, type Plan, type PlanLogits, planPositions } from '../../plan/plan.ts';
+import type { PlanEvaluator } from '../../plan-evaluator.ts';
+import { SerialQueue } from './serial-queue.ts';
+
+/** Whether a plan's number can be a token id at all; llama.cpp refuses those beyond its vocabulary. */
+function isToken(value: number): value is Token {
+  return Number.isInteger(value) && value >= 0;
+}
+
+function asTokens(values: readonly number[]): Token[] {
+  return values.map((value) => {
+    if (!isToken(value)) throw new EvaluationFailed(`${value} is not a token id.`);
+    return value;
+  });
+}
+
+/** A branch as node-llama-cpp takes it: every token, with the logits that are wanted after it. */
+function branchInput(branch: Branch): ControlledEvaluateInputItem[] {
+  const wanted = new Map<number, Token[]>();
+  for (const read of branch.reads) {
+    wanted.set(read.index, [...(wanted.get(read.index) ?? []), ...asTokens(read.tokens)]);
+  }
+  return asTokens(branch.tokens).map((token, index) => {
+    const tokens = wanted.get(index);
+    return tokens === undefined ? token : [token, { generateNext: { logits: { filter: { tokens } } } }];
+  });
+}
+
+function equalTokens(left: readonly number[], right: readonly number[]): boolean {
+  return left.length === right.length && left.every((token, index) => token === right[index]);
+}
+
+/** One plan is computed at a time: behind a small one another may wait, so that no time passes between them. */
+const DECODER_TOKENS = 512;
+
+/** What an evaluator has done since it was opened. */
+export interface LlamaStats {
+  /** Tokens that went through the model. */
+  readonly read_tokens: number;
+  /** Tokens of prefixes that were still in memory. */
+  readonly reused_tokens: number;
+}
+
+/** The prefix whose state is in memory, and who may reuse it. */
+interface HeldPrefix {
+  readonly scope: string;
+  readonly tokens: readonly number[];
+}
+
+/**
+ * Plans evaluated one at a time on one sequence of one context: the prefix is read, then each branch is read after it
+ * and erased again. A branch thus meets the same state whatever other branches there are, and its logits are the
+ * same bits.
+ */
+export class LlamaEvaluator implements PlanEvaluator {
+  readonly kind = 'llama';
+  readonly decoder_tokens = DECODER_TOKENS;
+  readonly #queue: SerialQueue;
+  #sequence: LlamaContextSequence;
+  #held: HeldPrefix | undefined;
+  #read_tokens = 0;
+  #reused_tokens = 0;
+
+  /** Takes over `context`, which must have one sequence, and frees it on close. */
+  constructor(
+    private readonly context: LlamaContext,
+    readonly context_tokens: number,
+    readonly device: string,
+    queue_limit: number,
+  ) {
+    this.#queue = new SerialQueue(queue_limit);
+    this.#sequence = context.getSequence();
+  }
+
+  /** One sequence: every plan waits for the one before. */
+  decoderOf(): 'small' {
+    return 'small';
+  }
+
+  stats(): LlamaStats {
+    return { read_tokens: this.#read_tokens, reused_tokens: this.#reused_tokens };
+  }
+
+  evaluate(
+    plan: Plan,
+    options: { readonly scope: string; readonly signal?: AbortSignal },
+  ): Promise<PlanLogits> {
+    if (planPositions(plan) > this.context_tokens) {
+      return Promise.reject(
+        new EvaluationFailed(
+          `The plan needs ${planPositions(plan)} positions of ${this.context_tokens} that there are.`,
+        ),
+      );
+    }
+    return this.#queue.run(() => this.#evaluate(plan, options.scope), options.signal);
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.close();
+    const { model } = this.context;
+    await this.context.dispose();
+    await model.dispose();
+  }
+
+  async #evaluate(plan: Plan, scope: string): Promise<PlanLogits> {
+    try {
+      await this.#readPrefix(plan.prefix, scope);
+      const logits: PlanLogits[number][] = [];
+      for (const branch of plan.branches) {
+        if (this.#queue.closed) throw new EngineFailed('The model has been closed.');
+        logits.push(await this.#readBranch(plan.prefix.length, branch));
+      }
+      return logits;
+    } catch (error) {
+      await this.#startOver();
+      if (error instanceof EvaluationFailed) throw error;
+      throw new EngineFailed('The model could not evaluate the plan.', { cause: error });
+    }
+  }
+
+  /** Only a whole prefix is reused: a part of one would be read in other batches, and its last bits would differ. */
+  async #readPrefix(prefix: readonly number[], scope: string): Promise<void> {
+    if (this.#held?.scope === scope && equalTokens(this.#held.tokens, prefix)) {
+      this.#reused_tokens += prefix.length;
+      return;
+    }
+    this.#held = undefined;
+    await this.#sequence.clearHistory();
+    await this.#sequence.evaluateWithoutGeneratingNewTokens(asTokens(prefix));
+    this.#read_tokens += prefix.length;
+    this.#held = { scope, tokens: prefix };
+  }
+
+  async #readBranch(start: number, branch: Branch): Promise<PlanLogits[number]> {
+    const output = await this.#sequence.controlledEvaluate(branchInput(branch));
+    this.#read_tokens += branch.tokens.length;
+    await this.#sequence.eraseContextTokenRanges([{ start, end: start + branch.tokens.length }]);
+    return branch.reads.map((read) =>
+      asTokens(read.tokens).map((token) => {
+        const logit = output[read.index]?.next.logits?.get(token);
+        if (logit === undefined || !Number.isFinite(logit)) {
+          throw new EvaluationFailed(`The model gave no logit for token ${token}.`);
+        }
+        return logit;
+      }),
+    );
+  }
+
+  /** After a failed decode the cache holds what the sequence does not know of; a new sequence starts from nothing. */
+  async #startOver(): Promise<void> {
+    this.#held = undefined;
+    await this.#sequence.dispose();
+    this.#sequence = this.context.getSequence();
+  }
+}

@@ -1,0 +1,93 @@
+import type { LlamaModel, LlamaModelOptions } from 'node-llama-cpp';
+import { WeightsError } from '../../errors.ts';
+import type { Gpu } from '../../gpu.ts';
+import { WAITING_PLANS_MAX } from '../../plan-evaluator.ts';
+import type { Weights } from '../../weights.ts';
+import { computingThreads } from '../computing-threads.ts';
+import { type LlamaBackend, llamaBackend } from './backend.ts';
+import { LlamaEvaluator } from './llama-evaluator.ts';
+import { LlamaTokenizer } from './llama-tokenizer.ts';
+
+export interface LlamaEvaluatorOptions {
+  readonly gpu: Gpu;
+  /** Threads that compute; 0 or undefined leaves one core for the event loop. */
+  readonly threads: number | undefined;
+  /** Positions that a plan may use. */
+  readonly context_tokens: number;
+  /** Plans that may wait before `EngineOverloaded`. */
+  readonly queue_limit?: number | undefined;
+  /** Scores that are pinned to fractions of a logit need it off; it saves memory on long contexts. */
+  readonly flash_attention: 'auto' | false;
+  readonly onProgress?: ((fraction: number) => void) | undefined;
+}
+
+function loadError(weights: Weights, backend: LlamaBackend, error: unknown): WeightsError {
+  const reason = backend.takeLoggedError() ?? (error instanceof Error ? error.message : String(error));
+  return new WeightsError(
+    `The model ${weights.first} could not be loaded (${reason}): give a complete GGUF file that this llama.cpp supports, and enough memory for it.`,
+    { cause: error },
+  );
+}
+
+async function loadContext(model: LlamaModel, options: LlamaEvaluatorOptions): Promise<LlamaEvaluator> {
+  const context = await model.createContext({
+    sequences: 1,
+    // node-llama-cpp never fills the last position.
+    contextSize: options.context_tokens + 1,
+    threads: computingThreads(options.threads),
+    flashAttention: options.flash_attention,
+    // Sliding-window models keep their whole prefix, so that a branch can be erased and the prefix stays.
+    swaFullCache: true,
+  });
+  const device = model.llama.gpu === false ? 'cpu' : model.llama.gpu;
+  const { context_tokens, queue_limit = WAITING_PLANS_MAX } = options;
+  return new LlamaEvaluator(context, context_tokens, device, queue_limit);
+}
+
+async function loadModel(
+  weights: Weights,
+  backend: LlamaBackend,
+  options: Omit<LlamaModelOptions, 'modelPath'>,
+): Promise<LlamaModel> {
+  backend.takeLoggedError();
+  try {
+    return await backend.llama.loadModel({ modelPath: weights.first, ...options });
+  } catch (error) {
+    throw loadError(weights, backend, error);
+  }
+}
+
+/** Loads weights into an evaluator through node-llama-cpp's objects. Throws `WeightsError` when they cannot be. */
+export async function loadLlamaEvaluator(
+  weights: Weights,
+  options: LlamaEvaluatorOptions,
+): Promise<LlamaEvaluator> {
+  const backend = await llamaBackend(options.gpu);
+  const { onProgress } = options;
+  const model = await loadModel(
+    weights,
+    backend,
+    onProgress === undefined ? {} : { onLoadProgress: onProgress },
+  );
+  try {
+    return await loadContext(model, options);
+  } catch (error) {
+    await model.dispose();
+    throw loadError(weights, backend, error);
+  }
+}
+
+/**
+ * Loads the vocabulary of weights through node-llama-cpp's objects. `gpu` is that of the evaluators beside it: a process
+ * has one backend. Throws `WeightsError` when it cannot be loaded.
+ */
+export async function loadLlamaTokenizer(weights: Weights, gpu: Gpu): Promise<LlamaTokenizer> {
+  return new LlamaTokenizer(
+    await loadModel(weights, await llamaBackend(gpu), {
+      vocabOnly: true,
+      // The memory that its weights would take is not needed.
+      gpuLayers: 0,
+      ignoreMemorySafetyChecks: true,
+    }),
+  );
+}

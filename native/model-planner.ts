@@ -1,0 +1,80 @@
+import { rejectNarrowMatrices } from './amx.ts';
+import { readCalibration } from './calibration.ts';
+import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
+import { EngineFailed } from './errors.ts';
+import { byWantedEvaluator } from './evaluators/evaluators.ts';
+import type { ModelTokenizer } from './model-tokenizer.ts';
+import type { OpenOptions } from './open-options.ts';
+import type { DecisionInput, DecisionPlan, PromptProfile, RegisteredProfile } from './plan/profile.ts';
+import type { PlanEvaluator } from './plan-evaluator.ts';
+import { ProfiledEngine } from './profiled-engine.ts';
+import { requireUnchanged, type Weights } from './weights.ts';
+
+/** What a model's engines are opened with. */
+export interface ModelSetup {
+  readonly weights: Weights;
+  readonly context_tokens: number;
+  /** What the profile needs of an evaluator. */
+  readonly needs: Pick<RegisteredProfile, 'reads' | 'flash_attention'>;
+  readonly options: OpenOptions;
+}
+
+/** A model's prompt profile with its tokenizer, and what its weights are loaded with. */
+export class ModelPlanner implements DecisionPlanner {
+  #closed = false;
+
+  /** Takes over `tokenizer`, which `profile` uses, and closes it when it is closed. */
+  constructor(
+    private readonly setup: ModelSetup,
+    private readonly tokenizer: ModelTokenizer,
+    private readonly profile: PromptProfile,
+  ) {}
+
+  async plan(input: DecisionInput): Promise<DecisionPlan> {
+    if (this.#closed) throw new EngineFailed('The model has been closed.');
+    return { input, ...(await this.profile.plan(input, this.setup.context_tokens)) };
+  }
+
+  async openEngine(): Promise<DecisionEngine> {
+    if (this.#closed) throw new EngineFailed('The model has been closed.');
+    const { profile } = this;
+    const { weights, options } = this.setup;
+    // The vocabulary in memory must be that of the weights.
+    await requireUnchanged(weights);
+    const evaluator = await openEvaluator(this.setup);
+    try {
+      if (evaluator.device === 'cpu') await rejectNarrowMatrices(weights);
+      const calibration =
+        options.calibration === 'none'
+          ? undefined
+          : await readCalibration(weights.first, profile.name, weights.sha256);
+      return new ProfiledEngine(this, evaluator, profile, calibration, weights);
+    } catch (error) {
+      await evaluator.close();
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    return this.tokenizer.close();
+  }
+}
+
+/** Rejects with `SetupError`, `DeviceUnavailable` when a GPU is asked for that is not there, and `EvaluationFailed`. */
+function openEvaluator({ weights, context_tokens, needs, options }: ModelSetup): Promise<PlanEvaluator> {
+  const { evaluator: wanted = 'auto', gpu = 'auto', threads, deterministic, onBuild, onProgress } = options;
+  const { reads, flash_attention } = needs;
+  return byWantedEvaluator(wanted, reads, (evaluator) =>
+    evaluator.openEvaluator({
+      weights,
+      gpu,
+      threads,
+      context_tokens,
+      flash_attention,
+      deterministic,
+      onBuild,
+      onProgress,
+    }),
+  );
+}

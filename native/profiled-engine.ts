@@ -1,0 +1,83 @@
+import { applyTemperature, type Calibration } from './calibration.ts';
+import type { DecisionEngine, DecisionPlanner, EvaluateOptions, TakeTurn } from './decision-engine.ts';
+import { type PlanLogits, planTokens } from './plan/plan.ts';
+import type { DecisionInput, DecisionPlan, PromptProfile } from './plan/profile.ts';
+import type { PlanEvaluator } from './plan-evaluator.ts';
+import { Slices } from './slices.ts';
+import type { Weights } from './weights.ts';
+
+const atOnce: TakeTurn = (_, work) => work();
+
+/** A loaded model with its profile and calibration, as the service sees it. */
+export class ProfiledEngine implements DecisionEngine {
+  readonly facts: DecisionEngine['facts'];
+
+  /** Takes over `evaluator`, and closes it when it is closed; the planner stays open. */
+  constructor(
+    private readonly planner: DecisionPlanner,
+    private readonly evaluator: PlanEvaluator,
+    private readonly profile: PromptProfile,
+    private readonly calibration: Calibration | undefined,
+    weights: Weights,
+  ) {
+    this.facts = {
+      weights_sha256: weights.sha256,
+      profile: profile.name,
+      context_tokens: evaluator.context_tokens,
+      evaluator: evaluator.kind,
+      device: evaluator.device,
+      missing_gpu: evaluator.missing_gpu,
+      calibrated: calibration !== undefined,
+    };
+  }
+
+  plan(input: DecisionInput): Promise<DecisionPlan> {
+    return this.planner.plan(input);
+  }
+
+  async evaluate(
+    { input, plans }: DecisionPlan,
+    options: EvaluateOptions,
+  ): Promise<readonly (readonly number[])[]> {
+    // A request that has lost one plan has no answer: its plans that still wait give up their places.
+    const failure = new AbortController();
+    const signal =
+      options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
+    const { scope, takeTurn = atOnce } = options;
+    const { evaluator } = this;
+    const evaluations: Promise<PlanLogits>[] = [];
+    const slices = new Slices();
+    try {
+      for (const plan of plans) {
+        await slices.pause();
+        const evaluation = takeTurn(
+          {
+            tokens: planTokens(plan),
+            decoder: evaluator.decoderOf(plan),
+            decoder_tokens: evaluator.decoder_tokens,
+          },
+          () => evaluator.evaluate(plan, { scope, signal }),
+          signal,
+        );
+        // It may be rejected while the next one is submitted, which must not wait for what has no answer.
+        evaluation.catch((error: unknown) => failure.abort(error));
+        evaluations.push(evaluation);
+        signal.throwIfAborted();
+      }
+      const scores = this.profile.scores(input, plans, await Promise.all(evaluations));
+      const { calibration } = this;
+      if (calibration === undefined) return scores;
+      return input.questions.map((question, index) =>
+        applyTemperature(scores[index] ?? [], question, calibration.temperatures[input.mode]),
+      );
+    } catch (error) {
+      failure.abort(error);
+      await Promise.allSettled(evaluations);
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.evaluator.close();
+  }
+}

@@ -1,0 +1,144 @@
+import type { Role } from './roles.ts';
+
+/** A person who can be a member of organizations. */
+export interface User {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly created_at_ms: number;
+}
+
+/** An owner of credit and tier, as it is stored. */
+export interface Organization {
+  readonly id: string;
+  readonly name: string;
+  /** The user whose personal organization this is, if it is one. */
+  readonly personal_user_id: string | null;
+  /** The tier that was last written down. */
+  readonly tier: number;
+  /** May be negative: a refund can take back credit that was already spent. */
+  readonly credit_micros: number;
+  /** What open holds reserve of the credit, and how many they are. */
+  readonly held_micros: number;
+  readonly open_holds: number;
+  /** Lifetime purchases less refunds, and since when there are any. */
+  readonly paid_micros: number;
+  readonly first_paid_at_ms: number | null;
+  /** What the operator set; null where the tier's value applies. */
+  readonly minimum_tier: number | null;
+  readonly requests_per_minute: number | null;
+  readonly tokens_per_minute: number | null;
+  readonly questions_per_request: number | null;
+  readonly top_up_max_micros: number | null;
+  readonly created_at_ms: number;
+}
+
+/** What the operator can set for one organization. A missing field stays as it is; null puts the tier's value back. */
+export interface TierSettings {
+  /** A tier below which the organization does not fall. */
+  readonly minimum_tier?: number | null;
+  readonly requests_per_minute?: number | null;
+  readonly tokens_per_minute?: number | null;
+  readonly questions_per_request?: number | null;
+  readonly top_up_max_micros?: number | null;
+}
+
+export const TIER_CHANGE_REASONS = ['top_up', 'refund', 'time', 'operator'] as const;
+export type TierChangeReason = (typeof TIER_CHANGE_REASONS)[number];
+
+/** A change of an organization's tier, with what caused it. */
+export interface TierChange {
+  readonly id: number;
+  readonly organization_id: string;
+  readonly from_tier: number;
+  readonly to_tier: number;
+  readonly reason: TierChangeReason;
+  readonly created_at_ms: number;
+}
+
+/** Which member of which organization. */
+export interface MemberRef {
+  readonly organization_id: string;
+  readonly user_id: string;
+}
+
+export interface Member {
+  readonly user_id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly created_at_ms: number;
+}
+
+/** A group of keys and usage; a null limit means none. */
+export interface Project {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly name: string;
+  readonly spend_limit_micros: number | null;
+  readonly archived_at_ms: number | null;
+  readonly created_at_ms: number;
+}
+
+/** A project as it is listed, with what it spent in the running UTC month. */
+export interface ListedProject extends Project {
+  readonly organization_name: string;
+  readonly spent_this_month_micros: number;
+}
+
+/** Which projects to list. */
+export interface ProjectFilter {
+  /** Only those of organizations that this user is a member of. */
+  readonly member_user_id?: string | undefined;
+  readonly organization_id?: string | undefined;
+  readonly archived: boolean;
+  /** The UTC month (`YYYY-MM`) whose spending is shown. */
+  readonly month: string;
+}
+
+/** What is kept of users, organizations, members and projects. Lists are oldest first. */
+export interface AccountRecords {
+  findUser(user_id: string): Promise<User | undefined>;
+  findUserByEmail(email: string): Promise<User | undefined>;
+  allUsers(): Promise<User[]>;
+  insertUser(user: User): Promise<void>;
+
+  findOrganization(organization_id: string): Promise<Organization | undefined>;
+  allOrganizations(): Promise<Organization[]>;
+  /** Whether there is any organization. */
+  hasOrganizations(): Promise<boolean>;
+  /** No more than `limit` organizations of that name, in any order. */
+  organizationsNamed(name: string, limit: number): Promise<Organization[]>;
+  /** The organizations that a user is a member of. */
+  organizationsOf(user_id: string): Promise<Organization[]>;
+  insertOrganization(
+    organization: Pick<Organization, 'id' | 'name' | 'personal_user_id' | 'created_at_ms'>,
+  ): Promise<void>;
+  renameOrganization(organization_id: string, name: string): Promise<void>;
+  writeTierSettings(organization_id: string, settings: TierSettings): Promise<void>;
+
+  writeTier(organization_id: string, tier: number): Promise<void>;
+  insertTierChange(change: Omit<TierChange, 'id'>): Promise<void>;
+  /** The newest changes, newest first. */
+  tierChanges(organization_id: string, limit: number): Promise<TierChange[]>;
+
+  /** The role of a user in an organization; null for one who is no member. */
+  roleOf(member: MemberRef): Promise<Role | null>;
+  membersOf(organization_id: string): Promise<Member[]>;
+  /** How many members an organization has, or how many with that role. */
+  countMembers(organization_id: string, role?: Role): Promise<number>;
+  insertMember(member: MemberRef & { readonly role: Role; readonly created_at_ms: number }): Promise<void>;
+  writeRole(member: MemberRef, role: Role): Promise<void>;
+  deleteMember(member: MemberRef): Promise<void>;
+
+  findProject(project_id: string): Promise<Project | undefined>;
+  /** The active project of that name. */
+  findActiveProject(organization_id: string, name: string): Promise<Project | undefined>;
+  /** No more than `limit` active projects of that name, of one organization or of any, in any order. */
+  activeProjectsNamed(name: string, organization_id: string | undefined, limit: number): Promise<Project[]>;
+  listProjects(filter: ProjectFilter): Promise<ListedProject[]>;
+  insertProject(project: Pick<Project, 'id' | 'organization_id' | 'name' | 'created_at_ms'>): Promise<void>;
+  renameProject(project_id: string, name: string): Promise<void>;
+  writeSpendLimit(project_id: string, spend_limit_micros: number | null): Promise<void>;
+  archiveProject(project_id: string, archived_at_ms: number): Promise<void>;
+}

@@ -1,0 +1,98 @@
+import type { TierStanding } from './tiers.ts';
+
+/** A new key: its secret is kept as a hash only. */
+export interface NewKey {
+  readonly id: string;
+  readonly project_id: string;
+  readonly name: string;
+  /** 64 hexadecimal characters. */
+  readonly secret_sha256: string;
+  readonly display_prefix: string;
+  readonly created_by_user_id: string | null;
+  readonly created_at_ms: number;
+}
+
+/** A key as it is listed. */
+export interface ListedKey {
+  readonly id: string;
+  readonly name: string;
+  /** The first 12 characters of the secret. */
+  readonly display_prefix: string;
+  readonly organization_id: string;
+  readonly organization_name: string;
+  readonly project_id: string;
+  readonly project_name: string;
+  /** Both null for a key that the operator made. */
+  readonly created_by_user_id: string | null;
+  readonly created_by_name: string | null;
+  readonly created_at_ms: number;
+  readonly last_used_at_ms: number | null;
+  readonly revoked_at_ms: number | null;
+}
+
+/** Which keys to list. */
+export interface KeyFilter {
+  /** Only those of organizations that this user is a member of. */
+  readonly member_user_id?: string | undefined;
+  readonly organization_id?: string | undefined;
+  readonly project_id?: string | undefined;
+  readonly revoked: boolean;
+}
+
+/** What decides who may revoke a key. */
+export interface KeyOwner {
+  readonly organization_id: string;
+  readonly created_by_user_id: string | null;
+  readonly revoked_at_ms: number | null;
+}
+
+/** An active key of an active project, with its organization's tier and dedicated limits. */
+export interface ActiveKey extends TierStanding {
+  readonly key_id: string;
+  readonly secret_sha256: string;
+  readonly project_id: string;
+  readonly organization_id: string;
+  readonly requests_per_minute: number | null;
+  readonly tokens_per_minute: number | null;
+  readonly questions_per_request: number | null;
+}
+
+/** The beginning of a key's hash, with the key's place in the order in which keys were made. */
+export interface KeyHashStart {
+  readonly row: number;
+  readonly hash_start: string;
+}
+
+/** When a key was used. */
+export interface KeyUse {
+  readonly key_id: string;
+  readonly at_ms: number;
+}
+
+/** What is kept of API keys. */
+export interface KeyRecords {
+  insertKey(key: NewKey): Promise<void>;
+  /** Oldest first. */
+  listKeys(filter: KeyFilter): Promise<ListedKey[]>;
+  /** How many active keys an organization has, over all its projects. */
+  countActive(organization_id: string): Promise<number>;
+  /** The ids of no more than `limit` active keys of that name, of one organization or of any, in any order. */
+  activeKeysNamed(
+    name: string,
+    organization_id: string | undefined,
+    limit: number,
+  ): Promise<{ readonly id: string }[]>;
+  findOwner(key_id: string): Promise<KeyOwner | undefined>;
+  revokeKey(key_id: string, revoked_at_ms: number): Promise<void>;
+  /** Revokes every active key of a project. */
+  revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void>;
+
+  findActive(secret_sha256: string): Promise<ActiveKey | undefined>;
+  /** The first characters of the hashes of all keys, revoked ones too, that were made after a row; of all for row 0. */
+  hashesSince(row: number, length: number): Promise<KeyHashStart[]>;
+  /**
+   * Writes when keys were used; a stored time never moves back. `noted` is asked when the commit begins, so that it
+   * takes along what was noted meanwhile. Resolves with what was written, once that is on disk.
+   */
+  writeLastUsed(noted: () => readonly KeyUse[]): Promise<readonly KeyUse[]>;
+}

@@ -1,0 +1,29 @@
+/** The roles of the contract's role table; a member has exactly one. */
+export const ROLES = ['owner', 'admin', 'developer', 'billing', 'reader'] as const;
+
+export type Role = (typeof ROLES)[number];
+
+/**
+ * What each role may do in its organization. Keys follow the contract's role table; a creator may besides always revoke
+ * a key of their own. Everything that only the operator may do has no row here.
+ */
+const PERMISSIONS = {
+  /** See members, projects, keys, usage, credit and its history. */
+  see: ['owner', 'admin', 'developer', 'billing', 'reader'],
+  manage_organization: ['owner', 'admin'],
+  /** Add, change and remove members; owners only by owners (`members.ts`). */
+  manage_members: ['owner', 'admin'],
+  /** Create and archive projects and set their spend limits. */
+  manage_projects: ['owner', 'admin'],
+  create_keys: ['owner', 'admin', 'developer'],
+  revoke_any_key: ['owner', 'admin'],
+  top_up: ['owner', 'admin', 'billing'],
+} as const satisfies Record<string, readonly Role[]>;
+
+export type Permission = keyof typeof PERMISSIONS;
+
+/** Whether a role has a permission. */
+export function allows(role: Role, permission: Permission): boolean {
+  const roles: readonly Role[] = PERMISSIONS[permission];
+  return roles.includes(role);
+}

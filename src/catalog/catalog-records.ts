@@ -1,0 +1,38 @@
+export const MODEL_KINDS = ['decision', 'chat'] as const;
+export const MODEL_STATUSES = ['live', 'coming_soon'] as const;
+
+/** A model as the catalog knows it; price and context are null until a model opens. */
+export interface CatalogModel {
+  readonly id: string;
+  readonly kind: (typeof MODEL_KINDS)[number];
+  readonly status: (typeof MODEL_STATUSES)[number];
+  readonly description: string;
+  readonly context_tokens: number | null;
+  readonly input_price_micros_per_million_tokens: number | null;
+  readonly released_at_ms: number | null;
+}
+
+/** Another name of a model. */
+export interface ModelAlias {
+  readonly alias: string;
+  readonly model_id: string;
+}
+
+/** What is kept of models and their other names. */
+export interface CatalogRecords {
+  findModel(id: string): Promise<CatalogModel | undefined>;
+  findModelByAlias(alias: string): Promise<CatalogModel | undefined>;
+  /** All models by id. */
+  allModels(): Promise<CatalogModel[]>;
+  insertModel(model: CatalogModel): Promise<void>;
+  /** Inserts the model unless there is one of its id, which stays as it is. */
+  insertModelIfMissing(model: CatalogModel): Promise<void>;
+  updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void>;
+
+  findAlias(alias: string): Promise<ModelAlias | undefined>;
+  /** All aliases by name. */
+  allAliases(): Promise<ModelAlias[]>;
+  /** Writes an alias, in the place of one of that name. */
+  writeAlias(alias: ModelAlias): Promise<void>;
+  deleteAlias(alias: string): Promise<void>;
+}

@@ -1,0 +1,47 @@
+import type { DecisionEngine, DecisionInput, DecisionPlan, TakeTurn } from '../../native/engine.ts';
+import type { Clock } from '../clock.ts';
+import { JsonObject } from '../json/json-value.ts';
+import { answerFrom, type WrittenAnswer } from '../questions/answer.ts';
+import type { DecisionRequest } from './request.ts';
+
+/** What the model gave for a request, before it is paid for. */
+export interface Decided {
+  /** One answer a question, under the question's id. */
+  readonly answers: JsonObject<WrittenAnswer>;
+  /** Everything that was read: what is billed. */
+  readonly input_tokens: number;
+  /** Model time, the wait for the model's turn included. */
+  readonly latency_ms: number;
+}
+
+/** The request as the engine takes it. */
+export function engineInput(request: DecisionRequest): DecisionInput {
+  return {
+    state: request.state,
+    questions: request.questions.map((asked) => asked.question),
+    mode: request.mode,
+  };
+}
+
+/** Evaluates the plan of a request and turns the scores into answers. Rejects as `DecisionEngine.evaluate` does. */
+export async function answerRequest(
+  engine: DecisionEngine,
+  request: DecisionRequest,
+  plan: DecisionPlan,
+  options: {
+    readonly scope: string;
+    readonly signal: AbortSignal;
+    /** When each plan is given to the model; at once when undefined. */
+    readonly takeTurn?: TakeTurn;
+    readonly clock: Clock;
+  },
+): Promise<Decided> {
+  const started_ms = options.clock.monotonic_ms();
+  const scores = await engine.evaluate(plan, options);
+  const latency_ms = options.clock.monotonic_ms() - started_ms;
+  const answers = new JsonObject(
+    request.questions.map(({ id }) => id),
+    request.questions.map((asked, index) => answerFrom(asked, scores[index] ?? [])),
+  );
+  return { answers, input_tokens: plan.input_tokens, latency_ms };
+}

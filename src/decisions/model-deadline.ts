@@ -1,0 +1,59 @@
+import { EvaluationTimedOut } from '../../native/engine.ts';
+
+/** A request waited for the model's turn for as long as it may. */
+export class TurnTimedOut extends Error {
+  override readonly name = 'TurnTimedOut';
+  /** Whole seconds until the requests before it should be served. */
+  constructor(readonly retry_after_s: number) {
+    super('The model was busy for too long.');
+  }
+}
+
+/**
+ * The time that a request has at the model: so long until its first turn, and then so long until it is answered. The
+ * signal is aborted with `TurnTimedOut` or `EvaluationTimedOut` when that has passed, and as `client` is.
+ */
+export class ModelDeadline {
+  readonly #given_up = new AbortController();
+  readonly #forward: () => void;
+  #phase: 'loading' | 'waiting' | 'evaluating' = 'loading';
+  #timer: Timer | undefined;
+
+  constructor(
+    private readonly client: AbortSignal,
+    private readonly limits: { readonly waiting_ms: number; readonly evaluation_ms: number },
+  ) {
+    this.#forward = () => this.#given_up.abort(client.reason);
+    if (client.aborted) this.#forward();
+    client.addEventListener('abort', this.#forward, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#given_up.signal;
+  }
+
+  /** The model is loaded, and the wait for the first turn begins; `retryAfter_s` is asked when it has been too long. */
+  wait(retryAfter_s: () => number): void {
+    if (this.#phase !== 'loading') return;
+    this.#enter('waiting', this.limits.waiting_ms, () => new TurnTimedOut(retryAfter_s()));
+  }
+
+  /** A turn has come. */
+  begin(): void {
+    if (this.#phase === 'evaluating') return;
+    const overdue = () => new EvaluationTimedOut('The model did not answer in time.');
+    this.#enter('evaluating', this.limits.evaluation_ms, overdue);
+  }
+
+  /** The request is done with the model. */
+  end(): void {
+    clearTimeout(this.#timer);
+    this.client.removeEventListener('abort', this.#forward);
+  }
+
+  #enter(phase: 'waiting' | 'evaluating', duration_ms: number, reason: () => Error): void {
+    this.#phase = phase;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#given_up.abort(reason()), duration_ms);
+  }
+}

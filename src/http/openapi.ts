@@ -1,0 +1,126 @@
+import type { TSchema } from '@sinclair/typebox';
+import { COMMON_CODES, ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
+import type { NamedSchema, Operation } from './route.ts';
+import { ErrorResponseSchema } from './schemas.ts';
+import { ADDITION, CODE_NOTES, isAddedCode } from './specification-additions.ts';
+
+/** Either header works on every route that is shown (contract: authentication). */
+const SECURITY = [{ bearer: [] }, { api_key: [] }];
+
+const ERROR: NamedSchema = { name: 'Error', schema: ErrorResponseSchema };
+
+const REQUEST_ID = { 'x-request-id': header('The id of the request; `request_id` of an error repeats it.') };
+
+const REQUEST_RATE = {
+  'x-ratelimit-limit-requests': header('Requests per minute of the organization.'),
+  'x-ratelimit-remaining-requests': header('Requests left in the current 60 seconds, after this one.'),
+  'x-ratelimit-reset-requests': header('Time until a request slot frees, in whole seconds: `<n>s`.'),
+};
+
+/** On every response that reached the model, successful or not. */
+const RATE = {
+  ...REQUEST_RATE,
+  'x-ratelimit-limit-tokens': header('Input tokens per minute of the organization.'),
+  'x-ratelimit-remaining-tokens': header('Input tokens left, counting this request at its estimated size.'),
+  'service-processing-ms': header('Total platform time in milliseconds.'),
+};
+
+const RETRY_AFTER = { 'retry-after': header('Seconds to wait before the next try.') };
+
+/** What errors carry by their status; routes that ask the model add what `RATE` has where it was reached. */
+const HEADERS_OF_STATUS: Readonly<Record<number, typeof REQUEST_RATE | typeof RETRY_AFTER>> = {
+  429: { ...REQUEST_RATE, ...RETRY_AFTER },
+  502: RETRY_AFTER,
+  503: RETRY_AFTER,
+};
+
+/** The statuses of requests that reached the model (contract: response headers). */
+const STATUSES_OF_THE_MODEL: readonly number[] = [200, 422, 502, 503];
+
+/** The OpenAPI operation of a route that is shown. */
+export function openApiOperation(
+  { query, body, success, ...operation }: Operation,
+  refusals: readonly ErrorCode[],
+) {
+  return {
+    summary: operation.summary,
+    tags: [operation.tag],
+    security: SECURITY,
+    ...(query === undefined
+      ? {}
+      : {
+          parameters: query.map(({ name, description, schema }) => ({
+            name,
+            in: 'query',
+            required: false,
+            description,
+            schema: reference(schema),
+          })),
+        }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, description: body.description, content: json(body.schema) } }),
+    responses: {
+      200: {
+        description: success.description,
+        headers: headersOf(200, operation),
+        content: json(success.schema),
+      },
+      ...errorResponses(refusals, operation),
+    },
+  };
+}
+
+/** The document's `components.schemas`: what these operations name, and the error's. */
+export function documentedSchemas(operations: readonly Operation[]): Readonly<Record<string, TSchema>> {
+  const named = [ERROR, ...operations.flatMap(schemasOf)];
+  return Object.fromEntries(named.map(({ name, schema }) => [name, schema]));
+}
+
+function schemasOf({ query = [], body, success }: Operation): readonly NamedSchema[] {
+  return [...query.map(({ schema }) => schema), ...(body === undefined ? [] : [body.schema]), success.schema];
+}
+
+/** One response a status, whose description lists the codes that it can carry, from the error catalogue. */
+function errorResponses(refusals: readonly ErrorCode[], operation: Pick<Operation, 'asks_model'>) {
+  const given = new Set<ErrorCode>([...COMMON_CODES, ...refusals]);
+  const by_status = Map.groupBy(
+    ERROR_CODES.filter((code) => given.has(code)),
+    (code) => ERRORS[code].status,
+  );
+  return Object.fromEntries(
+    [...by_status].map(([status, codes]) => [
+      status,
+      {
+        description: codes.map(describe).join('\n\n'),
+        headers: headersOf(status, operation),
+        content: json(ERROR),
+      },
+    ]),
+  );
+}
+
+function headersOf(status: number, { asks_model }: Pick<Operation, 'asks_model'>) {
+  return {
+    ...REQUEST_ID,
+    ...HEADERS_OF_STATUS[status],
+    ...(asks_model && STATUSES_OF_THE_MODEL.includes(status) ? RATE : {}),
+  };
+}
+
+function describe(code: ErrorCode): string {
+  const sentences = [ERRORS[code].message, CODE_NOTES[code], isAddedCode(code) ? ADDITION : undefined];
+  return `\`${code}\`: ${sentences.filter((sentence) => sentence !== undefined).join(' ')}`;
+}
+
+function json(schema: NamedSchema) {
+  return { 'application/json': { schema: reference(schema) } };
+}
+
+function reference({ name }: NamedSchema) {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function header(description: string) {
+  return { description, schema: { type: 'string' as const } };
+}

@@ -1,0 +1,104 @@
+import { METHODS, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type CommonCode, Refusal } from '../errors.ts';
+import { type RequestHandler, respond } from './request-handler.ts';
+import type { HttpConnection, SocketConnections } from './socket-connections.ts';
+import { firstLine, urlOf } from './target.ts';
+
+/** The largest head of a request that is read. */
+export const HEAD_BYTES_MAX = 16_384;
+
+/** Stands for the methods that `Request` does not know, and would take for GET: it knows this one, and no path does. */
+const METHOD_OF_NO_PATH = 'TRACE';
+
+/** What was wrong with the bytes of a connection, and the packet in which it was. */
+export type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
+
+/** Answers what was sent on a connection and is no request, as the last response there. */
+export class RawRefusals {
+  constructor(
+    private readonly handler: RequestHandler,
+    private readonly sockets: SocketConnections,
+  ) {}
+
+  /** Refuses what comes next on the connection; after the response to an earlier request, if there is one to come. */
+  refuse(socket: Duplex, refusal: Refusal<CommonCode>): void {
+    void this.#answer(socket, refusal, () => this.handler.refuse(refusal));
+  }
+
+  /** Refuses what the parser of HTTP, or its clock, did not take. A method that only it does not know is routed. */
+  refuseUnparsed(socket: Duplex, error: ParserError): void {
+    const refusal = refusalOf(error.code);
+    const connection = this.sockets.of(socket);
+    const target = targetOfUnknownMethod(error, (connection?.newest ?? null) !== null);
+    if (connection === undefined || target === null) {
+      this.refuse(socket, refusal);
+      return;
+    }
+    const makeRequest = () => new Request(urlOf(target), { method: METHOD_OF_NO_PATH });
+    void this.#answer(socket, refusal, () => respond(this.handler, connection.address, makeRequest));
+  }
+
+  async #answer(
+    socket: Duplex,
+    refusal: Refusal<CommonCode>,
+    makeResponse: () => Response | Promise<Response>,
+  ): Promise<void> {
+    const connection = this.sockets.of(socket);
+    if (connection !== undefined && endsAfterNewest(connection, refusal)) return;
+    // One request gets one response: a second would be taken for that of the next request.
+    const is_answered = connection?.newest?.message.complete === false;
+    if (connection === undefined || !socket.writable || is_answered) {
+      socket.destroy();
+      return;
+    }
+    socket.end(await rawResponse(await makeResponse()));
+  }
+}
+
+/**
+ * Whether the newest request of a connection is still being answered. If so, its response becomes the connection's last
+ * one, and the rest of its body fails with the refusal.
+ */
+function endsAfterNewest(connection: HttpConnection, refusal: Refusal<CommonCode>): boolean {
+  const { newest } = connection;
+  if (connection.requests === 0 || newest === null || newest.is_closed) return false;
+  newest.reply.shouldKeepAlive = false;
+  newest.reply.once('close', () => connection.close());
+  newest.body_failure.abort(refusal);
+  return true;
+}
+
+/** What the parser of HTTP, or its clock, refused. */
+function refusalOf(code: string | undefined): Refusal<CommonCode> {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Refusal('request_timeout');
+  if (code === 'HPE_HEADER_OVERFLOW') return new Refusal('headers_too_large');
+  return new Refusal('malformed_request');
+}
+
+/**
+ * The target of a request whose method the parser does not know; null when that is not what it refused, or when it is
+ * not certain that the packet begins with this request.
+ */
+function targetOfUnknownMethod(
+  { code, rawPacket }: ParserError,
+  has_earlier_requests: boolean,
+): string | null {
+  if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return null;
+  const line = firstLine(rawPacket.toString('latin1', 0, HEAD_BYTES_MAX));
+  if (line === null) return null;
+  // A packet of several requests begins with one that was read, whose method the parser puts in lower case.
+  if (has_earlier_requests && METHODS.includes(line.method.toUpperCase())) return null;
+  return line.target;
+}
+
+/** A response as the bytes that go over the wire, the last ones of their connection. */
+async function rawResponse(response: Response): Promise<string> {
+  const body = await response.text();
+  const lines = [`HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ''}`];
+  response.headers.forEach((value, name) => {
+    lines.push(`${name}: ${value}`);
+  });
+  lines.push('connection: close', `content-length: ${Buffer.byteLength(body)}`);
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}

@@ -1,0 +1,133 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ERRORS, Refusal } from '../errors.ts';
+import type { Connections } from './connections.ts';
+import { webRequest, writeResponse } from './exchange.ts';
+import type { HalfClosedClients } from './half-closed-clients.ts';
+import { type RequestHandler, respond } from './request-handler.ts';
+import type { RequestsByClient } from './requests-by-client.ts';
+import { RequestsInFlight } from './requests-in-flight.ts';
+import { REQUEST_ID_HEADER } from './responses.ts';
+import type { Exchange, HttpConnection, SocketConnections } from './socket-connections.ts';
+import type { TlsListener } from './tls-listener.ts';
+
+/**
+ * Requests that a client may send on one connection before it has their answers. Hardly any client sends a second one;
+ * without a limit one connection could hold a hundred thousand requests.
+ */
+const PIPELINED_MAX = 8;
+
+/** Seconds after which a client that has too many requests at once may send another. */
+const RETRY_AFTER_S = 1;
+
+const LATE = ERRORS.request_timeout.status;
+
+interface AnswererParts {
+  readonly handler: RequestHandler;
+  readonly connections: Connections;
+  readonly sockets: SocketConnections;
+  readonly clients: RequestsByClient;
+  /** Null over TLS, where a client that sends its end is gone, and that is seen. */
+  readonly half_closed: HalfClosedClients | null;
+  /** Null in the clear. */
+  readonly tls: TlsListener | null;
+}
+
+/** Has the requests that node:http read answered by the handler, and writes the responses. */
+export class RequestAnswerer {
+  readonly in_flight = new RequestsInFlight();
+  #is_draining = false;
+
+  constructor(private readonly parts: AnswererParts) {}
+
+  /** Answers a request; `is_waiting` says that the client waits to be asked for the body. */
+  begin(message: IncomingMessage, reply: ServerResponse, is_waiting: boolean): void {
+    const connection = this.parts.sockets.of(message.socket);
+    if (connection === undefined || connection.requests === PIPELINED_MAX || message.socket.destroyed) {
+      message.socket.destroy();
+      return;
+    }
+    this.in_flight.add(
+      this.#answer(connection, message, reply, is_waiting)
+        // A response that never comes would be waited for until the client's own deadline.
+        .catch((error: unknown) => {
+          this.parts.handler.report({ request_id: null, code: null, error });
+          message.socket.destroy();
+        }),
+    );
+  }
+
+  /** From now on every response is the last one of its connection. */
+  drain(): void {
+    this.#is_draining = true;
+  }
+
+  async #answer(
+    connection: HttpConnection,
+    message: IncomingMessage,
+    reply: ServerResponse,
+    is_waiting: boolean,
+  ): Promise<void> {
+    const { handler, clients } = this.parts;
+    const client = clients.clientOf(message, connection.address);
+    const is_within_limit = clients.begin(client);
+    const { gone, body_failure } = this.#open(connection, message, reply, () => clients.end(client));
+    const response = is_within_limit
+      ? await respond(handler, client, () =>
+          webRequest(message, {
+            signal: gone,
+            body_failure,
+            onFirstRead: () => {
+              if (is_waiting) reply.writeContinue();
+            },
+          }),
+        )
+      : handler.refuse(tooManyRequests());
+    // What is still to come of a body that was not in time would be taken for the next request.
+    if (this.#is_draining || response.status === LATE) reply.shouldKeepAlive = false;
+    connection.unread_since_ms ??= performance.now();
+    await writeResponse(response, reply).catch((error: unknown) => {
+      handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: null, error });
+      message.socket.destroy();
+    });
+  }
+
+  /** Counts the request until its reply is closed. Returns what tells that its client, or the rest of its body, is gone. */
+  #open(
+    connection: HttpConnection,
+    message: IncomingMessage,
+    reply: ServerResponse,
+    onClosed: () => void,
+  ): { readonly gone: AbortSignal; readonly body_failure: AbortSignal } {
+    const { connections, half_closed, tls } = this.parts;
+    const client_port = connection.port;
+    const gone = new AbortController();
+    const exchange: Exchange = { message, reply, body_failure: new AbortController(), is_closed: false };
+    connections.begin(connection);
+    connection.newest = exchange;
+    tls?.begin(message, reply);
+    // An interim response is for clients of HTTP/1.1 only.
+    if (message.httpVersionMinor > 0) half_closed?.watch(client_port, () => reply.writeContinue());
+    message.on('error', nothing);
+    reply.on('error', nothing);
+    reply.once('close', () => {
+      exchange.is_closed = true;
+      half_closed?.forget(client_port);
+      if (!reply.writableFinished) gone.abort();
+      // Not before the event loop turns, or requests that come in one piece would all be answered in one turn.
+      setImmediate(() => connections.end(connection));
+      onClosed();
+    });
+    return { gone: gone.signal, body_failure: exchange.body_failure.signal };
+  }
+}
+
+function nothing(): void {
+  // A client that goes away is no failure; what it left is seen by the close of its response.
+}
+
+function tooManyRequests(): Refusal<'overloaded'> {
+  return new Refusal('overloaded', {
+    message: 'This address has too many requests at once.',
+    retry_after_s: RETRY_AFTER_S,
+  });
+}

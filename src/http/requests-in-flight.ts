@@ -1,0 +1,24 @@
+/** The requests that the handler is not done with, those of clients that are gone included. */
+export class RequestsInFlight {
+  #count = 0;
+  #onNone = () => {};
+
+  /** Adds a request until `work`, which never rejects, ends. */
+  add(work: Promise<void>): void {
+    this.#count += 1;
+    void work.then(() => {
+      this.#count -= 1;
+      if (this.#count === 0) this.#onNone();
+    });
+  }
+
+  /** Resolves when there is none, or after `max_ms`. */
+  async ended(max_ms: number): Promise<void> {
+    if (this.#count === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onNone = resolve;
+    const late = setTimeout(resolve, max_ms);
+    await promise;
+    clearTimeout(late);
+  }
+}

@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { clientAddress } from './client-address.ts';
+import type { Connection, Connections } from './connections.ts';
+
+/** A request of a connection, with its reply. */
+export interface Exchange {
+  readonly message: IncomingMessage;
+  readonly reply: ServerResponse;
+  /** Aborted with a refusal when what is still to come of its body cannot be read. */
+  readonly body_failure: AbortController;
+  /** Set once the reply is closed; the connection counts it until the event loop turns. */
+  is_closed: boolean;
+}
+
+/** A connection, with the request that came last on it. */
+export interface HttpConnection extends Connection {
+  newest: Exchange | null;
+}
+
+/** The connection of each socket; under TLS two sockets have the same one. */
+export class SocketConnections {
+  readonly #of_socket = new WeakMap<object, HttpConnection>();
+
+  constructor(private readonly connections: Connections) {}
+
+  /** Opens the connection of a new socket, or closes the socket and returns false. */
+  open(socket: Socket): boolean {
+    const connection: HttpConnection = {
+      address: clientAddress(null, socket.remoteAddress ?? null),
+      port: socket.remotePort,
+      requests: 0,
+      unread_since_ms: null,
+      newest: null,
+      close: () => socket.destroy(),
+    };
+    if (!this.connections.open(connection)) return false;
+    this.#of_socket.set(socket, connection);
+    socket.once('close', () => this.connections.remove(connection));
+    return true;
+  }
+
+  /** The connection of `socket` is encrypted from now on, and read from `secure`. */
+  secure(socket: Socket, secure: Socket): void {
+    const connection = this.#of_socket.get(socket);
+    if (connection !== undefined) this.#of_socket.set(secure, connection);
+  }
+
+  /** The connection of a socket; undefined where none was opened. */
+  of(socket: object): HttpConnection | undefined {
+    return this.#of_socket.get(socket);
+  }
+}

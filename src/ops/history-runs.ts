@@ -1,0 +1,23 @@
+/** What one run over the history is to do. */
+export interface HistoryTask {
+  readonly now_ms: number;
+  /** Requests before this time are rolled up into daily totals after a clean audit; null for none. */
+  readonly prune_before_ms: number | null;
+}
+
+export interface HistoryReport {
+  readonly audit: {
+    readonly ok: boolean;
+    readonly checks: readonly { readonly name: string; readonly violations: readonly unknown[] }[];
+  };
+  /** How many requests were rolled up. */
+  readonly requests_rolled_up: number;
+}
+
+/** Audits what is kept, and rolls old usage up, beside the event loop; one run at a time. */
+export interface HistoryRuns {
+  /** Null when the last run still goes on. Rejects when the run fails. */
+  run(task: HistoryTask): Promise<HistoryReport | null>;
+  /** Asks the run to stop after the transaction that it is in. */
+  stop(): void;
+}

@@ -1,0 +1,112 @@
+/** One error of a chain of causes, as far as it may be logged: metadata only. */
+export interface Cause {
+  /** The name of its class. */
+  readonly error: string;
+  /** SQLite's or the system's code, such as `SQLITE_BUSY`. */
+  readonly code?: string;
+  /** Only of the classes in `CLASSES_WITHOUT_CLIENT_TEXT`. */
+  readonly message?: string;
+  /** The frames of its stack, innermost first. */
+  readonly at: readonly string[];
+}
+
+/** A thread of ours failed. An error loses its code and its causes between threads, so they are sent beside its message. */
+export class ThreadFailed extends Error {
+  override readonly name = 'ThreadFailed';
+  constructor(
+    message: string,
+    readonly causes: readonly Cause[],
+  ) {
+    super(message);
+  }
+}
+
+/** What a thread sends instead of its result. */
+export interface ThreadFailure {
+  readonly failed: { readonly message: string; readonly causes: readonly Cause[] };
+}
+
+/**
+ * Classes of ours whose messages are made of fixed sentences, numbers, paths, ids of our own and the words of the engine
+ * about itself. Every other message may quote what it failed on: a JSON error quotes the text, an error of SQLite the
+ * value, an error of the system or of a library whatever it was given.
+ */
+const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
+  'AddonUnavailable',
+  'DeviceUnavailable',
+  'EngineFailed',
+  'EngineOverloaded',
+  'EngineRetired',
+  'EngineStuck',
+  'EvaluationFailed',
+  'EvaluationTimedOut',
+  'HoldNotOpen',
+  'ModelUnavailable',
+  'NestedTransaction',
+  'PragmaRefused',
+  'PruneRefused',
+  'SchemaRefused',
+  'SetupError',
+  'TransactionEnded',
+  'TransactionStalled',
+  'UnknownAccount',
+  'WebhookNotApplied',
+  'WeightsError',
+  'WriteQueueFull',
+]);
+
+/** Bounds of a line; a compiler's output, which `AddonUnavailable` quotes, is the longest message. */
+const CAUSES_MAX = 8;
+const FRAMES_MAX = 12;
+const MESSAGE_CHARACTERS_MAX = 1_000;
+
+const CLASS_NAME = /^[A-Za-z_$][\w$]{0,63}$/;
+const SYSTEM_CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
+
+/** The error and its causes, outermost first, without a word that a client wrote. */
+export function causesOf(error: unknown): readonly Cause[] {
+  const causes: Cause[] = [];
+  let current: unknown = error;
+  do {
+    causes.push(causeOf(current));
+    if (current instanceof ThreadFailed) {
+      causes.push(...current.causes);
+      break;
+    }
+    current = current instanceof Error ? current.cause : undefined;
+  } while (current !== undefined && causes.length < CAUSES_MAX);
+  return causes.slice(0, CAUSES_MAX);
+}
+
+/** What a thread sends when it failed with that error. */
+export function threadFailure(error: unknown): ThreadFailure {
+  const message = error instanceof Error ? error.message : String(error);
+  return { failed: { message, causes: causesOf(error) } };
+}
+
+function causeOf(error: unknown): Cause {
+  if (!(error instanceof Error)) return { error: typeof error, at: [] };
+  const { name, message } = error;
+  const code = 'code' in error ? error.code : undefined;
+  return {
+    error: CLASS_NAME.test(name) ? name : 'Error',
+    ...(typeof code === 'string' && SYSTEM_CODE.test(code) ? { code } : {}),
+    ...(CLASSES_WITHOUT_CLIENT_TEXT.has(name) ? { message: message.slice(0, MESSAGE_CHARACTERS_MAX) } : {}),
+    at: framesOf(error),
+  };
+}
+
+/** The stack without its message, whose lines may look like frames. No frames where the message cannot be told apart. */
+function framesOf({ stack, message }: Error): readonly string[] {
+  if (typeof stack !== 'string') return [];
+  const message_at = stack.indexOf(message);
+  if (message_at < 0) return [];
+  const after_message = stack
+    .slice(message_at + message.length)
+    .split('\n')
+    .slice(1);
+  return after_message
+    .map((line) => line.trim())
+    .filter((line) => line.startsWith('at '))
+    .slice(0, FRAMES_MAX);
+}

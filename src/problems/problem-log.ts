@@ -1,0 +1,99 @@
+import type { Clock } from '../clock.ts';
+import type { Log } from '../ops/log.ts';
+import { type Cause, causesOf } from './causes.ts';
+import type { Problem, ProblemStep, Problems } from './problems.ts';
+
+/** For so long after the stack of a problem was written, problems of its kind are written without one. */
+const WINDOW_MS = 60_000;
+/** More kinds than places in the code that can fail together; the oldest is forgotten for one more. */
+const KINDS_MAX = 256;
+
+/** Problems of one step, with the same classes of errors from the same place. */
+interface Kind {
+  readonly step: ProblemStep;
+  readonly code: Problem['code'];
+  readonly error: string;
+  readonly until_ms: number;
+  /** The request whose line has the stack; null for background work. */
+  readonly first_request_id: string | null;
+  /** Of background work only, because every request has a line. */
+  repeated: number;
+}
+
+/**
+ * Writes problems to the log. The first of a kind has the causes with their stacks. While its window lasts, each further
+ * request has a short line that names the first one, and repetitions of background work are summed up in one line. So
+ * every request is found by its id, and a fault that lasts writes no more than the lines of the requests themselves.
+ */
+export class ProblemLog implements Problems {
+  readonly #counts: Record<ProblemStep, number> = {
+    authenticate: 0,
+    catalog: 0,
+    plan: 0,
+    hold: 0,
+    model: 0,
+    charge: 0,
+    release: 0,
+    webhook: 0,
+    http: 0,
+    last_used: 0,
+    hourly_run: 0,
+    checkpoint: 0,
+    model_load: 0,
+    model_warm_up: 0,
+    model_probe: 0,
+    model_close: 0,
+  };
+  /** Oldest first: a `Map` keeps the order of insertion. */
+  readonly #kinds = new Map<string, Kind>();
+
+  constructor(
+    private readonly log: Pick<Log, 'problem'>,
+    private readonly clock: Pick<Clock, 'monotonic_ms'>,
+  ) {}
+
+  report({ request_id, step, code, error: thrown }: Problem): void {
+    this.#counts[step] += 1;
+    const causes = causesOf(thrown);
+    const error = causes.map(inWords).join(' < ');
+    const place = causes.at(-1)?.at[0] ?? '';
+    const id = [request_id === null ? 'background' : 'request', step, code, error, place].join('\n');
+    const now_ms = this.clock.monotonic_ms();
+    const known = this.#kinds.get(id);
+    if (known !== undefined && now_ms < known.until_ms) {
+      if (request_id === null) known.repeated += 1;
+      else this.log.problem({ request_id, step, code, error, same_as: known.first_request_id });
+      return;
+    }
+    if (known !== undefined) this.#forget(id, known);
+    const [oldest] = this.#kinds;
+    if (this.#kinds.size >= KINDS_MAX && oldest !== undefined) this.#forget(...oldest);
+    const until_ms = now_ms + WINDOW_MS;
+    this.#kinds.set(id, { step, code, error, until_ms, first_request_id: request_id, repeated: 0 });
+    this.log.problem({ request_id, step, code, error, causes });
+  }
+
+  counts(): Readonly<Record<ProblemStep, number>> {
+    return { ...this.#counts };
+  }
+
+  /** Writes how often background work failed again, for the windows that are over. To be called now and then. */
+  sumUp(): void {
+    const now_ms = this.clock.monotonic_ms();
+    for (const [id, kind] of this.#kinds) if (now_ms >= kind.until_ms) this.#forget(id, kind);
+  }
+
+  /** The same for all windows, at the end of the service. */
+  close(): void {
+    for (const [id, kind] of this.#kinds) this.#forget(id, kind);
+  }
+
+  #forget(id: string, { step, code, error, repeated }: Kind): void {
+    this.#kinds.delete(id);
+    if (repeated > 0) this.log.problem({ request_id: null, step, code, error, repeated });
+  }
+}
+
+function inWords({ error, code }: Cause): string {
+  return code === undefined ? error : `${error} ${code}`;
+}

@@ -1,0 +1,40 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import type { Written } from '../json/written.ts';
+import { ChoiceAnswerSchema, choiceAnswer } from './choice.ts';
+import { NoulAnswerSchema, noulAnswer } from './noul.ts';
+import { classesOf, classProbabilities, type Question, type QuestionType, scoreCount } from './question.ts';
+import { ScoreAnswerSchema, scoreAnswer } from './score.ts';
+
+/** In the order in which the types are documented. */
+const ANSWER_SCHEMAS = {
+  noul: NoulAnswerSchema,
+  choice: ChoiceAnswerSchema,
+  score: ScoreAnswerSchema,
+} satisfies Record<QuestionType, TSchema>;
+
+/** The answer to a question in a response. */
+export const AnswerSchema = Type.Union(Object.values(ANSWER_SCHEMAS));
+export type Answer = Static<typeof AnswerSchema>;
+export type WrittenAnswer = Written<Answer>;
+
+/**
+ * The answer to one question from the engine's calibrated scores. Throws `RangeError` where these are not as many as
+ * `scoreCount` says, or one is NaN.
+ */
+export function answerFrom(
+  { question, threshold }: { readonly question: Question; readonly threshold: number | null },
+  scores: readonly number[],
+): WrittenAnswer {
+  const expected = scoreCount(question);
+  if (scores.length !== expected)
+    throw new RangeError(`the model gave ${scores.length} scores and not ${expected}`);
+  const probabilities = classProbabilities(question, scores);
+  switch (question.type) {
+    case 'noul':
+      return noulAnswer(probabilities[1] ?? Number.NaN, threshold);
+    case 'choice':
+      return choiceAnswer(classesOf(question), probabilities);
+    case 'score':
+      return scoreAnswer(question.levels, probabilities);
+  }
+}

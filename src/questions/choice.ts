@@ -1,0 +1,69 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import type { Written } from '../json/written.ts';
+import { largest, roundToParts, roundToSumOne } from './probabilities.ts';
+import {
+  AnyKey,
+  Description,
+  Instructions,
+  isOptionCount,
+  OPTIONS_MAX,
+  OPTIONS_MIN,
+  type ParsedQuestion,
+  Probability,
+} from './question-fields.ts';
+
+/** Exactly one of several options, in the client's order. */
+export interface ChoiceQuestion {
+  readonly type: 'choice';
+  readonly instructions: JsonValue | undefined;
+  readonly options: readonly { readonly id: string; readonly description: JsonValue }[];
+}
+
+export const ChoiceQuestionSchema = Type.Object({
+  type: Type.Literal('choice'),
+  instructions: Instructions,
+  criteria: Type.Record(AnyKey, Description, {
+    minProperties: OPTIONS_MIN,
+    maxProperties: OPTIONS_MAX,
+    description: 'Option id to short description.',
+  }),
+});
+
+export const ChoiceAnswerSchema = Type.Object({
+  type: Type.Literal('choice'),
+  choice: Type.String({ description: 'The most likely option.' }),
+  probabilities: Type.Record(AnyKey, Probability),
+  confidence: Type.Number({ minimum: 0, maximum: 1, description: '(max_p - 1/n) / (1 - 1/n)' }),
+});
+export type WrittenChoiceAnswer = Written<Static<typeof ChoiceAnswerSchema>>;
+
+/** The question in a request's body; null when its criteria are not 2 to 255 options (`invalid_criteria`). */
+export function parseChoice(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQuestion> | null {
+  const criteria = body.get('criteria');
+  if (!isJsonObject(criteria) || !isOptionCount(criteria.names.length)) return null;
+  const options = criteria.names.map((id, index) => ({ id, description: criteria.values[index] ?? null }));
+  return {
+    question: { type: 'choice', instructions: body.get('instructions'), options },
+    threshold: null,
+    rejection: null,
+  };
+}
+
+/**
+ * One of the options; `probabilities` belong to `ids` by position and sum to 1. Throws `RangeError` for NaN, and where
+ * there is no option.
+ */
+export function choiceAnswer(ids: readonly string[], probabilities: readonly number[]): WrittenChoiceAnswer {
+  const rounded = roundToSumOne(probabilities);
+  const { index, value } = largest(rounded);
+  const even = 1 / ids.length;
+  const choice = ids[index];
+  if (choice === undefined) throw new RangeError('a choice needs a probability for every option');
+  return {
+    type: 'choice',
+    choice,
+    probabilities: new JsonObject(ids, rounded),
+    confidence: roundToParts(Math.min(1, Math.max(0, (value - even) / (1 - even)))),
+  };
+}

@@ -1,0 +1,98 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import { checkProbability, roundToParts, sigmoid } from './probabilities.ts';
+import { Description, Instructions, type ParsedQuestion, Probability } from './question-fields.ts';
+
+/** A yes/no question. `yes` and `no` describe what each answer means; undefined where the client said nothing. */
+export interface NoulQuestion {
+  readonly type: 'noul';
+  readonly instructions: JsonValue | undefined;
+  readonly yes: JsonValue | undefined;
+  readonly no: JsonValue | undefined;
+}
+
+export const NoulQuestionSchema = Type.Object({
+  type: Type.Literal('noul'),
+  instructions: Instructions,
+  criteria: Type.Optional(
+    Type.Union(
+      [
+        Type.Object({
+          true: Type.Optional(Description),
+          false: Type.Optional(Description),
+          yes: Type.Optional(Description),
+          no: Type.Optional(Description),
+        }),
+        Type.Null(),
+      ],
+      { description: 'What yes and no mean; the keys yes and no are accepted for true and false.' },
+    ),
+  ),
+  threshold: Type.Optional(
+    Type.Unknown({
+      description: 'A number from 0 to 1; any other value is ignored. Adds `decision` to the answer.',
+    }),
+  ),
+});
+
+export const NoulAnswerSchema = Type.Object({
+  type: Type.Literal('noul'),
+  noul: Type.Number({
+    minimum: 0,
+    maximum: 1,
+    description: 'Probability of yes; at most 0.199 or at least 0.801.',
+  }),
+  threshold: Type.Optional(Probability),
+  decision: Type.Optional(Type.Boolean({ description: 'noul >= threshold' })),
+});
+export type NoulAnswer = Static<typeof NoulAnswerSchema>;
+
+/** A yes/no answer is never between these two (contract: a noul is committed to one side). */
+const COMMITTED_NO_MAX = 0.199;
+const COMMITTED_YES_MIN = 0.801;
+
+/** The question in a request's body; criteria of the wrong kind are the model's to reject. */
+export function parseNoul(body: JsonObject<JsonValue>): ParsedQuestion<NoulQuestion> {
+  const criteria = body.get('criteria') ?? null;
+  const described = isJsonObject(criteria) ? criteria : undefined;
+  return {
+    question: {
+      type: 'noul',
+      instructions: body.get('instructions'),
+      yes: described?.get('true') ?? described?.get('yes'),
+      no: described?.get('false') ?? described?.get('no'),
+    },
+    threshold: thresholdOf(body.get('threshold')),
+    rejection:
+      criteria === null || isJsonObject(criteria)
+        ? null
+        : 'The criteria of a noul question must be an object with descriptions of true and false.',
+  };
+}
+
+/** A threshold outside 0 to 1 is ignored, whatever it is (contract: it is never an error). */
+function thresholdOf(value: JsonValue | undefined): number | null {
+  return typeof value === 'number' && value >= 0 && value <= 1 ? value : null;
+}
+
+/** The probabilities of no and of yes, from the log-odds of yes. */
+export function noulProbabilities(log_odds: number): readonly [no: number, yes: number] {
+  const yes = sigmoid(log_odds);
+  return [1 - yes, yes];
+}
+
+/**
+ * A committed yes/no answer: a `probability` of yes below 0.5 maps linearly onto [0, 0.199], the rest onto [0.801, 1].
+ * Throws `RangeError` for NaN.
+ */
+export function noulAnswer(probability: number, threshold: number | null): NoulAnswer {
+  checkProbability(probability);
+  const committed =
+    probability < 0.5
+      ? (probability / 0.5) * COMMITTED_NO_MAX
+      : COMMITTED_YES_MIN + ((probability - 0.5) / 0.5) * (1 - COMMITTED_YES_MIN);
+  const noul = roundToParts(committed);
+  return threshold === null
+    ? { type: 'noul', noul }
+    : { type: 'noul', noul, threshold, decision: noul >= threshold };
+}

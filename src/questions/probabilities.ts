@@ -1,0 +1,56 @@
+/** Probabilities are given in millionths: fine enough that rounding makes no ties that matter. */
+const PARTS = 1_000_000;
+
+/** The logistic function, without overflow for any finite score. */
+export function sigmoid(score: number): number {
+  return score >= 0 ? 1 / (1 + Math.exp(-score)) : Math.exp(score) / (1 + Math.exp(score));
+}
+
+/** Probabilities that sum to 1, in proportion to the exponentials of the scores. */
+export function softmax(scores: readonly number[]): number[] {
+  const highest = Math.max(...scores);
+  const weights = scores.map((score) => Math.exp(score - highest));
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  return weights.map((weight) => weight / sum);
+}
+
+/**
+ * The probabilities in whole millionths that sum to exactly one. Each is rounded down, and the remaining millionths go
+ * to the largest remainders, so that a larger probability never becomes the smaller one. Throws as `checkProbability`.
+ */
+export function roundToSumOne(probabilities: readonly number[]): number[] {
+  for (const probability of probabilities) checkProbability(probability);
+  const parts = probabilities.map((probability) => Math.floor(probability * PARTS));
+  const missing = PARTS - parts.reduce((sum, part) => sum + part, 0);
+  const byRemainder = probabilities
+    .map((probability, index) => ({
+      index,
+      probability,
+      remainder: probability * PARTS - Math.floor(probability * PARTS),
+    }))
+    // Two that differ in their last bit only can have the same remainder.
+    .sort((a, b) => b.remainder - a.remainder || b.probability - a.probability || a.index - b.index);
+  for (const { index } of byRemainder.slice(0, Math.max(0, missing))) parts[index] = (parts[index] ?? 0) + 1;
+  // Products that round up to whole parts can add up to one part too many.
+  if (missing < 0) parts[largest(parts).index] = largest(parts).value + missing;
+  return parts.map((part) => part / PARTS);
+}
+
+/** The value in whole millionths. */
+export function roundToParts(value: number): number {
+  return Math.round(value * PARTS) / PARTS;
+}
+
+/** The first of the largest values, and its index; 0 at index 0 where there are none. */
+export function largest(values: readonly number[]): { readonly index: number; readonly value: number } {
+  let index = 0;
+  values.forEach((value, position) => {
+    if (value > (values[index] ?? Number.NEGATIVE_INFINITY)) index = position;
+  });
+  return { index, value: values[index] ?? 0 };
+}
+
+/** Throws `RangeError` unless the value is a probability: a model that gives NaN has not answered. */
+export function checkProbability(value: number): void {
+  if (!(value >= 0 && value <= 1)) throw new RangeError('the model gave a score that is not a number');
+}

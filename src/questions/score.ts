@@ -1,0 +1,84 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { isJsonArray, JsonObject, type JsonValue } from '../json/json-value.ts';
+import type { Written } from '../json/written.ts';
+import { largest, roundToParts, roundToSumOne } from './probabilities.ts';
+import {
+  AnyKey,
+  Description,
+  Instructions,
+  isOptionCount,
+  OPTIONS_MAX,
+  OPTIONS_MIN,
+  type ParsedQuestion,
+  Probability,
+} from './question-fields.ts';
+
+/** A level on an ordered scale, lowest first. */
+export interface ScoreQuestion {
+  readonly type: 'score';
+  readonly instructions: JsonValue | undefined;
+  readonly levels: readonly JsonValue[];
+}
+
+export const ScoreQuestionSchema = Type.Object({
+  type: Type.Literal('score'),
+  instructions: Instructions,
+  criteria: Type.Array(Description, {
+    minItems: OPTIONS_MIN,
+    maxItems: OPTIONS_MAX,
+    description: 'Level descriptions, lowest first.',
+  }),
+});
+
+export const ScoreAnswerSchema = Type.Object({
+  type: Type.Literal('score'),
+  score: Type.Number({ minimum: 0, description: 'Expected level index: sum of index times probability.' }),
+  probabilities: Type.Record(AnyKey, Probability),
+  legend: Type.Record(
+    AnyKey,
+    Type.Unknown({ description: 'The level as it was sent; the empty string where it was null.' }),
+  ),
+  confidence: Probability,
+});
+export type WrittenScoreAnswer = Written<Static<typeof ScoreAnswerSchema>>;
+
+/** The question in a request's body; null when its criteria are not 2 to 255 levels (`invalid_criteria`). */
+export function parseScore(body: JsonObject<JsonValue>): ParsedQuestion<ScoreQuestion> | null {
+  const criteria = body.get('criteria');
+  if (!isJsonArray(criteria) || !isOptionCount(criteria.length)) return null;
+  return {
+    question: { type: 'score', instructions: body.get('instructions'), levels: criteria },
+    threshold: null,
+    rejection: null,
+  };
+}
+
+/** The names of the levels in answers: their indexes from 0. */
+export function levelNames(levels: readonly JsonValue[]): readonly string[] {
+  return levels.map((_, level) => String(level));
+}
+
+/** The mean of the level indexes by their probabilities. */
+export function expectedLevel(probabilities: readonly number[]): number {
+  return probabilities.reduce((sum, probability, level) => sum + level * probability, 0);
+}
+
+/** A level; `score` is the weighted mean of the probabilities as they are returned. Throws `RangeError` for NaN. */
+export function scoreAnswer(
+  levels: readonly JsonValue[],
+  probabilities: readonly number[],
+): WrittenScoreAnswer {
+  const rounded = roundToSumOne(probabilities);
+  const names = levelNames(levels);
+  return {
+    type: 'score',
+    score: roundToParts(expectedLevel(rounded)),
+    probabilities: new JsonObject(names, rounded),
+    // A level is repeated as it was sent, whatever JSON it is. Null becomes '', which is what the model read.
+    legend: new JsonObject(
+      names,
+      levels.map((level) => level ?? ''),
+    ),
+    confidence: largest(rounded).value,
+  };
+}

@@ -1,0 +1,25 @@
+import type { AccountRecords } from './accounts/account-records.ts';
+import type { KeyRecords } from './accounts/key-records.ts';
+import type { CatalogRecords } from './catalog/catalog-records.ts';
+import type { LedgerRecords } from './ledger/ledger-records.ts';
+import type { PaymentRecords } from './payments/payment-records.ts';
+import type { UsageRecords } from './usage/usage-records.ts';
+
+/** What is kept, as one transaction (or a single read) sees it. */
+export interface Records {
+  readonly accounts: AccountRecords;
+  readonly keys: KeyRecords;
+  readonly catalog: CatalogRecords;
+  readonly payments: PaymentRecords;
+  readonly usage: UsageRecords;
+  readonly ledger: LedgerRecords;
+}
+
+/** Where everything is kept. A single read or write needs no transaction. */
+export interface Store extends Records {
+  /**
+   * Runs `work` in one transaction. Resolves with its result once that is on disk; rolls all of it back when `work`
+   * rejects. `work` may await nothing but the records that it gets, and must have no effect elsewhere.
+   */
+  transaction<T>(work: (records: Records) => Promise<T>): Promise<T>;
+}

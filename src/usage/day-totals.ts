@@ -1,0 +1,96 @@
+import { PruneRefused } from './prune-refused.ts';
+import type { DeletedUsage, LedgerDay, RollUpRecords, UsageDay } from './roll-up-records.ts';
+
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+type LedgerTotal = Writable<LedgerDay> & { held_micros: number };
+
+/** What one transaction deletes of the ledger and the usage, and writes back as totals of days. */
+export class DayTotals {
+  readonly #records: RollUpRecords;
+  readonly #ledger = new Map<string, LedgerTotal>();
+  readonly #usage = new Map<string, Writable<UsageDay>>();
+
+  constructor(records: RollUpRecords) {
+    this.#records = records;
+  }
+
+  /** Deletes a hold and its end. */
+  async takeEntries(hold_entry_id: number, end_entry_id: number, day: string): Promise<void> {
+    for (const entry of await this.#records.deleteEntries(hold_entry_id, end_entry_id)) {
+      const { organization_id, project_id } = entry;
+      const key = JSON.stringify([project_id, day]);
+      const total = this.#ledger.get(key) ?? {
+        organization_id,
+        project_id,
+        day,
+        last_entry_id: 0,
+        charges: 0,
+        charged_micros: 0,
+        held_micros: 0,
+      };
+      total.last_entry_id = Math.max(total.last_entry_id, entry.entry_id);
+      total.charges += entry.kind === 'charge' ? 1 : 0;
+      total.charged_micros -= entry.credit_delta_micros;
+      total.held_micros += entry.held_delta_micros;
+      this.#ledger.set(key, total);
+    }
+  }
+
+  /** Deletes the usage row of a request, if it has one. */
+  async takeUsage(request_id: string, day: string): Promise<void> {
+    const row = await this.#records.deleteUsage(request_id);
+    if (row === undefined) return;
+    const key = groupKey(row, day);
+    const total = this.#usage.get(key);
+    if (total === undefined) {
+      this.#usage.set(key, { ...row, day, requests: 1 });
+      return;
+    }
+    total.requests += 1;
+    total.questions += row.questions;
+    total.input_tokens += row.input_tokens;
+    total.cost_micros += row.cost_micros;
+  }
+
+  /**
+   * Adds the totals to those of the days, and verifies that the books say afterwards what they said before: no balance
+   * moved, nothing was held, and the days' charges are what the days' usage cost. Throws `PruneRefused`.
+   */
+  async write(): Promise<void> {
+    const before = await this.#charged_micros();
+    for (const { held_micros, ...day } of this.#ledger.values()) {
+      if (held_micros !== 0)
+        throw new PruneRefused(`${day.project_id} has a hold on ${day.day} that did not end`);
+      if (day.charges > 0) await this.#records.addLedgerDay(day);
+    }
+    for (const day of this.#usage.values()) await this.#records.addUsageDay(day);
+    await this.#verify(before);
+  }
+
+  async #verify(before: ReadonlyMap<string, number>): Promise<void> {
+    const after = await this.#charged_micros();
+    for (const [key, { project_id, organization_id, day, charged_micros }] of this.#ledger) {
+      const charged = after.get(key) ?? 0;
+      if (charged - (before.get(key) ?? 0) !== charged_micros) {
+        throw new PruneRefused(`the charges of ${project_id} on ${day} would not add up`);
+      }
+      if ((await this.#records.costOfDay_micros(organization_id, project_id, day)) !== charged) {
+        throw new PruneRefused(`the usage of ${project_id} on ${day} would not cost what was charged`);
+      }
+    }
+  }
+
+  /** What the days that are written to say now. */
+  async #charged_micros(): Promise<Map<string, number>> {
+    const charged = new Map<string, number>();
+    for (const [key, { project_id, day }] of this.#ledger) {
+      charged.set(key, await this.#records.chargedOnDay_micros(project_id, day));
+    }
+    return charged;
+  }
+}
+
+function groupKey(row: DeletedUsage, day: string): string {
+  const { organization_id, project_id, api_key_id, model, mode, endpoint, status } = row;
+  return JSON.stringify([day, organization_id, project_id, api_key_id, model, mode, endpoint, status]);
+}

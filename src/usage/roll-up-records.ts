@@ -1,0 +1,84 @@
+import type { UsageRow } from './usage-row.ts';
+
+/** What the roll-up reads of a ledger entry that a request made. */
+export interface RequestEntry {
+  readonly entry_id: number;
+  readonly at_ms: number;
+  readonly organization_id: string;
+  readonly project_id: string | null;
+  /** The UTC month (`YYYY-MM`) that it counts in. */
+  readonly month: string | null;
+  readonly credit_delta_micros: number;
+  readonly held_delta_micros: number;
+}
+
+/** A request that the ledger knows: its hold, with its end and its usage row as far as they are there. */
+export interface RequestInLedger {
+  readonly request_id: string;
+  readonly hold: RequestEntry;
+  readonly end: (RequestEntry & { readonly kind: 'charge' | 'release' }) | undefined;
+  readonly usage:
+    | Pick<UsageRow, 'time_ms' | 'organization_id' | 'project_id' | 'status' | 'cost_micros'>
+    | undefined;
+}
+
+/** What was deleted of the ledger. */
+export interface DeletedEntry {
+  readonly entry_id: number;
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly kind: string;
+  readonly credit_delta_micros: number;
+  readonly held_delta_micros: number;
+}
+
+/** The charges of a project on one UTC day, to be added to what is there. */
+export interface LedgerDay {
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly day: string;
+  /** The last of the entries that it replaces. */
+  readonly last_entry_id: number;
+  readonly charges: number;
+  readonly charged_micros: number;
+}
+
+/** What usage is grouped by within a UTC day. */
+export type UsageGroup = Pick<
+  UsageRow,
+  'organization_id' | 'project_id' | 'api_key_id' | 'model' | 'mode' | 'endpoint' | 'status'
+>;
+
+/** What a deleted usage row said. */
+export type DeletedUsage = UsageGroup & Pick<UsageRow, 'questions' | 'input_tokens' | 'cost_micros'>;
+
+/** The usage of one group on one UTC day, to be added to what is there. */
+export interface UsageDay extends DeletedUsage {
+  readonly day: string;
+  readonly requests: number;
+}
+
+/** What rolling up reads and writes of usage and ledger, inside a transaction. */
+export interface RollUpRecords {
+  /**
+   * The oldest requests with a hold after a ledger entry, at most `limit` of them, as far as the audit has checked the
+   * ledger: an end that it has not checked is left out.
+   */
+  requestsInLedger(after_entry_id: number, limit: number): Promise<readonly RequestInLedger[]>;
+  /** The oldest requests admitted from a time on and before another that the ledger does not know. */
+  requestsOutsideLedger(
+    from_ms: number,
+    before_ms: number,
+    limit: number,
+  ): Promise<readonly Pick<UsageRow, 'request_id' | 'time_ms' | 'cost_micros'>[]>;
+  /** Deletes a hold and its end; resolves with what was there. */
+  deleteEntries(hold_entry_id: number, end_entry_id: number): Promise<readonly DeletedEntry[]>;
+  /** Deletes the usage row of a request; undefined when it has none. */
+  deleteUsage(request_id: string): Promise<DeletedUsage | undefined>;
+  addLedgerDay(day: LedgerDay): Promise<void>;
+  addUsageDay(day: UsageDay): Promise<void>;
+  /** What a project's charges of a UTC day add up to that were rolled up. */
+  chargedOnDay_micros(project_id: string, day: string): Promise<number>;
+  /** What a project's answered requests of a UTC day cost that were rolled up. */
+  costOfDay_micros(organization_id: string, project_id: string, day: string): Promise<number>;
+}

@@ -1,0 +1,211 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { scripts } from '../../package.json' with { type: 'json' };
+import {
+  importCycles,
+  importsOf,
+  reachedFiles,
+  readSourceFiles,
+  type SourceFile,
+  startedPrograms,
+} from './source-files.ts';
+
+/** Where the service itself starts; `package.json` names the other programs that are run by hand. */
+const ENTRY_POINTS = ['src/main.ts', 'db/sqlite/drizzle.config.ts', ...scriptsOf(scripts)];
+
+/** No I/O and no rules: imported by everybody. */
+const PURE = [
+  'src/questions/',
+  'src/json/',
+  'src/hashing/',
+  'src/money.ts',
+  'src/errors.ts',
+  'src/clock.ts',
+  'src/identifiers.ts',
+];
+/** The rules, and the ports that the database implements. */
+const RULES = [
+  'src/accounts/',
+  'src/catalog/',
+  'src/ledger/',
+  'src/limits/',
+  'src/models/',
+  'src/ops/',
+  'src/payments/',
+  'src/problems/',
+  'src/usage/',
+  'src/store.ts',
+];
+const DECISIONS = ['src/decisions/'];
+const EVAL = ['src/eval/'];
+const HTTP = ['src/app.ts', 'src/http/'];
+/** Settings as they are given to a command. */
+const SETTINGS = ['src/config.ts'];
+/** What is made of what. */
+const WIRING = ['src/service.ts'];
+const COMMANDS = ['src/cli/'];
+/** All that `src/` sees of `native/`. */
+const ENGINE = ['native/engine.ts'];
+
+interface Direction {
+  readonly files: readonly string[];
+  readonly may_import: readonly string[];
+}
+
+/** `http → decisions → ports ← db, native`: what the files of each layer may import outside of their own layer. */
+const DIRECTIONS: readonly Direction[] = [
+  { files: ['src/main.ts'], may_import: [...COMMANDS, ...RULES, ...PURE] },
+  {
+    files: COMMANDS,
+    may_import: [...WIRING, ...SETTINGS, ...HTTP, ...EVAL, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'],
+  },
+  { files: WIRING, may_import: [...SETTINGS, ...HTTP, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'] },
+  { files: SETTINGS, may_import: [...RULES, ...PURE, ...ENGINE] },
+  { files: HTTP, may_import: [...DECISIONS, ...RULES, ...PURE] },
+  { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
+  { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
+  { files: RULES, may_import: [...PURE, ...ENGINE] },
+  { files: PURE, may_import: [] },
+  { files: ['db/'], may_import: [...RULES, ...PURE] },
+  { files: ['native/'], may_import: ['src/questions/', 'src/json/', 'src/hashing/'] },
+];
+
+/** Packages that only one layer knows. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  'bun:sqlite': ['db/'],
+  'drizzle-orm': ['db/'],
+  elysia: HTTP,
+  'node-llama-cpp': ['native/'],
+};
+
+let files: ReadonlyMap<string, SourceFile>;
+beforeAll(async () => {
+  files = await readSourceFiles();
+});
+
+describe('the reader of imports', () => {
+  test('finds every way of importing, and none in a string or a comment', () => {
+    const text = `#!/usr/bin/env bun
+      // import './comment.ts';
+      import './effect.ts';
+      import { a } from './value.ts';
+      import one, { type B } from './types-in-braces.ts';
+import type { C } from './type.ts';
+import {
+  type D,
+  type E,
+} from './types-on-lines.ts';
+import type F from './type-default.ts';
+export type { G } from './exported-type.ts';
+export * from './everything.ts';
+export type H = typeof a;
+const i = await import('./dynamic.ts');
+const j = \`import { no } from './string.ts'\`;`;
+    expect(new Set(importsOf(text))).toEqual(
+      new Set([
+        './effect.ts',
+        './value.ts',
+        './types-in-braces.ts',
+        './type.ts',
+        './types-on-lines.ts',
+        './type-default.ts',
+        './exported-type.ts',
+        './everything.ts',
+        './dynamic.ts',
+      ]),
+    );
+  });
+
+  test('finds workers and child processes by the names of their files', () => {
+    const text = `new Worker(new URL('copy-worker.ts', import.meta.url)); join(import.meta.dir, 'kill-child.ts')`;
+    expect(startedPrograms(text)).toEqual(['copy-worker.ts', 'kill-child.ts']);
+  });
+
+  test('finds a cycle of any length once, and every file that is needed', () => {
+    const file = (path: string, ...imports: readonly string[]): [string, SourceFile] => [
+      path,
+      { path, imports, packages: [], starts: [] },
+    ];
+    const cyclic = new Map([file('a', 'b', 'd'), file('b', 'c'), file('c', 'a'), file('d'), file('e', 'd')]);
+    expect(importCycles(cyclic)).toEqual([['a', 'b', 'c', 'a']]);
+    expect(reachedFiles(cyclic, ['b'])).toEqual(new Set(['b', 'c', 'a', 'd']));
+  });
+
+  test('finds a file for every import', () => {
+    const missing = [...files.values()].flatMap(({ path, imports }) =>
+      imports.filter((other) => !files.has(other)).map((other) => `${path} → ${other}`),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+test('no files import each other, neither directly nor in a longer cycle', () => {
+  expect(importCycles(files).map((cycle) => cycle.join(' → '))).toEqual([]);
+});
+
+describe('no file is imported by nobody', () => {
+  const isProgramByHand = (path: string) => /^bench\/[^/]+\.ts$/.test(path);
+  const isTest = (path: string) => path.startsWith('test/') && path.endsWith('.test.ts');
+
+  test('the entry points are there', () => {
+    expect(ENTRY_POINTS.filter((path) => !files.has(path))).toEqual([]);
+  });
+
+  test('of the service: what only tests and benches need is not in its folders', () => {
+    const reached = reachedFiles(files, ENTRY_POINTS);
+    const left = [...files.keys()].filter((path) => /^(src|db|native)\//.test(path) && !reached.has(path));
+    expect(left.sort()).toEqual([]);
+  });
+
+  test('of tests and benches', () => {
+    const entries = [...files.keys()].filter((path) => isTest(path) || isProgramByHand(path));
+    const reached = reachedFiles(files, [...ENTRY_POINTS, ...entries]);
+    expect([...files.keys()].filter((path) => !reached.has(path)).sort()).toEqual([]);
+  });
+});
+
+describe('imports point one way', () => {
+  test('every file of the service is in exactly one layer', () => {
+    const misplaced = [...files.keys()].filter(
+      (path) =>
+        /^(src|db|native)\//.test(path) &&
+        DIRECTIONS.filter(({ files: layer }) => isIn(layer, path)).length !== 1,
+    );
+    expect(misplaced).toEqual([]);
+  });
+
+  test.each(DIRECTIONS.map((direction) => [direction.files.join(', '), direction] as const))(
+    '%s',
+    (_, { files: layer, may_import }) => {
+      const wrong = [...files.values()].flatMap(({ path, imports }) =>
+        isIn(layer, path)
+          ? imports
+              .filter((other) => !isIn([...layer, ...may_import], other))
+              .map((other) => `${path} → ${other}`)
+          : [],
+      );
+      expect(wrong.sort()).toEqual([]);
+    },
+  );
+
+  test.each(Object.entries(PACKAGES))('only one layer imports %s', (name, layer) => {
+    const wrong = [...files.values()].filter(
+      ({ path, packages }) =>
+        /^(src|db|native)\//.test(path) &&
+        !isIn(layer, path) &&
+        packages.some((other) => other === name || other.startsWith(`${name}/`)),
+    );
+    expect(wrong.map(({ path }) => path).sort()).toEqual([]);
+  });
+});
+
+/** Whether the path is one of the files, or in one of the folders, which end in a slash. */
+function isIn(layer: readonly string[], path: string): boolean {
+  return layer.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place));
+}
+
+/** The files of TypeScript in the commands of `package.json`. */
+function scriptsOf(commands: Readonly<Record<string, string>>): readonly string[] {
+  return Object.values(commands)
+    .flatMap((command) => command.split(/\s+/))
+    .filter((word) => word.endsWith('.ts') && !word.endsWith('.test.ts'));
+}

@@ -1,0 +1,95 @@
+import { basename, dirname, join } from 'node:path';
+
+/** The root of the repository. */
+export const ROOT = join(import.meta.dir, '..', '..');
+
+/** What one file of TypeScript uses. Paths are relative to the root, with forward slashes. */
+export interface SourceFile {
+  readonly path: string;
+  /** The files that it imports, for their types only too. */
+  readonly imports: readonly string[];
+  /** The packages that it imports, as they are written. */
+  readonly packages: readonly string[];
+  /** The workers and child processes that it starts by the names of their files. */
+  readonly starts: readonly string[];
+}
+
+const TRANSPILER = new Bun.Transpiler({ loader: 'ts' });
+
+/** The specifiers of everything that a text imports, for its types only too. */
+export function importsOf(text: string): readonly string[] {
+  return TRANSPILER.scanImports(withTypesAsValues(text)).map(({ path }) => path);
+}
+
+/** The text without `#!` and with plain imports in place of type imports, which the transpiler leaves out. */
+function withTypesAsValues(text: string): string {
+  return text
+    .replace(/^#!.*/, '')
+    .replace(/^(import|export)\s+type(?=\s+(?:\{|\*|\w+\s+from\b))/gm, '$1')
+    .replace(/^(?:import|export)\s+(?:\w+,\s*)?\{[^}]*\}\s*from\b/gm, (clause) =>
+      clause.replace(/\btype\s+(?=\w)/g, ''),
+    );
+}
+
+/** The names of programs in a text's string literals, by the names that files of programs have. */
+export function startedPrograms(text: string): readonly string[] {
+  return [...text.matchAll(/'([\w-]+-(?:child|worker)\.ts)'/g)].map(([, name]) => name ?? '');
+}
+
+/** Every file of TypeScript in the repository's own folders, by its path. */
+export async function readSourceFiles(): Promise<ReadonlyMap<string, SourceFile>> {
+  const paths = await Array.fromAsync(new Bun.Glob('{src,native,db,bench,test}/**/*.ts').scan(ROOT));
+  const files = await Promise.all(
+    paths.map(async (path): Promise<SourceFile> => {
+      const text = await Bun.file(join(ROOT, path)).text();
+      const specifiers = importsOf(text);
+      const programs = startedPrograms(text);
+      return {
+        path,
+        imports: specifiers.filter(isFile).map((specifier) => join(dirname(path), specifier)),
+        packages: specifiers.filter((specifier) => !specifier.startsWith('.')),
+        starts: paths.filter((other) => other !== path && programs.includes(basename(other))),
+      };
+    }),
+  );
+  return new Map(files.map((file) => [file.path, file]));
+}
+
+function isFile(specifier: string): boolean {
+  return specifier.startsWith('.') && specifier.endsWith('.ts');
+}
+
+/** Every cycle of imports that a walk over the files meets, each as the list of its files. */
+export function importCycles(files: ReadonlyMap<string, SourceFile>): readonly (readonly string[])[] {
+  const cycles: string[][] = [];
+  const done = new Set<string>();
+  const trail: string[] = [];
+  const visit = (path: string) => {
+    if (done.has(path)) return;
+    const start = trail.indexOf(path);
+    if (start >= 0) {
+      cycles.push([...trail.slice(start), path]);
+      return;
+    }
+    trail.push(path);
+    files.get(path)?.imports.forEach(visit);
+    trail.pop();
+    done.add(path);
+  };
+  for (const path of files.keys()) visit(path);
+  return cycles;
+}
+
+/** The files that `entries` need: the entries themselves, and all that is imported or started from there. */
+export function reachedFiles(
+  files: ReadonlyMap<string, SourceFile>,
+  entries: readonly string[],
+): ReadonlySet<string> {
+  const reached = new Set(entries);
+  // A set that grows is iterated to its end.
+  for (const path of reached) {
+    const file = files.get(path);
+    for (const next of [...(file?.imports ?? []), ...(file?.starts ?? [])]) reached.add(next);
+  }
+  return reached;
+}

@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'bun:test';
+import { EvaluationTimedOut } from '../../native/engine.ts';
+import { ModelDeadline, TurnTimedOut } from '../../src/decisions/model-deadline.ts';
+import { aborted } from '../support/faults.ts';
+
+/** Longer than any test. */
+const NEVER_MS = 1_000_000;
+
+describe('the time of a request at the model', () => {
+  test('ends when its turn has not come, with the time after which it should', async () => {
+    const deadline = new ModelDeadline(new AbortController().signal, {
+      waiting_ms: 1,
+      evaluation_ms: NEVER_MS,
+    });
+    deadline.wait(() => 17);
+    await aborted(deadline.signal);
+    expect(deadline.signal.reason).toBeInstanceOf(TurnTimedOut);
+    expect(deadline.signal.reason).toMatchObject({ retry_after_s: 17 });
+    deadline.end();
+  });
+
+  test('begins anew with its first turn, and only with the first', async () => {
+    const deadline = new ModelDeadline(new AbortController().signal, {
+      waiting_ms: NEVER_MS,
+      evaluation_ms: 1,
+    });
+    deadline.wait(() => 17);
+    deadline.begin();
+    // A request that goes on with another engine waits again.
+    deadline.wait(() => 17);
+    await aborted(deadline.signal);
+    expect(deadline.signal.reason).toBeInstanceOf(EvaluationTimedOut);
+    deadline.end();
+  });
+
+  test('ends when the client leaves, before and after', () => {
+    const limits = { waiting_ms: NEVER_MS, evaluation_ms: NEVER_MS };
+    const client = new AbortController();
+    const deadline = new ModelDeadline(client.signal, limits);
+    deadline.wait(() => 17);
+    client.abort(new Error('gone'));
+    expect(deadline.signal.reason).toMatchObject({ message: 'gone' });
+    deadline.end();
+    const late = new ModelDeadline(client.signal, limits);
+    expect(late.signal.aborted).toBe(true);
+    late.end();
+  });
+});

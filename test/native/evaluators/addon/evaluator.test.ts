@@ -1,0 +1,453 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { EngineFailed, EngineOverloaded, EvaluationFailed } from '../../../../native/errors.ts';
+import {
+  type AddonEvaluator,
+  type AddonEvaluatorOptions,
+  createAddonEvaluator,
+} from '../../../../native/evaluators/addon/addon-evaluator.ts';
+import { type Plan, planTokens } from '../../../../native/plan/plan.ts';
+import {
+  arbitraryPlan,
+  describeAddon,
+  filledPlan,
+  probabilityDistance,
+  scaledModelBytes,
+  withLastReads,
+} from '../../addon/support.ts';
+import { tinyModelBytes, writeTinyModel } from '../../support/gguf.ts';
+import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../../support/models.ts';
+
+// The first test builds the addon.
+setDefaultTimeout(180_000);
+
+const CONTEXT_TOKENS = 5000;
+const TOKENS = 260;
+const FAULT_TOKEN = 8;
+const READ_FAULT_TOKEN = 200;
+/** No vocabulary has it. */
+const IMPOSSIBLE_TOKEN = 1_000_000;
+
+const PLAIN: Plan = filledPlan(1, { prefix: 90, branches: [20, 30] });
+const PLAIN_TOKENS = planTokens(PLAIN);
+/** Too long for the decoder of small plans. */
+const LONG: Plan = filledPlan(2, { prefix: 4000, branches: [20] });
+/** 64 questions of 255 options, every token of which is read. */
+const WIDE: Plan = (() => {
+  const { prefix, branches } = filledPlan(3, {
+    prefix: 3900,
+    branches: Array.from({ length: 64 }, () => 255),
+  });
+  const reads = Array.from({ length: 255 }, (_, index) => ({ index, tokens: [7, 8] }));
+  return { prefix, branches: branches.map(({ tokens }) => ({ tokens, reads })) };
+})();
+
+describeAddon('the addon evaluates plans', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  let path: string;
+  let evaluator: AddonEvaluator;
+  const open = (options: Partial<AddonEvaluatorOptions> = {}) =>
+    createAddonEvaluator({
+      model_path: path,
+      context_tokens: CONTEXT_TOKENS,
+      gpu: false,
+      threads: 1,
+      ...options,
+    });
+  let scopes = 0;
+  const fresh = () => ({ scope: `scope ${scopes++}` });
+
+  beforeAll(async () => {
+    directory = await temporaryDirectory();
+    path = join(directory.path, 'tiny.gguf');
+    await writeTinyModel(path, { ...TINY_MARKERS, context_tokens: 8192 });
+    evaluator = await open();
+  });
+  afterAll(async () => {
+    await evaluator.close();
+    await directory[Symbol.asyncDispose]();
+  });
+
+  const token = fc.integer({ min: 0, max: TOKENS - 1 });
+  const plan = arbitraryPlan(token, { prefix: 200, branch: 90, branches: 6 });
+
+  test('a branch gets the same bits alone, among others in any order, and with the prefix read before', async () => {
+    await fc.assert(
+      fc.asyncProperty(plan, fc.infiniteStream(fc.nat()), async (whole, numbers) => {
+        const together = await evaluator.evaluate(whole, fresh());
+        const order = whole.branches
+          .map((_, index) => ({ index, key: numbers.next().value ?? 0 }))
+          .sort((left, right) => left.key - right.key)
+          .map(({ index }) => index);
+        const shuffled = await evaluator.evaluate(
+          { ...whole, branches: order.flatMap((index) => whole.branches[index] ?? []) },
+          fresh(),
+        );
+        expect(shuffled).toEqual(order.map((index) => together[index] ?? []));
+        for (const [index, one] of whole.branches.entries()) {
+          const alone = await evaluator.evaluate({ prefix: whole.prefix, branches: [one] }, fresh());
+          expect(alone).toEqual([together[index] ?? []]);
+        }
+        const held = fresh();
+        expect(await evaluator.evaluate(whole, held)).toEqual(together);
+        expect(await evaluator.evaluate(whole, held)).toEqual(together);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test.each([
+    ['one plan at a time', {}],
+    ['many plans in a decode', { full_decodes: true }],
+  ])('plans get the same bits under load as alone: %s', async (_, options) => {
+    const loaded = await open(options);
+    await fc.assert(
+      fc.asyncProperty(fc.array(plan, { minLength: 2, maxLength: 12, size: 'max' }), async (plans) => {
+        const alone = [];
+        for (const one of plans) alone.push(await loaded.evaluate(one, fresh()));
+        const long = loaded.evaluate(LONG, fresh());
+        expect(await Promise.all(plans.map((one) => loaded.evaluate(one, fresh())))).toEqual(alone);
+        await long;
+      }),
+      { numRuns: 4 },
+    );
+    await loaded.close();
+  });
+
+  test("a logit that is no number fails its plan: it is nobody's probability", async () => {
+    const bytes = tinyModelBytes({ ...TINY_MARKERS, context_tokens: 8192 });
+    // The last weight of the last layer: every token goes through it.
+    bytes.writeFloatLE(Number.NaN, bytes.length - 4);
+    const model_path = join(directory.path, 'broken.gguf');
+    await writeFile(model_path, bytes);
+    const broken = await open({ model_path });
+    const rejected: unknown = await broken.evaluate(PLAIN, fresh()).catch((error: unknown) => error);
+    expect(rejected).toBeInstanceOf(EvaluationFailed);
+    expect(rejected).not.toBeInstanceOf(EngineFailed);
+    await broken.close();
+  });
+
+  test('a plan answers as through node-llama-cpp', async () => {
+    const { evaluator: llama } = await loadOnCpu(path);
+    await fc.assert(
+      fc.asyncProperty(plan, async (whole) => {
+        const last = withLastReads(whole);
+        const distance = probabilityDistance(
+          await evaluator.evaluate(last, fresh()),
+          await llama.evaluate(last, fresh()),
+        );
+        expect(distance).toBeLessThanOrEqual(1e-3);
+      }),
+      { numRuns: 10 },
+    );
+    await llama.close();
+  });
+
+  test('a model whose logits are more than a matrix product is read through all of its vocabulary', async () => {
+    const scaled_path = join(directory.path, 'scaled.gguf');
+    await Bun.write(scaled_path, scaledModelBytes());
+    const scaled = await open({ model_path: scaled_path, context_tokens: 1024 });
+    const { evaluator: llama } = await loadOnCpu(scaled_path);
+    await fc.assert(
+      fc.asyncProperty(plan, async (whole) => {
+        const logits = await scaled.evaluate(whole, fresh());
+        const expected = (await llama.evaluate(whole, fresh())).flat(2);
+        const distances = logits
+          .flat(2)
+          .map((logit, index) => Math.abs(logit - (expected[index] ?? Number.NaN)));
+        expect(Math.max(...distances)).toBeLessThanOrEqual(1e-2);
+      }),
+      { numRuns: 5 },
+    );
+    await llama.close();
+    await scaled.close();
+  });
+
+  test('results have the shape that was asked for, read by read', async () => {
+    const odd: Plan = {
+      prefix: [],
+      branches: [
+        { tokens: [], reads: [] },
+        { tokens: [4, 5, 6], reads: [] },
+        {
+          tokens: [4, 5, 6],
+          reads: [
+            { index: 2, tokens: [7] },
+            { index: 0, tokens: [] },
+            { index: 0, tokens: [8, 7] },
+            { index: 2, tokens: [9, 7] },
+          ],
+        },
+      ],
+    };
+    const logits = await evaluator.evaluate(odd, fresh());
+    expect(logits.map((reads) => reads.map((values) => values.length))).toEqual([[], [], [1, 0, 2, 2]]);
+    const [, , reads] = logits;
+    expect(reads?.[0]?.[0]).toBe(reads?.[3]?.[1] ?? Number.NaN);
+    const [[first] = []] = await evaluator.evaluate(
+      { prefix: [], branches: [{ tokens: [4], reads: [{ index: 0, tokens: [8, 7] }] }] },
+      fresh(),
+    );
+    expect(reads?.[2]).toEqual(first ?? []);
+    expect(await evaluator.evaluate({ prefix: [1], branches: [] }, fresh())).toEqual([]);
+  });
+
+  test('64 questions of 255 options over a long record go through one cache in waves', async () => {
+    const logits = await evaluator.evaluate(WIDE, fresh());
+    expect(logits.map((reads) => reads.length)).toEqual(WIDE.branches.map(() => 255));
+    const chosen = WIDE.branches.slice(40, 41);
+    expect(await evaluator.evaluate({ ...WIDE, branches: chosen }, fresh())).toEqual(logits.slice(40, 41));
+  });
+
+  test('a plan may use every position that there is, and none more', async () => {
+    const full = filledPlan(4, { prefix: CONTEXT_TOKENS - 30, branches: [30, 3] });
+    const logits = await evaluator.evaluate(full, fresh());
+    expect(logits.flat(2).every(Number.isFinite)).toBe(true);
+    const over = evaluator.evaluate({ ...full, prefix: [...full.prefix, 9] }, fresh());
+    await expect(over).rejects.toBeInstanceOf(EvaluationFailed);
+  });
+
+  test('a prefix is reused within its scope only, and only when it is the whole prefix', async () => {
+    const before = evaluator.stats().decoded_tokens;
+    const decoded = () => evaluator.stats().decoded_tokens - before;
+    const branches = PLAIN_TOKENS - PLAIN.prefix.length;
+    const scope = fresh();
+    const first = await evaluator.evaluate(PLAIN, scope);
+    expect(decoded()).toBe(PLAIN_TOKENS);
+    expect(await evaluator.evaluate(PLAIN, scope)).toEqual(first);
+    expect(decoded()).toBe(PLAIN_TOKENS + branches);
+    expect(await evaluator.evaluate(PLAIN, fresh())).toEqual(first);
+    expect(decoded()).toBe(2 * PLAIN_TOKENS + branches);
+    await evaluator.evaluate({ ...PLAIN, prefix: PLAIN.prefix.slice(1) }, scope);
+    expect(decoded()).toBe(3 * PLAIN_TOKENS + branches - 1);
+  });
+
+  test('prefixes that were read in one decode are all reused', async () => {
+    const shared = await open({ full_decodes: true });
+    const plans = Array.from({ length: 30 }, (_, seed) => filledPlan(seed, { prefix: 20, branches: [5, 5] }));
+    const evaluate = () => Promise.all(plans.map((one) => shared.evaluate(one, { scope: 'a' })));
+    const first = await evaluate();
+    const { decodes, reused_tokens } = shared.stats();
+    expect({ few: decodes < plans.length / 2, reused_tokens }).toEqual({ few: true, reused_tokens: 0 });
+    expect(await evaluate()).toEqual(first);
+    expect(shared.stats().reused_tokens).toBe(plans.length * 20);
+    await shared.close();
+  });
+
+  test('prefixes beyond the bytes that are kept are forgotten, the least recently used first', async () => {
+    const plans = [5, 6, 7].map((seed) => filledPlan(seed, { prefix: PLAIN.prefix.length, branches: [5] }));
+    const [a = PLAIN, b = PLAIN, c = PLAIN] = plans;
+    const scope = fresh();
+    const measured = await open();
+    await measured.evaluate(a, scope);
+    const one = measured.stats().kept_prefix_bytes;
+    // Two layers of 64 keys and as many values in 16 bits a token, and a little for the rest.
+    expect(one).toBeGreaterThan(PLAIN.prefix.length * 512);
+    expect(one).toBeLessThan(PLAIN.prefix.length * 768);
+    await measured.close();
+
+    const small = await open({ prefix_cache_bytes: 2 * one });
+    for (const plan of [a, b, a, c]) await small.evaluate(plan, scope);
+    const { reused_tokens, kept_prefix_bytes } = small.stats();
+    expect({ reused_tokens, kept_prefix_bytes }).toEqual({
+      reused_tokens: PLAIN.prefix.length,
+      kept_prefix_bytes: 2 * one,
+    });
+    await small.evaluate(a, scope);
+    expect(small.stats().reused_tokens).toBe(2 * PLAIN.prefix.length);
+    await small.evaluate(b, scope);
+    expect(small.stats().reused_tokens).toBe(2 * PLAIN.prefix.length);
+    await small.close();
+  });
+
+  test('prefixes of any lengths never have more bytes than are allowed, and one that is too long alone is not kept', async () => {
+    const limit = 100_000;
+    const bounded = await open({ prefix_cache_bytes: limit });
+    let largest = 0;
+    for (const [seed, prefix] of [30, 150, 1, 90, 1000, 149, 20, 64, 65, 120].entries()) {
+      const before = bounded.stats().kept_prefix_bytes;
+      await bounded.evaluate(filledPlan(seed, { prefix, branches: [5] }), { scope: `scope ${prefix}` });
+      const { kept_prefix_bytes } = bounded.stats();
+      expect(kept_prefix_bytes).toBeLessThanOrEqual(limit);
+      if (prefix === 1000) expect(kept_prefix_bytes).toBe(before);
+      largest = Math.max(largest, kept_prefix_bytes);
+    }
+    expect(largest).toBeGreaterThan(limit / 2);
+    await bounded.close();
+
+    const none = await open({ prefix_cache_bytes: 0 });
+    for (const _ of [1, 2]) await none.evaluate(PLAIN, { scope: 'a' });
+    expect(none.stats()).toMatchObject({ reused_tokens: 0, kept_prefix_bytes: 0 });
+    await none.close();
+  });
+
+  test.each([
+    ['in the prefix', { ...PLAIN, prefix: [1, IMPOSSIBLE_TOKEN] }],
+    ['in a branch', { ...PLAIN, branches: [...PLAIN.branches, { tokens: [IMPOSSIBLE_TOKEN], reads: [] }] }],
+    ['that is negative', { ...PLAIN, prefix: [1, -1] }],
+    ['that is no integer', { ...PLAIN, prefix: [1.5] }],
+    ['beyond 32 bits', { ...PLAIN, prefix: [2 ** 32] }],
+    [
+      'among those wanted',
+      { ...PLAIN, branches: [{ tokens: [4], reads: [{ index: 0, tokens: [IMPOSSIBLE_TOKEN] }] }] },
+    ],
+    [
+      'read outside of its branch',
+      { ...PLAIN, branches: [{ tokens: [4], reads: [{ index: 1, tokens: [7] }] }] },
+    ],
+  ])('a token %s fails its own plan only', async (_, failing) => {
+    const expected = await evaluator.evaluate(PLAIN, fresh());
+    const results = await Promise.allSettled(
+      [PLAIN, failing, PLAIN].map((one) => evaluator.evaluate(one, { scope: 'a' })),
+    );
+    expect(results[0]).toEqual({ status: 'fulfilled', value: expected });
+    expect(results[1]).toMatchObject({ status: 'rejected', reason: expect.any(EvaluationFailed) });
+    expect(results[1]).not.toMatchObject({ reason: expect.any(EngineFailed) });
+    expect(results[2]).toEqual({ status: 'fulfilled', value: expected });
+  });
+
+  test.each([
+    ['a prefix', { ...PLAIN, prefix: [...PLAIN.prefix, FAULT_TOKEN] }],
+    ['a branch', { ...PLAIN, branches: [{ tokens: [FAULT_TOKEN], reads: [{ index: 0, tokens: [7] }] }] }],
+    ['a long prefix', { ...LONG, prefix: [...LONG.prefix, FAULT_TOKEN] }],
+  ])('a decode that fails in %s fails its own plan only', async (_, failing) => {
+    const faulty = await open({ full_decodes: true, fault_token: FAULT_TOKEN });
+    const expected = await evaluator.evaluate(PLAIN, fresh());
+    const results = await Promise.allSettled(
+      [PLAIN, failing, PLAIN, LONG, failing, PLAIN].map((one) => faulty.evaluate(one, fresh())),
+    );
+    const answered = { status: 'fulfilled', value: expected } as const;
+    expect(results[0]).toEqual(answered);
+    expect(results[1]).toMatchObject({ status: 'rejected', reason: expect.any(EngineFailed) });
+    expect(results[2]).toEqual(answered);
+    expect(results[3]?.status).toBe('fulfilled');
+    expect(results[4]?.status).toBe('rejected');
+    expect(results[5]).toEqual(answered);
+    await faulty.close();
+  });
+
+  test('logits that cannot be read fail their own plan only, and what is read next is right', async () => {
+    const faulty = await open({ full_decodes: true, read_fault_token: READ_FAULT_TOKEN });
+    const failing: Plan = {
+      ...PLAIN,
+      branches: [...PLAIN.branches, { tokens: [4, 5], reads: [{ index: 1, tokens: [7, READ_FAULT_TOKEN] }] }],
+    };
+    const expected = await evaluator.evaluate(PLAIN, fresh());
+    const plans = [PLAIN, failing, PLAIN, LONG, failing, PLAIN, PLAIN];
+    const results = await Promise.allSettled(plans.map((one) => faulty.evaluate(one, fresh())));
+    for (const [index, one] of plans.entries()) {
+      const result = results[index];
+      if (one === failing) {
+        expect(result).toMatchObject({ status: 'rejected', reason: expect.any(EvaluationFailed) });
+      } else if (one === PLAIN) {
+        expect(result).toEqual({ status: 'fulfilled', value: expected });
+      } else {
+        expect(result?.status).toBe('fulfilled');
+      }
+    }
+    for (const _ of [1, 2]) expect(await faulty.evaluate(PLAIN, fresh())).toEqual(expected);
+    await faulty.close();
+  });
+
+  test('a full queue refuses, and what is aborted gives its place up', async () => {
+    const small = await open({ queue_limit: 3 });
+    const start = (one: Plan) => {
+      const aborted = new AbortController();
+      const result = small.evaluate(one, { ...fresh(), signal: aborted.signal });
+      result.catch(() => {});
+      return { result, abort: () => aborted.abort(new Error('gone')) };
+    };
+    // It occupies the decoder of large plans for longer than the others take to be refused.
+    const running = start(WIDE);
+    await small.evaluate(PLAIN, fresh());
+    const waiting = [LONG, LONG, LONG].map(start);
+    const refused = start(LONG);
+    await expect(refused.result).rejects.toBeInstanceOf(EngineOverloaded);
+    for (const one of [...waiting, running]) one.abort();
+    for (const { result } of [...waiting, running]) await expect(result).rejects.toThrow('gone');
+    expect(await small.evaluate(LONG, fresh())).toHaveLength(1);
+    expect(small.stats().waiting_plans).toBe(0);
+    await small.close();
+  });
+
+  test('a running plan that is aborted stops between its chunks', async () => {
+    const aborted = new AbortController();
+    const running = evaluator.evaluate(LONG, { ...fresh(), signal: aborted.signal });
+    const before = evaluator.stats().decoded_tokens;
+    await evaluator.evaluate(PLAIN, fresh());
+    aborted.abort(new Error('gone'));
+    await expect(running).rejects.toThrow('gone');
+    await evaluator.evaluate(PLAIN, fresh());
+    expect(evaluator.stats().decoded_tokens - before).toBeLessThan(LONG.prefix.length);
+    const late = new AbortController();
+    late.abort(new Error('too late'));
+    await expect(evaluator.evaluate(PLAIN, { ...fresh(), signal: late.signal })).rejects.toThrow('too late');
+  });
+
+  test('a plan is of the decoder that the engine reads it in', () => {
+    const decoders = [PLAIN, { prefix: [], branches: [] }, LONG].map((one) => evaluator.decoderOf(one));
+    expect(decoders).toEqual(['small', 'small', 'large']);
+    const branch = { tokens: Array.from({ length: 300 }, () => 9), reads: [] };
+    // The engine reads branches in waves, so that many of them take no more room than some.
+    expect(evaluator.decoderOf({ prefix: [1], branches: Array.from({ length: 64 }, () => branch) })).toBe(
+      'small',
+    );
+    expect(evaluator.decoderOf(filledPlan(1, { prefix: 3_900, branches: [64] }))).toBe('small');
+    expect(evaluator.decoderOf(filledPlan(1, { prefix: 4_000, branches: [64] }))).toBe('large');
+  });
+
+  test('small plans are not held up by large ones', async () => {
+    const large = [0, 1].map(() => evaluator.evaluate(LONG, fresh()).then(() => 'large'));
+    const small = Array.from({ length: 8 }, () => evaluator.evaluate(PLAIN, fresh()).then(() => 'small'));
+    const done: string[] = [];
+    await Promise.all([...large, ...small].map(async (one) => done.push(await one)));
+    expect(done.slice(0, 8)).toEqual(Array.from({ length: 8 }, () => 'small'));
+  });
+
+  test('plans of one size are answered in the order that they came', async () => {
+    const done: number[] = [];
+    await Promise.all(
+      Array.from({ length: 12 }, async (_, index) => {
+        await evaluator.evaluate(filledPlan(index, { prefix: 100, branches: [10] }), fresh());
+        done.push(index);
+      }),
+    );
+    expect(done).toEqual(Array.from({ length: 12 }, (_, index) => index));
+  });
+
+  test('closing while busy rejects what is not done, and frees the model', async () => {
+    const closing = await open();
+    const settled = Promise.allSettled([LONG, PLAIN, LONG].map((one) => closing.evaluate(one, fresh())));
+    await Promise.all([closing.close(), closing.close()]);
+    for (const result of await settled) {
+      if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(EngineFailed);
+    }
+    expect((await settled)[2]?.status).toBe('rejected');
+    await expect(closing.evaluate(PLAIN, fresh())).rejects.toBeInstanceOf(EngineFailed);
+    expect(() => closing.stats()).toThrow();
+  });
+
+  test('weights that are none are refused with their path', async () => {
+    const missing = join(directory.path, 'missing.gguf');
+    await expect(open({ model_path: missing })).rejects.toThrow(missing);
+  });
+
+  test('deterministic: the same bits whatever else is asked', async () => {
+    const separate = await open({ deterministic: true });
+    await fc.assert(
+      fc.asyncProperty(plan, async (whole) => {
+        const alone = [];
+        for (const one of whole.branches) {
+          alone.push(...(await separate.evaluate({ prefix: whole.prefix, branches: [one] }, fresh())));
+        }
+        const others = [LONG, PLAIN].map((one) => separate.evaluate(one, fresh()));
+        expect(await separate.evaluate(whole, fresh())).toEqual(alone);
+        await Promise.all(others);
+      }),
+      { numRuns: 5 },
+    );
+    await separate.close();
+  });
+});

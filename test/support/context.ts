@@ -1,0 +1,9 @@
+import type { Db } from '../../db/sqlite/connection.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Identifiers, randomIdentifiers } from '../../src/identifiers.ts';
+
+/** What the account and credit services work with on a database. Make one for each connection. */
+export function contextOn(db: Db, clock: Clock = systemClock, identifiers: Identifiers = randomIdentifiers) {
+  return { store: new SqliteStore(db), clock, identifiers };
+}
