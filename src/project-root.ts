@@ -20,8 +20,14 @@ export function projectFile(path: string): string {
   return join(PROJECT_ROOT, path);
 }
 
-/** The URL of a worker's script: TypeScript in a checkout, its bundle in the unpacked executable. */
-export function workerScript(path_without_suffix: string): string {
-  const source = projectFile(`${path_without_suffix}.ts`);
-  return existsSync(source) ? source : projectFile(`${path_without_suffix}.js`);
+/** The path of a worker's script, given by its source: TypeScript in a checkout, its bundle in the unpacked executable. */
+export function workerScript(source_path: string): string {
+  const source = projectFile(source_path);
+  return existsSync(source) ? source : source.replace(/\.ts$/, '.js');
 }
+
+/** What an executable says of its build; a checkout has no such file. */
+export const BUILD_FILE = projectFile('build.json');
+
+/** Whether this program was unpacked by its executable, so that nothing of it is compiled or can be restored by git. */
+export const IS_UNPACKED = existsSync(BUILD_FILE);

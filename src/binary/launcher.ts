@@ -1,6 +1,12 @@
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { type PackageManifest, UnpackFailed, unpackedRoot } from './unpack.ts';
+
+/** What `build.ts` puts into an executable for its launcher. */
+export interface EmbeddedManifest extends PackageManifest {
+  /** The name of the archive with more of the files, which lies beside the executable; null where there is none. */
+  readonly libraries_archive: string | null;
+}
 
 /** Put beside this module into the executable by `build.ts`. */
 const ARCHIVE = join(import.meta.dir, 'program.tar.zst');
@@ -11,18 +17,36 @@ const MANIFEST = join(import.meta.dir, 'program.json');
  * cache. A user without a home has a folder beneath the system's temporary one.
  */
 function cacheDirectory(environment: NodeJS.ProcessEnv): string {
-  const { TDS_CACHE, CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = environment;
-  if (TDS_CACHE !== undefined && TDS_CACHE !== '') return TDS_CACHE;
-  if (CACHE_DIRECTORY !== undefined && CACHE_DIRECTORY !== '') return CACHE_DIRECTORY;
-  if (XDG_CACHE_HOME !== undefined && XDG_CACHE_HOME !== '') return join(XDG_CACHE_HOME, 'tds');
-  if (HOME !== undefined && HOME !== '' && HOME !== '/') return join(homedir(), '.cache', 'tds');
+  const { TDS_CACHE = '', CACHE_DIRECTORY = '', XDG_CACHE_HOME = '', HOME = '' } = environment;
+  if (TDS_CACHE !== '') return resolve(TDS_CACHE);
+  const [service_folder = ''] = CACHE_DIRECTORY.split(':');
+  if (service_folder !== '') return service_folder;
+  if (XDG_CACHE_HOME.startsWith('/')) return join(XDG_CACHE_HOME, 'tds');
+  if (HOME !== '' && HOME !== '/') return join(homedir(), '.cache', 'tds');
   return join(tmpdir(), `tds-${process.getuid?.() ?? 'cache'}`);
 }
 
+async function readEmbedded(): Promise<Uint8Array> {
+  return Bun.zstdDecompressSync(await Bun.file(ARCHIVE).bytes());
+}
+
+/** Reads the archive beside the executable. Throws `UnpackFailed` where it is not there or cut. */
+async function readBeside(name: string): Promise<Uint8Array> {
+  const path = join(dirname(process.execPath), name);
+  try {
+    return Bun.zstdDecompressSync(await Bun.file(path).bytes());
+  } catch (cause) {
+    throw new UnpackFailed(`${path} is missing or damaged: put it there from where the executable is from.`, {
+      cause,
+    });
+  }
+}
+
 async function launch(): Promise<void> {
-  const { sha256, files }: PackageManifest = await Bun.file(MANIFEST).json();
-  const read = async () => Bun.zstdDecompressSync(await Bun.file(ARCHIVE).bytes());
-  const root = await unpackedRoot({ sha256, files, read }, cacheDirectory(process.env), Date.now());
+  const { sha256, files, libraries_archive }: EmbeddedManifest = await Bun.file(MANIFEST).json();
+  const archives =
+    libraries_archive === null ? [readEmbedded] : [readEmbedded, () => readBeside(libraries_archive)];
+  const root = await unpackedRoot({ sha256, files, archives }, cacheDirectory(process.env), Date.now());
   await import(join(root, 'src', 'main.js'));
 }
 

@@ -27,6 +27,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   const program = new Command('tds')
     .configureOutput({ writeErr })
     .description('Typed Decision Service: probabilities for typed questions about one record')
+    .option('-V, --version', 'print version, commit, engine and the hash of the weights')
     .showHelpAfterError('(add --help for help)')
     .exitOverride();
   registerServe(program);
@@ -53,6 +54,11 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
  */
 export async function runCommandLine(program: Command, args: readonly string[]): Promise<number> {
   try {
+    if (args[0] === '--version' || args[0] === '-V') {
+      const { printVersion } = await import('./version.ts');
+      await printVersion();
+      return EXIT_OK;
+    }
     await program.parseAsync(args, { from: 'user' });
     return Number(process.exitCode ?? EXIT_OK);
   } catch (error) {

@@ -21,6 +21,8 @@ const PURE = [
   'src/errors.ts',
   'src/clock.ts',
   'src/identifiers.ts',
+  'src/project-root.ts',
+  'src/build-info.ts',
 ];
 /** The rules, and the ports that the database implements. */
 const RULES = [
@@ -66,7 +68,7 @@ const DIRECTIONS: readonly Direction[] = [
   { files: RULES, may_import: [...PURE, ...ENGINE] },
   { files: PURE, may_import: [] },
   { files: ['db/'], may_import: [...RULES, ...PURE] },
-  { files: ['native/'], may_import: ['src/questions/', 'src/json/', 'src/hashing/'] },
+  { files: ['native/'], may_import: ['src/questions/', 'src/json/', 'src/hashing/', 'src/project-root.ts'] },
 ];
 
 /** Packages that only one layer knows. */
@@ -116,8 +118,8 @@ const j = \`import { no } from './string.ts'\`;`;
   });
 
   test('finds workers and child processes by the names of their files', () => {
-    const text = `new Worker(new URL('copy-worker.ts', import.meta.url)); join(import.meta.dir, 'kill-child.ts')`;
-    expect(startedPrograms(text)).toEqual(['copy-worker.ts', 'kill-child.ts']);
+    const text = `new Worker(new URL('copy-worker.ts', import.meta.url)); join(import.meta.dir, 'kill-child.ts'); workerScript('db/log-worker.ts')`;
+    expect(startedPrograms(text)).toEqual(['copy-worker.ts', 'kill-child.ts', 'log-worker.ts']);
   });
 
   test('finds a cycle of any length once, and every file that is needed', () => {
