@@ -1,4 +1,5 @@
-import { homedir, tmpdir } from 'node:os';
+import { dlopen } from 'bun:ffi';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { type PackageManifest, UnpackFailed, unpackedRoot } from './unpack.ts';
 
@@ -22,7 +23,7 @@ function cacheDirectory(environment: NodeJS.ProcessEnv): string {
   const [service_folder = ''] = CACHE_DIRECTORY.split(':');
   if (service_folder !== '') return service_folder;
   if (XDG_CACHE_HOME.startsWith('/')) return join(XDG_CACHE_HOME, 'tds');
-  if (HOME !== '' && HOME !== '/') return join(homedir(), '.cache', 'tds');
+  if (HOME !== '' && HOME !== '/') return join(HOME, '.cache', 'tds');
   return join(tmpdir(), `tds-${process.getuid?.() ?? 'cache'}`);
 }
 
@@ -42,12 +43,37 @@ async function readBeside(name: string): Promise<Uint8Array> {
   }
 }
 
+/**
+ * Sets HOME in the C library's environment. node-llama-cpp asks for the home folder as it is loaded, which throws where
+ * the system knows of none, as in an empty container. Bun reads HOME once, so nobody may have asked before.
+ */
+function setHome(directory: string): void {
+  const { symbols, close } = dlopen('libc.so.6', {
+    setenv: { args: ['cstring', 'cstring', 'i32'], returns: 'i32' },
+  });
+  symbols.setenv(Buffer.from('HOME\0'), Buffer.from(`${directory}\0`), 1);
+  close();
+}
+
+/**
+ * The script that this process was forked for: node-llama-cpp tries a library out in a process of its own, and a fork
+ * of an executable is that executable again. Undefined for any other start.
+ */
+function forkedScript(root: string): string | undefined {
+  const script = process.argv[2];
+  return process.env.TEST_BINDING_CP === 'true' && script?.startsWith(join(root, 'node_modules', '/'))
+    ? script
+    : undefined;
+}
+
 async function launch(): Promise<void> {
   const { sha256, files, libraries_archive }: EmbeddedManifest = await Bun.file(MANIFEST).json();
   const archives =
     libraries_archive === null ? [readEmbedded] : [readEmbedded, () => readBeside(libraries_archive)];
-  const root = await unpackedRoot({ sha256, files, archives }, cacheDirectory(process.env), Date.now());
-  await import(join(root, 'src', 'main.js'));
+  const cache = cacheDirectory(process.env);
+  const root = await unpackedRoot({ sha256, files, archives }, cache, Date.now());
+  if (!process.env.HOME) setHome(cache);
+  await import(forkedScript(root) ?? join(root, 'src', 'main.js'));
 }
 
 try {
