@@ -44,14 +44,16 @@ async function readBeside(name: string): Promise<Uint8Array> {
 }
 
 /**
- * Sets HOME in the C library's environment. node-llama-cpp asks for the home folder as it is loaded, which throws where
- * the system knows of none, as in an empty container. Bun reads HOME once, so nobody may have asked before.
+ * Sets variables in the C library's environment, where Bun looks: it does not see what is set in `process.env`. It reads
+ * each only once, so nobody may have asked before.
  */
-function setHome(directory: string): void {
+function setEnvironment(variables: Readonly<Record<string, string>>): void {
   const { symbols, close } = dlopen('libc.so.6', {
     setenv: { args: ['cstring', 'cstring', 'i32'], returns: 'i32' },
   });
-  symbols.setenv(Buffer.from('HOME\0'), Buffer.from(`${directory}\0`), 1);
+  for (const [name, value] of Object.entries(variables)) {
+    symbols.setenv(Buffer.from(`${name}\0`), Buffer.from(`${value}\0`), 1);
+  }
   close();
 }
 
@@ -72,7 +74,12 @@ async function launch(): Promise<void> {
     libraries_archive === null ? [readEmbedded] : [readEmbedded, () => readBeside(libraries_archive)];
   const cache = cacheDirectory(process.env);
   const root = await unpackedRoot({ sha256, files, archives }, cache, Date.now());
-  if (!process.env.HOME) setHome(cache);
+  setEnvironment({
+    // node-llama-cpp asks for the home folder as it is loaded, which throws where the system knows of none.
+    ...(process.env.HOME ? {} : { HOME: cache }),
+    // Bun would keep compiled JavaScript in the home folder, and run what it finds there.
+    BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
+  });
   await import(forkedScript(root) ?? join(root, 'src', 'main.js'));
 }
 

@@ -69,8 +69,13 @@ async function prepareCache(directory: string): Promise<void> {
 
 /** Whether the file is there in its size, and nobody has written to it since it was verified and unpacked. */
 function isIntact(root: string, { path, size_bytes }: PackedFile): boolean {
-  const found = statSync(join(root, path), { throwIfNoEntry: false });
-  return found?.isFile() === true && found.size === size_bytes && found.mtimeMs === UNPACKED_MTIME_S * 1_000;
+  try {
+    const found = statSync(join(root, path));
+    return found.isFile() && found.size === size_bytes && found.mtimeMs === UNPACKED_MTIME_S * 1_000;
+  } catch {
+    // Nothing is lost: a file that cannot be seen is unpacked again, or the repair says why not.
+    return false;
+  }
 }
 
 /** As `isIntact` for all files; synchronous, because a start has nothing else to do and it takes a tenth of the time. */
@@ -78,12 +83,7 @@ function isComplete(root: string, files: readonly PackedFile[]): boolean {
   const found = statSync(root, { throwIfNoEntry: false });
   if (found === undefined) return false;
   requirePrivate(root, found);
-  try {
-    return files.every((file) => isIntact(root, file));
-  } catch {
-    // Nothing is lost: a folder that is a file by now (ENOTDIR) is repaired, or the repair says why not.
-    return false;
-  }
+  return files.every((file) => isIntact(root, file));
 }
 
 async function removeLeftovers(directory: string, now_ms: number): Promise<void> {
