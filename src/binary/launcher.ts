@@ -48,13 +48,17 @@ async function readBeside(name: string): Promise<Uint8Array> {
  * each only once, so nobody may have asked before.
  */
 function setEnvironment(variables: Readonly<Record<string, string>>): void {
-  const { symbols, close } = dlopen('libc.so.6', {
-    setenv: { args: ['cstring', 'cstring', 'i32'], returns: 'i32' },
-  });
-  for (const [name, value] of Object.entries(variables)) {
-    symbols.setenv(Buffer.from(`${name}\0`), Buffer.from(`${value}\0`), 1);
+  try {
+    const { symbols, close } = dlopen('libc.so.6', {
+      setenv: { args: ['cstring', 'cstring', 'i32'], returns: 'i32' },
+    });
+    for (const [name, value] of Object.entries(variables)) {
+      symbols.setenv(Buffer.from(`${name}\0`), Buffer.from(`${value}\0`), 1);
+    }
+    close();
+  } catch {
+    // Where the system forbids memory that is written and executed, Bun cannot call C. A service manager sets HOME.
   }
-  close();
 }
 
 /**

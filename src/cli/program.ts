@@ -9,6 +9,7 @@ import { registerDecide } from './decide.ts';
 import { registerDoctor } from './doctor.ts';
 import { registerEval } from './eval.ts';
 import { registerInit } from './init.ts';
+import { registerInstall } from './install.ts';
 import { registerKeys } from './keys.ts';
 import { registerMembers } from './members.ts';
 import { registerModels } from './models.ts';
@@ -45,6 +46,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerEval(program);
   registerCalibrate(program);
   registerDoctor(program);
+  registerInstall(program);
   return program;
 }
 

@@ -45,6 +45,8 @@ const SETTINGS = ['src/config.ts'];
 /** What is made of what. */
 const WIRING = ['src/service.ts'];
 const COMMANDS = ['src/cli/'];
+/** Packs the program into an executable, and starts it from there. */
+const BINARY = ['src/binary/'];
 /** All that `src/` sees of `native/`. */
 const ENGINE = ['native/engine.ts'];
 
@@ -66,6 +68,7 @@ const DIRECTIONS: readonly Direction[] = [
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
+  { files: BINARY, may_import: [...PURE, 'native/addon/build.ts'] },
   { files: PURE, may_import: [] },
   { files: ['db/'], may_import: [...RULES, ...PURE] },
   { files: ['native/'], may_import: ['src/questions/', 'src/json/', 'src/hashing/', 'src/project-root.ts'] },
