@@ -7,6 +7,7 @@ import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import type { Gpu } from './gpu.ts';
 import type { EngineStatus } from './machine.ts';
 import type { OpenOptions } from './open-options.ts';
+import type { EngineRelease } from './release.ts';
 
 export {
   applyTemperature,
@@ -59,6 +60,12 @@ export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPl
 export async function openEngine(options: OpenOptions = {}): Promise<DecisionEngine> {
   const { openEngine: open } = await import('./load-engine.ts');
   return await open(options);
+}
+
+/** The addon and the release of llama.cpp in this program. */
+export async function engineRelease(): Promise<EngineRelease> {
+  const { readEngineRelease } = await import('./release.ts');
+  return await readEngineRelease();
 }
 
 /**

@@ -32,8 +32,11 @@ export interface DeviceStatus {
 export interface EngineStatus {
   /** Undefined where no evaluator that is wanted can be used. */
   readonly device: DeviceStatus | { readonly unavailable: string } | undefined;
-  /** The path of the built addon; undefined where another evaluator is wanted. */
-  readonly addon: { readonly path: string } | { readonly unavailable: string } | undefined;
+  /** The path of the addon, and whether it came compiled; undefined where another evaluator is wanted. */
+  readonly addon:
+    | { readonly path: string; readonly is_prebuilt: boolean }
+    | { readonly unavailable: string }
+    | undefined;
 }
 
 /**
@@ -46,7 +49,10 @@ export async function inspectMachine(gpu: Gpu, wanted: EvaluatorChoice): Promise
   if (addon.available) {
     const { device, device_name, missing_gpu, has_own_kernels, uses_amx } = addon;
     const kernels = device === 'cpu' ? cpuKernels(has_own_kernels, uses_amx) : undefined;
-    return { device: { device, device_name, missing_gpu, kernels }, addon: { path: addon.addon_path } };
+    return {
+      device: { device, device_name, missing_gpu, kernels },
+      addon: { path: addon.addon_path, is_prebuilt: addon.is_prebuilt },
+    };
   }
   return {
     device: wanted === 'addon' ? undefined : await llamaDevice(gpu),

@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { IS_UNPACKED, projectFile } from '../src/project-root.ts';
 import { systemErrorCode } from '../src/system-error-code.ts';
 import { WeightsError } from './errors.ts';
 
 /** The first GGUF part of the weights that come with the service. */
-export const EMBEDDED_WEIGHTS = fileURLToPath(
-  new URL('models/decision-1/decision-1-00001-of-00002.gguf', import.meta.url),
-);
+export const EMBEDDED_WEIGHTS = projectFile('native/models/decision-1/decision-1-00001-of-00002.gguf');
 
 const CHECKSUMS = 'SHA256SUMS';
 const READ_BYTES = 1 << 20;
@@ -47,11 +45,12 @@ export function weightsParts(path: string): readonly string[] {
   );
 }
 
-/** What the operator can do about a wrong file: restore an embedded one from the repository, copy any other again. */
+/** What the operator can do about a wrong file: restore an embedded one, copy any other again. */
 function remedy(path: string): string {
-  return dirname(path) === dirname(EMBEDDED_WEIGHTS)
-    ? 'restore it from the repository (git checkout -- native/models)'
-    : 'copy or download it again';
+  if (dirname(path) !== dirname(EMBEDDED_WEIGHTS)) return 'copy or download it again';
+  return IS_UNPACKED
+    ? 'remove its folder, and the next start unpacks it again'
+    : 'restore it from the repository (git checkout -- native/models)';
 }
 
 function unreadable(path: string, error: unknown): WeightsError {

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
+import { workerScript } from '../../src/project-root.ts';
 import type { Db } from './connection.ts';
 
 /** SQLite's own limit, in pages: at that length of the log a commit also copies it into the database. */
@@ -47,7 +48,7 @@ export function startCheckpoints(db: Db, options: CheckpointOptions): () => Prom
     const bytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
     if (copying !== undefined || bytes <= LARGE_BYTES) return;
     options.onLarge(bytes);
-    const worker = new Worker(new URL('checkpoint-worker.ts', import.meta.url));
+    const worker = new Worker(workerScript('db/sqlite/checkpoint-worker.ts'));
     copying = { worker, ended: copy(worker) };
   };
 

@@ -1,5 +1,6 @@
 import type { HistoryRuns, HistoryTask } from '../../src/ops/history-runs.ts';
 import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
+import { workerScript } from '../../src/project-root.ts';
 import type { AuditedHistory, FileTask } from './history-worker.ts';
 
 /** The runs over the history of a database file, each in a thread of its own. */
@@ -14,7 +15,7 @@ export class HistoryThread implements HistoryRuns {
   run(task: HistoryTask): Promise<AuditedHistory | null> {
     if (this.#worker !== undefined) return Promise.resolve(null);
     const { promise, resolve, reject } = Promise.withResolvers<AuditedHistory>();
-    const worker = new Worker(new URL('history-worker.ts', import.meta.url));
+    const worker = new Worker(workerScript('db/sqlite/history-worker.ts'));
     this.#worker = worker;
     // The end of the process does not wait for it.
     worker.unref();

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
-import { join } from 'node:path';
 import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
+import { projectFile } from '../../src/project-root.ts';
 
 const APPLIED_TABLE = '__drizzle_migrations';
 
@@ -21,7 +21,7 @@ interface Applied {
 
 /** The migrations that this program knows, oldest first. */
 export function knownMigrations(): Migrations {
-  return readMigrationFiles({ migrationsFolder: join(import.meta.dir, 'migrations') });
+  return readMigrationFiles({ migrationsFolder: projectFile('db/sqlite/migrations') });
 }
 
 /**

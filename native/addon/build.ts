@@ -2,24 +2,29 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { IS_UNPACKED, PROJECT_ROOT, projectFile } from '../../src/project-root.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 import { AddonUnavailable } from '../errors.ts';
 import type { Gpu } from '../gpu.ts';
 import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 
-const SOURCES = join(import.meta.dir, 'src');
+const SOURCES = projectFile('native/addon/src');
+/** What names a build besides the sources. */
+const SCRIPTS = ['native/addon/build.ts', 'native/addon/llama-sources.ts'].map(projectFile);
 /** Built files; not under version control. */
-const BUILD_DIRECTORY = join(import.meta.dir, '..', '..', 'build', 'addon');
+const BUILD_DIRECTORY = projectFile('build/addon');
 const ADDON_FILE = 'tds-engine.node';
 /** What of the sources only the addon needs, and only the stress program. */
 const ADDON_SOURCES: readonly string[] = ['addon.cpp', 'javascript_values.cpp'];
 const STRESS_SOURCES: readonly string[] = ['stress.cpp'];
 
-/** A built addon, and the libraries that it was linked against. */
+/** An addon, and the libraries that it was linked against. */
 export interface BuiltAddon {
   readonly path: string;
   readonly library: LlamaLibrary;
+  /** Whether it came compiled, beside its libraries: then it is never built again. */
+  readonly is_prebuilt: boolean;
 }
 
 /** The system's C++ compiler, or undefined where there is none. */
@@ -59,8 +64,7 @@ async function buildHash(library: LlamaLibrary): Promise<string> {
   const hash = createHash('sha256');
   for (const name of await sourceFiles())
     hash.update(name).update(await Bun.file(join(SOURCES, name)).bytes());
-  for (const script of [import.meta.path, join(import.meta.dir, 'llama-sources.ts')])
-    hash.update(await Bun.file(script).bytes());
+  for (const script of SCRIPTS) hash.update(await Bun.file(script).bytes());
   hash.update(await Bun.file(join(library.directory, '_nlcBuildMetadata.json')).bytes());
   hash.update(library.directory).update(library.link.join());
   return hash.digest('hex').slice(0, 16);
@@ -87,7 +91,7 @@ async function compile(compiler: string, flags: readonly string[]): Promise<void
 async function headerFlags(directory: string): Promise<string[]> {
   const headers = join(directory, 'include');
   await extractLlamaSources(bundlePath(), headers);
-  const nodeApi = join(dirname(Bun.resolveSync('node-api-headers', import.meta.dir)), 'include');
+  const nodeApi = join(dirname(Bun.resolveSync('node-api-headers', PROJECT_ROOT)), 'include');
   return ['-I', headers, '-I', nodeApi, join(headers, 'unicode-data.cpp')];
 }
 
@@ -186,15 +190,31 @@ async function buildOnce(
 }
 
 /**
- * The addon for a device, built when it is not there yet; `onBuild` is called before, because building takes a while.
- * Throws `AddonUnavailable` with what is missing (a prebuilt llama.cpp, a compiler) or the compiler's errors.
+ * The addon for a device. One that lies beside llama.cpp's libraries is taken as it is; otherwise it is built when it is
+ * not there yet, and `onBuild` is called before, because building takes a while. An executable never builds. Throws
+ * `AddonUnavailable` with what is missing (a prebuilt llama.cpp, a compiler) or the compiler's errors.
  */
 export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
   const library = requireLibrary(gpu);
+  const prebuilt = join(library.directory, ADDON_FILE);
+  if (isWritten(prebuilt)) return { path: prebuilt, library, is_prebuilt: true };
+  if (IS_UNPACKED) {
+    throw new AddonUnavailable('This executable comes without a native engine for this platform and device.');
+  }
   const target = join(BUILD_DIRECTORY, await buildHash(library));
-  const built: BuiltAddon = { path: join(target, ADDON_FILE), library };
+  const built: BuiltAddon = { path: join(target, ADDON_FILE), library, is_prebuilt: false };
   if (!isWritten(built.path)) await buildOnce(target, library, onBuild, false);
   return built;
+}
+
+/** What there is of an addon. */
+export type AddonState = 'prebuilt' | 'built' | 'absent' | 'unavailable';
+
+/** Whether the addon for a device came compiled, was compiled here, would be compiled, or cannot be. Builds nothing. */
+export async function addonState(library: LlamaLibrary): Promise<AddonState> {
+  if (isWritten(join(library.directory, ADDON_FILE))) return 'prebuilt';
+  if (IS_UNPACKED) return 'unavailable';
+  return isWritten(join(BUILD_DIRECTORY, await buildHash(library), ADDON_FILE)) ? 'built' : 'absent';
 }
 
 /** Builds an addon again that cannot be loaded. Throws as `buildAddon` does; then the old one stays in its place. */

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { PROJECT_ROOT } from '../../src/project-root.ts';
 import type { Gpu } from '../gpu.ts';
 
 /** The llama.cpp that a platform package of node-llama-cpp ships. */
@@ -46,7 +47,7 @@ function binaries(name: string, ...folders: readonly string[]): string | undefin
   try {
     const entry = Bun.resolveSync(
       `@node-llama-cpp/${name}`,
-      dirname(Bun.resolveSync('node-llama-cpp', import.meta.dir)),
+      dirname(Bun.resolveSync('node-llama-cpp', PROJECT_ROOT)),
     );
     const directory = join(dirname(dirname(entry)), 'bins', ...folders);
     return existsSync(directory) ? directory : undefined;

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inflateSync } from 'node:zlib';
+import { PROJECT_ROOT } from '../../src/project-root.ts';
 
 /** llama.cpp's files that the addon is compiled with, by folder: nearly all are headers of its libraries. */
 const FILES: readonly (readonly [folder: string, names: RegExp])[] = [
@@ -195,6 +196,6 @@ export async function extractLlamaSources(bundle_path: string, destination: stri
 
 /** The bundle beside node-llama-cpp's entry point. */
 export function bundlePath(): string {
-  const entry = Bun.resolveSync('node-llama-cpp', import.meta.dir);
+  const entry = Bun.resolveSync('node-llama-cpp', PROJECT_ROOT);
   return join(dirname(dirname(entry)), 'llama', 'gitRelease.bundle');
 }

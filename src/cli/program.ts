@@ -10,6 +10,7 @@ import { registerDecide } from './decide.ts';
 import { registerDoctor } from './doctor.ts';
 import { registerEval } from './eval.ts';
 import { registerInit } from './init.ts';
+import { registerInstall } from './install.ts';
 import { registerKeys } from './keys.ts';
 import { registerMembers } from './members.ts';
 import { registerModels } from './models.ts';
@@ -29,6 +30,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   const program = new Command('tds')
     .configureOutput({ writeErr })
     .description('Typed Decision Service: probabilities for typed questions about one record')
+    .option('-V, --version', 'print version, commit, engine and the hash of the weights')
     .showHelpAfterError('(add --help for help)')
     .hook('preAction', (_program, command) => {
       if (!asksForExample(command)) applySettings(command);
@@ -49,6 +51,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerEval(program);
   registerCalibrate(program);
   registerDoctor(program);
+  registerInstall(program);
   registerConfig(program);
   return program;
 }
@@ -59,6 +62,11 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
  */
 export async function runCommandLine(program: Command, args: readonly string[]): Promise<number> {
   try {
+    if (args[0] === '--version' || args[0] === '-V') {
+      const { printVersion } = await import('./version.ts');
+      await printVersion();
+      return EXIT_OK;
+    }
     await program.parseAsync(args, { from: 'user' });
     return Number(process.exitCode ?? EXIT_OK);
   } catch (error) {

@@ -49,7 +49,10 @@ async function engineFindings({ gpu, evaluator }: ModelConfig): Promise<readonly
   const { device, addon } = await engineStatus(gpu, evaluator);
   const devices = device === undefined ? [] : deviceFindings(device, gpu);
   if (addon === undefined) return devices;
-  if ('path' in addon) return [...devices, { subject: 'native engine', state: 'ok', detail: addon.path }];
+  if ('path' in addon) {
+    const detail = addon.is_prebuilt ? `${addon.path}, compiled already: no compiler is needed` : addon.path;
+    return [...devices, { subject: 'native engine', state: 'ok', detail }];
+  }
   return device === undefined
     ? [{ subject: 'native engine', state: 'broken', detail: addon.unavailable }]
     : [

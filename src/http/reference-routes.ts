@@ -1,7 +1,7 @@
-import { join } from 'node:path';
 import { swagger } from '@elysiajs/swagger';
 import { Elysia } from 'elysia';
 import { version } from '../../package.json' with { type: 'json' };
+import { projectFile } from '../project-root.ts';
 import { documentedSchemas, openApiOperation } from './openapi.ts';
 import { defineRoute, type Handler, type Route } from './route.ts';
 import { ADDITIONS } from './specification-additions.ts';
@@ -11,7 +11,7 @@ const DOCUMENT_PATH = '/swagger/json';
 const SCRIPT_PATH = '/swagger/scalar.js';
 
 /** Compressed, because every browser takes it so; `assets/README.md` says where it is from. */
-const SCRIPT_FILE = join(import.meta.dir, 'assets', 'scalar-api-reference-1.72.1.js.gz');
+const SCRIPT_FILE = projectFile('src/http/assets/scalar-api-reference-1.72.1.js.gz');
 
 const PIECE_BYTES = 65_536;
 

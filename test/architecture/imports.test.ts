@@ -23,6 +23,8 @@ const PURE = [
   'src/clock.ts',
   'src/identifiers.ts',
   'src/system-error-code.ts',
+  'src/project-root.ts',
+  'src/build-info.ts',
 ];
 /** The rules, and the ports that the database implements. */
 const RULES = [
@@ -45,6 +47,8 @@ const SETTINGS = ['src/config/'];
 /** What is made of what. */
 const WIRING = ['src/service.ts'];
 const COMMANDS = ['src/cli/'];
+/** Packs the program into an executable, and starts it from there. */
+const BINARY = ['src/binary/'];
 /** All that `src/` sees of `native/`. */
 const ENGINE = ['native/engine.ts'];
 
@@ -66,11 +70,18 @@ const DIRECTIONS: readonly Direction[] = [
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
+  { files: BINARY, may_import: [...PURE, 'native/addon/build.ts'] },
   { files: PURE, may_import: [] },
   { files: ['db/'], may_import: [...RULES, ...PURE] },
   {
     files: ['native/'],
-    may_import: ['src/questions/', 'src/json/', 'src/hashing/', 'src/system-error-code.ts'],
+    may_import: [
+      'src/questions/',
+      'src/json/',
+      'src/hashing/',
+      'src/system-error-code.ts',
+      'src/project-root.ts',
+    ],
   },
 ];
 
@@ -121,8 +132,8 @@ const j = \`import { no } from './string.ts'\`;`;
   });
 
   test('finds workers and child processes by the names of their files', () => {
-    const text = `new Worker(new URL('copy-worker.ts', import.meta.url)); join(import.meta.dir, 'kill-child.ts')`;
-    expect(startedPrograms(text)).toEqual(['copy-worker.ts', 'kill-child.ts']);
+    const text = `new Worker(new URL('copy-worker.ts', import.meta.url)); join(import.meta.dir, 'kill-child.ts'); workerScript('db/log-worker.ts')`;
+    expect(startedPrograms(text)).toEqual(['copy-worker.ts', 'kill-child.ts', 'log-worker.ts']);
   });
 
   test('finds a cycle of any length once, and every file that is needed', () => {

@@ -33,7 +33,7 @@ function withTypesAsValues(text: string): string {
 
 /** The names of programs in a text's string literals, by the names that files of programs have. */
 export function startedPrograms(text: string): readonly string[] {
-  return [...text.matchAll(/'([\w-]+-(?:child|worker)\.ts)'/g)].map(([, name]) => name ?? '');
+  return [...text.matchAll(/'(?:[\w-]+\/)*([\w-]+-(?:child|worker)\.ts)'/g)].map(([, name]) => name ?? '');
 }
 
 /** Every file of TypeScript in the repository's own folders, by its path. */

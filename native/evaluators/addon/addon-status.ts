@@ -7,6 +7,8 @@ import { loadBinding, nativeBackends } from './load-binding.ts';
 export interface AvailableAddon {
   readonly available: true;
   readonly addon_path: string;
+  /** Whether it came compiled: no compiler was needed. */
+  readonly is_prebuilt: boolean;
   readonly library_directory: string;
   /** `cpu`, `cuda`, `metal` or `vulkan`, and its maker's name. */
   readonly device: string;
@@ -37,6 +39,7 @@ export async function addonStatus(gpu: Gpu = 'auto', backends_directory?: string
     return {
       available: true,
       addon_path: built.path,
+      is_prebuilt: built.is_prebuilt,
       library_directory: built.library.directory,
       device: deviceName(machine.device),
       device_name: machine.description,

@@ -13,7 +13,8 @@ export async function loadBinding(
   const built = await buildAddon(gpu, onBuild);
   try {
     return { binding: requireBinding(built.path), built };
-  } catch {
+  } catch (error) {
+    if (built.is_prebuilt) throw error;
     // A file that the disk lost is built again; what still cannot be loaded is at fault in another way.
     const rebuild = rebuilds.get(built.path) ?? rebuildAddon(built, onBuild);
     rebuilds.set(built.path, rebuild);

@@ -1,0 +1,22 @@
+import { join } from 'node:path';
+import { type AddonState, addonState } from './addon/build.ts';
+import { findLibrary } from './addon/library.ts';
+
+/** What evaluates plans in this program, without looking at the machine's devices. */
+export interface EngineRelease {
+  readonly addon: AddonState;
+  /** The release of llama.cpp, as its project names it. */
+  readonly llama_cpp: string;
+}
+
+interface BuildMetadata {
+  readonly buildOptions: { readonly llamaCpp: { readonly release: string } };
+}
+
+/** The state of the addon, and the release of llama.cpp that it and node-llama-cpp use here. Loads and builds nothing. */
+export async function readEngineRelease(): Promise<EngineRelease> {
+  const library = findLibrary('auto');
+  if (library === undefined) return { addon: 'unavailable', llama_cpp: 'unknown' };
+  const metadata: BuildMetadata = await Bun.file(join(library.directory, '_nlcBuildMetadata.json')).json();
+  return { addon: await addonState(library), llama_cpp: metadata.buildOptions.llamaCpp.release };
+}

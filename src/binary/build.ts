@@ -1,0 +1,229 @@
+/**
+ * Builds `dist/tds-<platform>`: one executable with the program, its libraries, the compiled engine and the embedded
+ * weights, which needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
+ * libraries in an archive beside it, `--arch` builds for another CPU.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { buildAddon } from '../../native/addon/build.ts';
+import { buildInfo } from '../build-info.ts';
+import { PROJECT_ROOT, projectFile } from '../project-root.ts';
+import type { EmbeddedManifest } from './launcher.ts';
+import type { PackedFile } from './unpack.ts';
+
+/** What an executable is built for. */
+interface Target {
+  readonly name: string;
+  readonly arch: 'x64' | 'arm64';
+  readonly cuda: boolean;
+}
+
+const DIST = projectFile('dist');
+const ARCHIVE = 'program.tar.zst';
+const MANIFEST = 'program.json';
+const COMPRESSION_LEVEL = 9;
+
+/** What the program reads beside its code. */
+const DATA = ['db/sqlite/migrations', 'src/http/assets', 'src/ops/deploy', 'native/models'];
+/** Loaded through its own files, because it finds its libraries from where they lie. */
+const UNBUNDLED = 'node-llama-cpp';
+/** Sources of llama.cpp, for compiling it: the executable carries what they become. */
+const LEFT_OUT = ['llama/gitRelease.bundle', 'llama/addon', 'llama/cmake', 'llama/toolchains', 'llama/xpack'];
+/** What only people and compilers read; licences stay. */
+const UNREAD = /\.(map|d\.[cm]?ts|md|h|tsbuildinfo)$/;
+/** What the engine's libraries need besides the C library. */
+const CPP_RUNTIME = ['libstdc++.so.6', 'libgcc_s.so.1'];
+
+/** The program, and every thread that is started by its own path. */
+async function entryPoints(): Promise<string[]> {
+  const workers = await Array.fromAsync(new Bun.Glob('{src,db,native}/**/*-worker.ts').scan(PROJECT_ROOT));
+  return ['src/main.ts', ...workers.sort()].map(projectFile);
+}
+
+async function bundle(stage: string): Promise<void> {
+  const built = await Bun.build({
+    entrypoints: await entryPoints(),
+    root: PROJECT_ROOT,
+    outdir: stage,
+    target: 'bun',
+    splitting: true,
+    external: [UNBUNDLED],
+    throw: false,
+  });
+  if (!built.success) throw new AggregateError(built.logs, 'The program cannot be bundled.');
+}
+
+/** The folder of an installed package as a package in `from` finds it; undefined where it is not installed. */
+function packageFolder(name: string, from: string): string | undefined {
+  for (let folder = from; ; folder = dirname(folder)) {
+    const found = join(folder, 'node_modules', name);
+    if (existsSync(join(found, 'package.json'))) return found;
+    if (folder === dirname(folder)) return undefined;
+  }
+}
+
+/** The folders of a package and of all that it depends on. */
+function packageClosure(name: string, from: string, found = new Set<string>()): ReadonlySet<string> {
+  const folder = packageFolder(name, from);
+  if (folder === undefined || found.has(folder)) return found;
+  found.add(folder);
+  const { dependencies = {} }: { dependencies?: Record<string, string> } = JSON.parse(
+    readFileSync(join(folder, 'package.json'), 'utf8'),
+  );
+  for (const dependency of Object.keys(dependencies)) packageClosure(dependency, folder, found);
+  return found;
+}
+
+async function copyPackage(folder: string, stage: string): Promise<void> {
+  const source = realpathSync(folder);
+  await cp(source, join(stage, relative(PROJECT_ROOT, folder)), {
+    recursive: true,
+    filter: (path) => {
+      const inside = relative(source, path);
+      return !inside.startsWith('node_modules') && !LEFT_OUT.includes(inside) && !UNREAD.test(inside);
+    },
+  });
+}
+
+/** Copies a platform package of node-llama-cpp; returns its folder in the stage. */
+async function copyPlatform(platform: string, stage: string): Promise<string> {
+  const folder = packageFolder(`@node-llama-cpp/${platform}`, PROJECT_ROOT);
+  if (folder === undefined) throw new Error(`@node-llama-cpp/${platform} is not installed.`);
+  await copyPackage(folder, stage);
+  return join(stage, relative(PROJECT_ROOT, folder));
+}
+
+/** A library of the C++ compiler's runtime, as the compiler finds it. */
+async function runtimeLibrary(name: string): Promise<string> {
+  const path = (await Bun.$`c++ -print-file-name=${name}`.text()).trim();
+  if (!path.startsWith('/')) throw new Error(`The compiler does not find ${name}.`);
+  return realpathSync(path);
+}
+
+/**
+ * The addon's bytes, which look for libraries beside the addon only: the folder of this machine that it was linked
+ * against may belong to anybody on another one.
+ */
+async function withoutBuildPath(path: string, library_directory: string): Promise<Uint8Array> {
+  const bytes = Buffer.from(await Bun.file(path).bytes());
+  const searched = Buffer.from(`$ORIGIN:${library_directory}\0`);
+  const start = bytes.indexOf(searched);
+  if (start < 0) throw new Error(`${path} does not look for libraries where it was linked to.`);
+  return bytes.fill(0, start + '$ORIGIN'.length, start + searched.byteLength);
+}
+
+/** The addon and the C++ runtime beside llama.cpp's libraries, where the search of all of them begins. */
+async function copyEngine(gpu: 'cuda' | false, package_folder: string): Promise<void> {
+  const { path, library } = await buildAddon(gpu);
+  const place = join(package_folder, 'bins', relative(dirname(library.directory), library.directory));
+  await Bun.write(join(place, 'tds-engine.node'), await withoutBuildPath(path, library.directory));
+  for (const name of CPP_RUNTIME) await cp(await runtimeLibrary(name), join(place, name));
+}
+
+async function packedFiles(stage: string): Promise<PackedFile[]> {
+  const names = await readdir(stage, { recursive: true, withFileTypes: true });
+  const files: PackedFile[] = [];
+  for (const entry of names.filter((one) => one.isFile())) {
+    const path = join(entry.parentPath, entry.name);
+    const bytes = await Bun.file(path).bytes();
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    files.push({ path: relative(stage, path), size_bytes: bytes.byteLength, sha256 });
+  }
+  return files.sort((left, right) => (left.path < right.path ? -1 : 1));
+}
+
+async function writeArchive(stage: string, archive: string): Promise<readonly PackedFile[]> {
+  const files = await packedFiles(stage);
+  const contents: Record<string, Uint8Array> = {};
+  for (const { path } of files) contents[path] = await Bun.file(join(stage, path)).bytes();
+  const tar = await new Bun.Archive(contents).bytes();
+  await Bun.write(archive, Bun.zstdCompressSync(tar, { level: COMPRESSION_LEVEL }));
+  return files;
+}
+
+/** The program's own files, its packages, and the engine for the CPU. */
+async function stageProgram(stage: string, { arch }: Target): Promise<void> {
+  await bundle(stage);
+  for (const folder of DATA) {
+    if (existsSync(projectFile(folder)))
+      await cp(projectFile(folder), join(stage, folder), { recursive: true });
+  }
+  for (const folder of packageClosure(UNBUNDLED, PROJECT_ROOT)) await copyPackage(folder, stage);
+  const platform = await copyPlatform(`linux-${arch}`, stage);
+  // For another CPU there is no compiler here: node-llama-cpp serves there.
+  if (arch === process.arch) await copyEngine(false, platform);
+  const { version, commit } = buildInfo();
+  await Bun.write(join(stage, 'package.json'), JSON.stringify({ name: 'tds', version, type: 'module' }));
+  // A build in a container has no repository.
+  await Bun.write(join(stage, 'build.json'), JSON.stringify({ commit: process.env.TDS_COMMIT || commit }));
+}
+
+/** Packs what NVIDIA's devices need besides into the archive that lies beside the executable. */
+async function packCuda(work: string, archive: string): Promise<readonly PackedFile[]> {
+  const stage = join(work, 'cuda');
+  await mkdir(stage);
+  await copyEngine('cuda', await copyPlatform('linux-x64-cuda', stage));
+  await copyPlatform('linux-x64-cuda-ext', stage);
+  return await writeArchive(stage, join(DIST, archive));
+}
+
+async function compile(work: string, { name, arch }: Target): Promise<string> {
+  const outfile = join(DIST, name);
+  const compiled = await Bun.build({
+    entrypoints: [projectFile('src/binary/launcher.ts')],
+    compile: {
+      target: arch === 'x64' ? 'bun-linux-x64' : 'bun-linux-arm64',
+      outfile,
+      assets: [join(work, ARCHIVE), join(work, MANIFEST)],
+      // Whoever starts the program elsewhere must not change what it does by the files of that folder.
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+      autoloadTsconfig: false,
+      // How the unpacked packages find each other.
+      autoloadPackageJson: true,
+    },
+    throw: false,
+  });
+  if (!compiled.success) throw new AggregateError(compiled.logs, 'The executable cannot be built.');
+  return outfile;
+}
+
+/** Builds the executable, and the archive beside it for CUDA; returns the executable's path. */
+async function build(target: Target): Promise<string> {
+  await mkdir(DIST, { recursive: true });
+  const work = await mkdtemp(join(DIST, 'build-'));
+  try {
+    const stage = join(work, 'program');
+    await mkdir(stage);
+    await stageProgram(stage, target);
+    const libraries_archive = target.cuda ? `${target.name}-libraries.tar.zst` : null;
+    const files = [
+      ...(await writeArchive(stage, join(work, ARCHIVE))),
+      ...(libraries_archive === null ? [] : await packCuda(work, libraries_archive)),
+    ];
+    const sha256 = createHash('sha256').update(JSON.stringify(files)).digest('hex');
+    const manifest: EmbeddedManifest = { sha256, files, libraries_archive };
+    await Bun.write(join(work, MANIFEST), JSON.stringify(manifest));
+    return await compile(work, target);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** What the command line asks for. Throws for what cannot be built here. */
+function targetOf(args: readonly string[]): Target {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { arch: { type: 'string', default: process.arch }, cuda: { type: 'boolean', default: false } },
+  });
+  const { arch, cuda } = values;
+  if (process.platform !== 'linux' || (arch !== 'x64' && arch !== 'arm64') || (cuda && arch !== 'x64')) {
+    throw new Error('Executables are built on Linux for x64 and arm64, and for CUDA on x64.');
+  }
+  return { name: `tds-linux-${arch}${cuda ? '-cuda' : ''}`, arch, cuda };
+}
+
+console.log(await build(targetOf(process.argv.slice(2))));

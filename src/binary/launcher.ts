@@ -1,0 +1,96 @@
+import { dlopen } from 'bun:ffi';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { type PackageManifest, UnpackFailed, unpackedRoot } from './unpack.ts';
+
+/** What `build.ts` puts into an executable for its launcher. */
+export interface EmbeddedManifest extends PackageManifest {
+  /** The name of the archive with more of the files, which lies beside the executable; null where there is none. */
+  readonly libraries_archive: string | null;
+}
+
+/** Put beside this module into the executable by `build.ts`. */
+const ARCHIVE = join(import.meta.dir, 'program.tar.zst');
+const MANIFEST = join(import.meta.dir, 'program.json');
+
+/**
+ * Where the program is unpacked: `TDS_CACHE`, the folder that systemd gives (`CacheDirectory=`), else the user's own
+ * cache. A user without a home has a folder beneath the system's temporary one.
+ */
+function cacheDirectory(environment: NodeJS.ProcessEnv): string {
+  const { TDS_CACHE = '', CACHE_DIRECTORY = '', XDG_CACHE_HOME = '', HOME = '' } = environment;
+  if (TDS_CACHE !== '') return resolve(TDS_CACHE);
+  const [service_folder = ''] = CACHE_DIRECTORY.split(':');
+  if (service_folder !== '') return service_folder;
+  if (XDG_CACHE_HOME.startsWith('/')) return join(XDG_CACHE_HOME, 'tds');
+  if (HOME !== '' && HOME !== '/') return join(HOME, '.cache', 'tds');
+  return join(tmpdir(), `tds-${process.getuid?.() ?? 'cache'}`);
+}
+
+async function readEmbedded(): Promise<Uint8Array> {
+  return Bun.zstdDecompressSync(await Bun.file(ARCHIVE).bytes());
+}
+
+/** Reads the archive beside the executable. Throws `UnpackFailed` where it is not there or cut. */
+async function readBeside(name: string): Promise<Uint8Array> {
+  const path = join(dirname(process.execPath), name);
+  try {
+    return Bun.zstdDecompressSync(await Bun.file(path).bytes());
+  } catch (cause) {
+    throw new UnpackFailed(`${path} is missing or damaged: put it there from where the executable is from.`, {
+      cause,
+    });
+  }
+}
+
+/**
+ * Sets variables in the C library's environment, where Bun looks: it does not see what is set in `process.env`. It reads
+ * each only once, so nobody may have asked before.
+ */
+function setEnvironment(variables: Readonly<Record<string, string>>): void {
+  try {
+    const { symbols, close } = dlopen('libc.so.6', {
+      setenv: { args: ['cstring', 'cstring', 'i32'], returns: 'i32' },
+    });
+    for (const [name, value] of Object.entries(variables)) {
+      symbols.setenv(Buffer.from(`${name}\0`), Buffer.from(`${value}\0`), 1);
+    }
+    close();
+  } catch {
+    // Where the system forbids memory that is written and executed, Bun cannot call C. A service manager sets HOME.
+  }
+}
+
+/**
+ * The script that this process was forked for: node-llama-cpp tries a library out in a process of its own, and a fork
+ * of an executable is that executable again. Undefined for any other start.
+ */
+function forkedScript(root: string): string | undefined {
+  const script = process.argv[2];
+  return process.env.TEST_BINDING_CP === 'true' && script?.startsWith(join(root, 'node_modules', '/'))
+    ? script
+    : undefined;
+}
+
+async function launch(): Promise<void> {
+  const { sha256, files, libraries_archive }: EmbeddedManifest = await Bun.file(MANIFEST).json();
+  const archives =
+    libraries_archive === null ? [readEmbedded] : [readEmbedded, () => readBeside(libraries_archive)];
+  const cache = cacheDirectory(process.env);
+  const root = await unpackedRoot({ sha256, files, archives }, cache, Date.now());
+  setEnvironment({
+    // node-llama-cpp asks for the home folder as it is loaded, which throws where the system knows of none.
+    ...(process.env.HOME ? {} : { HOME: cache }),
+    // Bun would keep compiled JavaScript in the home folder, and run what it finds there.
+    BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
+  });
+  await import(forkedScript(root) ?? join(root, 'src', 'main.js'));
+}
+
+try {
+  await launch();
+} catch (error) {
+  if (!(error instanceof UnpackFailed)) throw error;
+  process.stderr.write(`tds: ${error.message}\n`);
+  process.exitCode = 1;
+}

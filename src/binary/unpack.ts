@@ -1,0 +1,216 @@
+import { createHash } from 'node:crypto';
+import { type Stats, statSync } from 'node:fs';
+import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** One file of the program, as it must be after unpacking. */
+export interface PackedFile {
+  /** From the root, with slashes. */
+  readonly path: string;
+  readonly size_bytes: number;
+  /** In hex. */
+  readonly sha256: string;
+}
+
+/** What an executable unpacks. */
+export interface PackageManifest {
+  /** Over the list of files, in hex: names the folder that they are unpacked to. */
+  readonly sha256: string;
+  readonly files: readonly PackedFile[];
+}
+
+/** The same with the files' bytes. */
+export interface Package extends PackageManifest {
+  /** Each reads one tar; together they hold every file. */
+  readonly archives: readonly (() => Promise<Uint8Array>)[];
+}
+
+/** The program cannot be unpacked; the message is one sentence with what to do. */
+export class UnpackFailed extends Error {
+  override readonly name = 'UnpackFailed';
+}
+
+const UNPACKING = 'unpacking-';
+/** Leftovers of starts that were cut are removed once nobody can still be writing them. */
+const LEFTOVER_MS = 3_600_000;
+const FOLDER_NAME_LENGTH = 16;
+const OTHERS_WRITE = 0o022;
+const OWNER_ONLY_FOLDER = 0o700;
+const OWNER_ONLY_FILE = 0o600;
+/** The modification time of every unpacked file: a file with another one was written to since. */
+const UNPACKED_MTIME_S = 1_000_000_000;
+/** So many files are written at once, because each waits for the disk. */
+const WRITERS = 16;
+const NO_ROOM_CODES: readonly string[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+/** Throws `UnpackFailed` for a folder that another user owns or can write: who can change the program is this user. */
+function requirePrivate(directory: string, { uid, mode }: Stats): void {
+  const user_id = process.getuid?.();
+  if (user_id !== undefined && uid !== user_id) {
+    throw new UnpackFailed(
+      `${directory} belongs to another user: name a folder of this user with TDS_CACHE.`,
+    );
+  }
+  if ((mode & OTHERS_WRITE) !== 0) {
+    throw new UnpackFailed(
+      `${directory} can be written by other users: remove it, run "chmod 700" on it, or name another folder with TDS_CACHE.`,
+    );
+  }
+}
+
+async function prepareCache(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: OWNER_ONLY_FOLDER });
+  requirePrivate(directory, await stat(directory));
+}
+
+/** Whether the file is there in its size, and nobody has written to it since it was verified and unpacked. */
+function isIntact(root: string, { path, size_bytes }: PackedFile): boolean {
+  try {
+    const found = statSync(join(root, path));
+    return found.isFile() && found.size === size_bytes && found.mtimeMs === UNPACKED_MTIME_S * 1_000;
+  } catch {
+    // Nothing is lost: a file that cannot be seen is unpacked again, or the repair says why not.
+    return false;
+  }
+}
+
+/** As `isIntact` for all files; synchronous, because a start has nothing else to do and it takes a tenth of the time. */
+function isComplete(root: string, files: readonly PackedFile[]): boolean {
+  const found = statSync(root, { throwIfNoEntry: false });
+  if (found === undefined) return false;
+  requirePrivate(root, found);
+  return files.every((file) => isIntact(root, file));
+}
+
+async function removeLeftovers(directory: string, now_ms: number): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!name.startsWith(UNPACKING)) continue;
+    const path = join(directory, name);
+    const found = await stat(path).catch(() => null);
+    if (found !== null && now_ms - found.mtimeMs > LEFTOVER_MS)
+      await rm(path, { recursive: true, force: true });
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  await using handle = await open(path, 'r');
+  await handle.sync();
+}
+
+function totalBytes(files: readonly PackedFile[]): number {
+  return files.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+}
+
+function noRoom(directory: string, files: readonly PackedFile[], cause?: unknown): UnpackFailed {
+  const megabytes = Math.ceil(totalBytes(files) / 1e6);
+  return new UnpackFailed(
+    `${directory} has no room for the ${megabytes} MB of the program: free some, or name another folder with TDS_CACHE.`,
+    { cause },
+  );
+}
+
+async function requireRoom(directory: string, files: readonly PackedFile[]): Promise<void> {
+  const { bavail, bsize } = await statfs(directory);
+  if (bavail * bsize < totalBytes(files)) throw noRoom(directory, files);
+}
+
+/** Writes one verified file; it is on the disk when this resolves. */
+async function writeVerified(root: string, file: PackedFile, bytes: Uint8Array): Promise<void> {
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  if (sha256 !== file.sha256) throw new UnpackFailed(`${file.path} is damaged: get the executable again.`);
+  const path = join(root, file.path);
+  await mkdir(dirname(path), { recursive: true, mode: OWNER_ONLY_FOLDER });
+  await using handle = await open(path, 'wx', OWNER_ONLY_FILE);
+  await handle.writeFile(bytes);
+  await handle.utimes(UNPACKED_MTIME_S, UNPACKED_MTIME_S);
+  await handle.sync();
+}
+
+/** Writes all files into an empty folder. Throws `UnpackFailed` when the archives lack one, or it is not as it must be. */
+async function writeFiles(root: string, { files, archives }: Package): Promise<void> {
+  const missing = new Map(files.map((file) => [file.path, file]));
+  for (const read of archives) {
+    const contents = [...(await new Bun.Archive(await read()).files())];
+    const write = async () => {
+      for (let next = contents.pop(); next !== undefined; next = contents.pop()) {
+        const [path, content] = next;
+        const file = missing.get(path);
+        if (file === undefined) continue;
+        missing.delete(path);
+        await writeVerified(root, file, await content.bytes());
+      }
+    };
+    const results = await Promise.allSettled(Array.from({ length: WRITERS }, write));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+  const [path] = missing.keys();
+  if (path !== undefined) throw new UnpackFailed(`${path} is missing: get the executable again.`);
+}
+
+/** Moves the folder into place; into one that is there already, only the files that it lacks or that were changed. */
+async function putInPlace(root: string, target: string, files: readonly PackedFile[]): Promise<void> {
+  const is_placed = await rename(root, target).then(
+    () => true,
+    (error: unknown) => {
+      if (['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(codeOf(error))) return false;
+      throw error;
+    },
+  );
+  // A process that runs from there goes on: what is intact stays, and every other file is replaced in one step.
+  if (!is_placed) for (const file of files) if (!isIntact(target, file)) await replace(root, target, file);
+}
+
+async function replace(root: string, target: string, { path }: PackedFile): Promise<void> {
+  try {
+    await mkdir(dirname(join(target, path)), { recursive: true, mode: OWNER_ONLY_FOLDER });
+    await rename(join(root, path), join(target, path));
+  } catch (cause) {
+    throw new UnpackFailed(`${target} cannot be repaired (${codeOf(cause)}): remove it and start again.`, {
+      cause,
+    });
+  }
+}
+
+/** Writes all files into a folder of its own beside the target, verified, and moves it into place. */
+async function unpackInto(target: string, given: Package): Promise<void> {
+  const cache = dirname(target);
+  await requireRoom(cache, given.files);
+  const work = await mkdtemp(join(cache, UNPACKING));
+  try {
+    const root = join(work, 'root');
+    await mkdir(root, { mode: OWNER_ONLY_FOLDER });
+    await writeFiles(root, given);
+    await syncFolder(root);
+    await putInPlace(root, target, given.files);
+    await syncFolder(cache);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/**
+ * The folder with the program's files in the cache folder, unpacked first where it is missing, and repaired where it has
+ * lost something. Both folders must be this user's and writable for nobody else. Starts at the same time do the same
+ * work, and the first result stays. Throws `UnpackFailed` with what to do.
+ */
+export async function unpackedRoot(given: Package, cache_directory: string, now_ms: number): Promise<string> {
+  const target = join(cache_directory, given.sha256.slice(0, FOLDER_NAME_LENGTH));
+  try {
+    await prepareCache(cache_directory);
+    if (isComplete(target, given.files)) return target;
+    await removeLeftovers(cache_directory, now_ms);
+    await unpackInto(target, given);
+    return target;
+  } catch (error) {
+    if (error instanceof UnpackFailed) throw error;
+    if (NO_ROOM_CODES.includes(codeOf(error))) throw noRoom(cache_directory, given.files, error);
+    throw new UnpackFailed(
+      `${cache_directory} cannot be used (${codeOf(error) || String(error)}): name a folder that can be written with TDS_CACHE.`,
+      { cause: error },
+    );
+  }
+}

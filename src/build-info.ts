@@ -1,0 +1,28 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { version } from '../package.json' with { type: 'json' };
+import { BUILD_FILE, PROJECT_ROOT } from './project-root.ts';
+
+/** Which program this is. */
+export interface BuildInfo {
+  readonly version: string;
+  /** The git commit, abbreviated; `-dirty` follows where files differed from it; `unknown` outside of a repository. */
+  readonly commit: string;
+}
+
+/** Of the checkout that this runs in. */
+function describeCheckout(): string {
+  const git = Bun.which('git');
+  if (git === null) return 'unknown';
+  const asked = Bun.spawnSync([git, 'describe', '--always', '--dirty', '--abbrev=12', '--exclude=*'], {
+    cwd: PROJECT_ROOT,
+    stderr: 'ignore',
+  });
+  return asked.success ? asked.stdout.toString().trim() : 'unknown';
+}
+
+/** Version and commit: what the executable was built from, or what the checkout is at. */
+export function buildInfo(): BuildInfo {
+  if (!existsSync(BUILD_FILE)) return { version, commit: describeCheckout() };
+  const { commit }: Pick<BuildInfo, 'commit'> = JSON.parse(readFileSync(BUILD_FILE, 'utf8'));
+  return { version, commit };
+}

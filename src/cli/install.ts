@@ -1,0 +1,178 @@
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { settingOf } from '../config/settings.ts';
+import { IS_UNPACKED, projectFile } from '../project-root.ts';
+import { type DataOptions, dataCommand } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
+import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployment-files.ts';
+import { printLine } from './output.ts';
+import { addSettings } from './settings.ts';
+
+interface InstallOptions extends DataOptions {
+  readonly systemd?: true;
+  readonly caddy?: true;
+  readonly grafana?: true;
+  readonly output: string;
+  readonly force?: true;
+  readonly executable?: string;
+  readonly user: string;
+  readonly host: string;
+  readonly port: number;
+  readonly domain?: string;
+}
+
+/** A file that is written, and what the operator does with it. */
+interface Deployment {
+  readonly template: string;
+  readonly name: string;
+  readonly next: readonly string[];
+}
+
+/** Where systemd keeps the data of a service of that name. */
+const SERVICE_DATA = '/var/lib/tds';
+/** Ports below need a capability. */
+const FREE_PORTS_FROM = 1_024;
+/** Well above what a stop waits for the requests in flight. */
+const STOP_SECONDS = 120;
+/** What the unit hides from the service. */
+const HIDDEN = /^\/(home|root|run\/user|tmp|var\/tmp)\//;
+
+/** `tds install` */
+export function registerInstall(program: Command): void {
+  const command = dataCommand(program, {
+    usage: 'install',
+    description:
+      'write the files that run this program on this machine: a systemd unit, a Caddy file, a dashboard',
+    example: 'tds install --systemd --caddy --domain decisions.example.com --output /tmp/tds',
+  });
+  addSettings(command, ['host', 'port'])
+    .option('--systemd', 'write tds.service, a hardened unit')
+    .option('--caddy', 'write Caddyfile, a proxy with TLS; needs --domain')
+    .option('--grafana', 'write tds-dashboard.json, a dashboard of the metrics')
+    .option('--output <folder>', 'where the files are written', '.')
+    .option('--force', 'replace files that are there')
+    .option('--executable <path>', 'what the unit starts (default: this program)')
+    .option('--user <name>', 'who the unit runs as', 'tds')
+    .option('--domain <name>', 'what clients reach the service by')
+    .action(install);
+}
+
+async function install(options: InstallOptions): Promise<void> {
+  const values = valuesOf(options);
+  const wanted = deployments(options, values);
+  if (wanted.length === 0) throw new CommandFailed('Name what to write: --systemd, --caddy or --grafana.');
+  if (options.caddy && options.domain === undefined) {
+    throw new CommandFailed('Name what clients reach the service by with --domain.');
+  }
+  // All of them are made before one is written.
+  const texts = await Promise.all(wanted.map(({ template }) => textOf(template, values)));
+  for (const [index, { name, next }] of wanted.entries()) {
+    const path = join(options.output, name);
+    await write(path, texts[index] ?? '', options.force === true);
+    printLine(`Wrote ${path}. Then:`);
+    for (const line of next) printLine(`  ${line}`);
+  }
+}
+
+function deployments(
+  { systemd, caddy, grafana, output }: InstallOptions,
+  { user = '', program = '', data = '' }: DeploymentValues,
+): readonly Deployment[] {
+  return [
+    ...(systemd
+      ? [
+          {
+            template: 'tds.service',
+            name: 'tds.service',
+            next: [
+              `useradd --system --user-group --home-dir ${data} --shell /usr/sbin/nologin ${user}`,
+              `install -d -m 700 -o ${user} -g ${user} ${data} /var/cache/tds`,
+              `sudo -u ${user} TDS_CACHE=/var/cache/tds ${program} init --data ${data}`,
+              `install -m 644 ${join(output, 'tds.service')} /etc/systemd/system/tds.service`,
+              'systemctl daemon-reload && systemctl enable --now tds',
+            ],
+          },
+        ]
+      : []),
+    ...(caddy
+      ? [
+          {
+            template: 'Caddyfile',
+            name: 'Caddyfile',
+            next: [
+              `install -m 644 ${join(output, 'Caddyfile')} /etc/caddy/Caddyfile && systemctl reload caddy`,
+              'start the service with --client-address-header X-Forwarded-For (TDS_CLIENT_ADDRESS_HEADER)',
+            ],
+          },
+        ]
+      : []),
+    ...(grafana
+      ? [
+          {
+            template: 'grafana-dashboard.json',
+            name: 'tds-dashboard.json',
+            next: ['import it in Grafana: Dashboards, New, Import'],
+          },
+        ]
+      : []),
+  ];
+}
+
+/** This machine's values. Throws `CommandFailed` for a program that the unit could not see. */
+function valuesOf(options: InstallOptions): DeploymentValues {
+  const data = options.data === settingOf('data').default ? SERVICE_DATA : resolve(options.data);
+  return {
+    user: options.user,
+    program: options.systemd ? programOf(options.executable) : '',
+    data,
+    host: options.host,
+    port: String(options.port),
+    domain: options.domain ?? '',
+    stop_seconds: String(STOP_SECONDS),
+    capabilities: options.port < FREE_PORTS_FROM ? 'CAP_NET_BIND_SERVICE' : '',
+    // The GPU is a device of the system.
+    private_devices: existsSync('/proc/driver/nvidia/version') || existsSync('/dev/dri') ? 'no' : 'yes',
+  };
+}
+
+/** How the unit starts this program: by its executable, or from its checkout by Bun. */
+function programOf(executable: string | undefined): string {
+  const paths = [executable === undefined ? process.execPath : resolve(executable)];
+  if (executable === undefined && !IS_UNPACKED) paths.push(projectFile('src/main.ts'));
+  const hidden = paths.find((path) => HIDDEN.test(path));
+  if (hidden !== undefined) {
+    throw new CommandFailed(
+      `The unit hides ${hidden} from the service: copy the executable to /usr/local/bin/tds, and name it with --executable.`,
+    );
+  }
+  return paths.join(' ');
+}
+
+async function textOf(template: string, values: DeploymentValues): Promise<string> {
+  const path = projectFile(`src/ops/deploy/${template}`);
+  if (!existsSync(path)) throw new CommandFailed(`This program has no ${template}.`);
+  const text = await readFile(path, 'utf8');
+  try {
+    // A dashboard's own braces are no places of ours.
+    return template.endsWith('.json') ? text : fillTemplate(text, values);
+  } catch (error) {
+    if (error instanceof UnwritableValue) throw new CommandFailed(error.message, { cause: error });
+    throw error;
+  }
+}
+
+async function write(path: string, text: string, replace: boolean): Promise<void> {
+  try {
+    await writeFile(path, text, { flag: replace ? 'w' : 'wx', mode: 0o644 });
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? cause.code : cause;
+    throw new CommandFailed(
+      code === 'EEXIST'
+        ? `${path} is there already: replace it with --force, or name another folder with --output.`
+        : `${path} cannot be written (${code}): name another folder with --output.`,
+      { cause },
+    );
+  }
+}

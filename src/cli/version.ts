@@ -1,0 +1,32 @@
+import { EMBEDDED_WEIGHTS, engineRelease, verifyWeights, WeightsError } from '../../native/engine.ts';
+import { buildInfo } from '../build-info.ts';
+import { CommandFailed } from './command-failed.ts';
+import { printLine } from './output.ts';
+
+const ADDON_STATES = {
+  prebuilt: 'native engine (compiled already)',
+  built: 'native engine (compiled here)',
+  absent: 'native engine (compiled at the first start, where there is a C++ compiler)',
+  unavailable: 'node-llama-cpp',
+} as const;
+
+/** Of the embedded weights. Throws `CommandFailed` when they are not as they must be. */
+async function weightsHash(): Promise<string> {
+  try {
+    return (await verifyWeights(EMBEDDED_WEIGHTS)).sha256;
+  } catch (error) {
+    if (error instanceof WeightsError) throw new CommandFailed(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** `tds --version`: version, commit, engine with llama.cpp's release, and the hash of the embedded weights. */
+export async function printVersion(): Promise<void> {
+  const { version, commit } = buildInfo();
+  const { addon, llama_cpp } = await engineRelease();
+  const sha256 = await weightsHash();
+  printLine(`tds ${version}`);
+  printLine(`commit ${commit}`);
+  printLine(`engine ${ADDON_STATES[addon]}, llama.cpp ${llama_cpp}`);
+  printLine(`weights decision-1, SHA-256 ${sha256}`);
+}

@@ -1,0 +1,271 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { findLibrary } from '../../native/addon/library.ts';
+import { createProgram } from '../../src/cli/program.ts';
+import { field, textField } from '../cli/support.ts';
+import { EmptyRoot } from './empty-root.ts';
+
+// Run by `bun run test:binary`, which builds the executable and enters namespaces of its own.
+const ROOT = process.env.TDS_TEST_ROOT;
+
+const QUESTION = {
+  model: 'decision-1',
+  state: 'I was charged twice for order 8812. Please give the second payment back.',
+  questions: {
+    refund: { type: 'noul', instructions: 'Does the customer ask for money back?' },
+    team: {
+      type: 'choice',
+      instructions: 'Which team?',
+      criteria: { billing: 'payments', technical: 'bugs' },
+    },
+  },
+};
+const DATA = ['--data', '/data/service'];
+
+/** A server in the empty root. */
+interface Served {
+  readonly address: string;
+  readonly libraries: ReadonlySet<string>;
+  /** Ends it by SIGTERM, and returns its exit code. */
+  stop(): Promise<number>;
+}
+
+async function serve(root: EmptyRoot, ...options: readonly string[]): Promise<Served> {
+  const child = root.start(['serve', '--json', '--port', '0', '--gpu', 'none', ...DATA, ...options]);
+  let output = '';
+  for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) {
+    output += piece;
+    const address = /"address": "([^"]+)"/.exec(output)?.[1];
+    if (address === undefined) continue;
+    return {
+      address,
+      libraries: await root.librariesIn(child.pid),
+      stop() {
+        child.kill('SIGTERM');
+        return child.exited;
+      },
+    };
+  }
+  throw new Error(`the server did not start: ${output}${await new Response(child.stderr).text()}`);
+}
+
+async function ask(address: string, key: string): Promise<unknown> {
+  const response = await fetch(`${address}/v1/decisions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(QUESTION),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+/** The words of every command. */
+function commandsOf(command: ReturnType<typeof createProgram>, words: readonly string[] = []): string[] {
+  if (command.commands.length === 0) return [words.join(' ')];
+  return command.commands.flatMap((child) => commandsOf(child, [...words, child.name()]));
+}
+
+describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
+  let root: EmptyRoot;
+  let key: string;
+  beforeAll(async () => {
+    root = new EmptyRoot(ROOT ?? '');
+    const { stdout, stderr } = await root.tds(['init', '--json', ...DATA]);
+    if (stderr !== '') throw new Error(stderr);
+    const created: unknown = JSON.parse(stdout);
+    key = textField(created, 'key');
+  });
+
+  const unpacked = () => {
+    const [name = ''] = readdirSync(root.cache);
+    return join(root.cache, name);
+  };
+
+  test('says what it is: version, commit, engine and the hash of its weights', async () => {
+    const { code, stdout } = await root.tds(['--version']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^tds \d+\.\d+\.\d+\ncommit [0-9a-f]{12}(-dirty)?\nengine native engine \(compiled already\), llama\.cpp \S+\nweights decision-1, SHA-256 [0-9a-f]{64}\n$/,
+    );
+  });
+
+  test('has what it needs: the doctor finds an engine that needs no compiler', async () => {
+    const { code, stdout } = await root.tds(['doctor', '--json', '--data', '/data/none']);
+    expect(code).toBe(0);
+    const findings: unknown = JSON.parse(stdout);
+    expect(findings).toContainEqual({
+      subject: 'native engine',
+      state: 'ok',
+      detail: expect.stringMatching(/^\/cache\/.*tds-engine\.node, compiled already: no compiler is needed$/),
+    });
+  });
+
+  test('carries every variant of the CPU kernels that node-llama-cpp has', () => {
+    const library = findLibrary(false);
+    const variants = (directory: string) =>
+      readdirSync(directory)
+        .filter((name) => /^libggml-cpu-.*\.so$/.test(name))
+        .sort();
+    const [packed] = [...new Bun.Glob('**/tds-engine.node').scanSync({ cwd: unpacked(), absolute: true })];
+    const wanted = variants(library?.directory ?? '');
+    expect(wanted).toContain('libggml-cpu-haswell.so');
+    expect(wanted).toContain('libggml-cpu-sapphirerapids.so');
+    expect(variants(dirname(packed ?? ''))).toEqual(wanted);
+  });
+
+  test('answers, shows its reference and stops with exit code 0, again and again', async () => {
+    for (let start = 1; start <= 2; start += 1) {
+      const server = await serve(root);
+      expect(await ask(server.address, key)).toMatchObject({ status: 200, body: { model: 'decision-1' } });
+      const script = await fetch(`${server.address}/swagger/scalar.js`);
+      expect([script.status, (await script.text()).length > 1e6]).toEqual([200, true]);
+      expect([...server.libraries].filter((path) => !/^\/(cache|lib|lib64|usr\/lib)\//.test(path))).toEqual(
+        [],
+      );
+      expect(await server.stop()).toBe(0);
+    }
+  });
+
+  test('answers through node-llama-cpp too, which tries its library in a fork', async () => {
+    const server = await serve(root, '--evaluator', 'llama');
+    expect(await ask(server.address, key)).toMatchObject({ status: 200 });
+    expect(await server.stop()).toBe(0);
+  });
+
+  test('starts its threads', async () => {
+    const workers = [...new Bun.Glob('{src,db,native}/**/*-worker.js').scanSync(unpacked())].sort();
+    const sources = [
+      ...new Bun.Glob('{src,db,native}/**/*-worker.ts').scanSync(join(import.meta.dir, '../..')),
+    ];
+    expect(workers).toEqual(sources.map((path) => path.replace(/\.ts$/, '.js')).sort());
+    // The audit beside the event loop runs hourly; here it runs in the executable at once.
+    const probe = join(unpacked(), 'node_modules/probe.js');
+    writeFileSync(
+      probe,
+      `const worker = new Worker(import.meta.dir + '/../db/sqlite/history-worker.js');
+       worker.onmessage = ({ data }) => { console.log(JSON.stringify(data)); worker.terminate(); };
+       worker.onerror = (event) => { console.log(event.message); worker.terminate(); };
+       worker.postMessage({ path: '/data/service/tds.sqlite', now_ms: ${Date.now()}, prune_before_ms: null });`,
+    );
+    const { stdout } = await root.tds([probe.replace(root.path, '')], { TEST_BINDING_CP: 'true' });
+    rmSync(probe);
+    expect(JSON.parse(stdout)).toMatchObject({ audit: { ok: true } });
+  });
+
+  test('runs every command', async () => {
+    writeFileSync(join(root.path, 'data/question.json'), JSON.stringify(QUESTION));
+    const cases = readFileSync(join(import.meta.dir, '../../src/eval/example-cases.jsonl'));
+    writeFileSync(join(root.path, 'data/cases.jsonl'), cases);
+    const server = await serve(root);
+    const json = async (...args: readonly string[]): Promise<unknown> => {
+      const { code, stdout, stderr } = await root.tds([...args, '--json', ...DATA]);
+      if (code !== 0) throw new Error(`tds ${args.join(' ')}: ${stderr}`);
+      return JSON.parse(stdout);
+    };
+    const project = textField(await json('project', 'create', 'My organization', 'Second'), 'id');
+    const second_key = textField(await json('key', 'create', project, 'second'), 'id');
+    const payment = textField(await json('credit', 'checkout', 'My organization', '25'), 'payment_id');
+    const work = ['--limit', '4', '--folds', '2'];
+    const lines: readonly (readonly [args: readonly string[], code: number])[] = [
+      [['org', 'create', 'Acme'], 0],
+      [['org', 'rename', 'Acme', 'Acme2'], 0],
+      [['org', 'list'], 0],
+      [['org', 'credit', 'Acme2', '25'], 0],
+      [['org', 'tier', 'Acme2'], 0],
+      [['user', 'create', 'a@example.com', 'Ann'], 0],
+      [['user', 'create', 'b@example.com', 'Ben'], 0],
+      [['user', 'list'], 0],
+      [['member', 'add', 'Acme2', 'a@example.com', 'owner'], 0],
+      [['member', 'add', 'Acme2', 'b@example.com', 'developer'], 0],
+      [['member', 'role', 'Acme2', 'b@example.com', 'owner'], 0],
+      [['member', 'remove', 'Acme2', 'b@example.com'], 0],
+      [['member', 'list', 'Acme2'], 0],
+      [['project', 'rename', project, 'Third'], 0],
+      [['project', 'limit', project, '10'], 0],
+      [['project', 'list'], 0],
+      [['key', 'list'], 0],
+      [['key', 'revoke', second_key], 0],
+      [['project', 'archive', project], 0],
+      [['credit', 'pending'], 0],
+      [['credit', 'confirm', payment], 0],
+      [['credit', 'refund', 'Acme2', '1'], 0],
+      [['credit', 'history', 'Acme2'], 0],
+      [['credit', 'events'], 0],
+      // There is no such event: refused in one sentence.
+      [['credit', 'assign', 'evt_1', 'Acme2'], 1],
+      [['credit', 'dismiss', 'evt_1'], 1],
+      [['usage', 'export'], 0],
+      [['usage', 'daily'], 0],
+      [['usage', 'prune', '--before', '2020-01-01'], 0],
+      [['model', 'list'], 0],
+      [['model', 'add', 'decision-9', 'decision', '--description', 'Answers.', '--price', '1'], 0],
+      [['model', 'price', 'decision-9', '2'], 0],
+      [['model', 'close', 'decision-1'], 0],
+      [['model', 'open', 'decision-1'], 0],
+      [['model', 'alias', 'latest', 'decision-1'], 0],
+      [['audit'], 0],
+      [['decide', '/data/question.json', '--url', server.address, '--key', key], 0],
+      [['eval', '/data/cases.jsonl', '--output', '/data/evaluation', '--probes', '1', ...work], 0],
+      [
+        ['calibrate', '/data/cases.jsonl', '--work', '/data/evaluation', '--output', '/data/c.json', ...work],
+        0,
+      ],
+    ];
+    const wrong: string[] = [];
+    for (const [args, expected] of lines) {
+      const { code, stderr } = await root.tds([...args, ...DATA]);
+      if (code !== expected || stderr.includes('unexpected'))
+        wrong.push(`${args.join(' ')}: ${code} ${stderr}`);
+    }
+    expect(wrong).toEqual([]);
+    // Of every other command, and of new ones, the help at least.
+    const done = lines.map(([args]) => args.join(' '));
+    for (const words of commandsOf(createProgram()).filter(
+      (one) => !done.some((args) => args.startsWith(one)),
+    )) {
+      const { code, stdout } = await root.tds([...words.split(' '), '--help']);
+      expect([words, code, field({ stdout }, 'stdout')]).toEqual([words, 0, expect.stringContaining(words)]);
+    }
+    expect(await server.stop()).toBe(0);
+  });
+
+  test('is unpacked once by first starts at the same time', async () => {
+    root.emptyCache();
+    const starts = await Promise.all([root.tds(['--version']), root.tds(['--version'])]);
+    expect(starts.map(({ code, stderr }) => [code, stderr])).toEqual([
+      [0, ''],
+      [0, ''],
+    ]);
+    expect(readdirSync(root.cache)).toHaveLength(1);
+  });
+
+  test('repairs what was damaged since', async () => {
+    const [weights = ''] = [
+      ...new Bun.Glob('native/models/**/*.gguf').scanSync({ cwd: unpacked(), absolute: true }),
+    ];
+    const { size } = statSync(weights);
+    truncateSync(weights, 1_000);
+    rmSync(join(unpacked(), 'src/main.js'));
+    expect((await root.tds(['--version'])).code).toBe(0);
+    expect(statSync(weights).size).toBe(size);
+  });
+
+  test('ends with one sentence where it cannot unpack', async () => {
+    expect(await root.tds(['--version'], { TDS_CACHE: '/read-only' })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'tds: /read-only cannot be used (EROFS): name a folder that can be written with TDS_CACHE.\n',
+    });
+    const small = join(root.path, 'data');
+    const { stderr } = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=20m,mode=700', 'tmpfs', small]);
+    expect(stderr.toString()).toBe('');
+    const { code, stderr: sentence } = await root.tds(['--version'], { TDS_CACHE: '/data' });
+    Bun.spawnSync(['umount', small]);
+    expect([code, sentence]).toEqual([
+      1,
+      expect.stringMatching(
+        /^tds: \/data has no room for the \d+ MB of the program: free some, or [^\n]+\.\n$/,
+      ),
+    ]);
+  });
+});

@@ -1,0 +1,42 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/**
+ * Tests the built executable in an empty root: in namespaces of its own, where there is no network and mounts are seen
+ * by nobody else. Skips itself where the system permits no such namespaces.
+ */
+
+const NAMESPACES = [
+  ...(process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']),
+  '--mount',
+  '--net',
+  '--propagation=private',
+];
+const TEST = join(import.meta.dir, 'executable.test.ts');
+
+const root = mkdtempSync(join(tmpdir(), 'tds-root-'));
+try {
+  const unshare = Bun.which('unshare');
+  const tried =
+    unshare === null
+      ? 'there is no unshare'
+      : Bun.spawnSync(
+          [unshare, ...NAMESPACES, 'sh', '-c', `mount -t tmpfs tmpfs '${root}' && chroot / true`],
+          {
+            env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
+          },
+        ).stderr.toString();
+  if (unshare === null || tried !== '') {
+    console.log(`The executable was not tested in an empty root: ${tried.trim()}.`);
+  } else {
+    const child = Bun.spawn([unshare, ...NAMESPACES, process.execPath, 'test', TEST, '--timeout', '300000'], {
+      env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin`, TDS_TEST_ROOT: root },
+      stdout: 'inherit',
+      stderr: 'inherit',
+    });
+    process.exitCode = await child.exited;
+  }
+} finally {
+  rmSync(root, { recursive: true, force: true });
+}

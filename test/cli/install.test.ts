@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { tds } from './support.ts';
+
+/** A program that is on every machine, where the unit can see it. */
+const EXECUTABLE = ['--executable', '/usr/bin/env'];
+const ANALYZE = Bun.which('systemd-analyze');
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'tds-install-'));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const install = (...args: readonly string[]) => tds(['install', ...args, '--output', directory]);
+const written = (name: string) => readFileSync(join(directory, name), 'utf8');
+
+describe('tds install --systemd', () => {
+  test('writes a unit with the values of this machine, and says what to do with it', async () => {
+    const { code, stdout } = await install(
+      '--systemd',
+      ...EXECUTABLE,
+      '--port',
+      '443',
+      '--user',
+      'decisions',
+    );
+    expect(code).toBe(0);
+    const unit = written('tds.service');
+    expect(unit).not.toContain('{{');
+    expect(unit).toContain(
+      '\nExecStart=/usr/bin/env serve --data /var/lib/tds --host 127.0.0.1 --port 443\n',
+    );
+    expect(unit).toContain('\nUser=decisions\n');
+    expect(unit).toContain('\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n');
+    expect(stdout).toContain(
+      'sudo -u decisions TDS_CACHE=/var/cache/tds /usr/bin/env init --data /var/lib/tds\n',
+    );
+  });
+
+  test('gives a port that needs no capability none', async () => {
+    await install('--systemd', ...EXECUTABLE);
+    expect(written('tds.service')).toContain('\nCapabilityBoundingSet=\nAmbientCapabilities=\n');
+  });
+
+  test.skipIf(ANALYZE === null)('is a unit that systemd takes as it is, and rates as safe', async () => {
+    await install('--systemd', ...EXECUTABLE);
+    const path = join(directory, 'tds.service');
+    const verified = Bun.spawnSync([ANALYZE ?? '', 'verify', '--man=no', path]);
+    const complaints = verified.stderr.toString().split('\n');
+    expect(complaints.filter((line) => line.includes('tds.service'))).toEqual([]);
+    const rated = Bun.spawnSync([ANALYZE ?? '', 'security', '--offline=true', '--threshold=30', path]);
+    expect([rated.exitCode, rated.stdout.toString().slice(-200)]).toEqual([0, expect.any(String)]);
+  });
+
+  test('refuses a program that the unit would hide from the service', async () => {
+    expect(await install('--systemd', '--executable', '/root/tds')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'tds: The unit hides /root/tds from the service: copy the executable to /usr/local/bin/tds, and name it with --executable.\n',
+    });
+  });
+
+  test('refuses a value that would mean something else to systemd', async () => {
+    const { code, stderr } = await install('--systemd', ...EXECUTABLE, '--user', 'tds\nExecStartPre=/bin/x');
+    expect(code).toBe(1);
+    expect(stderr).toContain('cannot be written into a file of settings.\n');
+    expect(readdirSync(directory)).toEqual([]);
+  });
+});
+
+test('tds install --caddy writes a proxy for the domain, in front of the port', async () => {
+  expect((await install('--caddy')).stderr).toBe(
+    'tds: Name what clients reach the service by with --domain.\n',
+  );
+  expect((await install('--caddy', '--domain', 'd.example.com', '--port', '9000')).code).toBe(0);
+  const text = written('Caddyfile');
+  expect(text).toContain('\nd.example.com {\n');
+  expect(text).toContain('\treverse_proxy 127.0.0.1:9000 {\n');
+  expect(text).toContain('header_up X-Forwarded-For {remote_host}');
+  expect(text).not.toContain('{{');
+});
+
+test('tds install --grafana copies the dashboard as it is, where this program has one', async () => {
+  const dashboard = join(import.meta.dir, '../../src/ops/deploy/grafana-dashboard.json');
+  const { code, stderr } = await install('--grafana');
+  if (existsSync(dashboard)) expect(written('tds-dashboard.json')).toBe(readFileSync(dashboard, 'utf8'));
+  else expect([code, stderr]).toEqual([1, 'tds: This program has no grafana-dashboard.json.\n']);
+});
+
+test('a file that is there is replaced only with --force, and nothing is written without a wish', async () => {
+  expect((await install()).stderr).toBe('tds: Name what to write: --systemd, --caddy or --grafana.\n');
+  const path = join(directory, 'tds.service');
+  writeFileSync(path, 'mine');
+  expect((await install('--systemd', ...EXECUTABLE)).stderr).toBe(
+    `tds: ${path} is there already: replace it with --force, or name another folder with --output.\n`,
+  );
+  expect(written('tds.service')).toBe('mine');
+  expect((await install('--systemd', '--force', ...EXECUTABLE)).code).toBe(0);
+  expect(written('tds.service')).toContain('[Service]');
+});
