@@ -46,6 +46,14 @@ export interface ServeConfig extends ModelConfig {
   /** Seconds from a request's first turn at the model to its answer. */
   readonly evaluationTimeout: number;
   readonly logLevel: LogLevel;
+  /** The file that the log is written to; undefined for standard output. */
+  readonly logFile?: string;
+  /** Megabytes after which another file is begun, and how many full ones are kept. */
+  readonly logFileSize: number;
+  readonly logFileKeep: number;
+  readonly metricsHost: string;
+  /** The port on which Prometheus reads metrics; undefined serves none. */
+  readonly metricsPort?: number;
   /** Whether an empty data directory is filled though nobody is at a terminal. */
   readonly init?: true;
   /** Email address of the owner of the organization that an empty data directory is filled with. */
@@ -60,6 +68,8 @@ const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
 const RETENTION_DAYS_MAX = 36_500;
 const CONNECTIONS_MAX = 1_000_000;
+const LOG_FILE_MEGABYTES_MAX = 100_000;
+const LOG_FILES_MAX = 1_000;
 
 /** What `openEngine` takes, of the options of `modelOptions`. */
 export function openOptions(config: ModelConfig): OpenOptions {
@@ -164,6 +174,24 @@ export function serveOptions(): Option[] {
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)
       .choices(LOG_LEVELS),
+    new Option('--log-file <path>', 'file for the log (default: standard output)').env('TDS_LOG_FILE'),
+    new Option('--log-file-size <megabytes>', 'size at which another log file is begun')
+      .env('TDS_LOG_FILE_SIZE')
+      .default(100)
+      .argParser(wholeNumberBetween(1, LOG_FILE_MEGABYTES_MAX)),
+    new Option('--log-file-keep <n>', 'full log files that are kept beside it')
+      .env('TDS_LOG_FILE_KEEP')
+      .default(5)
+      .argParser(wholeNumberBetween(1, LOG_FILES_MAX)),
+    new Option('--metrics-host <address>', 'address on which metrics are read')
+      .env('TDS_METRICS_HOST')
+      .default('127.0.0.1'),
+    new Option(
+      '--metrics-port <n>',
+      'port on which Prometheus and "tds top" read metrics; 0 takes any free one (default: none)',
+    )
+      .env('TDS_METRICS_PORT')
+      .argParser(wholeNumberBetween(0, PORT_MAX)),
     new Option('--api-reference <on|off>', 'whether the API reference is served at /swagger')
       .env('TDS_API_REFERENCE')
       .default('on' satisfies ServeConfig['apiReference'])

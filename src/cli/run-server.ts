@@ -2,15 +2,19 @@ import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { type EngineFacts, openPlanner, SetupError } from '../../native/engine.ts';
+import { version } from '../../package.json' with { type: 'json' };
 import type { AccountContext } from '../accounts/context.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions, paddleSettings, type ServeConfig } from '../config.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken } from '../http/listen.ts';
+import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
 import { type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { createLog, type Log } from '../ops/log.ts';
-import { standardOutput } from '../ops/standard-output.ts';
+import { LogFile } from '../ops/log-file.ts';
+import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
+import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
@@ -41,6 +45,8 @@ const EXAMPLE_BODY = JSON.stringify({
 
 /** How long the end waits for somebody to read the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
+
+const BYTES_PER_MEGABYTE = 1_000_000;
 
 /** What evaluates plans, in words. */
 const ENGINE_NAMES = {
@@ -81,7 +87,10 @@ function noData(directory: string): CommandFailed {
 
 async function serve(options: JsonOptions & ServeConfig, context: DataContext): Promise<void> {
   const stop = stopSignal();
-  const log = createLog(options.logLevel);
+  const log_file = await openLogFile(options);
+  const output = log_file === null ? standardOutput : new BoundedOutput(log_file);
+  const log = createLog(options.logLevel, output);
+  const metrics = await openMetrics(options);
   const certificate = await openCertificate(options, log);
   const service = await openService({
     db: context.db,
@@ -95,22 +104,67 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     log,
     payment_provider: paymentProvider(),
     api_reference: options.apiReference === 'on',
+    metrics: metrics ?? undefined,
   });
   try {
     await load(service);
     const server = await listen(service, options, certificate);
+    let metrics_listener: MetricsListener | null = null;
     try {
+      metrics_listener = await listenForMetrics(metrics, options);
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, { ...context, store: service.services.store });
-      announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
+      announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, {
+        ...options,
+        metrics_url: metrics_listener?.url,
+      });
       await stop;
+      service.services.readiness.drain();
       log.info('stopping: finishing the requests in flight');
     } finally {
       await server.stop();
+      await metrics_listener?.stop();
     }
   } finally {
     certificate?.stop();
     await service.close();
+    metrics?.close();
+    await output.flush(FLUSH_DEADLINE_MS);
+    await log_file?.close();
+  }
+}
+
+/** The file of `--log-file`; null where the log goes to standard output. */
+async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): Promise<LogFile | null> {
+  if (logFile === undefined) return null;
+  try {
+    return await LogFile.open(logFile, { bytes_max: logFileSize * BYTES_PER_MEGABYTE, keep: logFileKeep });
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+    throw new CommandFailed(`The log file ${logFile} cannot be opened for writing${reason}.`, {
+      cause: error,
+    });
+  }
+}
+
+/** The metrics that `--metrics-port` asks for; null for none. */
+async function openMetrics({ metricsPort }: ServeConfig): Promise<PrometheusMetrics | null> {
+  if (metricsPort === undefined) return null;
+  // Only where it is asked for: it costs the start a tenth of a second.
+  const { PrometheusMetrics } = await import('../ops/prometheus-metrics.ts');
+  return new PrometheusMetrics({ version, runtime: `bun ${Bun.version}` });
+}
+
+async function listenForMetrics(
+  metrics: PrometheusMetrics | null,
+  { metricsHost: host, metricsPort: port }: ServeConfig,
+): Promise<MetricsListener | null> {
+  if (metrics === null || port === undefined) return null;
+  try {
+    return await startMetricsListener(metrics, { host, port });
+  } catch (error) {
+    if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
+    throw error;
   }
 }
 
@@ -198,13 +252,15 @@ function announce(
   address: string,
   first: FirstKey | null,
   engine: EngineFacts | null,
-  options: JsonOptions & ServeConfig,
+  options: JsonOptions & ServeConfig & { readonly metrics_url: string | undefined },
 ): void {
+  const { metrics_url } = options;
   const lines = options.json
-    ? [JSON.stringify({ address, ...first, engine }, null, 2)]
+    ? [JSON.stringify({ address, metrics_url, ...first, engine }, null, 2)]
     : [
         `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
         ...(engine === null ? [] : engineLines(engine)),
+        ...(metrics_url === undefined ? [] : [`Metrics: ${metrics_url}`]),
         ...(first === null ? [] : [keyLine(first)]),
         ...(first === null || options.owner !== undefined ? [] : [OWNER_LINE]),
         'Ask it something:',
