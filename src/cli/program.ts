@@ -15,6 +15,7 @@ import { registerModels } from './models.ts';
 import { registerOrganizations } from './organizations.ts';
 import { registerProjects } from './projects.ts';
 import { registerServe } from './serve.ts';
+import { registerTop } from './top.ts';
 import { registerUsage } from './usage.ts';
 import { registerUsers } from './users.ts';
 
@@ -44,6 +45,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerEval(program);
   registerCalibrate(program);
   registerDoctor(program);
+  registerTop(program);
   return program;
 }
 

@@ -129,8 +129,11 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     certificate?.stop();
     await service.close();
     metrics?.close();
-    await output.flush(FLUSH_DEADLINE_MS);
-    await log_file?.close();
+    // Standard output is flushed after the data directory is given back; a file waits for no reader.
+    if (log_file !== null) {
+      await output.flush(FLUSH_DEADLINE_MS);
+      await log_file.close();
+    }
   }
 }
 
