@@ -122,7 +122,8 @@ async function readMetrics(url: string, signal?: AbortSignal): Promise<TimedRead
 
 /** The page on a terminal of that size; lines that do not fit are cut. */
 function screen(lines: readonly string[], rows: number, columns: number): string {
-  const shown = lines.slice(0, rows).map((line) => `${printable(line).slice(0, columns)}${CLEAR_LINE}`);
+  // Cleared before it is written: behind a full line the cursor still stands on its last character.
+  const shown = lines.slice(0, rows).map((line) => `${CLEAR_LINE}${printable(line).slice(0, columns)}`);
   return `${HOME}${shown.join('\r\n')}${CLEAR_BELOW}`;
 }
 

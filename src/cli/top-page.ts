@@ -55,10 +55,7 @@ export function topPage(now: TimedReading, before: TimedReading | null): readonl
       'Queue',
       `${whole(reading.sum('tds_model_requests'))} requests at the model, ${whole(reading.sum('tds_queue_plans'))} plans wait, ${whole(reading.sum('tds_model_running_tokens'))} tokens run`,
     ),
-    line(
-      'Holds',
-      `${whole(reading.sum('tds_holds_open'))} open, the oldest for ${time(reading.sum('tds_hold_oldest_seconds'))}; ${whole(reading.sum('tds_holds_unwritten'))} wait to be released`,
-    ),
+    line('Holds', holdsOf(reading)),
     line('Models', modelsOf(reading)),
     line('Refusals', countsOf(refusalsOf(reading))),
     line('Problems', countsOf(reading.by('tds_problems_total', 'step'))),
@@ -69,6 +66,12 @@ export function topPage(now: TimedReading, before: TimedReading | null): readonl
 function titleOf(reading: Reading, up_ms: number): string {
   const [build] = reading.all('tds_build_info');
   return `Typed Decision Service ${build?.labels.version ?? ''} · ${build?.labels.runtime ?? ''} · up ${age(up_ms / MS_PER_S)}`;
+}
+
+function holdsOf(reading: Reading): string {
+  const open = reading.sum('tds_holds_open');
+  if (open === 0) return 'none open';
+  return `${whole(open)} open, the oldest for ${time(reading.sum('tds_hold_oldest_seconds'))}; ${whole(reading.sum('tds_holds_unwritten'))} wait to be released`;
 }
 
 function modelsOf(reading: Reading): string {
