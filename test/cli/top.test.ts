@@ -45,7 +45,10 @@ function topOnTerminal(url: string, columns = 100) {
     /** The last whole page, line by line. */
     page(): readonly string[] {
       const pages = shown.split(`${ESCAPE}[H`);
-      return (pages.at(-2) ?? '').split(`${ESCAPE}[K`).map((line) => line.replace(/[\r\n]+$/, ''));
+      return (pages.at(-2) ?? '')
+        .replace(`${ESCAPE}[J`, '')
+        .split(`${ESCAPE}[K`)
+        .map((line) => line.replace(/[\r\n]+$/, ''));
     },
   };
 }
