@@ -23,6 +23,7 @@ import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
+import { leaveMetricsUrl, removeMetricsUrl } from './metrics-url.ts';
 import { ownerAdvice } from './organizations.ts';
 
 /** A question that the first answer can be seen with. */
@@ -112,6 +113,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     let metrics_listener: MetricsListener | null = null;
     try {
       metrics_listener = await listenForMetrics(metrics, options);
+      if (metrics_listener !== null) leaveMetricsUrl(options.data, metrics_listener.url);
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, { ...context, store: service.services.store });
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, {
@@ -123,7 +125,10 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
       log.info('stopping: finishing the requests in flight');
     } finally {
       await server.stop();
-      await metrics_listener?.stop();
+      if (metrics_listener !== null) {
+        removeMetricsUrl(options.data);
+        await metrics_listener.stop();
+      }
     }
   } finally {
     certificate?.stop();

@@ -1,4 +1,6 @@
+import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { findMetricsUrl } from './metrics-url.ts';
 import { Reading } from './prometheus-text.ts';
 import { type TimedReading, topPage } from './top-page.ts';
 
@@ -16,9 +18,9 @@ const CLEAR_BELOW = '\x1b[J';
 const KEYS_THAT_END = ['q', 'Q', '\x03'];
 const SIGNALS_THAT_END = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-export interface TopOptions {
-  /** Where the service has its metrics. */
-  readonly url: string;
+export interface TopOptions extends DataOptions {
+  /** Where the service has its metrics; undefined looks it up in the data directory. */
+  readonly url?: string;
   readonly once?: true;
 }
 
@@ -28,7 +30,16 @@ class Unreadable extends Error {
 }
 
 /** Prints one page with `--once`, or shows pages on the terminal until q, Ctrl-C or a signal. Throws `CommandFailed`. */
-export async function runTop({ url, once }: TopOptions): Promise<void> {
+export async function runTop({
+  data,
+  url = findMetricsUrl(data) ?? undefined,
+  once,
+}: TopOptions): Promise<void> {
+  if (url === undefined) {
+    throw new CommandFailed(
+      `No service with metrics runs on ${data}: start it with --metrics-port, or name its metrics with --url.`,
+    );
+  }
   if (once) {
     const reading = await readMetrics(url).catch((error: unknown) => {
       throw error instanceof Unreadable ? new CommandFailed(error.message, { cause: error }) : error;

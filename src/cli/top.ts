@@ -1,21 +1,22 @@
 import { type Command, Option } from 'commander';
+import { dataCommand } from './command.ts';
 import type { TopOptions } from './run-top.ts';
-
-/** Where `tds serve --metrics-port 9464` on this machine has its metrics. */
-const DEFAULT_URL = 'http://127.0.0.1:9464/metrics';
 
 /** `tds top` */
 export function registerTop(program: Command): void {
-  program
-    .command('top')
-    .description('show throughput, latency, queue, holds, memory and problems of a running service, live')
+  dataCommand(program, {
+    usage: 'top',
+    description: 'show throughput, latency, queue, holds, memory and problems of a running service, live',
+    example: 'tds top --once --data ./data',
+  })
     .addOption(
-      new Option('--url <url>', 'metrics of the service (its --metrics-port)')
-        .env('TDS_METRICS_URL')
-        .default(DEFAULT_URL),
+      new Option(
+        '--url <url>',
+        'metrics of the service (default: those of the service that runs on the data directory)',
+      ).env('TDS_METRICS_URL'),
     )
     .option('--once', 'print one page, of everything since the start of the service, and end')
-    .addHelpText('after', '\nq or Ctrl-C ends it.\n\nExample:\n  $ tds top --once')
+    .addHelpText('after', '\nThe service needs --metrics-port. q or Ctrl-C ends the page.')
     .action(async (options: TopOptions) => {
       const { runTop } = await import('./run-top.ts');
       await runTop(options);

@@ -220,12 +220,20 @@ describe('metrics and the log file', () => {
     const server = await startChildServer(data, root.path, ['--metrics-port', '0', '--log-file', log_file]);
     const url = /"metrics_url": "([^"]+)"/.exec(server.output())?.[1] ?? '';
     expect(await (await fetch(url)).text()).toContain('tds_build_info{version="');
+    const page = await tds(['top', '--once', '--data', data]);
+    expect(page.code).toBe(0);
+    expect(page.stdout).toStartWith('Typed Decision Service ');
     expect((await fetch(`${server.address}/nothing`)).status).toBe(404);
     expect(await server.stop()).toBe(0);
     const log = readFileSync(log_file, 'utf8');
     expect(log).toContain('"code":"not_found"');
-    expect(log).toEndWith('"msg":"stopping: finishing the requests in flight"}\n');
+    expect(log).toContain('"msg":"stopping: finishing the requests in flight"}\n');
+    expect(log).toEndWith('}\n');
     expect(server.output()).not.toContain('"msg"');
+    expect(await tds(['top', '--once', '--data', data])).toMatchObject({
+      code: 1,
+      stderr: `tds: No service with metrics runs on ${data}: start it with --metrics-port, or name its metrics with --url.\n`,
+    });
   });
 
   test('a port that is taken, and a file that cannot be opened, stop the start with a sentence', async () => {
