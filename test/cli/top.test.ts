@@ -121,6 +121,22 @@ describe('on a terminal', () => {
     expect(top.shown()).toEndWith(LEAVE);
   });
 
+  test('a terminal that changes its size is drawn anew at once, not with the next reading', async () => {
+    const answered = Promise.withResolvers<Response>();
+    const server = Bun.serve({ port: 0, fetch: () => answered.promise });
+    const top = topOnTerminal(server.url.href);
+    await top.until('Reading');
+    const from = top.shown().length;
+    top.child.terminal?.resize(12, 6);
+    await top.until(`${ESCAPE}[J`, from);
+    expect(top.shown().slice(from)).toContain('Reading http');
+    expect(top.shown().slice(from)).not.toContain('Reading http:');
+    top.child.terminal?.write('q');
+    expect(await top.child.exited).toBe(0);
+    answered.resolve(new Response());
+    await server.stop(true);
+  });
+
   test.each(['\x03', 'SIGTERM', 'SIGINT'] as const)('%p ends it as q does', async (how) => {
     const top = topOnTerminal(watched.listener.url);
     await top.until('Requests');
