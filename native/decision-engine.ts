@@ -1,6 +1,6 @@
 import type { EvaluatorName } from './evaluators/evaluator-names.ts';
 import type { DecisionInput, DecisionPlan } from './plan/profile.ts';
-import type { DecoderSize } from './plan-evaluator.ts';
+import type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
 
 /** What is known of a loaded model without asking it anything. */
 export interface EngineFacts {
@@ -71,5 +71,7 @@ export interface DecisionEngine {
    * failed.
    */
   evaluate(plan: DecisionPlan, options: EvaluateOptions): Promise<readonly (readonly number[])[]>;
+  /** What it has read since it was opened; absent where nobody counts. */
+  counts?(): EvaluatorCounts;
   close(): Promise<void>;
 }

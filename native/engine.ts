@@ -41,7 +41,7 @@ export { GPUS, type Gpu } from './gpu.ts';
 export type { CpuKernels, DeviceStatus, EngineStatus } from './machine.ts';
 export type { OpenOptions } from './open-options.ts';
 export type { DecisionInput, DecisionPlan } from './plan/profile.ts';
-export type { DecoderSize } from './plan-evaluator.ts';
+export type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
 export { EMBEDDED_WEIGHTS, verifyWeights } from './weights.ts';
 
 /**

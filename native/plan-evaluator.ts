@@ -9,6 +9,16 @@ export type DecoderSize = 'small' | 'large';
 /** Plans that may wait in an evaluator unless configured. The service bounds its requests long before. */
 export const WAITING_PLANS_MAX = 65_536;
 
+/** What an evaluator has done since it was opened, warm-ups included. */
+export interface EvaluatorCounts {
+  /** Batches that went through the model. */
+  readonly decodes: number;
+  /** Tokens of plans in them. */
+  readonly read_tokens: number;
+  /** Tokens of prefixes that were still in memory, and so were not read. */
+  readonly reused_tokens: number;
+}
+
 /** Computes the logits of plans. All evaluators give the same answers. */
 export interface PlanEvaluator {
   readonly kind: EvaluatorName;
@@ -35,6 +45,7 @@ export interface PlanEvaluator {
     plan: Plan,
     options: { readonly scope: string; readonly signal?: AbortSignal },
   ): Promise<PlanLogits>;
+  counts(): EvaluatorCounts;
   /** Frees the model's memory; pending plans are rejected with `EngineFailed`. */
   close(): Promise<void>;
 }

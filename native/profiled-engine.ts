@@ -2,7 +2,7 @@ import { applyTemperature, type Calibration } from './calibration.ts';
 import type { DecisionEngine, DecisionPlanner, EvaluateOptions, TakeTurn } from './decision-engine.ts';
 import { type PlanLogits, planTokens } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile } from './plan/profile.ts';
-import type { PlanEvaluator } from './plan-evaluator.ts';
+import type { EvaluatorCounts, PlanEvaluator } from './plan-evaluator.ts';
 import { Slices } from './slices.ts';
 import type { Weights } from './weights.ts';
 
@@ -75,6 +75,10 @@ export class ProfiledEngine implements DecisionEngine {
       await Promise.allSettled(evaluations);
       throw error;
     }
+  }
+
+  counts(): EvaluatorCounts {
+    return this.evaluator.counts();
   }
 
   close(): Promise<void> {

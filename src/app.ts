@@ -44,7 +44,7 @@ export function createApp(services: AppServices) {
     })
     .onAfterResponse(({ request, responseValue }) => {
       const context = contexts.of(request);
-      if (context.is_over_budget) return;
+      if (context.is_over_budget || isUnlisted(context)) return;
       services.log.request({
         request_id: context.request_id,
         method: request.method,
@@ -68,11 +68,21 @@ export function createApp(services: AppServices) {
 
   return {
     /** Answers one request of a client with that address. */
-    handle(request: Request, client_address: string): Response | Promise<Response> {
-      contexts.of(request, client_address);
-      return app.handle(request);
+    async handle(request: Request, client_address: string): Promise<Response> {
+      const context = contexts.of(request, client_address);
+      const response = await app.handle(request);
+      if (!isUnlisted(context)) {
+        const { path, mode = null, code } = context;
+        services.metrics.requestAnswered({ endpoint: path?.path ?? null, mode, code });
+      }
+      return response;
     },
   };
+}
+
+/** An answer that nobody lists: not what the port itself refuses on such a path. */
+function isUnlisted({ path, code }: RequestContext): boolean {
+  return path?.is_unlisted === true && code === null;
 }
 
 function statusOf(response: unknown): number {

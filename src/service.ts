@@ -1,9 +1,11 @@
+import { statfs } from 'node:fs/promises';
 import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
 import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
 import { HistoryThread } from '../db/sqlite/history-thread.ts';
 import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
 import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
+import { writeProbe } from '../db/sqlite/write-probe.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
@@ -24,6 +26,8 @@ import { startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
+import { type Metrics, NO_METRICS } from './ops/metrics.ts';
+import { Readiness } from './ops/readiness.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
@@ -61,6 +65,10 @@ export interface ServiceParts {
   readonly writes?: GroupCommitOptions | undefined;
   /** False leaves the API reference at `/swagger` away. */
   readonly api_reference?: boolean;
+  /** Who watches; nobody by default. */
+  readonly metrics?: Metrics | undefined;
+  /** Free bytes where the database is; the file system's by default. */
+  readonly freeBytes?: (() => Promise<number>) | undefined;
   /** Other bounds of the bodies that are being received than the usual ones. */
   readonly body_limits?: Partial<BodyLimits>;
 }
@@ -76,7 +84,11 @@ export interface ServiceChanges {
 
 /** A service on its database, without a port. */
 export interface Service {
-  readonly services: AppServices & { readonly models: Models; readonly store: Store };
+  readonly services: AppServices & {
+    readonly models: Models;
+    readonly store: Store;
+    readonly readiness: Readiness;
+  };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
@@ -100,11 +112,14 @@ export interface Service {
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
-  const { clock, identifiers, log } = parts;
+  const { clock, identifiers, log, metrics = NO_METRICS } = parts;
   const problems = new ProblemLog(log, clock);
   const reportBackground = (step: ProblemStep, error: unknown) =>
     problems.report({ request_id: null, step, code: null, error });
-  const commits = new GroupCommit(db, parts.writes);
+  const commits = new GroupCommit(db, {
+    ...parts.writes,
+    onCommit: (duration_ms, writes) => metrics.committed(duration_ms, writes),
+  });
   const store = new SqliteStore(db, parts.writes, commits);
   await store.transaction(({ catalog }) => seedCatalog(catalog));
   const books = new SqliteBooks(commits, clock, identifiers.id('process'), {
@@ -135,7 +150,22 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     parts.payment_provider === null
       ? null
       : { context: { store, clock, identifiers }, provider: parts.payment_provider };
+  const readiness = new Readiness({
+    models: () => models.observed(),
+    write: writeProbe(commits),
+    freeBytes: parts.freeBytes ?? (() => freeBytes(db.$client.filename)),
+    clock,
+  });
+  metrics.watch({
+    models: () => models.observed(),
+    turnsLoad: () => models.turnsLoad(),
+    books,
+    problems,
+    now_ms: () => clock.now_ms(),
+  });
   const services = {
+    metrics,
+    readiness,
     payments,
     api_reference: parts.api_reference ?? true,
     clock,
@@ -163,6 +193,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     refusals,
     clock,
     log,
+    metrics,
     problems,
     usage_retention_days: parts.usage_retention_days ?? null,
   };
@@ -181,7 +212,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   return {
     services,
     handle: (request, client_address = '') => app.handle(request, client_address),
-    refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
+    refuse: (refusal) => {
+      metrics.requestAnswered({ endpoint: null, mode: null, code: refusal.code });
+      return errorResponse(identifiers.id('request'), refusal);
+    },
     report: (failure) => problems.report({ ...failure, step: 'http' }),
     async loadModels() {
       const live = await catalog.listDecisionModels();
@@ -198,6 +232,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
     },
     async close() {
+      readiness.drain();
       stopMaintenance();
       stopFollowing();
       // First the models: what still waits for them is refused, and its holds are released before the books close.
@@ -215,6 +250,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
 /** One after the other, because each needs the disk and the cores. What fails is reported, and tried again by a request. */
 async function loadInTurn(models: Models, live: readonly DecisionModelEntry[]): Promise<void> {
   for (const model of live) await models.load(model).catch(() => undefined);
+}
+
+/** What may still be written to the file system of a file, by users without privileges. */
+async function freeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
 }
 
 /** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */

@@ -6,10 +6,12 @@ import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { initialize } from '../../src/cli/initialize.ts';
 import { systemClock } from '../../src/clock.ts';
+import { startMetricsListener } from '../../src/http/metrics-listener.ts';
 import { startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog } from '../../src/ops/log.ts';
+import { PrometheusMetrics } from '../../src/ops/prometheus-metrics.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import { scoreCount } from '../../src/questions/question.ts';
 import { openService } from '../../src/service.ts';
@@ -25,8 +27,9 @@ function instant(engine: DecisionEngine): DecisionEngine {
   };
 }
 
-const [kind, threads, directory] = process.argv.slice(2);
-if (directory === undefined) throw new Error('usage: service-child.ts real|instant THREADS DIRECTORY');
+const [kind, threads, directory, watching] = process.argv.slice(2);
+if (directory === undefined)
+  throw new Error('usage: service-child.ts real|instant THREADS DIRECTORY [watched]');
 
 const db = openDatabase(join(directory, 'tds.sqlite'));
 const context = { store: new SqliteStore(db), clock: systemClock, identifiers: randomIdentifiers };
@@ -39,6 +42,7 @@ await setTierSettings(context, OPERATOR, organization_id, {
   tokens_per_minute: 1e12,
 });
 
+const metrics = watching === 'watched' ? new PrometheusMetrics({ version: '0', runtime: 'bench' }) : null;
 const service = await openService({
   db,
   openPlanner: async () => {
@@ -55,13 +59,18 @@ const service = await openService({
   identifiers: randomIdentifiers,
   log: createLog('error'),
   payment_provider: null,
+  metrics: metrics ?? undefined,
 });
 await service.loadModels();
 const server = await startServer(service, { host: '127.0.0.1', port: 0 });
-process.stdout.write(`${JSON.stringify({ address: server.address, key: first.key })}\n`);
+const listener =
+  metrics === null ? null : await startMetricsListener(metrics, { host: '127.0.0.1', port: 0 });
+const metrics_url = listener?.url ?? null;
+process.stdout.write(`${JSON.stringify({ address: server.address, key: first.key, metrics_url })}\n`);
 
 process.once('SIGTERM', async () => {
   await server.stop();
+  await listener?.stop();
   await service.close();
   db.$client.close();
 });

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 export interface ServiceAddress {
   readonly address: string;
   readonly key: string;
+  /** Where its metrics are; null where nobody watches. */
+  readonly metrics_url: string | null;
 }
 
 /** A service in a process of its own, so that the load does not share its event loop. */
@@ -18,10 +20,18 @@ export interface ServiceProcess extends ServiceAddress {
 export async function startServiceProcess(
   engine: 'real' | 'instant',
   threads: number,
+  watching: 'watched' | 'unwatched' = 'unwatched',
 ): Promise<ServiceProcess> {
   const directory = mkdtempSync(join(tmpdir(), 'tds-bench-'));
   const child = Bun.spawn(
-    [process.execPath, join(import.meta.dir, 'service-child.ts'), engine, String(threads), directory],
+    [
+      process.execPath,
+      join(import.meta.dir, 'service-child.ts'),
+      engine,
+      String(threads),
+      directory,
+      watching,
+    ],
     { stdout: 'pipe', stderr: 'inherit' },
   );
   const reader = child.stdout.getReader();

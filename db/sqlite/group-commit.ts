@@ -32,6 +32,8 @@ export interface GroupCommitOptions {
   readonly lock_deadline_ms?: number;
   /** How many writes may wait; more of them are refused at once. */
   readonly waiting_max?: number;
+  /** Is told of every commit: how long it took, to the disk, and how many writes were in it. */
+  readonly onCommit?: (duration_ms: number, writes: number) => void;
 }
 
 /**
@@ -46,13 +48,15 @@ export class GroupCommit {
   #jobs: Job[] = [];
   readonly #lock: LockWait;
   readonly #waiting_max: number;
+  readonly #onCommit: GroupCommitOptions['onCommit'];
 
   constructor(
     readonly db: Db,
-    { lock_deadline_ms = LOCK_DEADLINE_MS, waiting_max = WAITING_MAX }: GroupCommitOptions = {},
+    { lock_deadline_ms = LOCK_DEADLINE_MS, waiting_max = WAITING_MAX, onCommit }: GroupCommitOptions = {},
   ) {
     this.#lock = new LockWait(lock_deadline_ms);
     this.#waiting_max = waiting_max;
+    this.#onCommit = onCommit;
   }
 
   /**
@@ -112,6 +116,7 @@ export class GroupCommit {
           worked = true;
         });
         this.#lock.reset();
+        this.#onCommit?.(performance.now() - tried_ms, batch.length);
         for (const job of batch) job.resolve();
         return;
       } catch (error) {

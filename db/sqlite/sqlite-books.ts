@@ -30,6 +30,8 @@ interface UnwrittenRelease {
 export class SqliteBooks implements Books {
   readonly #ledger: SqliteLedger;
   readonly #usage: UsageWriter;
+  /** When each open hold was placed, oldest first but for what overtook in a commit. */
+  readonly #open = new Map<number, number>();
   readonly #unwritten = new Map<number, UnwrittenRelease>();
   readonly #inFlight = new Set<Promise<unknown>>();
   #retry_delay_ms = FIRST_RETRY_MS;
@@ -50,8 +52,10 @@ export class SqliteBooks implements Books {
     this.#usage = new UsageWriter(commits.db);
   }
 
-  hold(request: HoldRequest): Promise<HoldResult> {
-    return this.commits.run(() => this.#ledger.hold(request, this.process_id));
+  async hold(request: HoldRequest): Promise<HoldResult> {
+    const result = await this.commits.run(() => this.#ledger.hold(request, this.process_id));
+    if (result.held) this.#open.set(result.hold.entry_id, request.at_ms);
+    return result;
   }
 
   refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null> {
@@ -72,6 +76,11 @@ export class SqliteBooks implements Books {
 
   movements(organization_id: string, limit: number): Promise<readonly CreditMovement[]> {
     return Promise.try(() => this.#ledger.movements(organization_id, limit));
+  }
+
+  get open(): { readonly holds: number; readonly oldest_at_ms: number | null } {
+    const [oldest_at_ms = null] = this.#open.values();
+    return { holds: this.#open.size, oldest_at_ms };
   }
 
   get unwritten(): number {
@@ -109,9 +118,11 @@ export class SqliteBooks implements Books {
         this.#ledger.charge(hold, cost_micros, at_ms);
         this.#usage.record(usage);
       });
+      this.#open.delete(hold.entry_id);
     } catch (error) {
       if (error instanceof HoldNotOpen) throw error;
       if (this.#isCharged(hold)) {
+        this.#open.delete(hold.entry_id);
         this.events.onProblem('charge', error);
         return;
       }
@@ -147,9 +158,13 @@ export class SqliteBooks implements Books {
         this.#ledger.release(hold);
         if (usage !== null) this.#usage.record(usage);
       });
+      this.#open.delete(hold.entry_id);
       return null;
     } catch (error) {
-      if (error instanceof HoldNotOpen) return null;
+      if (error instanceof HoldNotOpen) {
+        this.#open.delete(hold.entry_id);
+        return null;
+      }
       if (isStorageFailure(error) || usage === null) return { error };
       this.events.onProblem('release', error);
       return this.#writeRelease(hold, null);

@@ -18,6 +18,7 @@ import { registerOrganizations } from './organizations.ts';
 import { registerProjects } from './projects.ts';
 import { registerServe } from './serve.ts';
 import { applySettings } from './settings.ts';
+import { registerTop } from './top.ts';
 import { registerUsage } from './usage.ts';
 import { registerUsers } from './users.ts';
 
@@ -53,6 +54,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerDoctor(program);
   registerInstall(program);
   registerConfig(program);
+  registerTop(program);
   return program;
 }
 

@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import { type EngineFacts, type OpenOptions, openPlanner, SetupError } from '../../native/engine.ts';
+import { version } from '../../package.json' with { type: 'json' };
 import type { AccountContext } from '../accounts/context.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { EMBEDDED } from '../catalog/catalog-records.ts';
@@ -13,10 +14,13 @@ import { openOptions } from '../config/open-options.ts';
 import type { ServeConfig } from '../config/settings.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken } from '../http/listen.ts';
+import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
 import { type ConnectionBounds, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
 import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
-import { standardOutput } from '../ops/standard-output.ts';
+import { LogFile } from '../ops/log-file.ts';
+import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
+import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
@@ -25,6 +29,7 @@ import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
+import { leaveMetricsUrl, removeMetricsUrl } from './metrics-url.ts';
 import { ownerAdvice } from './organizations.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
 
@@ -51,6 +56,8 @@ const STANDARD_INPUT = 0;
 
 /** How long the end waits for somebody to read the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
+
+const BYTES_PER_MEGABYTE = 1_000_000;
 
 /** What evaluates plans, in words. */
 const ENGINE_NAMES = {
@@ -103,8 +110,11 @@ async function serve(
   context: DataContext,
   reloader: Reloader,
 ): Promise<void> {
-  const log = createLog(options.logLevel);
   const stop = stopSignal(() => reloader.reload());
+  const log_file = await openLogFile(options);
+  const output = log_file === null ? standardOutput : new BoundedOutput(log_file);
+  const log = createLog(options.logLevel, output);
+  const metrics = await openMetrics(options);
   const certificate = await openCertificate(options, log);
   const service = await openService({
     db: context.db,
@@ -118,24 +128,76 @@ async function serve(
     log,
     payment_provider: paymentProvider(options),
     api_reference: options.apiReference === 'on',
+    metrics: metrics ?? undefined,
   });
   try {
     await load(service);
     const server = await listen(service, options, certificate);
+    let metrics_listener: MetricsListener | null = null;
     try {
+      metrics_listener = await listenForMetrics(metrics, options);
+      if (metrics_listener !== null) leaveMetricsUrl(options.data, metrics_listener.url);
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, { ...context, store: service.services.store });
       const engine = service.services.models.lifecycle(DEFAULT_MODEL)?.engineIfLoaded();
-      announce(server.address, first, engine?.facts ?? null, options);
-      reloader.start(log, (config) => change(config, { log, service, server, certificate }));
+      announce(server.address, first, engine?.facts ?? null, {
+        ...options,
+        metrics_url: metrics_listener?.url,
+      });
+      reloader.start(log, (config) => change(config, { log, log_file, service, server, certificate }));
       await stop;
+      service.services.readiness.drain();
       log.info('stopping: finishing the requests in flight');
     } finally {
       await server.stop();
+      if (metrics_listener !== null) {
+        removeMetricsUrl(options.data);
+        await metrics_listener.stop();
+      }
     }
   } finally {
     certificate?.stop();
     await service.close();
+    metrics?.close();
+    // Standard output is flushed after the data directory is given back; a file waits for no reader.
+    if (log_file !== null) {
+      await output.flush(FLUSH_DEADLINE_MS);
+      await log_file.close();
+    }
+  }
+}
+
+/** The file of `--log-file`; null where the log goes to standard output. */
+async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): Promise<LogFile | null> {
+  if (logFile === undefined) return null;
+  try {
+    return await LogFile.open(logFile, { bytes_max: logFileSize * BYTES_PER_MEGABYTE, keep: logFileKeep });
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+    throw new CommandFailed(`The log file ${logFile} cannot be opened for writing${reason}.`, {
+      cause: error,
+    });
+  }
+}
+
+/** The metrics that `--metrics-port` asks for; null for none. */
+async function openMetrics({ metricsPort }: ServeConfig): Promise<PrometheusMetrics | null> {
+  if (metricsPort === undefined) return null;
+  // Only where it is asked for: it costs the start a tenth of a second.
+  const { PrometheusMetrics } = await import('../ops/prometheus-metrics.ts');
+  return new PrometheusMetrics({ version, runtime: `bun ${Bun.version}` });
+}
+
+async function listenForMetrics(
+  metrics: PrometheusMetrics | null,
+  { metricsHost: host, metricsPort: port }: ServeConfig,
+): Promise<MetricsListener | null> {
+  if (metrics === null || port === undefined) return null;
+  try {
+    return await startMetricsListener(metrics, { host, port });
+  } catch (error) {
+    if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
+    throw error;
   }
 }
 
@@ -178,13 +240,15 @@ function paymentProvider(config: ServeConfig): PaymentProvider | null {
  */
 async function change(
   config: ServeConfig,
-  { log, service, server, certificate }: RunningParts,
+  { log, log_file, service, server, certificate }: RunningParts,
 ): Promise<void> {
   const { tlsCert, tlsKey } = config;
   const payment_provider = paymentProvider(config);
   if (tlsCert !== undefined && tlsKey !== undefined)
     await certificate?.use({ certificate: tlsCert, key: tlsKey });
   log.level = config.logLevel;
+  // What rotates log files by itself asks by the same signal.
+  await log_file?.reopen();
   server.setConnectionLimits(connectionBounds(config));
   service.change({
     queue_limit: config.queueLimit,
@@ -196,6 +260,8 @@ async function change(
 
 interface RunningParts {
   readonly log: AdjustableLog;
+  /** Null where the log goes to standard output. */
+  readonly log_file: LogFile | null;
   readonly service: Service;
   readonly server: RunningServer;
   readonly certificate: Certificate | undefined;
@@ -265,13 +331,15 @@ function announce(
   address: string,
   first: FirstKey | null,
   engine: EngineFacts | null,
-  options: JsonOptions & ServeConfig,
+  options: JsonOptions & ServeConfig & { readonly metrics_url: string | undefined },
 ): void {
+  const { metrics_url } = options;
   const lines = options.json
-    ? [JSON.stringify({ address, ...first, engine }, null, 2)]
+    ? [JSON.stringify({ address, metrics_url, ...first, engine }, null, 2)]
     : [
         `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
         ...(engine === null ? [] : engineLines(engine)),
+        ...(metrics_url === undefined ? [] : [`Metrics: ${metrics_url}`]),
         ...(first === null ? [] : [keyLine(first)]),
         ...(first === null || options.owner !== undefined ? [] : [OWNER_LINE]),
         'Ask it something:',

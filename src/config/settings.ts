@@ -7,6 +7,8 @@ import { LOG_LEVELS } from '../ops/log-level.ts';
 import { oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
 
 const PORT_MAX = 65_535;
+const LOG_FILE_MEGABYTES_MAX = 100_000;
+const LOG_FILES_MAX = 1_000;
 const THREADS_MAX = 512;
 const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
@@ -176,6 +178,41 @@ export const SETTINGS = {
     default: 'info',
     on_reload: 'applied',
   }),
+  logFile: setting(TEXT, {
+    flag: '--log-file <path>',
+    variable: 'TDS_LOG_FILE',
+    key: 'log.file',
+    help: 'file for the log instead of standard output; SIGHUP opens it again',
+    example: '/var/log/tds/tds.log',
+  }),
+  logFileSize: setting(wholeNumber(1, LOG_FILE_MEGABYTES_MAX), {
+    flag: '--log-file-size <megabytes>',
+    variable: 'TDS_LOG_FILE_SIZE',
+    key: 'log.file_size',
+    help: 'megabytes at which another log file is begun',
+    default: 100,
+  }),
+  logFileKeep: setting(wholeNumber(1, LOG_FILES_MAX), {
+    flag: '--log-file-keep <n>',
+    variable: 'TDS_LOG_FILE_KEEP',
+    key: 'log.file_keep',
+    help: 'full log files that are kept beside it',
+    default: 5,
+  }),
+  metricsHost: setting(TEXT, {
+    flag: '--metrics-host <address>',
+    variable: 'TDS_METRICS_HOST',
+    key: 'metrics.host',
+    help: 'address on which metrics are read',
+    default: '127.0.0.1',
+  }),
+  metricsPort: setting(wholeNumber(0, PORT_MAX), {
+    flag: '--metrics-port <n>',
+    variable: 'TDS_METRICS_PORT',
+    key: 'metrics.port',
+    help: 'port on which Prometheus and "tds top" read metrics; 0 takes any free one',
+    example: '9464',
+  }),
   paddleApiKey: setting(TEXT, {
     flag: null,
     variable: 'TDS_PADDLE_API_KEY',
@@ -281,6 +318,11 @@ export const SERVE_SETTINGS = [
   'queueLimit',
   'evaluationTimeout',
   'logLevel',
+  'logFile',
+  'logFileSize',
+  'logFileKeep',
+  'metricsHost',
+  'metricsPort',
   'apiReference',
   ...MODEL_SETTINGS,
   ...PADDLE_SETTINGS,

@@ -14,6 +14,7 @@ import { answerRequest, type Decided, engineInput } from './answer-request.ts';
 import { estimatedTokens } from './estimate.ts';
 import { ModelDeadline } from './model-deadline.ts';
 import { isOwnFault, modelRefusal } from './model-refusal.ts';
+import { ModelTime } from './model-time.ts';
 import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
 import { type DecisionCode, DecisionRefusal as Refusal } from './refusal.ts';
@@ -47,6 +48,10 @@ export interface DecisionOutcome {
   readonly rate: RateStatus | null;
   /** Whether the request got as far as the model (spec, "Response headers"). */
   readonly reached_model: boolean;
+  /** Which model was asked in which mode, once the request is checked. */
+  readonly asked?: Pick<WrittenDecision, 'model' | 'mode'>;
+  /** How long the request was at the model, once it has a hold. */
+  readonly model_time?: ModelTime;
 }
 
 /** A request that passed the checks, with who asks and what answers. */
@@ -89,30 +94,32 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
   using served = services.models.for(checked.model);
+  const asked = { model: checked.model.id, mode: checked.request.mode };
   const planned = await planInTurn(services, { ...checked, served });
-  if (planned instanceof Refusal) return { result: planned, caller, rate: null, reached_model: false };
+  if (planned instanceof Refusal) return { result: planned, caller, rate: null, reached_model: false, asked };
   if (planned.refusal !== null) {
-    return { result: planned.refusal, caller, rate: planned.rate, reached_model: false };
+    return { result: planned.refusal, caller, rate: planned.rate, reached_model: false, asked };
   }
 
   const { plan } = planned.request;
   if (plan instanceof Refusal) {
     const { result, reached_model } = await refuseUnplanned(services, planned.request, plan);
-    return { result, caller, rate: planned.request.rate, reached_model };
+    return { result, caller, rate: planned.request.rate, reached_model, asked };
   }
 
   const held = await placeHold(services, planned.request, plan);
   if (held instanceof Refusal) {
-    return { result: held, caller, rate: planned.request.rate, reached_model: false };
+    return { result: held, caller, rate: planned.request.rate, reached_model: false, asked };
   }
 
-  const asked_ms = services.clock.monotonic_ms();
-  const decided = await askModel(services, held);
+  const model_time = new ModelTime(services.clock);
+  const decided = await askModel(services, held, model_time);
+  model_time.end();
   const result =
     decided instanceof Refusal
-      ? await releaseHold(services, held, decided, services.clock.monotonic_ms() - asked_ms)
+      ? await releaseHold(services, held, decided, model_time.queue_ms + model_time.model_ms)
       : await charge(services, held, decided);
-  return { result, caller, rate: held.rate, reached_model: true };
+  return { result, caller, rate: held.rate, reached_model: true, asked, model_time };
 }
 
 /** Step 1: the key, its project and its organization. */
@@ -338,7 +345,11 @@ async function placeHold(
 }
 
 /** Step 4: the model's answers, or why it has none. */
-async function askModel(services: DecisionServices, held: HeldRequest): Promise<Decided | Refusal> {
+async function askModel(
+  services: DecisionServices,
+  held: HeldRequest,
+  time: ModelTime,
+): Promise<Decided | Refusal> {
   const { request, caller, call, served } = held;
   const deadline = new ModelDeadline(call.signal, services.model_time);
   try {
@@ -353,6 +364,7 @@ async function askModel(services: DecisionServices, held: HeldRequest): Promise<
             takeTurn: (turn, work, given_up) => {
               const begin = () => {
                 deadline.begin();
+                time.begin();
                 return work();
               };
               return place.run(turn, begin, given_up);

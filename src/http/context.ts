@@ -1,5 +1,6 @@
 import type { Caller } from '../accounts/key-directory.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { Mode } from '../questions/question.ts';
 
 /** What the service knows of one path. */
 export interface KnownPath {
@@ -8,6 +9,8 @@ export interface KnownPath {
   readonly headers: Readonly<Record<string, string>>;
   /** The value of `Allow`: the methods that the path takes; null where this service does without the path. */
   readonly allow: string | null;
+  /** Present where its answers are in neither log nor metrics; what is refused there is in both. */
+  readonly is_unlisted?: true;
 }
 
 /** What one request is known by from its first byte to its log line. */
@@ -20,6 +23,8 @@ export interface RequestContext {
   readonly client_address: string;
   caller: Caller | null;
   code: ErrorCode | null;
+  /** Of a decision, once it is known. */
+  mode?: Mode;
   /** Whether its budget of refusals was spent: such requests are counted in the log, not listed. */
   is_over_budget: boolean;
 }

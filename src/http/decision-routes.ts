@@ -12,6 +12,7 @@ import {
 } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
+import type { Metrics } from '../ops/metrics.ts';
 import { readJsonBody } from './body.ts';
 import type { BodyLimits } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
@@ -19,7 +20,10 @@ import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
 import { defineRoute, type NamedSchema, type Refused, type Route } from './route.ts';
 
-type DecisionRouteServices = DecisionServices & { readonly body_limits: BodyLimits };
+type DecisionRouteServices = DecisionServices & {
+  readonly body_limits: BodyLimits;
+  readonly metrics: Metrics;
+};
 
 /** What the two paths of decisions differ in. */
 interface DecisionEndpoint {
@@ -101,7 +105,9 @@ async function answer(
     signal: request.signal,
   });
   context.caller = outcome.caller;
+  if (outcome.asked !== undefined) context.mode = outcome.asked.mode;
   if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
+  observe(services, outcome, context);
   return respond(outcome, context, services.clock);
 }
 
@@ -109,6 +115,21 @@ async function answer(
 function queryMode(query: URLSearchParams): string | null {
   const modes = query.getAll('mode');
   return modes.length === 0 ? null : modes.join(',');
+}
+
+/** What metrics are told of a decision, beside what they are of every request. */
+function observe(
+  { metrics, clock }: Pick<DecisionRouteServices, 'metrics' | 'clock'>,
+  { result, asked, model_time }: DecisionOutcome,
+  { started_ms }: RequestContext,
+): void {
+  if (asked === undefined || model_time === undefined) return;
+  const { queue_ms, model_ms } = model_time;
+  const platform_ms = Math.max(0, clock.monotonic_ms() - started_ms - queue_ms - model_ms);
+  metrics.decisionTimed({ ...asked, platform_ms, queue_ms, model_ms });
+  if (result instanceof Refusal) return;
+  const { input_tokens, decisions } = result.usage;
+  metrics.decisionCharged({ ...asked, input_tokens, questions: decisions });
 }
 
 /** Step 6: which headers go with which outcome (contract: response headers). */

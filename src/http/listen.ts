@@ -6,10 +6,14 @@ export class PortTaken extends Error {
   override readonly name = 'PortTaken';
 }
 
-/** Begins to listen, and returns the port, which the system chooses for 0. Rejects with `PortTaken`. */
+/**
+ * Begins to listen, and returns the port, which the system chooses for 0. Rejects with `PortTaken`, which names the
+ * option that chooses the port.
+ */
 export async function listen(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number },
+  option = '--port',
 ): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
@@ -20,7 +24,7 @@ export async function listen(
   } catch (error) {
     if (systemErrorCode(error) === 'EADDRINUSE') {
       throw new PortTaken(
-        `Port ${port} is taken: stop the program that listens on it, or choose another with --port.`,
+        `Port ${port} is taken: stop the program that listens on it, or choose another with ${option}.`,
         { cause: error },
       );
     }

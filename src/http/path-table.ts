@@ -30,5 +30,6 @@ function knownPath(path: string, routes: readonly Route[]): KnownPath {
     path,
     headers: Object.assign({}, ...routes.map(({ headers }) => headers)),
     allow: allowed.length === 0 ? null : allowed.join(', '),
+    ...(routes.some(({ is_unlisted }) => is_unlisted) ? { is_unlisted: true } : {}),
   };
 }

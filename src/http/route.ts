@@ -48,6 +48,8 @@ export interface Route<Code extends ErrorCode = ErrorCode> {
   readonly refusals: readonly Code[];
   /** Headers of every response of the path, whatever becomes of the request. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Leaves its answers out of log and metrics: whoever looks after the service asks it every few seconds. */
+  readonly is_unlisted?: true;
   /** Null hides the route from the API reference. */
   readonly operation: Operation | null;
   /** Null where this service does without the route, so that its path does not exist. */

@@ -1,7 +1,10 @@
 import type { DecisionServices } from '../decisions/ports.ts';
 import type { Log } from '../ops/log.ts';
+import type { Metrics } from '../ops/metrics.ts';
+import type { Readiness } from '../ops/readiness.ts';
 import type { BodyLimits } from './body-bytes.ts';
 import { decisionRoutes } from './decision-routes.ts';
+import { healthRoutes } from './health-routes.ts';
 import { modelListRoute } from './model-routes.ts';
 import { referenceRoutes } from './reference-routes.ts';
 import type { Route } from './route.ts';
@@ -15,6 +18,8 @@ export interface RouteServices extends DecisionServices {
   readonly api_reference: boolean;
   readonly log: Pick<Log, 'error' | 'warn' | 'info'>;
   readonly body_limits: BodyLimits;
+  readonly metrics: Metrics;
+  readonly readiness: Pick<Readiness, 'failing'>;
 }
 
 /**
@@ -22,6 +27,11 @@ export interface RouteServices extends DecisionServices {
  * the reference itself included.
  */
 export function routesOf(services: RouteServices): readonly Route[] {
-  const routes = [...decisionRoutes(services), modelListRoute(services), webhookRoute(services)];
+  const routes = [
+    ...decisionRoutes(services),
+    modelListRoute(services),
+    webhookRoute(services),
+    ...healthRoutes(services),
+  ];
   return [...routes, ...referenceRoutes(routes, services.api_reference)];
 }

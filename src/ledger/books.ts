@@ -37,6 +37,8 @@ export interface Books extends Pick<LedgerRecords, 'balance' | 'movements'> {
    * cannot be written now, when it waits for the next try; never rejects. A hold that has ended stays as it ended.
    */
   release(hold: Hold, usage: UsageRow | null): Promise<void>;
+  /** The holds of this process that have no end on disk yet. */
+  readonly open: { readonly holds: number; readonly oldest_at_ms: number | null };
   /** How many holds wait to be released because the store could not be written. */
   readonly unwritten: number;
   /** Resolves when no hold waits to be released. */

@@ -81,6 +81,13 @@ export class FairQueue<Piece> {
     return this.#flows.get(organization_id)?.waiting_tokens ?? 0;
   }
 
+  /** How many pieces wait. */
+  waitingPieces(): number {
+    let count = 0;
+    for (const { small, large } of this.#flows.values()) count += small.size + large.size;
+    return count;
+  }
+
   /** How many organizations wait. */
   waitingOrganizations(): number {
     let count = 0;

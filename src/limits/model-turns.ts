@@ -23,6 +23,16 @@ export interface Place {
   retryAfter_s(): number;
 }
 
+/** What is at the model now. */
+export interface TurnsLoad {
+  /** Requests, waiting or running. */
+  readonly requests: number;
+  /** Plans that wait for their turn. */
+  readonly waiting_plans: number;
+  /** Tokens of the plans that were given to the model and are not answered. */
+  readonly running_tokens: number;
+}
+
 /** The requests of one organization that are at the model. */
 interface Guest {
   requests: number;
@@ -86,6 +96,14 @@ export class ModelTurns {
       this.#requests -= 1;
       if (guest.requests === 0) this.#guests.delete(organization_id);
     }
+  }
+
+  load(): TurnsLoad {
+    return {
+      requests: this.#requests,
+      waiting_plans: this.#queue.waitingPieces(),
+      running_tokens: this.#in_flight.small + this.#in_flight.large,
+    };
   }
 
   #run<Result>(

@@ -1,7 +1,7 @@
 import type { DecisionEngine, DecisionInput, DecisionPlan, DecisionPlanner } from '../../native/engine.ts';
 import type { DecisionModelEntry } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
-import { ModelTurns } from '../limits/model-turns.ts';
+import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { type LifecycleStatus, ModelLifecycle } from './lifecycle.ts';
@@ -21,6 +21,16 @@ export interface ModelsOptions {
 /** Where one model stands. */
 export interface ModelState extends LifecycleStatus {
   readonly id: string;
+}
+
+/** What can be seen of one model from outside. */
+export interface ObservedLife {
+  readonly id: string;
+  readonly status: () => LifecycleStatus;
+  /** Undefined while no engine is loaded, or where none counts. */
+  readonly counts: () => ReturnType<NonNullable<DecisionEngine['counts']>> | undefined;
+  /** Loads it. Rejects with `ModelUnavailable`. */
+  readonly load: () => Promise<unknown>;
 }
 
 /** One model as its catalog row described it, with an engine and a queue of its own. */
@@ -95,6 +105,28 @@ export class Models {
     return [...this.#lives.values()]
       .map(({ model, lifecycle }) => ({ id: model.id, ...lifecycle.status() }))
       .sort((one, other) => (one.id < other.id ? -1 : 1));
+  }
+
+  /** The models that the catalog has opened, for whoever watches them. */
+  observed(): readonly ObservedLife[] {
+    return [...this.#lives.values()].map(({ model, lifecycle }) => ({
+      id: model.id,
+      status: () => lifecycle.status(),
+      counts: () => lifecycle.engineIfLoaded()?.counts?.(),
+      load: () => lifecycle.ready('fast'),
+    }));
+  }
+
+  /** What is at all models together. */
+  turnsLoad(): TurnsLoad {
+    const sum = { requests: 0, waiting_plans: 0, running_tokens: 0 };
+    for (const { turns } of this.#open) {
+      const { requests, waiting_plans, running_tokens } = turns.load();
+      sum.requests += requests;
+      sum.waiting_plans += waiting_plans;
+      sum.running_tokens += running_tokens;
+    }
+    return sum;
   }
 
   /** Takes over what the catalog has opened: new models stand cold, and those that are gone are closed after their last request. */

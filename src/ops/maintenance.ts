@@ -8,6 +8,7 @@ import type { Store } from '../store.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
 import type { HistoryRuns } from './history-runs.ts';
 import type { Log } from './log.ts';
+import type { Metrics } from './metrics.ts';
 
 const HOUR_MS = 3_600_000;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
@@ -22,6 +23,7 @@ export interface MaintenanceParts {
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Pick<Metrics, 'audited'>;
   readonly problems: ProblemLog;
   /** After how many days a request's usage is rolled up into daily totals; null for never. */
   readonly usage_retention_days: number | null;
@@ -58,7 +60,7 @@ function logCounted({ refusals, log, problems }: MaintenanceParts): void {
 
 /** The hourly run. Never rejects: what it fails with is reported, and it is tried again in an hour. */
 export async function hourly(parts: MaintenanceParts): Promise<void> {
-  const { store, history, limiter, refusals, clock, log, problems, usage_retention_days } = parts;
+  const { store, history, limiter, refusals, clock, log, metrics, problems, usage_retention_days } = parts;
   limiter.forgetIdle(clock.monotonic_ms());
   refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
@@ -70,6 +72,8 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     await recalculateTiers(store, now_ms);
     const report = await history.run({ now_ms, prune_before_ms });
     if (report === null) return;
+    const violations = report.audit.checks.reduce((sum, check) => sum + check.violations.length, 0);
+    metrics.audited(violations, clock.now_ms());
     for (const check of report.audit.checks.filter((one) => one.violations.length > 0)) {
       log.error('the audit found a violation: run "tds audit"', {
         check: check.name,

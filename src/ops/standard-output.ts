@@ -1,5 +1,3 @@
-import type { Writable } from 'node:stream';
-
 /** What waits to be written at most, in bytes: some thousand log lines. */
 const BUFFER_BYTES_MAX = 1_048_576;
 /** What is handed to the system at a time: as much as a pipe holds. */
@@ -7,19 +5,26 @@ const WRITE_BYTES_MAX = 65_536;
 /** How long nothing is tried after a write failed, as on a full disk. */
 const RETRY_MS = 1_000;
 
+/** Where lines go: a stream, or a file. It is given one text at a time, and tells how each one went. */
+export interface TextSink {
+  write(text: string, done: (error?: Error | null) => void): unknown;
+  /** Streams tell a failed write here as well. */
+  on?(event: 'error', listener: () => void): unknown;
+}
+
 interface Line {
   readonly text: string;
   readonly bytes: number;
 }
 
 /**
- * Lines on their way to a stream that may be full, closed at its other end, or read by nobody. Nothing here throws or
+ * Lines on their way to a stream or file that may be full, closed at its other end, or read by nobody. Nothing here throws or
  * waits: what cannot be written waits in a bounded buffer, and what does not fit is lost and counted.
  */
 export class BoundedOutput {
   /** Is told, once a write has succeeded again, how many lines were lost before. */
   onResumed: (lines_lost: number) => void = () => {};
-  readonly #stream: Writable;
+  readonly #sink: TextSink;
   readonly #bytes_max: number;
   #waiting: Line[] = [];
   /** Bytes of the lines that wait and of those that are being written. */
@@ -31,8 +36,8 @@ export class BoundedOutput {
   /** Set by a flush: from then on a failed write is not waited after. */
   #flushed: (() => void) | undefined;
 
-  constructor(stream: Writable, bytes_max: number = BUFFER_BYTES_MAX) {
-    this.#stream = stream;
+  constructor(sink: TextSink, bytes_max: number = BUFFER_BYTES_MAX) {
+    this.#sink = sink;
     this.#bytes_max = bytes_max;
   }
 
@@ -75,11 +80,11 @@ export class BoundedOutput {
     if (!this.#is_listening) {
       this.#is_listening = true;
       // Every failed write is told to its callback too; without a listener it would end the process.
-      this.#stream.on('error', () => {});
+      this.#sink.on?.('error', () => {});
     }
     const lines = this.#takeLines();
     this.#is_writing = true;
-    this.#stream.write(lines.map(({ text }) => text).join(''), (error) => this.#wrote(lines, error ?? null));
+    this.#sink.write(lines.map(({ text }) => text).join(''), (error) => this.#wrote(lines, error ?? null));
   }
 
   #wrote(lines: readonly Line[], error: Error | null): void {

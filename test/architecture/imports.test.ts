@@ -91,6 +91,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'drizzle-orm': ['db/'],
   elysia: HTTP,
   'node-llama-cpp': ['native/'],
+  'prom-client': ['src/ops/'],
 };
 
 let files: ReadonlyMap<string, SourceFile>;

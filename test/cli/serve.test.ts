@@ -208,3 +208,48 @@ test('clients that left their requests do not keep a stopped server alive', asyn
   while ((server.output().match(/"status":502/g) ?? []).length < 3) await Bun.sleep(POLL_MS);
   expect(await server.stop()).toBe(0);
 });
+
+describe('metrics and the log file', () => {
+  test('two services start with the same flags: without --metrics-port there is no listener', async () => {
+    const first = await startChildServer(data, root.path);
+    const second = await startChildServer(join(root.path, 'other'), root.path);
+    expect(first.output()).not.toContain('metrics_url');
+    expect(await Promise.all([first.stop(), second.stop()])).toEqual([0, 0]);
+  });
+
+  test('the metrics are where the start says, and the log in its file', async () => {
+    const log_file = join(root.path, 'tds.log');
+    const server = await startChildServer(data, root.path, ['--metrics-port', '0', '--log-file', log_file]);
+    const url = /"metrics_url": "([^"]+)"/.exec(server.output())?.[1] ?? '';
+    expect(await (await fetch(url)).text()).toContain('tds_build_info{version="');
+    const page = await tds(['top', '--once', '--data', data]);
+    expect(page.code).toBe(0);
+    expect(page.stdout).toStartWith('Typed Decision Service ');
+    expect((await fetch(`${server.address}/nothing`)).status).toBe(404);
+    expect(await server.stop()).toBe(0);
+    const log = readFileSync(log_file, 'utf8');
+    expect(log).toContain('"code":"not_found"');
+    expect(log).toContain('"msg":"stopping: finishing the requests in flight"}\n');
+    expect(log).toEndWith('}\n');
+    expect(server.output()).not.toContain('"msg"');
+    expect(await tds(['top', '--once', '--data', data])).toMatchObject({
+      code: 1,
+      stderr: `tds: No service with metrics runs on ${data}: start it with --metrics-port, or name its metrics with --url.\n`,
+    });
+  });
+
+  test('a port that is taken, and a file that cannot be opened, stop the start with a sentence', async () => {
+    const taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() });
+    const flags = [...SERVE, '--init', '--data', data];
+    expect(await tds([...flags, '--metrics-port', String(taken.port)])).toMatchObject({
+      code: 1,
+      stderr: `tds: Port ${taken.port} is taken: stop the program that listens on it, or choose another with --metrics-port.\n`,
+    });
+    await taken.stop(true);
+    const log_file = join(root.path, 'missing', 'tds.log');
+    expect(await tds([...flags, '--log-file', log_file])).toMatchObject({
+      code: 1,
+      stderr: `tds: The log file ${log_file} cannot be opened for writing (ENOENT).\n`,
+    });
+  });
+});

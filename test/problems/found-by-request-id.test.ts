@@ -470,11 +470,11 @@ describe('background work', () => {
   });
 
   test('an hourly run that fails in its thread, with the cause of that thread', async () => {
-    const { store, keys: directory, limiter, refusals, clock, problems } = service.service.services;
+    const { store, keys: directory, limiter, refusals, clock, metrics, problems } = service.service.services;
     expect(problems).toBeInstanceOf(ProblemLog);
     if (!(problems instanceof ProblemLog)) return;
     const history = new HistoryThread(service.db.$client.filename);
-    const parts = { history, store, keys: directory, limiter, refusals, clock, problems };
+    const parts = { history, store, keys: directory, limiter, refusals, clock, metrics, problems };
     await withoutTable(service, 'usage_records', () =>
       hourly({ ...parts, log: recorded.log, usage_retention_days: null }),
     );

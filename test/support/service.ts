@@ -14,6 +14,7 @@ import { randomIdentifiers } from '../../src/identifiers.ts';
 import type { LifecycleState, ModelLifecycle } from '../../src/models/lifecycle.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog, type Log } from '../../src/ops/log.ts';
+import type { Metrics } from '../../src/ops/metrics.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service, type ServiceParts } from '../../src/service.ts';
@@ -50,6 +51,10 @@ export interface TestServiceOptions {
   readonly payment_provider?: PaymentProvider;
   /** Where log lines go; nowhere by default. */
   readonly log?: Log;
+  /** Who watches; nobody by default. */
+  readonly metrics?: Metrics;
+  /** What is said of the disk, instead of the file system. */
+  readonly freeBytes?: () => Promise<number>;
   /** False serves no API reference. */
   readonly api_reference?: boolean;
   readonly body_limits?: Partial<BodyLimits>;
@@ -90,6 +95,7 @@ export async function embeddedEngine(): Promise<DecisionEngine> {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
     evaluate: (plan, options) => engine.evaluate(plan, options),
+    ...(engine.counts === undefined ? {} : { counts: engine.counts.bind(engine) }),
     close: () => Promise.resolve(),
   };
 }
@@ -110,6 +116,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     log: options.log ?? createLog('silent'),
     payment_provider: options.payment_provider ?? null,
     writes: options.writes,
+    metrics: options.metrics,
+    freeBytes: options.freeBytes,
     api_reference: options.api_reference ?? true,
     ...(options.body_limits === undefined ? {} : { body_limits: options.body_limits }),
   });

@@ -2,7 +2,12 @@ import { totalmem } from 'node:os';
 import { DeviceUnavailable, EngineFailed, EngineOverloaded, EvaluationFailed } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import type { Plan, PlanLogits } from '../../plan/plan.ts';
-import { type DecoderSize, type PlanEvaluator, WAITING_PLANS_MAX } from '../../plan-evaluator.ts';
+import {
+  type DecoderSize,
+  type EvaluatorCounts,
+  type PlanEvaluator,
+  WAITING_PLANS_MAX,
+} from '../../plan-evaluator.ts';
 import { computingThreads } from '../computing-threads.ts';
 import type {
   AddonBinding,
@@ -120,6 +125,11 @@ export class AddonEvaluator implements PlanEvaluator {
 
   stats(): EvaluatorStats {
     return this.binding.stats(this.native);
+  }
+
+  counts(): EvaluatorCounts {
+    const { decodes, decoded_tokens, reused_tokens } = this.stats();
+    return { decodes, read_tokens: decoded_tokens, reused_tokens };
   }
 
   close(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { ControlledEvaluateInputItem, LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp';
 import { EngineFailed, EvaluationFailed } from '../../errors.ts';
 import { type Branch, type Plan, type PlanLogits, planPositions } from '../../plan/plan.ts';
-import type { PlanEvaluator } from '../../plan-evaluator.ts';
+import type { EvaluatorCounts, PlanEvaluator } from '../../plan-evaluator.ts';
 import { SerialQueue } from './serial-queue.ts';
 
 /** Whether a plan's number can be a token id at all; llama.cpp refuses those beyond its vocabulary. */
@@ -35,14 +35,6 @@ function equalTokens(left: readonly number[], right: readonly number[]): boolean
 /** One plan is computed at a time: behind a small one another may wait, so that no time passes between them. */
 const DECODER_TOKENS = 512;
 
-/** What an evaluator has done since it was opened. */
-export interface LlamaStats {
-  /** Tokens that went through the model. */
-  readonly read_tokens: number;
-  /** Tokens of prefixes that were still in memory. */
-  readonly reused_tokens: number;
-}
-
 /** The prefix whose state is in memory, and who may reuse it. */
 interface HeldPrefix {
   readonly scope: string;
@@ -60,6 +52,7 @@ export class LlamaEvaluator implements PlanEvaluator {
   readonly #queue: SerialQueue;
   #sequence: LlamaContextSequence;
   #held: HeldPrefix | undefined;
+  #decodes = 0;
   #read_tokens = 0;
   #reused_tokens = 0;
 
@@ -79,8 +72,12 @@ export class LlamaEvaluator implements PlanEvaluator {
     return 'small';
   }
 
-  stats(): LlamaStats {
-    return { read_tokens: this.#read_tokens, reused_tokens: this.#reused_tokens };
+  counts(): EvaluatorCounts {
+    return {
+      decodes: this.#decodes,
+      read_tokens: this.#read_tokens,
+      reused_tokens: this.#reused_tokens,
+    };
   }
 
   evaluate(
@@ -129,12 +126,14 @@ export class LlamaEvaluator implements PlanEvaluator {
     this.#held = undefined;
     await this.#sequence.clearHistory();
     await this.#sequence.evaluateWithoutGeneratingNewTokens(asTokens(prefix));
+    this.#decodes += 1;
     this.#read_tokens += prefix.length;
     this.#held = { scope, tokens: prefix };
   }
 
   async #readBranch(start: number, branch: Branch): Promise<PlanLogits[number]> {
     const output = await this.#sequence.controlledEvaluate(branchInput(branch));
+    this.#decodes += 1;
     this.#read_tokens += branch.tokens.length;
     await this.#sequence.eraseContextTokenRanges([{ start, end: start + branch.tokens.length }]);
     return branch.reads.map((read) =>

@@ -77,9 +77,9 @@ test('a branch gets the same bits alone, among others, and read again', async ()
 test('a prefix is read once for all its branches, and again for any other scope', async () => {
   const three = { ...PLAIN, branches: [...PLAIN.branches, ...PLAIN.branches, ...PLAIN.branches] };
   const readBy = async (run: () => Promise<unknown>) => {
-    const before = evaluator.stats();
+    const before = evaluator.counts();
     await run();
-    const after = evaluator.stats();
+    const after = evaluator.counts();
     return [after.read_tokens - before.read_tokens, after.reused_tokens - before.reused_tokens];
   };
   expect(await readBy(() => evaluator.evaluate(three, { scope: 'one' }))).toEqual([3 + 3 * 2, 0]);

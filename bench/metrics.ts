@@ -1,0 +1,76 @@
+/**
+ * What metrics cost: processor time of the server a decision, with an engine that answers at once and 16 connections,
+ * without metrics, with metrics that nobody reads, and with metrics that are read every second. In turns.
+ *
+ *   bun bench/metrics.ts [rounds, default 7] [seconds a run, default 5]
+ */
+import { readFileSync } from 'node:fs';
+import autocannon from 'autocannon';
+import { FIVE_QUESTIONS } from './support/five-questions.ts';
+import { type ServiceProcess, startServiceProcess } from './support/service-process.ts';
+import { median, report, rounded } from './support/statistics.ts';
+
+const CONNECTIONS = 16;
+const THREADS = 1;
+const SCRAPE_MS = 1_000;
+/** Linux counts processor time in hundredths of a second. */
+const US_PER_TICK = 10_000;
+const rounds = Number(process.argv[2] ?? 7);
+const duration_s = Number(process.argv[3] ?? 5);
+
+/** Processor time that the process has taken, from the 14th and 15th field of its status. */
+function cpu_us(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
+}
+
+/** Microseconds of the server's processor time a decision. */
+async function load(service: ServiceProcess, seconds: number, is_read: boolean): Promise<number> {
+  const { metrics_url } = service;
+  const reader =
+    is_read && metrics_url !== null
+      ? setInterval(() => void fetch(metrics_url).then((response) => response.arrayBuffer()), SCRAPE_MS)
+      : undefined;
+  const before_us = cpu_us(service.pid);
+  const { '2xx': answered } = await autocannon({
+    url: `${service.address}/v1/decisions`,
+    connections: CONNECTIONS,
+    duration: seconds,
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(FIVE_QUESTIONS),
+  });
+  const taken_us = cpu_us(service.pid) - before_us;
+  clearInterval(reader);
+  return taken_us / answered;
+}
+
+const plain = await startServiceProcess('instant', THREADS);
+const watched = await startServiceProcess('instant', THREADS, 'watched');
+const kinds = [
+  ['without', plain, false],
+  ['unread', watched, false],
+  ['read', watched, true],
+] as const;
+const times = new Map<string, number[]>(kinds.map(([kind]) => [kind, []]));
+try {
+  for (const [, service] of kinds) await load(service, 2, false);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [kind, service, is_read] of round % 2 === 0 ? kinds : kinds.toReversed()) {
+      times.get(kind)?.push(await load(service, duration_s, is_read));
+    }
+  }
+  const base_us = median(times.get('without') ?? []);
+  for (const [kind, of_kind] of times) {
+    report({
+      bench: 'metrics',
+      metrics: kind,
+      cpu_us_per_decision: rounded(median(of_kind)),
+      ratio: rounded(median(of_kind) / base_us),
+      rounds: of_kind.map(rounded),
+    });
+  }
+} finally {
+  await plain.stop();
+  await watched.stop();
+}

@@ -1,0 +1,102 @@
+/** One value of Prometheus' text format. */
+interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
+const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+
+/** What one reading of metrics said. */
+export class Reading {
+  readonly #samples: ReadonlyMap<string, readonly Sample[]>;
+
+  constructor(samples: ReadonlyMap<string, readonly Sample[]>) {
+    this.#samples = samples;
+  }
+
+  /** Reads Prometheus' text format; what is no value is left out. */
+  static of(text: string): Reading {
+    const samples = new Map<string, Sample[]>();
+    for (const line of text.split('\n')) {
+      const [, name, labels = '', value] = SAMPLE.exec(line) ?? [];
+      if (name === undefined || value === undefined) continue;
+      const sample = { labels: labelsOf(labels), value: Number(value.replace('Inf', 'Infinity')) };
+      const of_name = samples.get(name);
+      if (of_name === undefined) samples.set(name, [sample]);
+      else of_name.push(sample);
+    }
+    return new Reading(samples);
+  }
+
+  has(name: string): boolean {
+    return this.#samples.has(name);
+  }
+
+  /** The sum of the values of a name that have these labels; 0 for none. */
+  sum(name: string, labels: Labels = {}): number {
+    return this.all(name)
+      .filter((sample) => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
+      .reduce((sum, { value }) => sum + value, 0);
+  }
+
+  /** Every value of a name. */
+  all(name: string): readonly Sample[] {
+    return this.#samples.get(name) ?? [];
+  }
+
+  /** The sums of the values of a name by one of its labels. */
+  by(name: string, label: string): ReadonlyMap<string, number> {
+    const sums = new Map<string, number>();
+    for (const { labels, value } of this.all(name)) {
+      const key = labels[label] ?? '';
+      sums.set(key, (sums.get(key) ?? 0) + value);
+    }
+    return sums;
+  }
+}
+
+/** A reading before anything happened. */
+export const NOTHING_YET = new Reading(new Map());
+
+/** How much a counter grew; from 0 where the service began anew in between. */
+export function grown(name: string, before: Reading, now: Reading, labels: Labels = {}): number {
+  const [from, to] = [before.sum(name, labels), now.sum(name, labels)];
+  return to >= from ? to - from : to;
+}
+
+/**
+ * The value below which that share of what a histogram took between two readings lies, as Prometheus' `histogram_quantile`
+ * estimates it; null where it took nothing.
+ */
+export function quantileOf(name: string, share: number, before: Reading, now: Reading): number | null {
+  const buckets = [...now.by(`${name}_bucket`, 'le').keys()]
+    .map((le) => ({ le: Number(le.replace('+Inf', 'Infinity')), label: le }))
+    .sort((left, right) => left.le - right.le)
+    .map(({ le, label }) => ({ le, count: grown(`${name}_bucket`, before, now, { le: label }) }));
+  const total = buckets.at(-1)?.count ?? 0;
+  if (total === 0) return null;
+  const rank = share * total;
+  let lower = { le: 0, count: 0 };
+  for (const bucket of buckets) {
+    if (bucket.count >= rank) {
+      if (bucket.le === Number.POSITIVE_INFINITY) return lower.le;
+      const part = (rank - lower.count) / Math.max(1, bucket.count - lower.count);
+      return lower.le + (bucket.le - lower.le) * part;
+    }
+    lower = bucket;
+  }
+  return lower.le;
+}
+
+function labelsOf(text: string): Labels {
+  return Object.fromEntries(
+    [...text.matchAll(LABEL)].map(([, name = '', value = '']) => [name, unescaped(value)]),
+  );
+}
+
+function unescaped(value: string): string {
+  return value.replace(/\\(.)/g, (_, character: string) => (character === 'n' ? '\n' : character));
+}

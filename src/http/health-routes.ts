@@ -1,0 +1,41 @@
+import type { WritableJson } from '../json/write-json.ts';
+import type { Readiness } from '../ops/readiness.ts';
+import { jsonResponse } from './responses.ts';
+import { defineRoute, type Route } from './route.ts';
+
+interface HealthServices {
+  readonly readiness: Pick<Readiness, 'failing'>;
+}
+
+/** What a proxy kept would tell of another moment. */
+const HEADERS = { 'cache-control': 'no-store' };
+
+const UNLISTED = { method: 'GET', refusals: [], operation: null, is_unlisted: true } as const;
+
+/**
+ * `GET /healthz` and `GET /readyz`, for whoever looks after the service: without a key, outside of the API and its
+ * errors, of log and metrics, and of the budgets of refusals.
+ */
+export function healthRoutes({ readiness }: HealthServices): readonly Route[] {
+  return [
+    defineRoute({
+      ...UNLISTED,
+      path: '/healthz',
+      handle: (_, { request_id }) => json(request_id, 200, { status: 'ok' }),
+    }),
+    defineRoute({
+      ...UNLISTED,
+      path: '/readyz',
+      handle: async (_, { request_id }) => {
+        const failing = await readiness.failing();
+        return failing.length === 0
+          ? json(request_id, 200, { status: 'ready' })
+          : json(request_id, 503, { status: 'not_ready', failing });
+      },
+    }),
+  ];
+}
+
+function json(request_id: string, status: number, body: WritableJson): Response {
+  return jsonResponse(request_id, status, body, HEADERS);
+}

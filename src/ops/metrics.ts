@@ -1,0 +1,85 @@
+import type { EvaluatorCounts } from '../../native/engine.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { Books } from '../ledger/books.ts';
+import type { TurnsLoad } from '../limits/model-turns.ts';
+import type { LifecycleStatus } from '../models/lifecycle.ts';
+import type { Problems } from '../problems/problems.ts';
+import type { Mode } from '../questions/question.ts';
+
+/** A request that got its response, in words of which there are few. */
+export interface AnsweredRequest {
+  /** The path of a route; null for every path that the service does not know. */
+  readonly endpoint: string | null;
+  /** Null for requests that ask for no decision, or were refused before their mode was known. */
+  readonly mode: Mode | null;
+  /** Null for success. */
+  readonly code: ErrorCode | null;
+}
+
+/** The time of a request that got as far as the model; the three parts make the whole. */
+export interface DecisionTimes {
+  readonly model: string;
+  readonly mode: Mode;
+  /** Everything of ours: reading, planning, the books, the response. */
+  readonly platform_ms: number;
+  /** From the hold to the first turn at the model, a load of the model included. */
+  readonly queue_ms: number;
+  /** From the first turn to the answer. */
+  readonly model_ms: number;
+}
+
+/** A request that was answered and charged. */
+export interface ChargedDecision {
+  readonly model: string;
+  readonly mode: Mode;
+  readonly input_tokens: number;
+  readonly questions: number;
+}
+
+/** One of the models that the service runs. */
+export interface ObservedModel {
+  /** Its id in the catalog. */
+  readonly id: string;
+  readonly status: () => LifecycleStatus;
+  /** Undefined while no engine is loaded, or where none counts. */
+  readonly counts: () => EvaluatorCounts | undefined;
+}
+
+/** What is looked at when metrics are read, and costs nothing before. */
+export interface MetricsSources {
+  /** Those that the catalog has opened now. */
+  readonly models: () => readonly ObservedModel[];
+  /** Of all models together. */
+  readonly turnsLoad: () => TurnsLoad;
+  readonly books: Pick<Books, 'open' | 'unwritten'>;
+  readonly problems: Pick<Problems, 'counts'>;
+  /** Wall-clock Unix milliseconds. */
+  readonly now_ms: () => number;
+}
+
+/** Takes what happens, for whoever watches the service. Nothing here throws or waits. */
+export interface Metrics {
+  requestAnswered(request: AnsweredRequest): void;
+  decisionTimed(times: DecisionTimes): void;
+  decisionCharged(decision: ChargedDecision): void;
+  /** One durable commit of so many writes. */
+  committed(duration_ms: number, writes: number): void;
+  /** An audit has ended with so many violations, at a wall-clock time. */
+  audited(violations: number, at_ms: number): void;
+  /** Names what is looked at when metrics are read. Called once. */
+  watch(sources: MetricsSources): void;
+}
+
+function nothing(): void {
+  // Nobody watches.
+}
+
+/** For a service that nobody watches. */
+export const NO_METRICS: Metrics = {
+  requestAnswered: nothing,
+  decisionTimed: nothing,
+  decisionCharged: nothing,
+  committed: nothing,
+  audited: nothing,
+  watch: nothing,
+};

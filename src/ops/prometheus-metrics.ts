@@ -1,0 +1,283 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type {
+  AnsweredRequest,
+  ChargedDecision,
+  DecisionTimes,
+  Metrics,
+  MetricsSources,
+  ObservedModel,
+} from './metrics.ts';
+
+/** Seconds; from a request on a GPU to one that waits for as long as it may. */
+const REQUEST_BUCKETS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
+];
+/** Seconds; platform time and commits take a few milliseconds. */
+const SHORT_BUCKETS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+];
+const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+/** How often the event loop is asked how late it is. */
+const LAG_INTERVAL_MS = 100;
+const MS_PER_S = 1_000;
+const US_PER_S = 1_000_000;
+
+type LabelledValue<Label extends string> = readonly [labels: Partial<Record<Label, string>>, value: number];
+
+/** What is said of the program itself. */
+export interface BuildInfo {
+  readonly version: string;
+  readonly runtime: string;
+}
+
+/**
+ * Metrics in Prometheus' text format. What happens is counted as it happens; the state of the service is looked at when
+ * the text is made. Labels are endpoint, mode, code, model and step, whose values are known beforehand or named by the
+ * operator: nothing that a client writes, and no id of a customer, is in them.
+ */
+export class PrometheusMetrics implements Metrics {
+  readonly #registry = new Registry();
+  readonly #lag_timer: Timer;
+
+  readonly #requests = this.#counter('tds_requests_total', 'Requests that got a response.', [
+    'endpoint',
+    'mode',
+    'code',
+  ]);
+  readonly #request_time = this.#histogram(
+    'tds_request_seconds',
+    'Whole time of requests that reached the model.',
+    REQUEST_BUCKETS,
+    ['model', 'mode'],
+  );
+  readonly #platform_time = this.#histogram(
+    'tds_platform_seconds',
+    'Time of requests that reached the model outside of its queue and the model.',
+    SHORT_BUCKETS,
+    ['model', 'mode'],
+  );
+  readonly #queue_time = this.#histogram(
+    'tds_queue_seconds',
+    'Time from the hold to the first turn at the model, a load of the model included.',
+    REQUEST_BUCKETS,
+    ['model', 'mode'],
+  );
+  readonly #model_time = this.#histogram(
+    'tds_model_seconds',
+    'Time from the first turn at the model to the answer.',
+    REQUEST_BUCKETS,
+    ['model', 'mode'],
+  );
+  readonly #input_tokens = this.#counter('tds_input_tokens_total', 'Input tokens that were charged.', [
+    'model',
+    'mode',
+  ]);
+  readonly #questions = this.#counter('tds_questions_total', 'Questions that were answered and charged.', [
+    'model',
+    'mode',
+  ]);
+  readonly #commit_time = this.#histogram(
+    'tds_commit_seconds',
+    'Time of a durable commit of the requests of one event-loop turn.',
+    SHORT_BUCKETS,
+  );
+  readonly #commit_writes = this.#counter('tds_commit_writes_total', 'Writes in those commits.');
+  readonly #audit_violations = this.#gauge('tds_audit_violations', 'Violations that the last audit found.');
+  readonly #audit_time = this.#gauge(
+    'tds_audit_timestamp_seconds',
+    'When the last audit ended, in Unix time; 0 before the first.',
+  );
+  readonly #lag = this.#histogram(
+    'tds_event_loop_lag_seconds',
+    `How late the event loop was, asked ${MS_PER_S / LAG_INTERVAL_MS} times a second.`,
+    LAG_BUCKETS,
+  );
+
+  constructor(build: BuildInfo, now_ms: () => number = () => performance.now()) {
+    const started_s = Date.now() / MS_PER_S - process.uptime();
+    const info = this.#gauge('tds_build_info', 'The version of this program; always 1.', [
+      'version',
+      'runtime',
+    ]);
+    info.set({ version: build.version, runtime: build.runtime }, 1);
+    this.#gauge('process_start_time_seconds', 'When the process started, in Unix time.').set(started_s);
+    this.#gauge('process_resident_memory_bytes', 'Memory of the process.', [], (gauge) =>
+      gauge.set(process.memoryUsage.rss()),
+    );
+    this.#gauge('tds_heap_bytes', "Memory of JavaScript's objects.", [], (gauge) =>
+      gauge.set(process.memoryUsage().heapUsed),
+    );
+    this.#counter('process_cpu_seconds_total', 'Time that processors worked for the process.', [], () => {
+      const { user, system } = process.cpuUsage();
+      return [[{}, (user + system) / US_PER_S]];
+    });
+    let due_ms = now_ms() + LAG_INTERVAL_MS;
+    this.#lag_timer = setInterval(() => {
+      const at_ms = now_ms();
+      this.#lag.observe(Math.max(0, at_ms - due_ms) / MS_PER_S);
+      due_ms = at_ms + LAG_INTERVAL_MS;
+    }, LAG_INTERVAL_MS);
+    this.#lag_timer.unref();
+  }
+
+  /** The type of the text, with the version of its format. */
+  get content_type(): string {
+    return this.#registry.contentType;
+  }
+
+  /** Everything, as Prometheus reads it. */
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  /** Ends the timer; what was counted can still be read. */
+  close(): void {
+    clearInterval(this.#lag_timer);
+  }
+
+  requestAnswered({ endpoint, mode, code }: AnsweredRequest): void {
+    this.#requests.inc({ endpoint: endpoint ?? 'other', mode: mode ?? 'none', code: code ?? 'ok' });
+  }
+
+  decisionTimed({ model, mode, platform_ms, queue_ms, model_ms }: DecisionTimes): void {
+    const labels = { model, mode };
+    this.#request_time.observe(labels, (platform_ms + queue_ms + model_ms) / MS_PER_S);
+    this.#platform_time.observe(labels, platform_ms / MS_PER_S);
+    this.#queue_time.observe(labels, queue_ms / MS_PER_S);
+    this.#model_time.observe(labels, model_ms / MS_PER_S);
+  }
+
+  decisionCharged({ model, mode, input_tokens, questions }: ChargedDecision): void {
+    this.#input_tokens.inc({ model, mode }, input_tokens);
+    this.#questions.inc({ model, mode }, questions);
+  }
+
+  committed(duration_ms: number, writes: number): void {
+    this.#commit_time.observe(duration_ms / MS_PER_S);
+    this.#commit_writes.inc(writes);
+  }
+
+  audited(violations: number, at_ms: number): void {
+    this.#audit_violations.set(violations);
+    this.#audit_time.set(at_ms / MS_PER_S);
+  }
+
+  watch({ models, turnsLoad, books, problems, now_ms }: MetricsSources): void {
+    this.#watchModels(models);
+    this.#gauge('tds_model_requests', 'Requests at the model, waiting or running.', [], (gauge) =>
+      gauge.set(turnsLoad().requests),
+    );
+    this.#gauge('tds_queue_plans', 'Plans that wait for their turn at the model.', [], (gauge) =>
+      gauge.set(turnsLoad().waiting_plans),
+    );
+    this.#gauge('tds_model_running_tokens', 'Tokens of the plans that the model has now.', [], (gauge) =>
+      gauge.set(turnsLoad().running_tokens),
+    );
+    this.#gauge('tds_holds_open', 'Holds of requests that have no end on disk yet.', [], (gauge) =>
+      gauge.set(books.open.holds),
+    );
+    this.#gauge('tds_holds_unwritten', 'Holds whose release could not be written yet.', [], (gauge) =>
+      gauge.set(books.unwritten),
+    );
+    this.#gauge('tds_hold_oldest_seconds', 'Age of the oldest open hold; 0 for none.', [], (gauge) => {
+      const { oldest_at_ms } = books.open;
+      gauge.set(oldest_at_ms === null ? 0 : Math.max(0, now_ms() - oldest_at_ms) / MS_PER_S);
+    });
+    this.#counter('tds_problems_total', 'Failures that were our own fault.', ['step'], () =>
+      Object.entries(problems.counts()).map(([step, count]) => [{ step }, count]),
+    );
+  }
+
+  #watchModels(models: MetricsSources['models']): void {
+    this.#gauge(
+      'tds_model_ready',
+      'Whether the model is loaded for the mode.',
+      ['model', 'mode'],
+      (gauge) => {
+        for (const { id, status } of models()) {
+          const { state } = status();
+          gauge.set({ model: id, mode: 'fast' }, Number(state === 'ready' || state === 'fast_ready'));
+          gauge.set({ model: id, mode: 'consistent' }, Number(state === 'ready'));
+        }
+      },
+    );
+    // A model that is loaded anew counts from 0, which Prometheus takes for the restart that it is.
+    const counted = (pick: (counts: NonNullable<ReturnType<ObservedModel['counts']>>) => number) => () =>
+      models().flatMap(({ id, counts }): LabelledValue<'model'>[] => {
+        const now = counts();
+        return now === undefined ? [] : [[{ model: id }, pick(now)]];
+      });
+    this.#counter(
+      'tds_decodes_total',
+      'Batches that went through the model.',
+      ['model'],
+      counted(({ decodes }) => decodes),
+    );
+    this.#counter(
+      'tds_read_tokens_total',
+      'Tokens that went through the model.',
+      ['model'],
+      counted(({ read_tokens }) => read_tokens),
+    );
+    this.#counter(
+      'tds_reused_tokens_total',
+      'Tokens of prefixes that were still in memory, and so were not read.',
+      ['model'],
+      counted(({ reused_tokens }) => reused_tokens),
+    );
+  }
+
+  #gauge<Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[] = [],
+    look?: (gauge: Gauge<Label>) => void,
+  ): Gauge<Label> {
+    return new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      ...(look === undefined
+        ? {}
+        : {
+            collect() {
+              look(this);
+            },
+          }),
+    });
+  }
+
+  /** A counter; of what is counted elsewhere when `count` gives all its values. */
+  #counter<Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[] = [],
+    count?: () => readonly LabelledValue<Label>[],
+  ): Counter<Label> {
+    return new Counter({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      ...(count === undefined
+        ? {}
+        : {
+            collect() {
+              this.reset();
+              for (const [labels, value] of count()) this.inc(labels, value);
+            },
+          }),
+    });
+  }
+
+  #histogram<Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: Label[] = [],
+  ): Histogram<Label> {
+    return new Histogram({ name, help, buckets, labelNames, registers: [this.#registry] });
+  }
+}

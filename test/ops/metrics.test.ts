@@ -1,0 +1,307 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { HistoryThread } from '../../db/sqlite/history-thread.ts';
+import { PortTaken } from '../../src/http/listen.ts';
+import { startMetricsListener } from '../../src/http/metrics-listener.ts';
+import { ModelTurns } from '../../src/limits/model-turns.ts';
+import { hourly } from '../../src/ops/maintenance.ts';
+import { ProblemLog } from '../../src/problems/problem-log.ts';
+import { withoutTable } from '../support/faults.ts';
+import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';
+import { parseRaw, sendRaw } from '../support/raw-http.ts';
+import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
+import { addAccount, embeddedEngine, MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+const LABELS = ['code', 'endpoint', 'le', 'mode', 'model', 'runtime', 'step', 'version'];
+const REQUESTS = 64;
+
+let watched: WatchedService;
+beforeAll(async () => {
+  watched = await startWatchedService();
+});
+afterAll(() => watched.close());
+
+const Answer = Type.Object({ usage: Type.Object({ input_tokens: Type.Number(), decisions: Type.Number() }) });
+
+/** What the answers of these requests say that they cost. */
+async function usageOf(responses: readonly Response[]): Promise<{ tokens: number; questions: number }> {
+  expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+  const bodies = await Promise.all(
+    responses.map(async (response) => Value.Parse(Answer, await response.json())),
+  );
+  return {
+    tokens: bodies.reduce((sum, { usage }) => sum + usage.input_tokens, 0),
+    questions: bodies.reduce((sum, { usage }) => sum + usage.decisions, 0),
+  };
+}
+
+describe('after known requests', () => {
+  test('each is counted once, by endpoint, mode and code', async () => {
+    const fresh = await startWatchedService();
+    const { service } = fresh;
+    const account = await addAccount(service);
+    const fast = [await ask(service, account.key), await ask(service, account.key)];
+    const consistent = [
+      await post(service, account.key, { ...SMALL_REQUEST, mode: 'consistent' }, '/v1/systemone'),
+    ];
+    const others = [
+      await service.fetch('/v1/decisions', { method: 'POST' }),
+      await post(service, account.key, '{'),
+      await ask(service, account.key, { mode: 'slow' }),
+      await ask(service, account.key, { model: 'no-such-model' }),
+      await service.fetch('/v1/models', { headers: { 'x-api-key': account.key } }),
+      await service.fetch('/v1/models', { method: 'DELETE' }),
+      await service.fetch('/no/such/path'),
+      await service.fetch('/healthz'),
+      await service.fetch('/readyz'),
+      await service.fetch('/readyz', { method: 'POST' }),
+    ];
+    await Promise.all(others.map((response) => response.arrayBuffer()));
+    await sendRaw(service.server.address, 'no request\r\n\r\n');
+    const text = await fresh.scrape();
+    expect([...seriesOf(text, 'tds_requests_total')].sort()).toEqual(
+      [
+        'tds_requests_total{endpoint="/v1/decisions",mode="fast",code="ok"} 2',
+        'tds_requests_total{endpoint="/v1/systemone",mode="consistent",code="ok"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",mode="none",code="missing_api_key"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",mode="none",code="invalid_json"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",mode="none",code="invalid_mode"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",mode="none",code="model_not_found"} 1',
+        'tds_requests_total{endpoint="/v1/models",mode="none",code="ok"} 1',
+        'tds_requests_total{endpoint="/v1/models",mode="none",code="method_not_allowed"} 1',
+        'tds_requests_total{endpoint="/readyz",mode="none",code="method_not_allowed"} 1',
+        'tds_requests_total{endpoint="other",mode="none",code="not_found"} 1',
+        'tds_requests_total{endpoint="other",mode="none",code="malformed_request"} 1',
+      ].sort(),
+    );
+    for (const [mode, responses] of [
+      ['fast', fast],
+      ['consistent', consistent],
+    ] as const) {
+      const { tokens, questions } = await usageOf(responses);
+      const labels = `{model="decision-1",mode="${mode}"}`;
+      expect(metricIn(text, `tds_input_tokens_total${labels}`)).toBe(tokens);
+      expect(metricIn(text, `tds_questions_total${labels}`)).toBe(questions);
+      for (const part of ['request', 'platform', 'queue', 'model']) {
+        expect([part, metricIn(text, `tds_${part}_seconds_count${labels}`)]).toEqual([
+          part,
+          responses.length,
+        ]);
+      }
+      const sumOf = (part: string) => metricIn(text, `tds_${part}_seconds_sum${labels}`);
+      expect(sumOf('platform') + sumOf('queue') + sumOf('model')).toBeCloseTo(sumOf('request'), 6);
+      expect(sumOf('model')).toBeGreaterThan(0);
+    }
+    await fresh.close();
+  });
+
+  test('a record that is asked again is reused: tokens read and saved make the same plan', async () => {
+    const account = await addAccount(watched.service);
+    const counted = async () => {
+      const text = await watched.scrape();
+      return {
+        read: metricIn(text, 'tds_read_tokens_total{model="decision-1"}'),
+        reused: metricIn(text, 'tds_reused_tokens_total{model="decision-1"}'),
+      };
+    };
+    const before = await counted();
+    await (await ask(watched.service, account.key)).arrayBuffer();
+    const once = await counted();
+    await (await ask(watched.service, account.key)).arrayBuffer();
+    const twice = await counted();
+    expect(once.reused).toBe(before.reused);
+    expect(twice.reused).toBeGreaterThan(once.reused);
+    expect(twice.read - once.read + (twice.reused - once.reused)).toBe(once.read - before.read);
+  });
+
+  test('a failure of ours is counted by its step, and the request by its code', async () => {
+    const account = await addAccount(watched.service);
+    const before = await watched.value('tds_problems_total{step="hold"}');
+    const refused = await withoutTable(watched.service, 'ledger_entries', () =>
+      ask(watched.service, account.key),
+    );
+    expect(refused.status).toBe(503);
+    await refused.arrayBuffer();
+    expect(await watched.value('tds_problems_total{step="hold"}')).toBe(before + 1);
+    expect(
+      await watched.value(
+        'tds_requests_total{endpoint="/v1/decisions",mode="fast",code="billing_unavailable"}',
+      ),
+    ).toBe(1);
+  });
+
+  test('an audit tells of its violations, and of none once the books are right again', async () => {
+    const { service } = watched;
+    const account = await addAccount(service);
+    const { problems, ...services } = service.service.services;
+    if (!(problems instanceof ProblemLog)) throw new Error('no log of problems');
+    const history = new HistoryThread(service.db.$client.filename);
+    const shift = (micros: number) =>
+      service.db.$client.run('UPDATE organizations SET credit_micros = credit_micros + ?1 WHERE id = ?2', [
+        micros,
+        account.organization_id,
+      ]);
+    const audit = () =>
+      hourly({
+        ...services,
+        history,
+        problems,
+        log: { ...services.log, problem: () => {} },
+        usage_retention_days: null,
+      });
+    shift(1);
+    await audit();
+    expect(await watched.value('tds_audit_violations')).toBeGreaterThan(0);
+    shift(-1);
+    await audit();
+    expect(await watched.value('tds_audit_violations')).toBe(0);
+    expect(await watched.value('tds_audit_timestamp_seconds')).toBeGreaterThan(0);
+  });
+
+  test('the writes of one turn of the event loop are one commit', async () => {
+    const { organization_id, project_id } = await addAccount(watched.service);
+    const { books } = watched.service.service.services;
+    const counted = async () => {
+      const text = await watched.scrape();
+      return [metricIn(text, 'tds_commit_seconds_count'), metricIn(text, 'tds_commit_writes_total')] as const;
+    };
+    const [commits, writes] = await counted();
+    const held = await Promise.all(
+      [1, 2, 3].map((number) =>
+        books.hold({ organization_id, project_id, request_id: `req_${number}`, amount_micros: 1, at_ms: 0 }),
+      ),
+    );
+    expect(await counted()).toEqual([commits + 1, writes + 3]);
+    expect(books.open).toEqual({ holds: 3, oldest_at_ms: 0 });
+    await Promise.all(held.map((result) => (result.held ? books.release(result.hold, null) : undefined)));
+    expect(await counted()).toEqual([commits + 2, writes + 6]);
+    expect(books.open).toEqual({ holds: 0, oldest_at_ms: null });
+  });
+
+  test('an event loop that was held up is seen', async () => {
+    Bun.sleepSync(400);
+    while ((await watched.value('tds_event_loop_lag_seconds_sum')) < 0.25) await Bun.sleep(POLL_MS);
+  });
+});
+
+test(`a scrape while ${REQUESTS} requests are at the model sees them and their holds, and none afterwards`, async () => {
+  const go_on = Promise.withResolvers<void>();
+  let at_model = 0;
+  const engine = await embeddedEngine();
+  const busy = await startWatchedService({
+    openEngine: () =>
+      Promise.resolve({
+        facts: engine.facts,
+        plan: (input) => engine.plan(input),
+        async evaluate(plan, options) {
+          if (options.scope !== 'warm-up') {
+            at_model += 1;
+            await go_on.promise;
+          }
+          return engine.evaluate(plan, options);
+        },
+        close: () => Promise.resolve(),
+      }),
+  });
+  const accounts = [await addAccount(busy.service), await addAccount(busy.service)];
+  const asked = Array.from({ length: REQUESTS }, (_, index) =>
+    ask(busy.service, accounts[index % 2]?.key ?? ''),
+  );
+  while (at_model < REQUESTS) await Bun.sleep(POLL_MS);
+  busy.service.clock.advance(7_000);
+  const during = await busy.scrape();
+  expect(metricIn(during, 'tds_model_requests')).toBe(REQUESTS);
+  expect(metricIn(during, 'tds_holds_open')).toBe(REQUESTS);
+  expect(metricIn(during, 'tds_hold_oldest_seconds')).toBeGreaterThanOrEqual(7);
+  go_on.resolve();
+  const { tokens } = await usageOf(await Promise.all(asked));
+  const after = await busy.scrape();
+  expect(metricIn(after, 'tds_model_requests')).toBe(0);
+  expect(metricIn(after, 'tds_holds_open')).toBe(0);
+  expect(metricIn(after, 'tds_hold_oldest_seconds')).toBe(0);
+  expect(metricIn(after, 'tds_requests_total{endpoint="/v1/decisions",mode="fast",code="ok"}')).toBe(
+    REQUESTS,
+  );
+  expect(metricIn(after, 'tds_input_tokens_total{model="decision-1",mode="fast"}')).toBe(tokens);
+  await busy.close();
+});
+
+test('turns know what waits and what runs', async () => {
+  const turns = new ModelTurns(8, { monotonic_ms: () => 0 });
+  const done = Promise.withResolvers<void>();
+  const signal = new AbortController().signal;
+  const turn = { tokens: 10, decoder: 'small', decoder_tokens: 15 } as const;
+  const entered = ['a', 'b', 'c'].map((organization) =>
+    turns.enter(organization, (place) => place.run(turn, () => done.promise, signal)),
+  );
+  expect(turns.load()).toEqual({ requests: 3, waiting_plans: 1, running_tokens: 20 });
+  done.resolve();
+  await Promise.all(entered);
+  expect(turns.load()).toEqual({ requests: 0, waiting_plans: 0, running_tokens: 0 });
+});
+
+test('nothing that a client wrote, and no id, is in labels or values', async () => {
+  const { service } = watched;
+  const account = await addAccount(service);
+  const marker = 'Quetzalcoatl';
+  const responses = [
+    await post(service, marker, SMALL_REQUEST),
+    await service.fetch(`/${marker}?${marker}=${marker}`, { headers: { [`x-${marker}`]: marker } }),
+    await ask(service, account.key, { model: marker }),
+    await ask(service, account.key, { mode: marker }),
+    await post(service, account.key, SMALL_REQUEST, `/v1/decisions?mode=${marker}`),
+    await ask(service, account.key, {
+      state: marker,
+      questions: {
+        [marker]: { type: 'choice', instructions: marker, criteria: { [marker]: marker, b: marker } },
+      },
+    }),
+    await ask(service, account.key, { questions: { [marker]: { type: marker } } }),
+  ];
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 401, 404, 422]));
+  const ids = responses.map((response) => response.headers.get('x-request-id') ?? '');
+  await Promise.all(responses.map((response) => response.arrayBuffer()));
+  const text = await watched.scrape();
+  expect(text.toLowerCase()).not.toContain(marker.toLowerCase());
+  const { organization_id, project_id, key_id, key } = account;
+  for (const id of [...ids, organization_id, project_id, key_id, key]) expect(text).not.toContain(id);
+  const labels = [...text.matchAll(/[{,](\w+)="/g)].map(([, label]) => label ?? '');
+  expect([...new Set(labels)].sort()).toEqual(LABELS);
+});
+
+describe('the listener', () => {
+  test('has the type of the format, and nothing else at other paths', async () => {
+    const { url } = watched.listener;
+    const response = await fetch(url);
+    expect(response.headers.get('content-type')).toContain('text/plain; version=0.0.4');
+    await response.arrayBuffer();
+    const elsewhere = await fetch(url.replace('/metrics', '/v1/models'));
+    expect([elsewhere.status, await elsewhere.text()]).toEqual([404, 'The metrics are at /metrics.\n']);
+    const posted = await fetch(url, { method: 'POST', body: 'x' });
+    expect([posted.status, posted.headers.get('allow'), await posted.text()]).toEqual([
+      405,
+      'GET, HEAD',
+      'Metrics are only read.\n',
+    ]);
+    const head = await sendRaw(url, 'HEAD /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    expect(parseRaw(head)).toMatchObject({ status: 200, body: '' });
+    expect((await watched.service.fetch('/metrics')).status).toBe(404);
+  });
+
+  test('a port that is taken is a sentence that names its option', async () => {
+    const port = Number(new URL(watched.listener.url).port);
+    const second = startMetricsListener(watched.metrics, { host: '127.0.0.1', port });
+    await expect(second).rejects.toThrow(PortTaken);
+    await expect(second).rejects.toThrow('--metrics-port');
+  });
+
+  test('a stop does not wait for connections that are kept open', async () => {
+    const listener = await startMetricsListener(watched.metrics, { host: '127.0.0.1', port: 0 });
+    await (await fetch(listener.url)).arrayBuffer();
+    await listener.stop();
+    await expect(fetch(listener.url)).rejects.toThrow();
+  });
+});
