@@ -45,6 +45,8 @@ export interface ServeConfig extends ModelConfig {
   readonly queueLimit: number;
   /** Seconds from a request's first turn at the model to its answer. */
   readonly evaluationTimeout: number;
+  /** Seconds that a stop lets the requests in flight finish. */
+  readonly drainSeconds: number;
   readonly logLevel: LogLevel;
   /** Whether an empty data directory is filled though nobody is at a terminal. */
   readonly init?: true;
@@ -160,6 +162,13 @@ export function serveOptions(): Option[] {
       .env('TDS_EVALUATION_TIMEOUT')
       .default(300)
       .argParser(wholeNumberBetween(1, DAY_S)),
+    new Option(
+      '--drain-seconds <seconds>',
+      'time that a stop lets the requests in flight finish; then they are cut, unpaid',
+    )
+      .env('TDS_DRAIN_SECONDS')
+      .default(120)
+      .argParser(wholeNumberBetween(0, DAY_S)),
     new Option('--log-level <level>', LOG_LEVELS.join(', '))
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)

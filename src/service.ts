@@ -9,9 +9,11 @@ import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
+import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
 import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
+import { Draining } from './http/draining.ts';
 import type { HandlerFailure } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
@@ -72,6 +74,8 @@ export interface Service {
   readonly refuse: (refusal: Refusal) => Response;
   /** Takes the cause of a failure between a request and its response. */
   readonly report: (failure: HandlerFailure) => void;
+  /** From now on new requests are refused; call it when the service is to be stopped. */
+  drain(): void;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -127,6 +131,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     books,
     model,
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
+    draining: new Draining(),
+    cut_requests: new CutRequests(),
     turns: new ModelTurns(parts.queue_limit ?? QUEUE_LIMIT, clock),
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
@@ -156,6 +162,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     handle: (request, client_address = '') => app.handle(request, client_address),
     refuse: (refusal) => errorResponse(identifiers.id('request'), refusal),
     report: (failure) => problems.report({ ...failure, step: 'http' }),
+    drain: () => services.draining.begin(),
     async close() {
       stopMaintenance();
       // First the model: what still waits for it is refused, and its holds are released before the books close.

@@ -104,9 +104,11 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
       const first = await firstKey(options, { ...context, store: service.services.store });
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       await stop;
-      log.info('stopping: finishing the requests in flight');
+      log.info('stopping: finishing the requests in flight', { seconds: options.drainSeconds });
     } finally {
-      await server.stop();
+      const requests = await server.stop();
+      if (requests > 0) log.warn('the time to finish is over: requests were cut', { requests });
+      for (const cut of service.services.cut_requests.counts()) log.warn('cut at the model', { ...cut });
     }
   } finally {
     certificate?.stop();
@@ -166,6 +168,7 @@ async function listen(
         connection_limit_per_address: config.connectionLimitPerAddress,
         client_address_header: config.clientAddressHeader,
         certificate,
+        drain_ms: config.drainSeconds * 1_000,
       },
     );
   } catch (error) {

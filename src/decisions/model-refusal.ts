@@ -1,6 +1,7 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
+import { ServiceStopped } from './cut-requests.ts';
 import { TurnTimedOut } from './model-deadline.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
@@ -20,7 +21,7 @@ export function modelRefusal(error: unknown, request: DecisionRequest): Refusal 
   if (error instanceof QueueFull || error instanceof TurnTimedOut) {
     return new Refusal('model_unavailable', { message: error.message, retry_after_s: error.retry_after_s });
   }
-  if (error instanceof EvaluationTimedOut) {
+  if (error instanceof EvaluationTimedOut || error instanceof ServiceStopped) {
     return new Refusal('model_unavailable', { message: error.message });
   }
   return new Refusal('model_unavailable');

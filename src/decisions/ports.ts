@@ -11,6 +11,7 @@ import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
+import type { CutRequests } from './cut-requests.ts';
 
 /** The model behind the catalog's entry, loaded or not. */
 export interface DecisionModel {
@@ -50,6 +51,8 @@ export interface DecisionServices {
   readonly model: DecisionModel;
   /** In which plans are given to the model. */
   readonly turns: ModelTurns;
+  /** Counts what a stop takes off the model. */
+  readonly cut_requests: CutRequests;
   /** How long a request may wait for its first turn at the model, and then take to be answered. */
   readonly model_time: { readonly waiting_ms: number; readonly evaluation_ms: number };
 }
