@@ -47,6 +47,12 @@ export interface ServeConfig extends ModelConfig {
   readonly evaluationTimeout: number;
   /** Seconds that a stop lets the requests in flight finish. */
   readonly drainSeconds: number;
+  /** Milliseconds between two backups; undefined makes none. */
+  readonly backupEvery?: number;
+  /** How many backups are kept. */
+  readonly backupKeep: number;
+  /** Where they go; undefined is a folder of the data directory. */
+  readonly backupDirectory?: string;
   readonly logLevel: LogLevel;
   /** Whether an empty data directory is filled though nobody is at a terminal. */
   readonly init?: true;
@@ -62,6 +68,7 @@ const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
 const RETENTION_DAYS_MAX = 36_500;
 const CONNECTIONS_MAX = 1_000_000;
+const BACKUPS_MAX = 10_000;
 
 /** What `openEngine` takes, of the options of `modelOptions`. */
 export function openOptions(config: ModelConfig): OpenOptions {
@@ -169,6 +176,17 @@ export function serveOptions(): Option[] {
       .env('TDS_DRAIN_SECONDS')
       .default(120)
       .argParser(wholeNumberBetween(0, DAY_S)),
+    new Option(
+      '--backup-every <duration>',
+      'back the database up so often, such as 6h or 30m (default: never)',
+    )
+      .env('TDS_BACKUP_EVERY')
+      .argParser(parseDuration_ms),
+    new Option('--backup-keep <n>', 'backups that are kept; older ones are removed after a good new one')
+      .env('TDS_BACKUP_KEEP')
+      .default(28)
+      .argParser(wholeNumberBetween(1, BACKUPS_MAX)),
+    backupDirectoryOption(),
     new Option('--log-level <level>', LOG_LEVELS.join(', '))
       .env('TDS_LOG_LEVEL')
       .default('info' satisfies LogLevel)
@@ -178,6 +196,22 @@ export function serveOptions(): Option[] {
       .default('on' satisfies ServeConfig['apiReference'])
       .choices(['on', 'off']),
   ];
+}
+
+/** The option that names the folder of backups, for every command that looks into it. */
+export function backupDirectoryOption(): Option {
+  return new Option(
+    '--backup-directory <directory>',
+    'where backups go, best on another disk (default: backups in the data directory)',
+  ).env('TDS_BACKUP_DIRECTORY');
+}
+
+const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+function parseDuration_ms(text: string): number {
+  const [, digits = '', unit] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
+  if (unit === 's' || unit === 'm' || unit === 'h' || unit === 'd') return Number(digits) * UNITS_MS[unit];
+  throw new InvalidArgumentError('It must be a number and a unit, such as 6h, 30m or 1d.');
 }
 
 /** A parser of whole numbers from `least` to `most`; anything else is an error of usage, with `advice`. */

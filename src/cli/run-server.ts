@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { noteVersion } from '../../db/sqlite/program-versions.ts';
+import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
 import { type EngineFacts, openPlanner, SetupError } from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { systemClock } from '../clock.ts';
@@ -9,17 +11,20 @@ import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken } from '../http/listen.ts';
 import { type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
+import { BackupSchedule } from '../ops/backup-schedule.ts';
 import { createLog, type Log } from '../ops/log.ts';
 import { standardOutput } from '../ops/standard-output.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
+import { backupDirectory } from './backup-directory.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
 import { ownerAdvice } from './organizations.ts';
+import { PROGRAM_VERSION } from './program-version.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -63,6 +68,7 @@ export async function runServer(
       options,
       async (context) => {
         if (!may_initialize && !(await isInitialized(context.store))) throw noData(options.data);
+        noteVersion(context.db.$client, PROGRAM_VERSION, systemClock.now_ms());
         await serve(options, context);
       },
       { create: may_initialize, claimed: true },
@@ -96,6 +102,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     payment_provider: paymentProvider(),
     api_reference: options.apiReference === 'on',
   });
+  const backups = backupSchedule(options, context, service, log);
   try {
     await load(service);
     const server = await listen(service, options, certificate);
@@ -103,9 +110,11 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, { ...context, store: service.services.store });
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
+      backups?.start();
       await stop;
       log.info('stopping: finishing the requests in flight', { seconds: options.drainSeconds });
     } finally {
+      backups?.stop();
       const requests = await server.stop();
       if (requests > 0) log.warn('the time to finish is over: requests were cut', { requests });
       for (const cut of service.services.cut_requests.counts()) log.warn('cut at the model', { ...cut });
@@ -114,6 +123,19 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     certificate?.stop();
     await service.close();
   }
+}
+
+/** The backups of `--backup-every`; undefined where there are none. */
+function backupSchedule(
+  options: JsonOptions & ServeConfig,
+  { db }: DataContext,
+  { services: { clock, problems } }: Service,
+  log: Log,
+): BackupSchedule | undefined {
+  const { backupEvery: every_ms, backupKeep } = options;
+  if (every_ms === undefined) return undefined;
+  const backups = new SqliteBackups(db.$client.filename, backupDirectory(options), backupKeep);
+  return new BackupSchedule({ backups, every_ms, clock, log, problems });
 }
 
 /** The certificate of `--tls-cert`, which is read again when its files change; undefined where there is none. */
