@@ -1,45 +1,10 @@
 import { expect, test } from 'bun:test';
-import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
-import { openDataDirectory } from '../../src/cli/data-directory.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
-import { writeTinyModel } from '../native/support/gguf.ts';
-import { POLL_MS } from '../support/service.ts';
 import { expectClean, expectKept } from './kept.ts';
-import { addLoadAccounts, Load } from './load.ts';
-import { ServerProcess, TINY_MODEL } from './server-process.ts';
+import { ServerProcess } from './server-process.ts';
+import { underLoad } from './under-load.ts';
 
-const CLIENTS = 12;
-const REQUESTS_BEFORE_STOP = 50;
 const TEST_TIMEOUT_MS = 120_000;
-
-/** A served data directory with accounts, whose clients are at work. */
-async function underLoad(...flags: string[]) {
-  const root = temporaryDirectory();
-  const model = join(root.path, 'tiny.gguf');
-  const data = join(root.path, 'data');
-  await writeTinyModel(model, TINY_MODEL);
-  const db = openDataDirectory(data, { create: true });
-  const keys = await addLoadAccounts(db);
-  const server = new ServerProcess(data, model, flags);
-  const address = await server.ready();
-  if (address === null) throw new Error('the server did not start');
-  const load = new Load(address, keys, CLIENTS);
-  while (load.seen.length < REQUESTS_BEFORE_STOP) await Bun.sleep(POLL_MS);
-  return {
-    data,
-    model,
-    db,
-    server,
-    load,
-    async [Symbol.asyncDispose]() {
-      await server.kill();
-      await load.ended();
-      db.$client.close();
-      root.remove();
-    },
-  };
-}
 
 test.each([
   ['SIGTERM', '0'],
