@@ -7,6 +7,7 @@ import { BackupRefused, hasAllPages, kindOfFile, requireWhole } from './check-fi
 import { copyFileInto, decompressFile } from './compression.ts';
 import { openReadOnly } from './connection.ts';
 import { type SchemaState, schemaState } from './migrate.ts';
+import { newestEntry_ms } from './newest-time.ts';
 import { makePrivateFile } from './private-file.ts';
 
 /** What SQLite keeps beside a database: commits that are not copied into it yet, and its index of them. */
@@ -74,10 +75,7 @@ function inspect(path: string): Omit<Restored, 'replaced'> {
     // The audit reads tables that an older schema may lack. Whoever updates it next can audit it.
     const { ok } = schema === 'current' ? runAudit(db) : { ok: true };
     if (!ok) throw new BackupRefused('The books in the backup are not right: restore another backup.');
-    const newest = db.$client
-      .query<{ newest_ms: number | null }, []>('SELECT max(created_at_ms) AS newest_ms FROM ledger_entries')
-      .get();
-    return { schema, newest_ms: newest?.newest_ms ?? null };
+    return { schema, newest_ms: newestEntry_ms(db.$client) };
   } finally {
     db.$client.close();
   }

@@ -51,11 +51,16 @@ function described(error: unknown, file: string): unknown {
   const { causes, message } = error;
   if (causes.some(({ code }) => code === 'EEXIST')) return taken(file);
   if (causes.some(({ error: name }) => name === 'BackupRefused')) return new CommandFailed(message);
+  if (causes.some(({ code }) => code?.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB'))
+    return new CommandFailed(DAMAGED, { cause: error });
   const advice = adviceOn(error);
   const text =
     advice === null ? `No backup was made: ${message}.` : `${dirname(file)} ${advice}, or name another file.`;
   return new CommandFailed(text, { cause: error });
 }
+
+const DAMAGED =
+  'The database is damaged, so that no backup was made of it: restore an earlier one with "tds restore FILE --replace".';
 
 function taken(file: string): CommandFailed {
   return new CommandFailed(`${file} exists already, and nothing is overwritten: name another file.`);

@@ -30,7 +30,7 @@ const OPEN_RETRY_MS = 50;
 /** What a person can do about SQLite's reasons not to open a file, by the start of the code. */
 const SQLITE_ADVICE: readonly (readonly [code: string, advice: string])[] = [
   ['SQLITE_NOTADB', 'is not a database: move it away or name another directory with --data'],
-  ['SQLITE_CORRUPT', 'is damaged: restore it from a backup'],
+  ['SQLITE_CORRUPT', 'is damaged: restore it from a backup ("tds restore FILE --replace")'],
   ['SQLITE_BUSY', 'is busy: try again when the other command is done'],
   ['SQLITE_FULL', 'cannot grow: make room on the disk'],
   [

@@ -1,17 +1,18 @@
 import type { Command } from 'commander';
-import { type ModelConfig, modelOptions } from '../config.ts';
-import { type JsonOptions, jsonCommand } from './command.ts';
+import { backupDirectoryOption, modelOptions } from '../config.ts';
+import { jsonCommand } from './command.ts';
+import type { DoctorOptions } from './run-doctor.ts';
 
 /** `tds doctor` */
 export function registerDoctor(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'doctor',
     description:
-      'say what this machine has for the service: weights, device, native engine, data; exit code 1 when something is broken',
+      'say what this machine has for the service: weights, device, native engine, data, backups, clock, disk, file descriptors; exit code 1 when something is broken',
     example: 'tds doctor --data ./data',
   });
-  for (const option of modelOptions()) command.addOption(option);
-  command.action(async (options: JsonOptions & ModelConfig) => {
+  for (const option of [...modelOptions(), backupDirectoryOption()]) command.addOption(option);
+  command.action(async (options: DoctorOptions) => {
     const { runDoctor } = await import('./run-doctor.ts');
     await runDoctor(options);
   });

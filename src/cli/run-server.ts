@@ -1,6 +1,10 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { isSound } from '../../db/sqlite/check-file.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { newestMigration_ms } from '../../db/sqlite/migrate.ts';
+import { lastWritten_ms } from '../../db/sqlite/newest-time.ts';
 import { noteVersion } from '../../db/sqlite/program-versions.ts';
 import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
 import { type EngineFacts, openPlanner, SetupError } from '../../native/engine.ts';
@@ -18,6 +22,7 @@ import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
 import { backupDirectory } from './backup-directory.ts';
+import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
@@ -47,6 +52,9 @@ const EXAMPLE_BODY = JSON.stringify({
 /** How long the end waits for somebody to read the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
 
+/** A database up to this size is read as a whole at the start, in about two seconds. */
+const CHECKED_BYTES_MAX = 256 * 1_024 * 1_024;
+
 /** What evaluates plans, in words. */
 const ENGINE_NAMES = {
   addon: 'the native engine',
@@ -68,6 +76,7 @@ export async function runServer(
       options,
       async (context) => {
         if (!may_initialize && !(await isInitialized(context.store))) throw noData(options.data);
+        checkDatabase(context.db.$client);
         noteVersion(context.db.$client, PROGRAM_VERSION, systemClock.now_ms());
         await serve(options, context);
       },
@@ -77,6 +86,22 @@ export async function runServer(
     unlock();
     await standardOutput.flush(FLUSH_DEADLINE_MS);
   }
+}
+
+/**
+ * Refuses a damaged database before it is served, where reading all of it takes a moment only; the audit of a running
+ * service finds it otherwise. Warns of a clock that is behind what was written.
+ */
+function checkDatabase(client: Db['$client']): void {
+  const path = client.filename;
+  if (statSync(path).size <= CHECKED_BYTES_MAX && !isSound(client)) {
+    throw new CommandFailed(
+      `${path} is damaged: move it away and restore a backup with "tds restore FILE --replace".`,
+    );
+  }
+  const past = { written_ms: lastWritten_ms(client), made_ms: newestMigration_ms() };
+  const warning = clockWarning(systemClock.now_ms(), past);
+  if (warning !== null) process.stderr.write(`tds: ${warning}\n`);
 }
 
 function noData(directory: string): CommandFailed {
