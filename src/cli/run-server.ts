@@ -114,6 +114,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
   const stop = stopSignal();
   const log = createLog(options.logLevel);
   const certificate = await openCertificate(options, log);
+  const backup_directory = options.backupEvery === undefined ? undefined : backupDirectory(options);
   const service = await openService({
     db: context.db,
     openPlanner: () => openPlanner(openOptions(options)),
@@ -127,7 +128,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
     payment_provider: paymentProvider(),
     api_reference: options.apiReference === 'on',
   });
-  const backups = backupSchedule(options, context, service, log);
+  const backups = backupSchedule(options, backup_directory, context, service, log);
   try {
     await load(service);
     const server = await listen(service, options, certificate);
@@ -152,14 +153,14 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
 
 /** The backups of `--backup-every`; undefined where there are none. */
 function backupSchedule(
-  options: JsonOptions & ServeConfig,
+  { backupEvery: every_ms, backupKeep }: ServeConfig,
+  directory: string | undefined,
   { db }: DataContext,
   { services: { clock, problems } }: Service,
   log: Log,
 ): BackupSchedule | undefined {
-  const { backupEvery: every_ms, backupKeep } = options;
-  if (every_ms === undefined) return undefined;
-  const backups = new SqliteBackups(db.$client.filename, backupDirectory(options), backupKeep);
+  if (every_ms === undefined || directory === undefined) return undefined;
+  const backups = new SqliteBackups(db.$client.filename, directory, backupKeep);
   return new BackupSchedule({ backups, every_ms, clock, log, problems });
 }
 
