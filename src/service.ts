@@ -74,7 +74,7 @@ export interface Service {
   readonly refuse: (refusal: Refusal) => Response;
   /** Takes the cause of a failure between a request and its response. */
   readonly report: (failure: HandlerFailure) => void;
-  /** From now on new requests are refused; call it when the service is to be stopped. */
+  /** From now on new requests are refused; call it before its ports are stopped. */
   drain(): void;
   /** Writes what is waiting and unloads the model; the database stays open. Call it after the last request. */
   close(): Promise<void>;

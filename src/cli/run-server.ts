@@ -138,6 +138,7 @@ async function serve(options: JsonOptions & ServeConfig, context: DataContext): 
       announce(server.address, first, service.services.model.engineIfLoaded()?.facts ?? null, options);
       backups?.start();
       await stop;
+      service.drain();
       log.info('stopping: finishing the requests in flight', { seconds: options.drainSeconds });
     } finally {
       backups?.stop();

@@ -16,8 +16,6 @@ export interface RequestHandler {
   handle(request: Request, client_address: string): Response | Promise<Response>;
   /** The response to what never became a request. */
   refuse(refusal: Refusal<CommonCode>): Response;
-  /** Called once, when the server begins to stop: requests that come from now on are to be refused. */
-  drain?(): void;
   /** Takes the cause of a failure of ours, beside the response that tells the client of it, if any does. */
   report(failure: HandlerFailure): void;
 }

@@ -56,7 +56,8 @@ export interface RunningServer {
   /** How many connections may be open. */
   readonly connection_limit: number;
   /**
-   * Has new requests refused, lets those in flight finish for `drain_ms`, then cuts what is left: its clients get an error.
+   * Lets the requests in flight finish for `drain_ms`, then cuts what is left: its clients get an error. What comes
+   * meanwhile is answered, as the handler refuses it, and not waited for.
    * Resolves with how many were cut, when the handler is done with every request, those of clients that are gone included.
    */
   stop(): Promise<number>;
@@ -120,7 +121,6 @@ export async function startServer(
     connection_limit: total,
     async stop() {
       const deadline_ms = performance.now() + drain_ms;
-      handler.drain?.();
       answerer.drain();
       connections.drain();
       const is_finished = await answerer.in_flight.ended(drain_ms);

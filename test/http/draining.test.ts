@@ -54,6 +54,7 @@ test('while a request in flight is finished, new ones are told to come back, and
   const { service, account, at_the_model, answer } = await heldService();
   const answered = post(service, account.key, SMALL_REQUEST);
   await at_the_model;
+  service.service.drain();
   const stopped = service.server.stop();
   for (const [key, path] of [
     [account.key, '/v1/decisions'],
