@@ -1,5 +1,10 @@
 import { expect, test } from 'bun:test';
+import { connect } from 'node:net';
+import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { startChildServer } from '../support/child-server.ts';
+import { SMALL_REQUEST } from '../support/requests.ts';
 import { expectClean, expectKept } from './kept.ts';
 import { ServerProcess } from './server-process.ts';
 import { underLoad } from './under-load.ts';
@@ -44,6 +49,37 @@ test(
       for (const seen of setup.load.seen) expectKept(setup.db, seen);
     }
     expect(left_open).toBeGreaterThan(0);
+  },
+  TEST_TIMEOUT_MS,
+);
+
+test(
+  'a served process refuses new requests while it finishes the one in flight',
+  async () => {
+    const root = temporaryDirectory();
+    const server = await startChildServer(join(root.path, 'data'), root.path);
+    const { hostname, port } = new URL(server.address);
+    const socket = connect({ host: hostname, port: Number(port) });
+    let received = '';
+    socket.on('data', (data) => {
+      received += data.toString('latin1');
+    });
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    const body = JSON.stringify(SMALL_REQUEST);
+    socket.write(
+      `POST /v1/decisions HTTP/1.1\r\nHost: a\r\nX-API-Key: ${server.key}\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    while (!received.includes('100 Continue')) await new Promise((resolve) => socket.once('data', resolve));
+    const stopped = server.stop();
+    const list = () => fetch(`${server.address}/v1/models`, { headers: { 'x-api-key': server.key ?? '' } });
+    let response = await list();
+    while (response.status === 200) response = await list();
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+    socket.write(body);
+    await closed;
+    expect(received).toContain('HTTP/1.1 200');
+    expect(await stopped).toBe(0);
+    root.remove();
   },
   TEST_TIMEOUT_MS,
 );
