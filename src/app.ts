@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia';
 import { ERRORS, Refusal } from './errors.ts';
 import { type RequestContext, RequestContexts } from './http/context.ts';
+import { type Draining, stopping } from './http/draining.ts';
 import { PathTable } from './http/path-table.ts';
 import { refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './http/responses.ts';
@@ -10,6 +11,8 @@ import type { Log } from './ops/log.ts';
 
 /** Everything that the HTTP interface needs. */
 export interface AppServices extends RouteServices {
+  /** Begun when the service is being stopped. */
+  readonly draining: Draining;
   readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
 }
 
@@ -59,9 +62,12 @@ export function createApp(services: AppServices) {
       });
     });
 
-  for (const { method, path, handle } of routes) {
+  const { draining } = services;
+  for (const { method, path, handle, answers_while_draining = false } of routes) {
     if (handle === null) continue;
-    app.route(method, path, ({ request }) => answer(handle, request, contexts.of(request)), {
+    const handleUnlessDraining: typeof handle = (request, context) =>
+      draining.has_begun && !answers_while_draining ? { refusal: stopping() } : handle(request, context);
+    app.route(method, path, ({ request }) => answer(handleUnlessDraining, request, contexts.of(request)), {
       parse: 'none',
     });
   }

@@ -11,9 +11,11 @@ import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, DEFAULT_MODEL, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
 import type { Clock } from './clock.ts';
+import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
 import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
+import { Draining } from './http/draining.ts';
 import type { HandlerFailure } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
@@ -95,6 +97,8 @@ export interface Service {
   readonly refuse: (refusal: Refusal) => Response;
   /** Takes the cause of a failure between a request and its response. */
   readonly report: (failure: HandlerFailure) => void;
+  /** From now on new requests are refused; call it before its ports are stopped. */
+  drain(): void;
   /** Changes what later requests and runs meet; those that are under way go on as they began. */
   readonly change: (changes: ServiceChanges) => void;
   /**
@@ -183,6 +187,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     books,
     models,
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
+    draining: new Draining(),
+    cut_requests: new CutRequests(),
     model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const maintenance = {
@@ -230,6 +236,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       services.model_time.evaluation_ms = evaluation_ms;
       maintenance.usage_retention_days = usage_retention_days ?? null;
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
+    },
+    drain() {
+      readiness.drain();
+      services.draining.begin();
     },
     async close() {
       readiness.drain();

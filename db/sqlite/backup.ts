@@ -7,9 +7,14 @@ import { makePrivateFile } from './private-file.ts';
 /** How many backups of earlier updates stay beside the database. */
 export const BACKUPS_KEPT = 3;
 
-/** `backup-<UTC time>-schema-<version>.sqlite`; `.partial` while it is written. */
-const BACKUP_NAME = /^backup-[0-9TZ.-]+-schema-\d+\.sqlite$/;
-const UNFINISHED = '.partial';
+/** What a name ends in while its file is written. */
+export const UNFINISHED = '.partial';
+
+/** `backup-<UTC time>-schema-<version>.sqlite`, with `.zst` where it is compressed. */
+const BACKUP_NAME = /^backup-(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d\.\d{3}Z)-schema-\d+\.sqlite(\.zst)?$/;
+
+/** The kinds of backups: copies before an update, and what `tds backup` and the schedule write. */
+export type BackupKind = 'copy' | 'compressed';
 
 /**
  * Copies the database into a file beside it: whole and on disk, or not at all. Only the owner can read the file. Its
@@ -18,13 +23,10 @@ const UNFINISHED = '.partial';
  */
 export function backUp(client: Database, at_ms: number): string {
   const directory = dirname(client.filename);
-  const time = new Date(at_ms).toISOString().replaceAll(':', '-');
-  const path = join(directory, `backup-${time}-schema-${schemaVersion(client)}.sqlite`);
+  const path = join(directory, backupName(at_ms, schemaVersion(client), 'copy'));
   const unfinished = path + UNFINISHED;
-  makePrivateFile(unfinished);
   try {
-    client.run('VACUUM INTO ?', [unfinished]);
-    reachDisk(unfinished);
+    copyDatabase(client, unfinished);
     renameSync(unfinished, path);
     reachDisk(directory);
   } catch (error) {
@@ -34,28 +36,52 @@ export function backUp(client: Database, at_ms: number): string {
   return path;
 }
 
-/** The names of the directory's backups, oldest first. */
-export function backupNames(directory: string): readonly string[] {
+/** Copies the database as it is now into a new file, for the owner only, on disk when it returns. Others go on writing. */
+export function copyDatabase(client: Database, path: string): void {
+  makePrivateFile(path);
+  client.run('VACUUM INTO ?', [path]);
+  reachDisk(path);
+}
+
+/** The name of a backup of that time. */
+export function backupName(at_ms: number, schema_version: number, kind: BackupKind): string {
+  const time = new Date(at_ms).toISOString().replaceAll(':', '-');
+  return `backup-${time}-schema-${schema_version}.sqlite${kind === 'compressed' ? '.zst' : ''}`;
+}
+
+/** The time in a backup's name; null for any other name. */
+export function backupTime_ms(name: string): number | null {
+  const found = BACKUP_NAME.exec(name);
+  return found === null ? null : Date.parse(`${found[1]}:${found[2]}:${found[3]}`);
+}
+
+/** The names of the directory's backups of that kind, oldest first. */
+export function backupNames(directory: string, kind: BackupKind = 'copy'): readonly string[] {
   return readdirSync(directory)
-    .filter((name) => BACKUP_NAME.test(name))
+    .filter((name) => isOfKind(name, kind))
     .sort();
 }
 
-/** Removes all but the newest backups, and what a killed process left of one. */
-export function removeOldBackups(directory: string): void {
+/** Removes all but the newest backups of that kind, and what a killed process left of one. */
+export function removeOldBackups(directory: string, kept = BACKUPS_KEPT, kind: BackupKind = 'copy'): void {
   const unfinished = readdirSync(directory).filter(
-    (name) => name.endsWith(UNFINISHED) && BACKUP_NAME.test(name.slice(0, -UNFINISHED.length)),
+    (name) => name.endsWith(UNFINISHED) && isOfKind(name.replace(/(\.copy)?\.partial$/, ''), kind),
   );
-  for (const name of [...unfinished, ...backupNames(directory).slice(0, -BACKUPS_KEPT)]) {
-    rmSync(join(directory, name));
+  for (const name of [...unfinished, ...backupNames(directory, kind).slice(0, -kept)]) {
+    rmSync(join(directory, name), { force: true });
   }
 }
 
-function reachDisk(path: string): void {
+/** Returns when what was written to the file, or the names in the directory, are on disk. */
+export function reachDisk(path: string): void {
   const file = openSync(path, 'r');
   try {
     fsyncSync(file);
   } finally {
     closeSync(file);
   }
+}
+
+function isOfKind(name: string, kind: BackupKind): boolean {
+  return BACKUP_NAME.test(name) && name.endsWith('.zst') === (kind === 'compressed');
 }

@@ -62,6 +62,11 @@ export function openDatabase(path: string): Db {
   }
 }
 
+/** Connects to a database file that is not to be changed, whatever schema it has. Throws what SQLite throws. */
+export function openReadOnly(path: string): Db {
+  return drizzle(new Database(path, { readonly: true, strict: true }), { schema });
+}
+
 /**
  * From now on a write that meets another process's lock fails at once with `SQLITE_BUSY`, instead of waiting on the
  * event loop. For a connection whose writes go through `GroupCommit`.

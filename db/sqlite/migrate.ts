@@ -79,6 +79,11 @@ export function bringUpToDate(client: Database, known: Migrations = knownMigrati
   }
 }
 
+/** When this program's newest migration was made: the program is not older than that. */
+export function newestMigration_ms(known: Migrations = knownMigrations()): number {
+  return Math.max(0, ...known.map(({ folderMillis }) => folderMillis));
+}
+
 /** What was applied, oldest first. */
 function appliedMigrations(client: Database): readonly Applied[] {
   if (!tableNames(client).includes(APPLIED_TABLE)) return [];

@@ -478,3 +478,11 @@ export const paymentEvents = sqliteTable(
     ),
   ],
 );
+
+/** Which versions of this program have written the database; an older one that meets it names the newest. */
+export const programVersions = sqliteTable('program_versions', {
+  version: text().primaryKey(),
+  first_ms: integer().notNull(),
+  /** When it last began to serve, or updated the schema. */
+  last_ms: integer().notNull(),
+});

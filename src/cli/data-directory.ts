@@ -11,10 +11,13 @@ import {
   schemaState,
 } from '../../db/sqlite/migrate.ts';
 import { makePrivateFile } from '../../db/sqlite/private-file.ts';
+import { lastWriter, noteVersion } from '../../db/sqlite/program-versions.ts';
 import { systemClock } from '../clock.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
+import { adviceOn } from './file-advice.ts';
 import { keepDirectoryPrivate, keepFilesPrivate } from './file-modes.ts';
+import { PROGRAM_VERSION } from './program-version.ts';
 
 /** The database's file in the data directory. */
 export const DATABASE_FILE = 'tds.sqlite';
@@ -28,7 +31,7 @@ const OPEN_RETRY_MS = 50;
 /** What a person can do about SQLite's reasons not to open a file, by the start of the code. */
 const SQLITE_ADVICE: readonly (readonly [code: string, advice: string])[] = [
   ['SQLITE_NOTADB', 'is not a database: move it away or name another directory with --data'],
-  ['SQLITE_CORRUPT', 'is damaged: restore it from a backup'],
+  ['SQLITE_CORRUPT', 'is damaged: restore it from a backup ("tds restore FILE --replace")'],
   ['SQLITE_BUSY', 'is busy: try again when the other command is done'],
   ['SQLITE_FULL', 'cannot grow: make room on the disk'],
   [
@@ -97,10 +100,14 @@ function prepareFile(directory: string): void {
 }
 
 function unwritable(directory: string, error: unknown): CommandFailed {
-  return new CommandFailed(
-    `The data directory ${directory} cannot be written (${codeOf(error)}): give this user the right to write it or name another with --data.`,
-    { cause: error },
-  );
+  const code = codeOf(error);
+  // Where not even the code is one of those that say what to do, the right to write is what is usually missing.
+  const advice = adviceOn(error);
+  const is_about_rights = advice === null || code === 'EACCES' || code === 'EPERM';
+  const text = is_about_rights
+    ? `The data directory ${directory} cannot be written (${code}): give this user the right to write it or name another with --data.`
+    : `The data directory ${directory} ${advice}, or name another with --data.`;
+  return new CommandFailed(text, { cause: error });
 }
 
 function requireDirectory(directory: string): void {
@@ -126,8 +133,9 @@ export interface OpenDataOptions {
   readonly create: boolean;
   /** The caller has claimed the directory (`claimDataDirectory`). */
   readonly claimed?: boolean;
-  /** What this program knows, for tests. */
+  /** What this program knows, and its version, for tests. */
   readonly migrations?: Migrations;
+  readonly version?: string;
 }
 
 /**
@@ -169,7 +177,9 @@ export function openDataDirectory(directory: string, options: OpenDataOptions): 
     ensureSchema(db, directory, options);
     return db;
   } catch (error) {
+    const refused = error instanceof SchemaRefused ? refusedSchema(db, path, error, options) : null;
     db.$client.close();
+    if (refused !== null) throw refused;
     throw error instanceof CommandFailed ? error : unusable(path, error);
   }
 }
@@ -188,7 +198,7 @@ function connect(path: string): Db {
 function ensureSchema(
   { $client }: Db,
   directory: string,
-  { claimed = false, migrations = knownMigrations() }: OpenDataOptions,
+  { claimed = false, migrations = knownMigrations(), version = PROGRAM_VERSION }: OpenDataOptions,
 ): void {
   if (schemaState($client, migrations) === 'current') return;
   const unclaim = claimed ? () => undefined : claimForUpdate(directory);
@@ -203,6 +213,7 @@ function ensureSchema(
     }
     const backup = state === 'older' ? backUp($client, systemClock.now_ms()) : null;
     bringUpToDate($client, migrations);
+    noteVersion($client, version, systemClock.now_ms());
     if (backup === null) return;
     removeOldBackups(directory);
     process.stderr.write(
@@ -223,14 +234,24 @@ function claimForUpdate(directory: string): (() => void) | null {
   }
 }
 
+/** The sentence about a database whose schema is not this program's, with both versions where they are known. */
+function refusedSchema(
+  { $client }: Db,
+  path: string,
+  error: SchemaRefused,
+  { version = PROGRAM_VERSION }: OpenDataOptions,
+): CommandFailed {
+  const writer = lastWriter($client)?.version ?? version;
+  const versions =
+    writer === version ? '' : `, last written by version ${writer} while this is version ${version},`;
+  return new CommandFailed(
+    `${path}${versions} ${error.message}: use the program that made it, or name another directory with --data.`,
+    { cause: error },
+  );
+}
+
 function unusable(path: string, error: unknown): CommandFailed {
   const cause = rootCause(error);
-  if (cause instanceof SchemaRefused) {
-    return new CommandFailed(
-      `${path} ${cause.message}: use the program that made it, or name another directory with --data.`,
-      { cause: error },
-    );
-  }
   const text =
     adviceFor(path, cause) ??
     `${path} cannot be used (${cause instanceof Error ? cause.message : cause}): name another directory with --data.`;

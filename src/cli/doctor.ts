@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
-import { type JsonOptions, jsonCommand } from './command.ts';
+import { MODEL_SETTINGS } from '../config/settings.ts';
+import { jsonCommand } from './command.ts';
+import type { DoctorOptions } from './run-doctor.ts';
 import { addSettings } from './settings.ts';
 
 /** `tds doctor` */
@@ -8,10 +9,10 @@ export function registerDoctor(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'doctor',
     description:
-      'say what this machine has for the service: weights, device, native engine, data; exit code 1 when something is broken',
+      'say what this machine has for the service: weights, device, native engine, data, backups, clock, disk, file descriptors; exit code 1 when something is broken',
     example: 'tds doctor --data ./data',
   });
-  addSettings(command, MODEL_SETTINGS).action(async (options: JsonOptions & ModelConfig) => {
+  addSettings(command, [...MODEL_SETTINGS, 'backupDirectory']).action(async (options: DoctorOptions) => {
     const { runDoctor } = await import('./run-doctor.ts');
     await runDoctor(options);
   });

@@ -1,9 +1,9 @@
 import type { CpuKernels } from '../../native/engine.ts';
 
-/** How one thing was found: `slow` works, but less well than it could. */
+/** How one thing was found: `slow` works, but less well than it could; `warning` works, and somebody should look at it. */
 export interface Finding {
   readonly subject: string;
-  readonly state: 'ok' | 'slow' | 'broken';
+  readonly state: 'ok' | 'slow' | 'warning' | 'broken';
   readonly detail: string;
 }
 

@@ -20,6 +20,7 @@ interface InstallOptions extends DataOptions {
   readonly user: string;
   readonly host: string;
   readonly port: number;
+  readonly drainSeconds: number;
   readonly domain?: string;
 }
 
@@ -34,8 +35,8 @@ interface Deployment {
 const SERVICE_DATA = '/var/lib/tds';
 /** Ports below need a capability. */
 const FREE_PORTS_FROM = 1_024;
-/** Well above what a stop waits for the requests in flight. */
-const STOP_SECONDS = 120;
+/** What a stop takes at most after the requests in flight had their time. */
+const STOP_SECONDS = 60;
 /** What the unit hides from the service. */
 const HIDDEN = /^\/(home|root|run\/user|tmp|var\/tmp)\//;
 
@@ -47,7 +48,7 @@ export function registerInstall(program: Command): void {
       'write the files that run this program on this machine: a systemd unit, a Caddy file, a dashboard',
     example: 'tds install --systemd --caddy --domain decisions.example.com --output /tmp/tds',
   });
-  addSettings(command, ['host', 'port'])
+  addSettings(command, ['host', 'port', 'drainSeconds'])
     .option('--systemd', 'write tds.service, a hardened unit')
     .option('--caddy', 'write Caddyfile, a proxy with TLS; needs --domain')
     .option('--grafana', 'write tds-dashboard.json, a dashboard of the metrics')
@@ -130,7 +131,7 @@ function valuesOf(options: InstallOptions): DeploymentValues {
     host: options.host,
     port: String(options.port),
     domain: options.domain ?? '',
-    stop_seconds: String(STOP_SECONDS),
+    stop_seconds: String(options.drainSeconds + STOP_SECONDS),
     capabilities: options.port < FREE_PORTS_FROM ? 'CAP_NET_BIND_SERVICE' : '',
     // The GPU is a device of the system.
     private_devices: existsSync('/proc/driver/nvidia/version') || existsSync('/dev/dri') ? 'no' : 'yes',

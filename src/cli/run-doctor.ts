@@ -1,6 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatAudit, runAudit } from '../../db/sqlite/audit.ts';
+import { type AuditReport, formatAudit, runAudit } from '../../db/sqlite/audit.ts';
+import { newestMigration_ms } from '../../db/sqlite/migrate.ts';
+import { lastWritten_ms } from '../../db/sqlite/newest-time.ts';
+import { lastWriter, type Writer } from '../../db/sqlite/program-versions.ts';
 import {
   type DeviceStatus,
   EMBEDDED_WEIGHTS,
@@ -10,19 +13,31 @@ import {
   verifyWeights,
   WeightsError,
 } from '../../native/engine.ts';
+import { systemClock } from '../clock.ts';
 import type { ModelConfig } from '../config/settings.ts';
+import { backupDirectoryPath } from './backup-directory.ts';
+import { clockWarning } from './clock-check.ts';
 import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
 import { type Finding, kernelsFinding } from './findings.ts';
-import { printJson, printTable } from './output.ts';
+import { backupsFinding, descriptorsFinding, diskFinding } from './machine-findings.ts';
+import { formatTime, printJson, printTable } from './output.ts';
+import { PROGRAM_VERSION } from './program-version.ts';
+
+export interface DoctorOptions extends JsonOptions, ModelConfig {
+  /** Where scheduled backups go; undefined is a folder of the data directory. */
+  readonly backupDirectory: string | undefined;
+}
 
 /** Prints what was found; the exit code is 1 when something is broken. */
-export async function runDoctor(options: JsonOptions & ModelConfig): Promise<void> {
+export async function runDoctor(options: DoctorOptions): Promise<void> {
   const findings = [
     await weightsFinding(options.model ?? EMBEDDED_WEIGHTS),
     ...(await engineFindings(options)),
-    await dataFinding(options),
+    ...(await dataFindings(options)),
+    diskFinding(options.data),
+    descriptorsFinding(),
   ];
   if (options.json) printJson(findings);
   else
@@ -79,17 +94,44 @@ function deviceFinding({ device, device_name, missing_gpu }: DeviceStatus, gpu: 
     : { subject: 'device', state: 'broken', detail: `there is no GPU to be used: ${missing_gpu}` };
 }
 
-async function dataFinding(options: JsonOptions): Promise<Finding> {
-  if (!existsSync(join(options.data, DATABASE_FILE))) {
-    return { subject: 'data', state: 'ok', detail: `${options.data} is empty: the first start fills it` };
+/** The database, who wrote it, its backups, and the clock that its rows are dated by. */
+async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]> {
+  const { data } = options;
+  if (!existsSync(join(data, DATABASE_FILE))) {
+    const detail = `${data} is empty: the first start fills it`;
+    return [{ subject: 'data', state: 'ok', detail }, clockFinding(null)];
   }
   try {
-    const report = await withData(options, ({ db }) => runAudit(db));
-    return report.ok
-      ? { subject: 'data', state: 'ok', detail: `${options.data}, the books are right` }
-      : { subject: 'data', state: 'broken', detail: formatAudit(report).trim() };
+    return await withData(options, ({ db }) => [
+      booksFinding(data, runAudit(db)),
+      writerFinding(lastWriter(db.$client)),
+      clockFinding(lastWritten_ms(db.$client)),
+      backupsFinding(backupDirectoryPath(options), systemClock.now_ms()),
+    ]);
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    return { subject: 'data', state: 'broken', detail: error.message };
+    return [{ subject: 'data', state: 'broken', detail: error.message }, clockFinding(null)];
   }
+}
+
+function booksFinding(data: string, report: AuditReport): Finding {
+  return report.ok
+    ? { subject: 'data', state: 'ok', detail: `${data}, the books are right` }
+    : { subject: 'data', state: 'broken', detail: formatAudit(report).trim() };
+}
+
+function writerFinding(writer: Writer | null): Finding {
+  const written =
+    writer === null
+      ? 'by a version that did not say which'
+      : `last written by version ${writer.version}, at ${formatTime(writer.last_ms)}`;
+  return { subject: 'version', state: 'ok', detail: `${PROGRAM_VERSION}; the database is ${written}` };
+}
+
+function clockFinding(written_ms: number | null): Finding {
+  const now_ms = systemClock.now_ms();
+  const warning = clockWarning(now_ms, { written_ms, made_ms: newestMigration_ms() });
+  return warning === null
+    ? { subject: 'clock', state: 'ok', detail: formatTime(now_ms) }
+    : { subject: 'clock', state: 'warning', detail: warning };
 }

@@ -1,7 +1,13 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
+import { isSound } from '../../db/sqlite/check-file.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
+import { newestMigration_ms } from '../../db/sqlite/migrate.ts';
+import { lastWritten_ms } from '../../db/sqlite/newest-time.ts';
+import { noteVersion } from '../../db/sqlite/program-versions.ts';
+import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
 import { type EngineFacts, type OpenOptions, openPlanner, SetupError } from '../../native/engine.ts';
 import { version } from '../../package.json' with { type: 'json' };
 import type { AccountContext } from '../accounts/context.ts';
@@ -17,6 +23,7 @@ import { PortTaken } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
 import { type ConnectionBounds, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
+import { BackupSchedule } from '../ops/backup-schedule.ts';
 import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
 import { LogFile } from '../ops/log-file.ts';
 import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
@@ -24,6 +31,8 @@ import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
+import { backupDirectory } from './backup-directory.ts';
+import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
@@ -31,6 +40,7 @@ import { initializeIntoFile } from './first-key.ts';
 import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
 import { leaveMetricsUrl, removeMetricsUrl } from './metrics-url.ts';
 import { ownerAdvice } from './organizations.ts';
+import { PROGRAM_VERSION } from './program-version.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
 
 /** A question that the first answer can be seen with. */
@@ -58,6 +68,9 @@ const STANDARD_INPUT = 0;
 const FLUSH_DEADLINE_MS = 2_000;
 
 const BYTES_PER_MEGABYTE = 1_000_000;
+
+/** A database up to this size is read as a whole at the start, in about two seconds. */
+const CHECKED_BYTES_MAX = 256 * 1_024 * 1_024;
 
 /** What evaluates plans, in words. */
 const ENGINE_NAMES = {
@@ -89,6 +102,8 @@ export async function runServer(
       options,
       async (context) => {
         if (!may_initialize && !(await isInitialized(context.store))) throw noData(options.data);
+        checkDatabase(context.db.$client);
+        noteVersion(context.db.$client, PROGRAM_VERSION, systemClock.now_ms());
         await serve(options, context, new Reloader(settings, readAgain));
       },
       { create: may_initialize, claimed: true },
@@ -97,6 +112,22 @@ export async function runServer(
     unlock();
     await standardOutput.flush(FLUSH_DEADLINE_MS);
   }
+}
+
+/**
+ * Refuses a damaged database before it is served, where reading all of it takes a moment only; the audit of a running
+ * service finds it otherwise. Warns of a clock that is behind what was written.
+ */
+function checkDatabase(client: Db['$client']): void {
+  const path = client.filename;
+  if (statSync(path).size <= CHECKED_BYTES_MAX && !isSound(client)) {
+    throw new CommandFailed(
+      `${path} is damaged: move it away and restore a backup with "tds restore FILE --replace".`,
+    );
+  }
+  const past = { written_ms: lastWritten_ms(client), made_ms: newestMigration_ms() };
+  const warning = clockWarning(systemClock.now_ms(), past);
+  if (warning !== null) process.stderr.write(`tds: ${warning}\n`);
 }
 
 function noData(directory: string): CommandFailed {
@@ -116,6 +147,7 @@ async function serve(
   const log = createLog(options.logLevel, output);
   const metrics = await openMetrics(options);
   const certificate = await openCertificate(options, log);
+  const backup_directory = options.backupEvery === undefined ? undefined : backupDirectory(options);
   const service = await openService({
     db: context.db,
     openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
@@ -130,6 +162,7 @@ async function serve(
     api_reference: options.apiReference === 'on',
     metrics: metrics ?? undefined,
   });
+  const backups = backupSchedule(options, backup_directory, context, service, log);
   try {
     await load(service);
     const server = await listen(service, options, certificate);
@@ -145,11 +178,15 @@ async function serve(
         metrics_url: metrics_listener?.url,
       });
       reloader.start(log, (config) => change(config, { log, log_file, service, server, certificate }));
+      backups?.start();
       await stop;
-      service.services.readiness.drain();
-      log.info('stopping: finishing the requests in flight');
+      service.drain();
+      log.info('stopping: finishing the requests in flight', { seconds: options.drainSeconds });
     } finally {
-      await server.stop();
+      backups?.stop();
+      const requests = await server.stop();
+      if (requests > 0) log.warn('the time to finish is over: requests were cut', { requests });
+      for (const cut of service.services.cut_requests.counts()) log.warn('cut at the model', { ...cut });
       if (metrics_listener !== null) {
         removeMetricsUrl(options.data);
         await metrics_listener.stop();
@@ -207,6 +244,19 @@ function openOptionsOf(model: DecisionModelEntry, options: ServeConfig): OpenOpt
   const common = { ...openOptions(options), context_tokens };
   if (id === DEFAULT_MODEL && options.model !== undefined) return common;
   return { ...common, model_path: weights === EMBEDDED ? undefined : weights, expected: model };
+}
+
+/** The backups of `--backup-every`; undefined where there are none. */
+function backupSchedule(
+  { backupEvery: every_ms, backupKeep }: ServeConfig,
+  directory: string | undefined,
+  { db }: DataContext,
+  { services: { clock, problems } }: Service,
+  log: Log,
+): BackupSchedule | undefined {
+  if (every_ms === undefined || directory === undefined) return undefined;
+  const backups = new SqliteBackups(db.$client.filename, directory, backupKeep);
+  return new BackupSchedule({ backups, every_ms, clock, log, problems });
 }
 
 /** The certificate of `--tls-cert`, which is read again when its files change; undefined where there is none. */
@@ -299,6 +349,7 @@ async function listen(
         ...connectionBounds(config),
         client_address_header: config.clientAddressHeader,
         certificate,
+        drain_ms: config.drainSeconds * 1_000,
       },
     );
   } catch (error) {

@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
 import { SERVE_SETTINGS, type ServeConfig } from '../config/settings.ts';
+import { DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
+import { descriptorsAdvice } from './machine-findings.ts';
 import { addSettings, applySettings, settingsOf } from './settings.ts';
 
 /** `tds serve` */
@@ -13,6 +16,9 @@ export function registerServe(program: Command): void {
   });
   addSettings(command, SERVE_SETTINGS).action(async (options: JsonOptions & ServeConfig) => {
     for (const warning of settingsOf(command).warnings) process.stderr.write(`tds: ${warning}\n`);
+    const descriptors = descriptorLimit();
+    // Before anything else is loaded: that would fail with an error of its own.
+    if (descriptors < DESCRIPTORS_MIN) throw new CommandFailed(descriptorsAdvice(descriptors));
     // A person sees what happens. A service manager's volume may not be mounted, and must not be replaced in silence.
     const may_initialize = options.init || (process.stdin.isTTY && process.stdout.isTTY);
     // Loaded only here: the model's library and the web framework would slow every other command down.

@@ -110,3 +110,23 @@ export function wholeNumberBetween(
     throw new InvalidArgumentError(advice);
   };
 }
+
+const UNITS_MS: ReadonlyMap<string, number> = new Map([
+  ['s', 1_000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+]);
+
+/** A time with its unit, such as `6h`; its value is in milliseconds. */
+export const DURATION: Kind<number> = {
+  toml: 'string',
+  parse: (text) => {
+    const [, digits = '', unit = ''] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
+    const unit_ms = UNITS_MS.get(unit);
+    if (unit_ms === undefined) {
+      throw new InvalidArgumentError('It must be a number and a unit, such as 6h, 30m or 1d.');
+    }
+    return Number(digits) * unit_ms;
+  },
+};

@@ -4,11 +4,12 @@ import { AccountError } from '../accounts/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
 import { QUEUE_LIMIT } from '../limits/model-turns.ts';
 import { LOG_LEVELS } from '../ops/log-level.ts';
-import { oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
+import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
 
 const PORT_MAX = 65_535;
 const LOG_FILE_MEGABYTES_MAX = 100_000;
 const LOG_FILES_MAX = 1_000;
+const BACKUPS_MAX = 10_000;
 const THREADS_MAX = 512;
 const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
@@ -84,6 +85,14 @@ export const SETTINGS = {
     key: 'server.api_reference',
     help: 'whether the API reference is served at /swagger: on or off',
     default: 'on',
+  }),
+  drainSeconds: setting(wholeNumber(0, DAY_S), {
+    flag: '--drain-seconds <seconds>',
+    variable: 'TDS_DRAIN_SECONDS',
+    key: 'server.drain_seconds',
+    help: 'time that a stop lets the requests in flight finish; then they are cut, unpaid',
+    default: 120,
+    unit: 'seconds',
   }),
   tlsCert: setting(TEXT, {
     flag: '--tls-cert <file>',
@@ -169,6 +178,27 @@ export const SETTINGS = {
     example: '400',
     unit: 'days',
     on_reload: 'applied',
+  }),
+  backupEvery: setting(DURATION, {
+    flag: '--backup-every <duration>',
+    variable: 'TDS_BACKUP_EVERY',
+    key: 'backup.every',
+    help: 'back the database up so often, such as 6h or 30m; never without it',
+    example: '6h',
+  }),
+  backupKeep: setting(wholeNumber(1, BACKUPS_MAX), {
+    flag: '--backup-keep <n>',
+    variable: 'TDS_BACKUP_KEEP',
+    key: 'backup.keep',
+    help: 'backups that are kept; older ones are removed after a good new one',
+    default: 28,
+  }),
+  backupDirectory: setting(TEXT, {
+    flag: '--backup-directory <directory>',
+    variable: 'TDS_BACKUP_DIRECTORY',
+    key: 'backup.directory',
+    help: 'where backups go, best on another disk; without it, "backups" in the data directory',
+    example: '/var/backups/tds',
   }),
   logLevel: setting(oneOf(LOG_LEVELS), {
     flag: '--log-level <level>',
@@ -317,6 +347,10 @@ export const SERVE_SETTINGS = [
   'tlsKey',
   'queueLimit',
   'evaluationTimeout',
+  'drainSeconds',
+  'backupEvery',
+  'backupKeep',
+  'backupDirectory',
   'logLevel',
   'logFile',
   'logFileSize',

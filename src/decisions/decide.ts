@@ -11,6 +11,7 @@ import { dollarsOf } from '../money.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
 import { answerRequest, type Decided, engineInput } from './answer-request.ts';
+import { ServiceStopped } from './cut-requests.ts';
 import { estimatedTokens } from './estimate.ts';
 import { ModelDeadline } from './model-deadline.ts';
 import { isOwnFault, modelRefusal } from './model-refusal.ts';
@@ -194,13 +195,18 @@ function failed(
 
 /** The refusal for what the model, or its planner, failed with; reported where that is our own fault. */
 function refusedByModel(
-  { problems }: DecisionServices,
-  { call: { request_id, signal }, request, model }: Pick<CheckedRequest, 'call' | 'request' | 'model'>,
+  { problems, cut_requests }: DecisionServices,
+  {
+    call: { request_id, endpoint, signal },
+    request,
+    model,
+  }: Pick<CheckedRequest, 'call' | 'request' | 'model'>,
   step: 'plan' | 'model',
   error: unknown,
 ): Refusal {
   const refusal = modelRefusal(error, request);
-  // A client that goes away takes its request off the model; nothing is wrong then.
+  if (error instanceof ServiceStopped) cut_requests.add(endpoint, request.mode);
+  // A client that goes away, or a stop, takes its request off the model; nothing is wrong then.
   const is_abandoned = signal.aborted && error === signal.reason;
   if (isOwnFault(error) && !is_abandoned) {
     problems.report({ request_id, step, code: refusal.code, model: model.id, error });
@@ -392,7 +398,9 @@ async function releaseHold(
   refusal: Refusal,
   latency_ms: number,
 ): Promise<Refusal> {
-  const is_abandoned = held.call.signal.aborted;
+  const { signal } = held.call;
+  // What a stop takes off the model has a client that is told so.
+  const is_abandoned = signal.aborted && !(signal.reason instanceof ServiceStopped);
   if (!is_abandoned) services.limiter.settle(held.reservation, 0);
   const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
   await services.books.release(held.hold, is_abandoned ? null : row);

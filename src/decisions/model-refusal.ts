@@ -1,6 +1,7 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
+import { ServiceStopped } from './cut-requests.ts';
 import { TurnTimedOut } from './model-deadline.ts';
 import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
@@ -23,7 +24,7 @@ export function modelRefusal(error: unknown, request: DecisionRequest): Decision
       retry_after_s: error.retry_after_s,
     });
   }
-  if (error instanceof EvaluationTimedOut) {
+  if (error instanceof EvaluationTimedOut || error instanceof ServiceStopped) {
     return new DecisionRefusal('model_unavailable', { message: error.message });
   }
   return new DecisionRefusal('model_unavailable');

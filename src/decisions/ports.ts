@@ -9,6 +9,7 @@ import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Models } from '../models/models.ts';
 import type { Problems } from '../problems/problems.ts';
+import type { CutRequests } from './cut-requests.ts';
 
 /** The real parts behind the six steps. */
 export interface DecisionServices {
@@ -27,6 +28,8 @@ export interface DecisionServices {
   readonly books: Books;
   /** Each with its own engine and queue. */
   readonly models: Pick<Models, 'for'>;
+  /** Counts what a stop takes off the model. */
+  readonly cut_requests: CutRequests;
   /** How long a request may wait for its first turn at the model, and then take to be answered. */
   readonly model_time: { readonly waiting_ms: number; readonly evaluation_ms: number };
 }

@@ -12,6 +12,9 @@ const CONNECTIONS_MIN = 16;
 /** The limit to assume where it cannot be read: systems give at least this many. */
 const ASSUMED_LIMIT = 256;
 
+/** With fewer, not even the program and its model can be loaded beside some connections. */
+export const DESCRIPTORS_MIN = 128;
+
 const Report = Type.Object({
   userLimits: Type.Object({ open_files: Type.Object({ soft: Type.Number() }) }),
 });
@@ -24,7 +27,8 @@ export function connectionsThatFit(): number {
   return Math.max(CONNECTIONS_MIN, descriptorLimit() - openDescriptors() - RESERVE);
 }
 
-function descriptorLimit(): number {
+/** How many files this process may have open. */
+export function descriptorLimit(): number {
   const report: unknown = process.report?.getReport();
   return Value.Check(Report, report) ? report.userLimits.open_files.soft : ASSUMED_LIMIT;
 }

@@ -10,7 +10,13 @@ interface HealthServices {
 /** What a proxy kept would tell of another moment. */
 const HEADERS = { 'cache-control': 'no-store' };
 
-const UNLISTED = { method: 'GET', refusals: [], operation: null, is_unlisted: true } as const;
+const UNLISTED = {
+  method: 'GET',
+  refusals: [],
+  operation: null,
+  is_unlisted: true,
+  answers_while_draining: true,
+} as const;
 
 /**
  * `GET /healthz` and `GET /readyz`, for whoever looks after the service: without a key, outside of the API and its

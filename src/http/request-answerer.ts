@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ServiceStopped } from '../decisions/cut-requests.ts';
 import { ERRORS, Refusal } from '../errors.ts';
 import type { Connections } from './connections.ts';
+import { stopping } from './draining.ts';
 import { webRequest, writeResponse } from './exchange.ts';
 import type { HalfClosedClients } from './half-closed-clients.ts';
 import { type RequestHandler, respond } from './request-handler.ts';
@@ -34,7 +36,12 @@ interface AnswererParts {
 
 /** Has the requests that node:http read answered by the handler, and writes the responses. */
 export class RequestAnswerer {
+  /** The requests that a stop waits for. */
   readonly in_flight = new RequestsInFlight();
+  /** Those that came later, whose refusals no stop waits for. */
+  readonly #refused = new RequestsInFlight();
+  /** Cuts a request that is being answered. */
+  readonly #cuts = new Set<() => void>();
   #is_draining = false;
 
   constructor(private readonly parts: AnswererParts) {}
@@ -46,7 +53,7 @@ export class RequestAnswerer {
       message.socket.destroy();
       return;
     }
-    this.in_flight.add(
+    (this.#is_draining ? this.#refused : this.in_flight).add(
       this.#answer(connection, message, reply, is_waiting)
         // A response that never comes would be waited for until the client's own deadline.
         .catch((error: unknown) => {
@@ -56,9 +63,16 @@ export class RequestAnswerer {
     );
   }
 
-  /** From now on every response is the last one of its connection. */
+  /** From now on every response is the last one of its connection, and no stop waits for what comes. */
   drain(): void {
     this.#is_draining = true;
+  }
+
+  /** Ends the requests that are still being answered: their clients get an error. Returns how many those are. */
+  cut(): number {
+    const { count } = this.in_flight;
+    for (const cut of this.#cuts) cut();
+    return count;
   }
 
   async #answer(
@@ -105,6 +119,11 @@ export class RequestAnswerer {
     const client_port = connection.port;
     const gone = new AbortController();
     const exchange: Exchange = { message, reply, body_failure: new AbortController(), is_closed: false };
+    const cut = () => {
+      exchange.body_failure.abort(stopping());
+      gone.abort(new ServiceStopped());
+    };
+    this.#cuts.add(cut);
     connections.begin(connection);
     connection.newest = exchange;
     tls?.begin(message, reply);
@@ -114,6 +133,7 @@ export class RequestAnswerer {
     reply.on('error', nothing);
     reply.once('close', () => {
       exchange.is_closed = true;
+      this.#cuts.delete(cut);
       half_closed?.forget(client_port);
       if (!reply.writableFinished) gone.abort();
       // Waits for a turn of the event loop: otherwise requests that come in one packet would all be answered in one

@@ -3,6 +3,10 @@ export class RequestsInFlight {
   #count = 0;
   #onNone = () => {};
 
+  get count(): number {
+    return this.#count;
+  }
+
   /** Adds a request until `work`, which never rejects, ends. */
   add(work: Promise<void>): void {
     this.#count += 1;
@@ -12,13 +16,14 @@ export class RequestsInFlight {
     });
   }
 
-  /** Resolves when there is none, or after `max_ms`. */
-  async ended(max_ms: number): Promise<void> {
-    if (this.#count === 0) return;
+  /** Resolves when there is none, or after `max_ms`; with whether there is none. */
+  async ended(max_ms: number): Promise<boolean> {
+    if (this.#count === 0) return true;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#onNone = resolve;
     const late = setTimeout(resolve, max_ms);
     await promise;
     clearTimeout(late);
+    return this.#count === 0;
   }
 }

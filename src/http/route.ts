@@ -52,6 +52,8 @@ export interface Route<Code extends ErrorCode = ErrorCode> {
   readonly is_unlisted?: true;
   /** Null hides the route from the API reference. */
   readonly operation: Operation | null;
+  /** Whether requests are answered while the service is being stopped, as probes are; otherwise they are refused. */
+  readonly answers_while_draining?: true;
   /** Null where this service does without the route, so that its path does not exist. */
   readonly handle: Handler<NoInfer<Code> | CommonCode> | null;
 }

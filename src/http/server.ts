@@ -45,6 +45,8 @@ export interface ServerOptions {
   /** Serves over TLS with this certificate; without one in the clear. */
   readonly certificate?: Certificate | undefined;
   readonly timeouts?: Partial<ServerTimeouts>;
+  /** How long a stop lets the requests in flight finish, in milliseconds. */
+  readonly drain_ms?: number | undefined;
 }
 
 /** How many connections may be open; everything has a default. */
@@ -59,17 +61,21 @@ export interface RunningServer {
   /** Bounds the connections that are opened from now on; the file descriptors count as they did at the start. */
   setConnectionLimits(bounds: ConnectionBounds): void;
   /**
-   * Takes no new connection, lets the requests in flight finish for two minutes, then closes what is left. Resolves when
-   * the handler is done with every request, those of clients that are gone included.
+   * Lets the requests in flight finish for `drain_ms`, then cuts what is left: its clients get an error. What comes
+   * meanwhile is answered, as the handler refuses it, and not waited for.
+   * Resolves with how many were cut, when the handler is done with every request, those of clients that are gone included.
    */
-  stop(): Promise<void>;
+  stop(): Promise<number>;
 }
 
-/** How long a stop waits for the requests in flight: as long as clients are told to wait for an answer. */
-const DRAIN_MAX_MS = 120_000;
+/** How long a stop waits for the requests in flight, unless configured: as long as clients are told to wait for an answer. */
+const DRAIN_MS = 120_000;
 
-/** How long a stop then waits for the handler: longer than two writes wait for another process's lock. */
-const ABANDONED_MAX_MS = 15_000;
+/** How long a stop at least leaves clients to read their responses. */
+const LAST_READ_MS = 1_000;
+
+/** How long a stop waits for the handler to end what was cut: longer than two writes wait for another process's lock. */
+const CUT_MAX_MS = 15_000;
 
 /** The most connections however many file descriptors there are: a connection costs memory too. */
 const CONNECTION_LIMIT = 10_000;
@@ -83,7 +89,7 @@ export async function startServer(
   const timeouts = { ...SERVER_TIMEOUTS, ...options.timeouts };
   const that_fit = connectionsThatFit();
   let { total, per_address } = limitsOf(options, that_fit);
-  const { certificate } = options;
+  const { certificate, drain_ms = DRAIN_MS } = options;
   const header = options.client_address_header?.toLowerCase() ?? null;
 
   const connections = new Connections({ total, per_address: header === null ? per_address : null });
@@ -126,15 +132,24 @@ export async function startServer(
       clients.setLimit(per_address);
     },
     async stop() {
+      const deadline_ms = performance.now() + drain_ms;
       answerer.drain();
+      connections.drain();
+      const is_finished = await answerer.in_flight.ended(drain_ms);
+      const cut = is_finished ? 0 : answerer.cut();
+      await answerer.in_flight.ended(CUT_MAX_MS);
+      // Only now: until here, who connects is told when to come back.
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       connections.drain();
-      const late = setTimeout(() => connections.closeAll(), DRAIN_MAX_MS);
+      const late = setTimeout(
+        () => connections.closeAll(),
+        Math.max(LAST_READ_MS, deadline_ms - performance.now()),
+      );
       await closed;
       clearTimeout(late);
       clearInterval(unread);
       half_closed?.stop();
-      await answerer.in_flight.ended(ABANDONED_MAX_MS);
+      return cut;
     },
   };
 }

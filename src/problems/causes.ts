@@ -35,6 +35,7 @@ export interface ThreadFailure {
  */
 const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'AddonUnavailable',
+  'BackupRefused',
   'DeviceUnavailable',
   'EngineFailed',
   'EngineOverloaded',

@@ -40,6 +40,7 @@ export class ProblemLog implements Problems {
     last_used: 0,
     hourly_run: 0,
     checkpoint: 0,
+    backup: 0,
     model_load: 0,
     model_warm_up: 0,
     model_probe: 0,

@@ -14,10 +14,11 @@ export type ProblemStep =
   | 'webhook'
   /** Anything unexpected while a request was answered. */
   | 'http'
-  /** Background work: last-used times of keys, tiers with audit and usage, the copy of the write-ahead log. */
+  /** Background work: last-used times of keys, tiers with audit and usage, the copy of the write-ahead log, backups. */
   | 'last_used'
   | 'hourly_run'
   | 'checkpoint'
+  | 'backup'
   /** The life of a model: its load, the start of consistent mode, the question whether it still answers, its end. */
   | 'model_load'
   | 'model_warm_up'

@@ -57,6 +57,9 @@ test('a machine without a GPU serves on its CPU', async () => {
       kernels,
       engine,
       found('data', 'ok', /is empty: the first start fills it$/),
+      found('clock', 'ok', /^20\d\d-/),
+      { ...found('disk', '', /^\d+ MB free for /), state: expect.stringMatching(/^(ok|warning)$/) },
+      found('file descriptors', 'ok', /^\d+, for \d+ connections$/),
     ],
   });
 });

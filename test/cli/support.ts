@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-const MAIN = join(import.meta.dir, '../../src/main.ts');
+export const MAIN = join(import.meta.dir, '../../src/main.ts');
 
 /** What a finished command left. */
 export interface Finished {

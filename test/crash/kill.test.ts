@@ -3,14 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { runAudit } from '../../db/sqlite/audit.ts';
 import type { Db } from '../../db/sqlite/connection.ts';
-import { MARKERS_V1_TOKENS } from '../../native/plan/markers-v1.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { propertySeed } from '../ledger/support.ts';
-import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { expectClean, expectKept } from './kept.ts';
 import { addLoadAccounts, Load, type LoadKeys, type Seen } from './load.ts';
-import { ServerProcess } from './server-process.ts';
+import { ServerProcess, TINY_MODEL } from './server-process.ts';
 
 /**
  * The service is killed at random moments, while it starts and under parallel load, again and again on the same data.
@@ -27,13 +26,6 @@ const STARTS_KILLED_ONE_IN = 5;
 const START_MS_MAX = 2_000;
 const TEST_TIMEOUT_MS = 600_000;
 
-/** As quick a model as the engine can load, so that many requests are on their way when the server dies. */
-const TINY_MODEL: TinyModel = {
-  control: ['<|0|>', '<|1|>', '<|2|>', ...Object.keys(MARKERS_V1_TOKENS)],
-  words: [],
-  context_tokens: 16_384,
-};
-
 /** Where a server keeps its data, and the model that it is to load. */
 interface Place {
   readonly directory: string;
@@ -49,48 +41,6 @@ interface Tally {
   kills: number;
   holds_left_open: number;
   readonly statuses: Map<number, number>;
-}
-
-/** What is written about one request. */
-interface Written {
-  readonly status: number | null;
-  readonly cost_micros: number | null;
-  readonly charges: number;
-  readonly charged_micros: number;
-  readonly open_holds: number;
-}
-
-function written(db: Db, request_id: string): Written | null {
-  return db.$client
-    .query<Written, [string]>(
-      `SELECT (SELECT status FROM usage_records WHERE request_id = ?1) AS status,
-        (SELECT cost_micros FROM usage_records WHERE request_id = ?1) AS cost_micros,
-        count(*) FILTER (WHERE ended.kind = 'charge') AS charges,
-        -coalesce(sum(ended.credit_delta_micros), 0) AS charged_micros,
-        count(*) FILTER (WHERE hold.id IS NOT NULL AND ended.id IS NULL) AS open_holds
-      FROM (SELECT 1) LEFT JOIN ledger_entries AS hold ON hold.request_id = ?1
-      LEFT JOIN ledger_entries AS ended ON ended.hold_entry_id = hold.id`,
-    )
-    .get(request_id);
-}
-
-/** What was written about a request is what its client was told. */
-function expectKept(db: Db, { request_id, status, cost_micros }: Seen): void {
-  const found = written(db, request_id);
-  if (status !== 200) {
-    expect({ request_id, found }).toMatchObject({ found: { charges: 0, charged_micros: 0, open_holds: 0 } });
-    expect([null, status]).toContain(found?.status ?? null);
-    return;
-  }
-  expect({ request_id, found }).toMatchObject({ found: { status: 200, charges: 1, open_holds: 0 } });
-  expect(found?.charged_micros).toBe(cost_micros ?? found?.cost_micros ?? Number.NaN);
-}
-
-/** The books as a server finds them that has just started and serves nobody yet. */
-function expectClean(db: Db): void {
-  const { checks, open_holds } = runAudit(db, { ended_before_ms: Date.now() + 1 });
-  expect(checks.filter(({ violations }) => violations.length > 0)).toEqual([]);
-  expect(open_holds).toBe(0);
 }
 
 async function killWhileStarting({ directory, model }: Place, after_ms: number): Promise<void> {

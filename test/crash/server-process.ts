@@ -1,14 +1,24 @@
 import { join } from 'node:path';
+import { MARKERS_V1_TOKENS } from '../../native/plan/markers-v1.ts';
+import type { TinyModel } from '../native/support/gguf.ts';
 
 const MAIN = join(import.meta.dir, '../../src/main.ts');
+
+/** As quick a model as the engine can load, so that many requests are on their way when the server dies. */
+export const TINY_MODEL: TinyModel = {
+  control: ['<|0|>', '<|1|>', '<|2|>', ...Object.keys(MARKERS_V1_TOKENS)],
+  words: [],
+  context_tokens: 16_384,
+};
 
 /** A real `tds serve` in a process of its own. */
 export class ServerProcess implements AsyncDisposable {
   readonly #child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>;
   readonly #ready: Promise<string | null>;
+  readonly #read: Promise<void>;
   #output = '';
 
-  constructor(data_directory: string, model_path: string) {
+  constructor(data_directory: string, model_path: string, more_flags: readonly string[] = []) {
     const options = {
       data: data_directory,
       model: model_path,
@@ -18,12 +28,14 @@ export class ServerProcess implements AsyncDisposable {
       'log-level': 'warn',
     };
     const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
-    this.#child = Bun.spawn([process.execPath, MAIN, 'serve', '--json', ...flags], {
+    this.#child = Bun.spawn([process.execPath, MAIN, 'serve', '--json', ...flags, ...more_flags], {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'inherit',
     });
-    this.#ready = this.#readAddress();
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.#read = this.#readOutput(resolve);
+    this.#ready = this.#readAddress(promise);
   }
 
   /** Resolves with the address when the server takes requests; with null when it was killed before that. */
@@ -36,6 +48,22 @@ export class ServerProcess implements AsyncDisposable {
     return Number(/"holds":(\d+)/.exec(this.#output)?.[1] ?? 0);
   }
 
+  /** Everything that it printed on standard output so far. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Asks it to stop, as an operator or a service manager does. */
+  signal(name: 'SIGTERM' | 'SIGINT'): void {
+    this.#child.kill(name);
+  }
+
+  /** Resolves with the exit code when the process has ended, and all of its output was read. */
+  async ended(): Promise<number> {
+    await this.#read;
+    return await this.#child.exited;
+  }
+
   /** Ends the process as `kill -9` does. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
@@ -46,14 +74,18 @@ export class ServerProcess implements AsyncDisposable {
     await this.kill();
   }
 
-  async #readAddress(): Promise<string | null> {
+  async #readOutput(onAddress: (address: string) => void): Promise<void> {
     const decoder = new TextDecoder();
     for await (const chunk of this.#child.stdout) {
       this.#output += decoder.decode(chunk, { stream: true });
       const address = /"address": "([^"]+)"/.exec(this.#output)?.[1];
-      if (address !== undefined) return address;
+      if (address !== undefined) onAddress(address);
     }
-    if (!this.#child.killed) throw new Error(`the server did not start: ${this.#output}`);
-    return null;
+  }
+
+  async #readAddress(found: Promise<string>): Promise<string | null> {
+    const address = await Promise.race([found, this.#read.then(() => null)]);
+    if (address === null && !this.#child.killed) throw new Error(`the server did not start: ${this.#output}`);
+    return address;
   }
 }

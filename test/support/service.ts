@@ -65,6 +65,8 @@ export interface TestServiceOptions {
   /** Requests that may be at the model, and milliseconds that one may take there. */
   readonly queue_limit?: number;
   readonly evaluation_ms?: number;
+  /** Milliseconds that a stop lets requests finish. */
+  readonly drain_ms?: number;
 }
 
 /** Between two looks at something that another part of the process is about to do. */
@@ -122,7 +124,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ...(options.body_limits === undefined ? {} : { body_limits: options.body_limits }),
   });
   if (options.cold !== true) await untilReady(service);
-  const server = await startServer(service, { host: '127.0.0.1', port: 0 });
+  const server = await startServer(service, { host: '127.0.0.1', port: 0 }, { drain_ms: options.drain_ms });
   return {
     directory,
     db,

@@ -1,0 +1,77 @@
+import { Database } from 'bun:sqlite';
+import { linkSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { runAudit } from './audit.ts';
+import { copyDatabase, reachDisk, UNFINISHED } from './backup.ts';
+import { BackupRefused, requireWhole } from './check-file.ts';
+import { compressFile, hashOf, hashOfCompressed } from './compression.ts';
+import { openReadOnly } from './connection.ts';
+import { SchemaRefused, schemaState } from './migrate.ts';
+import { makePrivateFile } from './private-file.ts';
+
+/** The files in which a backup is written before it has its name: the copy, and the copy compressed. */
+export function unfinishedFiles(file: string): { readonly copy: string; readonly compressed: string } {
+  return { copy: `${file}.copy${UNFINISHED}`, compressed: file + UNFINISHED };
+}
+
+/** Removes what a backup that was not finished has left. */
+export function removeUnfinished(file: string): void {
+  const { copy, compressed } = unfinishedFiles(file);
+  for (const path of [copy, compressed]) rmSync(path, { force: true });
+}
+
+/**
+ * Writes a backup of the database to a new file: copied in one read transaction, so that others go on writing, checked,
+ * compressed, read back, and on disk before it has its name. Nothing is overwritten, and nothing is left of a backup that
+ * fails. Rejects with `BackupRefused`, and with what SQLite and the file system throw.
+ */
+export async function writeBackup(database: string, file: string): Promise<void> {
+  const { copy, compressed } = unfinishedFiles(file);
+  removeUnfinished(file);
+  try {
+    const client = new Database(database, { readonly: true, strict: true });
+    try {
+      copyDatabase(client, copy);
+    } finally {
+      client.close();
+    }
+    requireSound(copy);
+    makePrivateFile(compressed);
+    await compressFile(copy, compressed);
+    if ((await hashOf(copy)) !== (await hashOfCompressed(compressed)))
+      throw new BackupRefused('What was written cannot be read back as it was: check the disk.');
+    giveName(compressed, file);
+    reachDisk(dirname(file));
+  } finally {
+    removeUnfinished(file);
+  }
+}
+
+/** Throws `BackupRefused` unless the file is whole, has this program's schema, and its books are right. */
+function requireSound(path: string): void {
+  const db = openReadOnly(path);
+  try {
+    if (schemaState(db.$client) !== 'current') throw new SchemaRefused('has another schema');
+    requireWhole(db.$client);
+    const { checks } = runAudit(db);
+    const broken = checks.filter(({ violations }) => violations.length > 0).map(({ name }) => name);
+    if (broken.length > 0)
+      throw new BackupRefused(
+        `The database is not sound (${broken.join(', ')}), so that no backup was made of it: run "tds audit".`,
+      );
+  } finally {
+    db.$client.close();
+  }
+}
+
+/** Renames a file, and fails with `EEXIST` where the new name is taken, which `rename` would overwrite. */
+function giveName(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'EOPNOTSUPP') throw error;
+    // A file system without links, such as that of a memory stick. The name was free when the backup began.
+    renameSync(from, to);
+  }
+}

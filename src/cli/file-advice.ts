@@ -1,0 +1,24 @@
+import { ThreadFailed } from '../problems/causes.ts';
+
+/** The system's and SQLite's code of an error, of its causes, and of what a thread sent; outermost first. */
+export function codesOf(error: unknown): readonly string[] {
+  if (!(error instanceof Error)) return [];
+  const own = 'code' in error && typeof error.code === 'string' ? [error.code] : [];
+  const sent = error instanceof ThreadFailed ? error.causes.flatMap(({ code }) => code ?? []) : [];
+  return [...own, ...sent, ...codesOf(error.cause)];
+}
+
+/** What a person can do about a failure on a folder or a file in it, by the start of the code. */
+const ADVICE: readonly (readonly [code: RegExp, advice: string])[] = [
+  [/^(ENOSPC|EDQUOT|EFBIG|SQLITE_FULL|SQLITE_IOERR_WRITE)/, 'has no room left: make room on its disk'],
+  [/^(EMFILE|ENFILE)/, 'cannot be opened, for lack of file descriptors: raise the limit ("ulimit -n")'],
+  [/^(EROFS)/, 'is on a disk that cannot be written: mount it for writing'],
+  [/^(EACCES|EPERM)/, 'cannot be written: give this user the right to write it'],
+  [/^(ENOENT|ENOTDIR)/, 'does not exist: make it first'],
+];
+
+/** The end of a sentence about that folder, without a full stop, such as "has no room left: …"; null for another failure. */
+export function adviceOn(error: unknown): string | null {
+  const codes = codesOf(error);
+  return ADVICE.find(([start]) => codes.some((code) => start.test(code)))?.[1] ?? null;
+}

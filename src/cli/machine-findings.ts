@@ -1,0 +1,57 @@
+import { existsSync, statfsSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { newestBackup_ms } from '../../db/sqlite/sqlite-backups.ts';
+import { connectionsThatFit, DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
+import { DATABASE_FILE } from './data-directory.ts';
+import type { Finding } from './findings.ts';
+import { formatTime } from './output.ts';
+
+const MEGABYTE = 1_000_000;
+/** Below this a commit may soon fail. */
+const FREE_MIN_BYTES = 100 * MEGABYTE;
+/** Below this somebody should look at the disk. */
+const FREE_GOOD_BYTES = 1_000 * MEGABYTE;
+/** A backup is copied and compressed beside the database, unless it goes elsewhere. */
+const DATABASES_THAT_FIT = 2;
+
+/** Whether there is room on the disk of the data directory, which need not be there yet. */
+export function diskFinding(data: string): Finding {
+  const { bavail, bsize } = statfsSync(existingParent(resolve(data)));
+  const free_bytes = bavail * bsize;
+  const detail = `${Math.floor(free_bytes / MEGABYTE)} MB free for ${data}`;
+  if (free_bytes < FREE_MIN_BYTES)
+    return { subject: 'disk', state: 'broken', detail: `${detail}: make room on its disk` };
+  const database_bytes = statSync(join(data, DATABASE_FILE), { throwIfNoEntry: false })?.size ?? 0;
+  return free_bytes < Math.max(FREE_GOOD_BYTES, DATABASES_THAT_FIT * database_bytes)
+    ? { subject: 'disk', state: 'warning', detail: `${detail}: make room on its disk soon` }
+    : { subject: 'disk', state: 'ok', detail };
+}
+
+/** Whether the process may open enough files. */
+export function descriptorsFinding(): Finding {
+  const subject = 'file descriptors';
+  const limit = descriptorLimit();
+  if (limit < DESCRIPTORS_MIN) return { subject, state: 'broken', detail: descriptorsAdvice(limit) };
+  return { subject, state: 'ok', detail: `${limit}, for ${connectionsThatFit()} connections` };
+}
+
+/** What to do where the process may open too few files. */
+export function descriptorsAdvice(limit: number): string {
+  return `This process may open ${limit} files, and needs ${DESCRIPTORS_MIN}: raise the limit ("ulimit -n", or LimitNOFILE of systemd).`;
+}
+
+/** How old the newest scheduled backup is; `directory` need not be there. */
+export function backupsFinding(directory: string, now_ms: number): Finding {
+  const newest_ms = existsSync(directory) ? newestBackup_ms(directory, now_ms) : null;
+  if (newest_ms === null) {
+    const detail = `none in ${directory}: back up with "tds backup FILE", or "tds serve --backup-every 6h"`;
+    return { subject: 'backups', state: 'warning', detail };
+  }
+  const hours = Math.floor((now_ms - newest_ms) / 3_600_000);
+  const detail = `the newest in ${directory} is of ${formatTime(newest_ms)}, ${hours} hours old`;
+  return { subject: 'backups', state: 'ok', detail };
+}
+
+function existingParent(path: string): string {
+  return existsSync(path) ? path : existingParent(dirname(path));
+}

@@ -1,0 +1,31 @@
+import type { Mode } from '../questions/question.ts';
+
+/** The service stops, and the request was not answered in the time that a stop leaves it. */
+export class ServiceStopped extends Error {
+  override readonly name = 'ServiceStopped';
+  constructor() {
+    super('The service was stopped before the request was answered.');
+  }
+}
+
+/** How many requests of one kind a stop took off the model; metadata only. */
+export interface CutCount {
+  readonly endpoint: string;
+  readonly mode: Mode;
+  readonly requests: number;
+}
+
+/** Counts the requests that a stop takes off the model, by endpoint and mode. */
+export class CutRequests {
+  readonly #counts = new Map<string, CutCount>();
+
+  add(endpoint: string, mode: Mode): void {
+    const kind = `${endpoint} ${mode}`;
+    const requests = (this.#counts.get(kind)?.requests ?? 0) + 1;
+    this.#counts.set(kind, { endpoint, mode, requests });
+  }
+
+  counts(): readonly CutCount[] {
+    return [...this.#counts.values()];
+  }
+}

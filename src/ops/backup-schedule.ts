@@ -1,0 +1,62 @@
+import type { Clock } from '../clock.ts';
+import type { Problems } from '../problems/problems.ts';
+import type { Backups } from './backups.ts';
+import type { Log } from './log.ts';
+
+/** The computer's clock may be set, and may sleep: it is asked again and again instead of once for hours. */
+const LOOK_EVERY_MS = 60_000;
+/** Between a backup that failed and the next try. */
+const RETRY_AFTER_MS = 10 * 60_000;
+
+interface ScheduleParts {
+  readonly backups: Backups;
+  readonly every_ms: number;
+  readonly clock: Clock;
+  readonly log: Pick<Log, 'info'>;
+  readonly problems: Problems;
+}
+
+/**
+ * Makes a backup when the newest one is older than it may be, so that restarts neither skip nor repeat one. A failure is
+ * reported as a problem and tried again.
+ */
+export class BackupSchedule {
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #is_running = false;
+  #has_stopped = false;
+  #not_before_ms = Number.NEGATIVE_INFINITY;
+
+  constructor(private readonly parts: ScheduleParts) {}
+
+  start(): void {
+    this.#timer = setInterval(() => this.look(), Math.min(LOOK_EVERY_MS, this.parts.every_ms));
+    this.#timer.unref();
+    void this.look();
+  }
+
+  /** Makes a backup if one is due. Never rejects. */
+  async look(): Promise<void> {
+    const { backups, every_ms, clock, log, problems } = this.parts;
+    if (this.#is_running || this.#has_stopped || clock.monotonic_ms() < this.#not_before_ms) return;
+    this.#is_running = true;
+    try {
+      const now_ms = clock.now_ms();
+      const newest_ms = backups.newest_ms(now_ms);
+      if (newest_ms !== null && now_ms - newest_ms < every_ms) return;
+      await backups.make(now_ms);
+      log.info('backed up', { duration_ms: Math.round(clock.now_ms() - now_ms) });
+    } catch (error) {
+      if (this.#has_stopped) return;
+      this.#not_before_ms = clock.monotonic_ms() + Math.min(RETRY_AFTER_MS, every_ms);
+      problems.report({ request_id: null, step: 'backup', code: null, error });
+    } finally {
+      this.#is_running = false;
+    }
+  }
+
+  stop(): void {
+    this.#has_stopped = true;
+    clearInterval(this.#timer);
+    this.parts.backups.stop();
+  }
+}

@@ -1,0 +1,225 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { backUp, backupNames } from '../../db/sqlite/backup.ts';
+import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
+import { bringUpToDate, knownMigrations } from '../../db/sqlite/migrate.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { newerMigrations } from '../crash/migration.ts';
+import { startChildServer } from '../support/child-server.ts';
+import { type Finished, MAIN, tds, tdsJson } from './support.ts';
+
+setDefaultTimeout(60_000);
+
+let root: ReturnType<typeof temporaryDirectory>;
+let data: string;
+let file: string;
+let other: string;
+beforeEach(async () => {
+  root = temporaryDirectory();
+  data = join(root.path, 'data');
+  file = join(root.path, 'backup.sqlite.zst');
+  other = join(root.path, 'other');
+  await tdsJson(['init', '--data', data]);
+});
+afterEach(() => root.remove());
+
+function expectRefused(finished: Finished, sentence: string): void {
+  expect(finished).toEqual({ code: 1, stdout: '', stderr: `tds: ${sentence}\n` });
+}
+
+const backup = (...flags: string[]) => tds(['backup', file, '--data', data, ...flags]);
+const restore = (...flags: string[]) => tds(['restore', file, '--data', other, ...flags]);
+const organizations = (directory: string) => tdsJson(['org', 'list', '--data', directory]);
+
+/** The file of the database of a data directory that another schema was put into. */
+function databaseWith(migrations: ReturnType<typeof knownMigrations>): string {
+  const path = join(root.path, 'schema.sqlite');
+  const { $client: client } = connectDatabase(path);
+  bringUpToDate(client, migrations);
+  const copy = backUp(client, 0);
+  client.close();
+  return copy;
+}
+
+describe('tds backup', () => {
+  test('writes a file for the owner only, which tds restore puts into a new data directory', async () => {
+    expect(await backup()).toMatchObject({ code: 0, stderr: '' });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(statSync(file).size).toBeLessThan(statSync(join(data, 'tds.sqlite')).size / 4);
+    expect((await restore()).code).toBe(0);
+    expect(statSync(other).mode & 0o777).toBe(0o700);
+    expect(await organizations(other)).toEqual(await organizations(data));
+    expect((await tds(['audit', '--data', other])).code).toBe(0);
+  });
+
+  test('never overwrites a file', async () => {
+    writeFileSync(file, 'mine');
+    expectRefused(await backup(), `${file} exists already, and nothing is overwritten: name another file.`);
+    expect(readFileSync(file, 'utf8')).toBe('mine');
+  });
+
+  test('in a missing folder is refused', async () => {
+    file = join(root.path, 'missing', 'a.zst');
+    expectRefused(
+      await backup(),
+      `${join(root.path, 'missing')} does not exist: make it first, or name another file.`,
+    );
+  });
+
+  test('on a full disk leaves nothing behind but a sentence', async () => {
+    const before = readdirSync(root.path);
+    // Room for what SQLite keeps beside the database, and for no copy of it.
+    const line = `trap '' XFSZ; ulimit -f 100; exec "$0" "$@"`;
+    const child = Bun.spawn(['sh', '-c', line, process.execPath, MAIN, 'backup', file, '--data', data], {
+      stdout: 'ignore',
+      stderr: 'pipe',
+    });
+    expect(await new Response(child.stderr).text()).toBe(
+      `tds: ${root.path} has no room left: make room on its disk, or name another file.\n`,
+    );
+    expect(await child.exited).toBe(1);
+    expect(readdirSync(root.path)).toEqual(before);
+  });
+
+  test('of a database whose books are not right is refused', async () => {
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
+    client.close();
+    expectRefused(
+      await backup(),
+      'The database is not sound (balance_equals_ledger), so that no backup was made of it: run "tds audit".',
+    );
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test('that is stopped in the middle leaves nothing behind but a sentence', async () => {
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    // So large that it is still being copied when the signal comes.
+    client.run('CREATE TABLE large (bytes BLOB)');
+    for (let row = 0; row < 100; row += 1) client.run('INSERT INTO large VALUES (randomblob(2000000))');
+    client.close();
+    const child = Bun.spawn([process.execPath, MAIN, 'backup', file, '--data', data], { stderr: 'pipe' });
+    while (!existsSync(`${file}.copy.partial`)) await Bun.sleep(1);
+    child.kill('SIGINT');
+    expect(await child.exited).toBe(130);
+    expect(await new Response(child.stderr).text()).toBe(
+      'tds: The backup was stopped: nothing is left of it.\n',
+    );
+    expect(readdirSync(root.path)).toEqual(['data']);
+  });
+});
+
+describe('tds restore', () => {
+  test('refuses the data of a running service', async () => {
+    await backup();
+    const server = await startChildServer(data, root.path);
+    for (const flags of [[], ['--replace']])
+      expectRefused(
+        await tds(['restore', file, '--data', data, ...flags]),
+        `Another server is running on ${data}: stop it, or name another directory with --data.`,
+      );
+    expect(await server.stop()).toBe(0);
+  });
+
+  test('refuses to overwrite a database, and with --replace keeps it beside the restored one', async () => {
+    await backup();
+    await tdsJson(['org', 'create', 'Later', '--data', data]);
+    const later = await organizations(data);
+    other = data;
+    expectRefused(
+      await restore(),
+      `There is a database in ${data} already: name another directory with --data, or add --replace to keep it under another name.`,
+    );
+    expect(await organizations(data)).toEqual(later);
+    // With commits that are still in the log.
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    client.run("UPDATE organizations SET name = 'Latest' WHERE name = 'Later'");
+    const restored = await restore('--replace');
+    client.close();
+    expect(restored.code).toBe(0);
+    expect(await organizations(data)).toHaveLength(1);
+    const [kept = ''] = readdirSync(data).filter(
+      (name) => name.includes('replaced') && name.endsWith('.sqlite'),
+    );
+    expect(statSync(join(data, kept)).mode & 0o777).toBe(0o600);
+    const before = openDatabase(join(data, kept));
+    expect(before.$client.query('SELECT name FROM organizations ORDER BY name').values()).toEqual([
+      ['Latest'],
+      ['My organization'],
+    ]);
+    before.$client.close();
+  });
+
+  test('refuses what is missing, damaged, cut or no backup, and puts nothing into place', async () => {
+    expectRefused(await restore(), `There is no file ${file}: name a backup.`);
+    await backup();
+    const whole = readFileSync(file);
+    const damaged = Buffer.from(whole);
+    damaged.writeUInt8(damaged.readUInt8(whole.length - 2) ^ 1, whole.length - 2);
+    for (const bytes of [damaged, whole.subarray(0, whole.length - 100), whole.subarray(0, 50)]) {
+      writeFileSync(file, bytes);
+      expectRefused(await restore(), `${file} is damaged: restore another backup.`);
+    }
+    writeFileSync(file, 'a letter');
+    expectRefused(await restore(), `${file} is no backup: name a file that "tds backup" wrote.`);
+    expect(readdirSync(other)).toEqual(['server.lock']);
+  });
+
+  test('takes the copy before an update, too, and a cut one not', async () => {
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    file = backUp(client, 0);
+    client.close();
+    expect(backupNames(data)).toHaveLength(1);
+    expect((await restore()).code).toBe(0);
+    expect(await organizations(other)).toEqual(await organizations(data));
+    truncateSync(file, statSync(file).size - 4_096);
+    other = join(root.path, 'another');
+    expectRefused(await restore(), `${file} is damaged: restore another backup.`);
+  });
+
+  test('refuses a backup of a newer version; one of an older version is updated when it is next opened', async () => {
+    file = databaseWith(newerMigrations());
+    expectRefused(
+      await restore(),
+      `${file} was made by a newer version of this program: restore it with the program that made it.`,
+    );
+    expect(readdirSync(other)).toEqual(['server.lock']);
+    root.remove();
+    mkdirSync(root.path);
+    file = databaseWith(knownMigrations().slice(0, 1));
+    const restored = await restore();
+    expect(restored).toMatchObject({ code: 0, stderr: '' });
+    expect(restored.stdout).toContain('The next start updates it for this version.');
+    expect((await tds(['audit', '--data', other])).code).toBe(0);
+  });
+});
+
+test('a server whose folder of backups is not there is not started', async () => {
+  const missing = join(root.path, 'not-mounted');
+  const refused = await tds([
+    'serve',
+    '--port',
+    '0',
+    '--gpu',
+    'none',
+    '--data',
+    data,
+    '--backup-every',
+    '6h',
+    '--backup-directory',
+    missing,
+  ]);
+  expectRefused(
+    refused,
+    `There is no folder ${missing}: mount or make it, or name another with --backup-directory.`,
+  );
+});

@@ -1,0 +1,42 @@
+import { join } from 'node:path';
+import { openDataDirectory } from '../../src/cli/data-directory.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { POLL_MS } from '../support/service.ts';
+import { addLoadAccounts, Load } from './load.ts';
+import { ServerProcess, TINY_MODEL } from './server-process.ts';
+
+const CLIENTS = 12;
+const REQUESTS_AT_FIRST = 50;
+
+export type UnderLoad = Awaited<ReturnType<typeof underLoad>>;
+
+/** A served data directory with accounts, whose clients are at work; the server is killed at the end. */
+export async function underLoad(...flags: string[]) {
+  const root = temporaryDirectory();
+  const model = join(root.path, 'tiny.gguf');
+  const data = join(root.path, 'data');
+  await writeTinyModel(model, TINY_MODEL);
+  const db = openDataDirectory(data, { create: true });
+  const keys = await addLoadAccounts(db);
+  const server = new ServerProcess(data, model, flags);
+  const address = await server.ready();
+  if (address === null) throw new Error('the server did not start');
+  const load = new Load(address, keys, CLIENTS);
+  while (load.seen.length < REQUESTS_AT_FIRST) await Bun.sleep(POLL_MS);
+  return {
+    root: root.path,
+    data,
+    model,
+    keys,
+    db,
+    server,
+    load,
+    async [Symbol.asyncDispose]() {
+      await server.kill();
+      await load.ended();
+      db.$client.close();
+      root.remove();
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { backupTime_ms } from '../../db/sqlite/backup.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
+import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
+import { BackupSchedule } from '../../src/ops/backup-schedule.ts';
+import { createLog } from '../../src/ops/log.ts';
+import type { Problem } from '../../src/problems/problems.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { MovableClock } from '../support/clock.ts';
+
+const HOUR_MS = 3_600_000;
+const EVERY_MS = 6 * HOUR_MS;
+const KEPT = 3;
+
+let root: ReturnType<typeof temporaryDirectory>;
+let database: string;
+let directory: string;
+let clock: MovableClock;
+let problems: Problem[];
+beforeEach(() => {
+  root = temporaryDirectory();
+  database = join(root.path, 'tds.sqlite');
+  directory = join(root.path, 'backups');
+  mkdirSync(directory);
+  openDatabase(database).$client.close();
+  clock = MovableClock.stopped();
+  problems = [];
+});
+afterEach(() => root.remove());
+
+/** A schedule as a process has it that has just started. */
+function schedule(): BackupSchedule {
+  return new BackupSchedule({
+    backups: new SqliteBackups(database, directory, KEPT),
+    every_ms: EVERY_MS,
+    clock,
+    log: createLog('silent'),
+    problems: { report: (problem) => void problems.push(problem), counts: () => ({}) as never },
+  });
+}
+
+/** How many hours after the test's beginning each backup was made. */
+function hours(): readonly number[] {
+  const began_ms = MovableClock.stopped().now_ms();
+  return readdirSync(directory)
+    .sort()
+    .map((name) => ((backupTime_ms(name) ?? Number.NaN) - began_ms) / HOUR_MS);
+}
+
+test('a backup is due when the newest is older than it may be, whatever process made that one', async () => {
+  for (let hour = 0; hour <= 24; hour += 1) {
+    // Every hour a restart.
+    await schedule().look();
+    clock.advance(HOUR_MS);
+  }
+  expect(hours()).toEqual([12, 18, 24]);
+  expect(problems).toEqual([]);
+});
+
+test('a backup that fails is a problem, takes no old one away, and is tried again', async () => {
+  const one = schedule();
+  for (let count = 0; count < KEPT; count += 1) {
+    await one.look();
+    clock.advance(EVERY_MS);
+  }
+  const before = hours();
+  rmSync(database);
+  writeFileSync(database, 'no database any more, but text of more than a hundred characters'.repeat(3));
+  await one.look();
+  expect(problems).toMatchObject([{ request_id: null, step: 'backup', code: null }]);
+  expect(hours()).toEqual(before);
+  // Not at the next look, but soon.
+  await one.look();
+  expect(problems).toHaveLength(1);
+  rmSync(database);
+  openDatabase(database).$client.close();
+  clock.advance(HOUR_MS);
+  await one.look();
+  expect(problems).toHaveLength(1);
+  expect(hours()).toEqual([6, 12, 19]);
+});
+
+test('a clock that went back is no reason to wait, and what a killed process left is removed', async () => {
+  await schedule().look();
+  clock.stepWallClock(-48 * HOUR_MS);
+  const [name = ''] = readdirSync(directory);
+  for (const suffix of ['.partial', '.copy.partial']) writeFileSync(join(directory, name + suffix), '');
+  writeFileSync(join(directory, 'mine.zst'), '');
+  await schedule().look();
+  expect(readdirSync(directory)).toContain('mine.zst');
+  rmSync(join(directory, 'mine.zst'));
+  expect(hours()).toEqual([-48, 0]);
+  for (const made of readdirSync(directory)) expect(statSync(join(directory, made)).mode & 0o777).toBe(0o600);
+});
+
+test('a stop gives up the backup that is being written, and leaves nothing of it', async () => {
+  const one = schedule();
+  const looked = one.look();
+  one.stop();
+  await looked;
+  await one.look();
+  expect(readdirSync(directory)).toEqual([]);
+  expect(problems).toEqual([]);
+});
