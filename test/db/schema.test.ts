@@ -201,10 +201,7 @@ const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
   ],
   ['a second checkpoint of the audit', entry('audit_checkpoints', '2, 0, 0, NULL, 0, 0')],
   ['an alias of no model', entry('model_aliases', "'latest', 'decision-0'")],
-  [
-    'a live model without a price',
-    entry('models', "'m', 'decision', 'live', 'd', NULL, NULL, NULL, 'embedded', NULL, NULL"),
-  ],
+  ['a live model without a price', entry('models', "'m', 'decision', 'live', 'd', NULL, NULL, NULL")],
 ];
 
 function entry(table: keyof typeof COLUMNS, values: string): string {
