@@ -9,6 +9,7 @@ const DOCUMENTS = [
   'ARCHITECTURE.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
+  'README.md',
   'SECURITY.md',
   'bench/README.md',
   'native/addon/README.md',
