@@ -10,6 +10,7 @@ import type { DecisionPlanner } from '../native/engine.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, DEFAULT_MODEL, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
+import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
@@ -42,8 +43,6 @@ const PLANNED_AT_ONCE = 4;
 
 /** Milliseconds that a request may take at the model, unless configured. */
 const EVALUATION_MS = 300_000;
-/** How long a request may wait for its turn (contract: a client's timeout is 120 seconds). */
-const WAITING_MS = 120_000;
 
 /** What a service is made of that is not its own: its database, its models, and its sources of time and ids. */
 export interface ServiceParts {
@@ -183,13 +182,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     refusals,
     planning: new PerOrganizationQueue(PLANNED_AT_ONCE),
     unplanned_bodies: new BodyBudget(),
-    commits,
     books,
     models,
     body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
     draining: new Draining(),
     cut_requests: new CutRequests(),
-    model_time: { waiting_ms: WAITING_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
+    model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const maintenance = {
     history: new HistoryThread(db.$client.filename),
@@ -227,8 +225,11 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       const live = await catalog.listDecisionModels();
       const first = live.find(({ id }) => id === DEFAULT_MODEL);
       is_told_by_start = true;
-      if (first !== undefined) await models.load(first);
-      is_told_by_start = false;
+      try {
+        if (first !== undefined) await models.load(first);
+      } finally {
+        is_told_by_start = false;
+      }
       void loadInTurn(models, live);
     },
     change({ queue_limit, evaluation_ms, usage_retention_days, payment_provider }) {
@@ -243,6 +244,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     },
     async close() {
       readiness.drain();
+      services.draining.begin();
       stopMaintenance();
       stopFollowing();
       // First the models: what still waits for them is refused, and its holds are released before the books close.

@@ -10,7 +10,7 @@ import { SchemaRefused, schemaState } from './migrate.ts';
 import { makePrivateFile } from './private-file.ts';
 
 /** The files in which a backup is written before it has its name: the copy, and the copy compressed. */
-export function unfinishedFiles(file: string): { readonly copy: string; readonly compressed: string } {
+function unfinishedFiles(file: string): { readonly copy: string; readonly compressed: string } {
   return { copy: `${file}.copy${UNFINISHED}`, compressed: file + UNFINISHED };
 }
 

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { MODEL_SETTINGS } from '../config/settings.ts';
+import { MODES } from '../questions/question.ts';
 import type { DecideOptions } from './run-decide.ts';
 import { addSettings } from './settings.ts';
 
@@ -10,9 +11,7 @@ export function registerDecide(program: Command): void {
       'ask the questions in a JSON file (- for standard input), of a running service or in process',
     )
     .option('--local', 'answer in process: no service, no key, nothing is billed')
-    .addOption(
-      new Option('--mode <mode>', 'the mode when the file names none').choices(['fast', 'consistent']),
-    )
+    .addOption(new Option('--mode <mode>', 'the mode when the file names none').choices(MODES))
     .option('--json', 'print JSON')
     .addHelpText(
       'after',

@@ -1,7 +1,7 @@
 import { ThreadFailed } from '../problems/causes.ts';
 
 /** The system's and SQLite's code of an error, of its causes, and of what a thread sent; outermost first. */
-export function codesOf(error: unknown): readonly string[] {
+function codesOf(error: unknown): readonly string[] {
   if (!(error instanceof Error)) return [];
   const own = 'code' in error && typeof error.code === 'string' ? [error.code] : [];
   const sent = error instanceof ThreadFailed ? error.causes.flatMap(({ code }) => code ?? []) : [];

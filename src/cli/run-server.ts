@@ -9,7 +9,6 @@ import { lastWritten_ms } from '../../db/sqlite/newest-time.ts';
 import { noteVersion } from '../../db/sqlite/program-versions.ts';
 import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
 import { type EngineFacts, type OpenOptions, openPlanner, SetupError } from '../../native/engine.ts';
-import { version } from '../../package.json' with { type: 'json' };
 import type { AccountContext } from '../accounts/context.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { EMBEDDED } from '../catalog/catalog-records.ts';
@@ -222,7 +221,7 @@ async function openMetrics({ metricsPort }: ServeConfig): Promise<PrometheusMetr
   if (metricsPort === undefined) return null;
   // Only where it is asked for: it costs the start a tenth of a second.
   const { PrometheusMetrics } = await import('../ops/prometheus-metrics.ts');
-  return new PrometheusMetrics({ version, runtime: `bun ${Bun.version}` });
+  return new PrometheusMetrics({ version: PROGRAM_VERSION, runtime: `bun ${Bun.version}` });
 }
 
 async function listenForMetrics(

@@ -8,7 +8,7 @@ import { parseToml, type TomlEntry, TomlError } from './toml.ts';
 /** The file that is read where none is named, if it is there. */
 export const DEFAULT_CONFIG_FILE = '/etc/tds.toml';
 /** In place of a path: no file is read. */
-export const NO_CONFIG_FILE = 'none';
+const NO_CONFIG_FILE = 'none';
 
 const OTHERS_WRITE = 0o022;
 /** Not the group's: a file of root that the service's group can read is how a service usually gets its secrets. */

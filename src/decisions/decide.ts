@@ -47,7 +47,7 @@ export interface DecisionOutcome {
   readonly result: WrittenDecision | Refusal;
   readonly caller: Caller | null;
   readonly rate: RateStatus | null;
-  /** Whether the request got as far as the model (spec, "Response headers"). */
+  /** Whether the request got as far as the model (contract: response headers). */
   readonly reached_model: boolean;
   /** Which model was asked in which mode, once the request is checked. */
   readonly asked?: Pick<WrittenDecision, 'model' | 'mode'>;
@@ -84,7 +84,7 @@ interface HeldRequest extends AdmittedRequest {
 }
 
 /**
- * Answers one call in the six steps of the spec ("Request processing order"). Never throws: whatever goes wrong is a
+ * Answers one call in six steps (contract: request processing order). Never throws: whatever goes wrong is a
  * refusal, nothing that is refused is charged, and no hold outlives its call.
  */
 export async function decide(services: DecisionServices, call: DecisionCall): Promise<DecisionOutcome> {
@@ -299,7 +299,7 @@ function tokensOf(plan: DecisionPlan | Refusal): number {
 
 /**
  * Steps 3 and 4 of a request that has no plan: what would refuse any hold comes first, and nothing is written, because a
- * request that costs nothing must leave nothing that grows (spec, rule 5).
+ * request that costs nothing must leave nothing that grows (contract: a request refused before the model leaves no usage row).
  */
 async function refuseUnplanned(
   services: DecisionServices,

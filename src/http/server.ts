@@ -1,4 +1,5 @@
 import { createServer, type Server as HttpServer } from 'node:http';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { Refusal } from '../errors.ts';
 import type { Certificate } from './certificate.ts';
 import { Connections } from './connections.ts';
@@ -69,7 +70,7 @@ export interface RunningServer {
 }
 
 /** How long a stop waits for the requests in flight, unless configured: as long as clients are told to wait for an answer. */
-const DRAIN_MS = 120_000;
+const DRAIN_MS = CLIENT_TIMEOUT_MS;
 
 /** How long a stop at least leaves clients to read their responses. */
 const LAST_READ_MS = 1_000;

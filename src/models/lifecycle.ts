@@ -25,7 +25,7 @@ export interface LifecycleStatus {
   readonly load_error: string | undefined;
 }
 
-/** Consistent mode is still starting (spec, 503 `model_warming_up`). */
+/** Consistent mode is still starting (contract: 503 `model_warming_up`). */
 export class ModelWarmingUp extends Error {
   override readonly name = 'ModelWarmingUp';
   constructor(readonly retry_after_s: number) {
@@ -33,7 +33,7 @@ export class ModelWarmingUp extends Error {
   }
 }
 
-/** The model could not be loaded (spec, 502 `model_unavailable`). */
+/** The model could not be loaded (contract: 502 `model_unavailable`). */
 export class ModelUnavailable extends Error {
   override readonly name = 'ModelUnavailable';
 }
@@ -116,7 +116,7 @@ function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | u
 }
 
 /**
- * The model's life (design, "Life cycle"): cold → loading → fast_ready → ready, and back to cold when nobody has asked
+ * The model's life: cold → loading → fast_ready → ready, and back to cold when nobody has asked
  * for a while or when the engine failed. Whoever needs a cold model loads it, once for all who wait. Its planner is
  * opened at the first use and stays until the end, so that requests are planned alike whether the model is cold or not.
  */

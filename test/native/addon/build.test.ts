@@ -63,6 +63,9 @@ describeAddon('an addon that the disk has lost', () => {
       filter: (path) => !path.startsWith(join(ROOT, 'native', 'models')),
     });
     await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
+    // Files are found from the nearest package.json of their real path, so that a link would lead out of the copy.
+    await cp(join(ROOT, 'src'), join(directory, 'src'), { recursive: true });
+    await cp(join(ROOT, 'package.json'), join(directory, 'package.json'));
     const compiled = join(directory, 'compiled.node');
     await cp(status.addon_path, compiled);
     const calls = join(directory, 'calls');
