@@ -68,7 +68,7 @@ export function removeOldBackups(directory: string, kept = BACKUPS_KEPT, kind: B
     (name) => name.endsWith(UNFINISHED) && isOfKind(name.replace(/(\.copy)?\.partial$/, ''), kind),
   );
   for (const name of [...unfinished, ...backupNames(directory, kind).slice(0, -kept)]) {
-    rmSync(join(directory, name), { force: true });
+    rmSync(join(directory, name), { force: true, recursive: true });
   }
 }
 

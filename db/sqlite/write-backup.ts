@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
-import { linkSync, renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { runAudit } from './audit.ts';
 import { copyDatabase, reachDisk, UNFINISHED } from './backup.ts';
 import { BackupRefused, requireWhole } from './check-file.ts';
@@ -9,15 +9,19 @@ import { openReadOnly } from './connection.ts';
 import { SchemaRefused, schemaState } from './migrate.ts';
 import { makePrivateFile } from './private-file.ts';
 
-/** The files in which a backup is written before it has its name: the copy, and the copy compressed. */
-function unfinishedFiles(file: string): { readonly copy: string; readonly compressed: string } {
-  return { copy: `${file}.copy${UNFINISHED}`, compressed: file + UNFINISHED };
+/**
+ * Where a backup is written before it has its name: the copy in a folder of its own, and the copy compressed. SQLite keeps
+ * a journal beside the copy, and a thread that is being stopped cannot make another one once the folder is gone.
+ */
+function unfinishedFiles(file: string) {
+  const folder = `${file}.copy${UNFINISHED}`;
+  return { folder, copy: join(folder, 'copy.sqlite'), compressed: file + UNFINISHED } as const;
 }
 
 /** Removes what a backup that was not finished has left. */
 export function removeUnfinished(file: string): void {
-  const { copy, compressed } = unfinishedFiles(file);
-  for (const path of [copy, compressed]) rmSync(path, { force: true });
+  const { folder, compressed } = unfinishedFiles(file);
+  for (const path of [folder, compressed]) rmSync(path, { force: true, recursive: true, maxRetries: 3 });
 }
 
 /**
@@ -26,9 +30,10 @@ export function removeUnfinished(file: string): void {
  * fails. Rejects with `BackupRefused`, and with what SQLite and the file system throw.
  */
 export async function writeBackup(database: string, file: string): Promise<void> {
-  const { copy, compressed } = unfinishedFiles(file);
+  const { folder, copy, compressed } = unfinishedFiles(file);
   removeUnfinished(file);
   try {
+    mkdirSync(folder, { mode: 0o700 });
     const client = new Database(database, { readonly: true, strict: true });
     try {
       copyDatabase(client, copy);

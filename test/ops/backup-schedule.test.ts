@@ -86,7 +86,9 @@ test('a clock that went back is no reason to wait, and what a killed process lef
   await schedule().look();
   clock.stepWallClock(-48 * HOUR_MS);
   const [name = ''] = readdirSync(directory);
-  for (const suffix of ['.partial', '.copy.partial']) writeFileSync(join(directory, name + suffix), '');
+  writeFileSync(join(directory, `${name}.partial`), '');
+  mkdirSync(join(directory, `${name}.copy.partial`));
+  writeFileSync(join(directory, `${name}.copy.partial`, 'copy.sqlite'), '');
   writeFileSync(join(directory, 'mine.zst'), '');
   await schedule().look();
   expect(readdirSync(directory)).toContain('mine.zst');
