@@ -213,6 +213,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     },
   });
   const app = createApp(services);
+  const drain = () => {
+    readiness.drain();
+    services.draining.begin();
+  };
   return {
     services,
     handle: (request, client_address = '') => app.handle(request, client_address),
@@ -238,13 +242,9 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       maintenance.usage_retention_days = usage_retention_days ?? null;
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
     },
-    drain() {
-      readiness.drain();
-      services.draining.begin();
-    },
+    drain,
     async close() {
-      readiness.drain();
-      services.draining.begin();
+      drain();
       stopMaintenance();
       stopFollowing();
       // First the models: what still waits for them is refused, and its holds are released before the books close.

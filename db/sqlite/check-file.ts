@@ -1,5 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 
 /** A backup that is none, or a database that no backup can be made of; the message is a sentence. */
 export class BackupRefused extends Error {
@@ -36,8 +37,7 @@ export function isSound(client: Database): boolean {
     const [first] = client.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').all();
     return first?.quick_check === 'ok';
   } catch (error) {
-    if (error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_CORRUPT'))
-      return false;
+    if (systemErrorCode(error)?.startsWith('SQLITE_CORRUPT')) return false;
     throw error;
   }
 }

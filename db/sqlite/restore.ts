@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 import { runAudit } from './audit.ts';
 import { reachDisk, UNFINISHED } from './backup.ts';
 import { BackupRefused, hasAllPages, kindOfFile, requireWhole } from './check-file.ts';
@@ -54,7 +55,7 @@ async function unpack(backup: string, to: string): Promise<void> {
   try {
     await (kind === 'compressed' ? decompressFile(backup, to) : copyFileInto(backup, to));
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const code = systemErrorCode(error) ?? '';
     if (!code.startsWith('ZSTD')) throw error;
     throw new BackupRefused(damaged(backup), { cause: error });
   }

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 import { runAudit } from './audit.ts';
 import { copyDatabase, reachDisk, UNFINISHED } from './backup.ts';
 import { BackupRefused, requireWhole } from './check-file.ts';
@@ -74,7 +75,7 @@ function giveName(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const code = systemErrorCode(error);
     if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'EOPNOTSUPP') throw error;
     // A file system without links, such as that of a memory stick. The name was free when the backup began.
     renameSync(from, to);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Stats, statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { systemErrorCode } from '../system-error-code.ts';
 
 /** One file of the program, as it must be after unpacking. */
 export interface PackedFile {
@@ -42,10 +43,6 @@ const UNPACKED_MTIME_S = 1_000_000_000;
 /** So many files are written at once, because each waits for the disk. */
 const WRITERS = 16;
 const NO_ROOM_CODES: readonly string[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
 
 /** Throws `UnpackFailed` for a folder that another user owns or can write: who can change the program is this user. */
 function requirePrivate(directory: string, { uid, mode }: Stats): void {
@@ -156,7 +153,7 @@ async function putInPlace(root: string, target: string, files: readonly PackedFi
   const is_placed = await rename(root, target).then(
     () => true,
     (error: unknown) => {
-      if (['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(codeOf(error))) return false;
+      if (['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(systemErrorCode(error) ?? '')) return false;
       throw error;
     },
   );
@@ -169,9 +166,12 @@ async function replace(root: string, target: string, { path }: PackedFile): Prom
     await mkdir(dirname(join(target, path)), { recursive: true, mode: OWNER_ONLY_FOLDER });
     await rename(join(root, path), join(target, path));
   } catch (cause) {
-    throw new UnpackFailed(`${target} cannot be repaired (${codeOf(cause)}): remove it and start again.`, {
-      cause,
-    });
+    throw new UnpackFailed(
+      `${target} cannot be repaired (${systemErrorCode(cause) ?? ''}): remove it and start again.`,
+      {
+        cause,
+      },
+    );
   }
 }
 
@@ -207,9 +207,10 @@ export async function unpackedRoot(given: Package, cache_directory: string, now_
     return target;
   } catch (error) {
     if (error instanceof UnpackFailed) throw error;
-    if (NO_ROOM_CODES.includes(codeOf(error))) throw noRoom(cache_directory, given.files, error);
+    if (NO_ROOM_CODES.includes(systemErrorCode(error) ?? ''))
+      throw noRoom(cache_directory, given.files, error);
     throw new UnpackFailed(
-      `${cache_directory} cannot be used (${codeOf(error) || String(error)}): name a folder that can be written with TDS_CACHE.`,
+      `${cache_directory} cannot be used (${systemErrorCode(error) || String(error)}): name a folder that can be written with TDS_CACHE.`,
       { cause: error },
     );
   }

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
+import { systemErrorCode } from '../system-error-code.ts';
 import { ConfigurationRefused } from './refused.ts';
 import type { Setting } from './setting.ts';
 import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
@@ -51,7 +52,7 @@ function read(path: string): Content | null {
     // Without waiting, should it be a pipe that nobody writes to.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : error;
+    const code = systemErrorCode(error) ?? error;
     if (code === 'ENOENT' || code === 'ENOTDIR') return null;
     throw new ConfigurationRefused(
       `${path} cannot be read (${code}): let this user read it, or name another file with --config.`,

@@ -1,4 +1,5 @@
 import { type FileHandle, open, rename } from 'node:fs/promises';
+import { systemErrorCode } from '../system-error-code.ts';
 import type { TextSink } from './standard-output.ts';
 
 /** How large a file may grow, and how many full ones are kept beside it. */
@@ -107,6 +108,6 @@ async function openToAppend(path: string): Promise<OpenFile> {
 }
 
 function unlessMissing(error: unknown): void {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return;
+  if (systemErrorCode(error) === 'ENOENT') return;
   throw error;
 }
