@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia';
 import { ERRORS, Refusal } from './errors.ts';
-import { type RequestContext, RequestContexts } from './http/context.ts';
+import { type KnownPath, type RequestContext, RequestContexts } from './http/context.ts';
 import { type Draining, stopping } from './http/draining.ts';
 import { PathTable } from './http/path-table.ts';
 import { refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
@@ -14,16 +14,29 @@ export interface AppServices extends RouteServices {
   /** Begun when the service is being stopped. */
   readonly draining: Draining;
   readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
+  /** Everything under `/console`; null where this service does without. */
+  readonly console: ConsolePort | null;
 }
+
+/** What answers the paths of the console. */
+export interface ConsolePort {
+  handle(request: Request, context: RequestContext): Promise<Response>;
+}
+
+/** All of the console's paths, in log lines and metrics: those below it name organizations. */
+const CONSOLE: KnownPath = { path: '/console', headers: {}, allow: null };
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */
 export function createApp(services: AppServices) {
   const routes = routesOf(services);
   const paths = new PathTable(routes);
+  const { console } = services;
+  const pathOf = (pathname: string) =>
+    console !== null && isOfConsole(pathname) ? CONSOLE : paths.find(pathname);
   const contexts = new RequestContexts((request, client_address) => ({
     request_id: services.identifiers.id('request'),
     started_ms: services.clock.monotonic_ms(),
-    path: paths.find(new URL(request.url).pathname),
+    path: pathOf(new URL(request.url).pathname),
     client_address,
     caller: null,
     code: null,
@@ -48,18 +61,9 @@ export function createApp(services: AppServices) {
     .onAfterResponse(({ request, responseValue }) => {
       const context = contexts.of(request);
       if (context.is_over_budget || isUnlisted(context)) return;
-      services.log.request({
-        request_id: context.request_id,
-        method: request.method,
-        path: context.path?.path ?? null,
-        // Elysia does not tell the response that `onError` made.
-        status: context.code === null ? statusOf(responseValue) : ERRORS[context.code].status,
-        duration_ms: services.clock.monotonic_ms() - context.started_ms,
-        code: context.code,
-        organization_id: context.caller?.organization_id ?? null,
-        project_id: context.caller?.project_id ?? null,
-        key_id: context.caller?.key_id ?? null,
-      });
+      // Elysia does not tell the response that `onError` made.
+      const status = context.code === null ? statusOf(responseValue) : ERRORS[context.code].status;
+      logRequest(services, request, context, status);
     });
 
   const { draining } = services;
@@ -76,7 +80,10 @@ export function createApp(services: AppServices) {
     /** Answers one request of a client with that address. */
     async handle(request: Request, client_address: string): Promise<Response> {
       const context = contexts.of(request, client_address);
-      const response = await app.handle(request);
+      const response =
+        console !== null && context.path === CONSOLE
+          ? await answerByConsole(services, console, request, context)
+          : await app.handle(request);
       if (!isUnlisted(context)) {
         const { path, mode = null, code } = context;
         services.metrics.requestAnswered({ endpoint: path?.path ?? null, mode, code });
@@ -84,6 +91,52 @@ export function createApp(services: AppServices) {
       return response;
     },
   };
+}
+
+/** Whether a path belongs to the console. */
+function isOfConsole(pathname: string): boolean {
+  return pathname === CONSOLE.path || pathname.startsWith(`${CONSOLE.path}/`);
+}
+
+/** The console's response, which counts against the budget of refusals of the client's address like any other. */
+async function answerByConsole(
+  services: AppServices,
+  console: ConsolePort,
+  request: Request,
+  context: RequestContext,
+): Promise<Response> {
+  const refused = services.draining.has_begun
+    ? { refusal: stopping() }
+    : refusalOverAddressBudget(services, context);
+  const response =
+    refused === null ? await console.handle(request, context) : refusedResponse(context, refused);
+  if (refused === null && response.status >= 400 && response.status < 500) {
+    services.refusals.spendOfAddress(context.client_address, services.clock.monotonic_ms());
+  }
+  response.headers.set(REQUEST_ID_HEADER, context.request_id);
+  response.headers.set('x-content-type-options', 'nosniff');
+  if (!context.is_over_budget) logRequest(services, request, context, response.status);
+  return response;
+}
+
+/** One line in the log, of metadata only. */
+function logRequest(
+  { log, clock }: Pick<AppServices, 'log' | 'clock'>,
+  { method }: Request,
+  { request_id, path, started_ms, code, caller }: RequestContext,
+  status: number,
+): void {
+  log.request({
+    request_id,
+    method,
+    path: path?.path ?? null,
+    status,
+    duration_ms: clock.monotonic_ms() - started_ms,
+    code,
+    organization_id: caller?.organization_id ?? null,
+    project_id: caller?.project_id ?? null,
+    key_id: caller?.key_id ?? null,
+  });
 }
 
 /** An answer that nobody lists: not what the port itself refuses on such a path. */

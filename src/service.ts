@@ -12,6 +12,8 @@ import { type AppServices, createApp } from './app.ts';
 import { Catalog, DEFAULT_MODEL, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
+import type { ConsoleServices } from './console/api/services.ts';
+import { openConsole } from './console/console.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
@@ -72,6 +74,8 @@ export interface ServiceParts {
   readonly freeBytes?: (() => Promise<number>) | undefined;
   /** Other bounds of the bodies that are being received than the usual ones. */
   readonly body_limits?: Partial<BodyLimits>;
+  /** What the console needs beside the service; without it there is none. */
+  readonly console?: Pick<ConsoleServices, 'sessions' | 'public_origin'> | undefined;
 }
 
 /** What can be changed while requests are answered. */
@@ -166,10 +170,16 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     problems,
     now_ms: () => clock.now_ms(),
   });
+  const body_limits = { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits };
+  const console =
+    parts.console === undefined
+      ? null
+      : openConsole({ ...parts.console, store, clock, identifiers, problems, keys, body_limits });
   const services = {
     metrics,
     readiness,
     payments,
+    console,
     api_reference: parts.api_reference ?? true,
     clock,
     identifiers,
@@ -184,7 +194,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     unplanned_bodies: new BodyBudget(),
     books,
     models,
-    body_limits: { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits },
+    body_limits,
     draining: new Draining(),
     cut_requests: new CutRequests(),
     model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },

@@ -43,4 +43,9 @@ export class RequestContexts {
     this.#contexts.set(request, context);
     return context;
   }
+
+  /** Takes a context that was made elsewhere. */
+  keep(request: Request, context: RequestContext): void {
+    this.#contexts.set(request, context);
+  }
 }

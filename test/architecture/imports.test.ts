@@ -42,6 +42,8 @@ const RULES = [
 const DECISIONS = ['src/decisions/'];
 const EVAL = ['src/eval/'];
 const HTTP = ['src/app.ts', 'src/http/'];
+/** The web console: its API, its pages and who signs in. */
+const CONSOLE = ['src/console/'];
 /** Settings as they are given to a command. */
 const SETTINGS = ['src/config/'];
 /** What is made of what. */
@@ -64,9 +66,13 @@ const DIRECTIONS: readonly Direction[] = [
     files: COMMANDS,
     may_import: [...WIRING, ...SETTINGS, ...HTTP, ...EVAL, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'],
   },
-  { files: WIRING, may_import: [...SETTINGS, ...HTTP, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'] },
+  {
+    files: WIRING,
+    may_import: [...SETTINGS, ...HTTP, ...CONSOLE, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'],
+  },
   { files: SETTINGS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: HTTP, may_import: [...DECISIONS, ...RULES, ...PURE] },
+  { files: CONSOLE, may_import: [...HTTP, ...DECISIONS, ...RULES, ...PURE] },
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
@@ -89,7 +95,7 @@ const DIRECTIONS: readonly Direction[] = [
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'bun:sqlite': ['db/'],
   'drizzle-orm': ['db/'],
-  elysia: HTTP,
+  elysia: [...HTTP, ...CONSOLE],
   'node-llama-cpp': ['native/'],
   'prom-client': ['src/ops/'],
 };

@@ -65,6 +65,8 @@ export interface TestServiceOptions {
   /** Requests that may be at the model, and milliseconds that one may take there. */
   readonly queue_limit?: number;
   readonly evaluation_ms?: number;
+  /** What the console needs; there is none by default. */
+  readonly console?: ServiceParts['console'];
   /** Milliseconds that a stop lets requests finish. */
   readonly drain_ms?: number;
 }
@@ -121,6 +123,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     metrics: options.metrics,
     freeBytes: options.freeBytes,
     api_reference: options.api_reference ?? true,
+    console: options.console,
     ...(options.body_limits === undefined ? {} : { body_limits: options.body_limits }),
   });
   if (options.cold !== true) await untilReady(service);

@@ -1,0 +1,88 @@
+import { Elysia, ParseError, ValidationError } from 'elysia';
+import { AccountError } from '../../accounts/errors.ts';
+import { Refusal } from '../../errors.ts';
+import { readBytes } from '../../http/body-bytes.ts';
+import type { RequestContexts } from '../../http/context.ts';
+import { jsonResponse } from '../../http/responses.ts';
+import { keyRoutes } from './keys.ts';
+import { memberRoutes } from './members.ts';
+import { requireOwnPage } from './own-page.ts';
+import { projectRoutes } from './projects.ts';
+import { ConsoleRefusal, refusedByRule } from './refusals.ts';
+import type { ConsoleServices } from './services.ts';
+
+/** Under which all of the console's API lies. */
+export const API_PREFIX = '/console/api';
+
+/** What the pages talk to; its type is what they are compiled against. */
+export type ConsoleApi = ReturnType<typeof consoleApi>;
+
+/**
+ * The console's API with every route. Every error has the contract's shape. A change is taken from the console's own
+ * pages only, and answers are never kept by a browser or a proxy.
+ */
+export function consoleApi(services: ConsoleServices, contexts: RequestContexts) {
+  const { public_origin, body_limits, problems } = services;
+  return new Elysia({ prefix: API_PREFIX, normalize: false, handler: { standardHostname: false } })
+    .onRequest(({ request, set }) => {
+      set.headers['cache-control'] = 'no-store';
+      requireOwnPage(request, public_origin);
+    })
+    .onParse(async ({ request }) => {
+      const bytes = await readBytes(request, contexts.of(request).client_address, body_limits);
+      if (bytes instanceof Refusal) throw refusedByPort(bytes);
+      return jsonOf(bytes);
+    })
+    .onError(({ code, error, request }) => {
+      const context = contexts.of(request);
+      const refusal = refusalOf(code, error);
+      if (refusal.status >= 500) {
+        problems.report({ request_id: context.request_id, step: 'http', code: 'internal_error', error });
+      }
+      const { status, type, message, param, retry_after_s } = refusal;
+      return jsonResponse(
+        context.request_id,
+        status,
+        { error: { type, code: refusal.code, message, param }, request_id: context.request_id },
+        {
+          'cache-control': 'no-store',
+          ...(retry_after_s === null ? {} : { 'retry-after': String(retry_after_s) }),
+        },
+      );
+    })
+    .use(keyRoutes(services))
+    .use(memberRoutes(services))
+    .use(projectRoutes(services));
+}
+
+function jsonOf(bytes: Uint8Array): unknown {
+  if (bytes.byteLength === 0) return undefined;
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    throw refusedByPort(new Refusal('invalid_json'));
+  }
+}
+
+function refusedByPort({ status, code, message, param, retry_after_s }: Refusal): ConsoleRefusal {
+  return new ConsoleRefusal(status, code, message, param, retry_after_s);
+}
+
+/** The refusal for whatever a route threw. */
+function refusalOf(code: string | number, error: unknown): ConsoleRefusal {
+  if (error instanceof ConsoleRefusal) return error;
+  // Elysia wraps what the parser throws.
+  if (error instanceof ParseError && error.cause instanceof ConsoleRefusal) return error.cause;
+  if (error instanceof AccountError) return refusedByRule(error);
+  if (code === 'NOT_FOUND') return refusedByPort(new Refusal('not_found'));
+  if (error instanceof ValidationError && error.type !== 'response') return invalid(error);
+  return refusedByPort(new Refusal('internal_error'));
+}
+
+/** The refusal of input that misses its schema. Names the field and never repeats what was sent. */
+function invalid({ type, valueError }: ValidationError): ConsoleRefusal {
+  const param = valueError?.path.slice(1).replaceAll('/', '.') ?? '';
+  const where = param === '' ? `The ${type} of the request` : `"${param}"`;
+  const message = `${where} is not as it must be: ${(valueError?.message ?? 'invalid').toLowerCase()}.`;
+  return new ConsoleRefusal(422, 'invalid_request', message, param === '' ? null : param);
+}

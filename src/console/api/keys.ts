@@ -1,0 +1,74 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { ListedKey } from '../../accounts/key-records.ts';
+import { ACTIVE_KEYS_MAX, createKey, listKeys, revokeKey } from '../../accounts/keys.ts';
+import { answerOf, Id, Name, nullable, OrganizationParams, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+import { requireKeyOf, requireProjectOf } from './within-organization.ts';
+
+const Key = answerOf({
+  id: Type.String(),
+  name: Type.String(),
+  display_prefix: Type.String(),
+  project_id: Type.String(),
+  project_name: Type.String(),
+  created_by_user_id: nullable(Type.String()),
+  created_by_name: nullable(Type.String()),
+  created_at_ms: Time,
+  last_used_at_ms: nullable(Time),
+  revoked_at_ms: nullable(Time),
+});
+
+const KeyList = answerOf({
+  items: Type.Array(Key),
+  active_max: Type.Integer({ description: 'How many active keys the organization may have.' }),
+});
+
+const KeyParams = Type.Object({ organization_id: Id, key_id: Id });
+
+/** API keys of an organization: list, create, revoke. A key's secret is in one answer only: that to its creation. */
+export function keyRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: '/organizations/:organization_id/keys' })
+    .use(signedIn(services))
+    .get(
+      '/',
+      async ({ actor, params: { organization_id }, query }) => {
+        const keys = await listKeys(services, actor, { organization_id, revoked: query.revoked === 'true' });
+        return { items: keys.map(shown), active_max: ACTIVE_KEYS_MAX };
+      },
+      {
+        params: OrganizationParams,
+        query: Type.Object({ revoked: Type.Optional(Type.Literal('true')) }),
+        response: KeyList,
+      },
+    )
+    .post(
+      '/',
+      async ({ actor, params: { organization_id }, body }) => {
+        await requireProjectOf(services.store, organization_id, body.project_id);
+        const { id, key } = await createKey(services, actor, body);
+        return { id, key };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ project_id: Id, name: Name }),
+        response: answerOf({ id: Type.String(), key: Type.String() }),
+      },
+    )
+    .delete(
+      '/:key_id',
+      async ({ actor, params: { organization_id, key_id } }) => {
+        await requireKeyOf(services.store, organization_id, key_id);
+        const revoked = await revokeKey(services, actor, key_id);
+        // This process forgets the key at once; others do within the contract's 60 seconds.
+        services.keys.invalidate();
+        return revoked;
+      },
+      { params: KeyParams, response: answerOf({ revoked_at_ms: Time }) },
+    );
+}
+
+function shown({ organization_id: _, organization_name: __, ...key }: ListedKey) {
+  return key;
+}

@@ -1,0 +1,45 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { changeRole, listMembers, removeMember } from '../../accounts/members.ts';
+import { answerOf, Done, Id, OrganizationParams, RoleSchema, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+
+const Member = answerOf({
+  user_id: Type.String(),
+  email: Type.String(),
+  name: Type.String(),
+  role: RoleSchema,
+  created_at_ms: Time,
+});
+
+const MemberParams = Type.Object({ organization_id: Id, user_id: Id });
+
+/** Members of an organization: list, change a role, remove, leave. */
+export function memberRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: '/organizations/:organization_id/members' })
+    .use(signedIn(services))
+    .get(
+      '/',
+      async ({ actor, params: { organization_id } }) => ({
+        items: await listMembers(services, actor, organization_id),
+      }),
+      { params: OrganizationParams, response: answerOf({ items: Type.Array(Member) }) },
+    )
+    .patch(
+      '/:user_id',
+      async ({ actor, params: { organization_id, user_id }, body: { role } }) => {
+        await changeRole(services, actor, { organization_id, user_id, role });
+        return { done: true as const };
+      },
+      { params: MemberParams, body: Type.Object({ role: RoleSchema }), response: Done },
+    )
+    .delete(
+      '/:user_id',
+      async ({ actor, params: { organization_id, user_id } }) => {
+        await removeMember(services, actor, { organization_id, user_id });
+        return { done: true as const };
+      },
+      { params: MemberParams, response: Done },
+    );
+}

@@ -1,0 +1,91 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { ListedProject } from '../../accounts/account-records.ts';
+import {
+  archiveProject,
+  createProject,
+  listProjects,
+  renameProject,
+  setSpendLimit,
+} from '../../accounts/projects.ts';
+import { answerOf, Done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+import { requireProjectOf } from './within-organization.ts';
+
+const Project = answerOf({
+  id: Type.String(),
+  name: Type.String(),
+  spend_limit_micros: nullable(Micros),
+  spent_this_month_micros: Micros,
+  archived_at_ms: nullable(Time),
+  created_at_ms: Time,
+});
+
+const ProjectParams = Type.Object({ organization_id: Id, project_id: Id });
+
+/** Projects of an organization: list, create, rename, spend limit, archive. */
+export function projectRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: '/organizations/:organization_id/projects' })
+    .use(signedIn(services))
+    .get(
+      '/',
+      async ({ actor, params: { organization_id }, query }) => {
+        const filter = { organization_id, archived: query.archived === 'true' };
+        const projects = await listProjects(services, actor, filter);
+        return { items: projects.map(shown) };
+      },
+      {
+        params: OrganizationParams,
+        query: Type.Object({ archived: Type.Optional(Type.Literal('true')) }),
+        response: answerOf({ items: Type.Array(Project) }),
+      },
+    )
+    .post(
+      '/',
+      async ({ actor, params: { organization_id }, body: { name } }) => {
+        const { id } = await createProject(services, actor, { organization_id, name });
+        return { id };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ name: Name }),
+        response: answerOf({ id: Type.String() }),
+      },
+    )
+    .patch(
+      '/:project_id',
+      async ({ actor, params: { organization_id, project_id }, body }) => {
+        await requireProjectOf(services.store, organization_id, project_id);
+        const { name, spend_limit_micros } = body;
+        if (name !== undefined) await renameProject(services, actor, { project_id, name });
+        if (spend_limit_micros !== undefined) {
+          await setSpendLimit(services, actor, { project_id, spend_limit_micros });
+        }
+        return { done: true as const };
+      },
+      {
+        params: ProjectParams,
+        body: Type.Object({
+          name: Type.Optional(Name),
+          spend_limit_micros: Type.Optional(nullable(Micros)),
+        }),
+        response: Done,
+      },
+    )
+    .post(
+      '/:project_id/archive',
+      async ({ actor, params: { organization_id, project_id } }) => {
+        await requireProjectOf(services.store, organization_id, project_id);
+        await archiveProject(services, actor, project_id);
+        // Its keys ended with it: this process forgets them at once.
+        services.keys.invalidate();
+        return { done: true as const };
+      },
+      { params: ProjectParams, response: Done },
+    );
+}
+
+function shown({ organization_id: _, organization_name: __, ...project }: ListedProject) {
+  return project;
+}

@@ -1,0 +1,89 @@
+import type { AccountErrorCode } from '../../accounts/errors.ts';
+import { ERROR_TYPES, type ErrorCode } from '../../errors.ts';
+
+/** Statuses that only the console gives, with their category (contract: error object). */
+const CONSOLE_TYPES = { ...ERROR_TYPES, 403: 'permission_error', 409: 'conflict_error' } as const;
+
+export type ConsoleStatus = keyof typeof CONSOLE_TYPES;
+
+/** With which status the console answers what a rule refuses; its sentence stands in `src/accounts/errors.ts`. */
+const ACCOUNT_STATUS = {
+  not_found: 404,
+  ambiguous_name: 409,
+  permission_denied: 403,
+  invalid_name: 422,
+  invalid_email: 422,
+  invalid_role: 422,
+  invalid_amount: 422,
+  invalid_limit: 422,
+  name_taken: 409,
+  email_taken: 409,
+  already_member: 409,
+  last_owner: 409,
+  too_many_keys: 409,
+  project_archived: 409,
+  top_up_out_of_range: 422,
+  refund_exceeds_paid: 409,
+  payment_settled: 409,
+  event_resolved: 409,
+  event_not_assignable: 409,
+  payment_provider_failed: 502,
+} as const satisfies Record<AccountErrorCode, ConsoleStatus>;
+
+/** Which field of the request a refusal is about, where there is exactly one. */
+const ACCOUNT_PARAM: Partial<Record<AccountErrorCode, string>> = {
+  invalid_name: 'name',
+  invalid_email: 'email',
+  invalid_role: 'role',
+  invalid_amount: 'amount',
+  name_taken: 'name',
+  email_taken: 'email',
+  top_up_out_of_range: 'amount',
+};
+
+/** What only the console refuses, beside what every port of the service does. */
+const CONSOLE_ERRORS = {
+  not_signed_in: { status: 401, message: 'Sign in first.' },
+  email_not_verified: { status: 403, message: 'Verify your e-mail address first.' },
+  wrong_origin: { status: 403, message: "Changes are taken from the console's own pages only." },
+  invalid_csrf_token: { status: 403, message: 'This page is no longer signed in: load it again.' },
+  unsupported_media_type: { status: 422, message: 'Send the request body as JSON.' },
+} as const satisfies Record<string, { readonly status: ConsoleStatus; readonly message: string }>;
+
+export type ConsoleErrorCode = keyof typeof CONSOLE_ERRORS;
+
+/** A refusal as the console answers it: every field of the contract's error object, and the response's status. */
+export class ConsoleRefusal extends Error {
+  override readonly name = 'ConsoleRefusal';
+
+  constructor(
+    readonly status: ConsoleStatus,
+    readonly code: ConsoleErrorCode | AccountErrorCode | ErrorCode,
+    message: string,
+    readonly param: string | null = null,
+    readonly retry_after_s: number | null = null,
+  ) {
+    super(message);
+  }
+
+  get type(): string {
+    return CONSOLE_TYPES[this.status];
+  }
+}
+
+/** A refusal of the console itself. */
+export function refused(code: ConsoleErrorCode): ConsoleRefusal {
+  const { status, message } = CONSOLE_ERRORS[code];
+  return new ConsoleRefusal(status, code, message);
+}
+
+/** The refusal for what a rule refused. */
+export function refusedByRule({
+  code,
+  message,
+}: {
+  readonly code: AccountErrorCode;
+  readonly message: string;
+}): ConsoleRefusal {
+  return new ConsoleRefusal(ACCOUNT_STATUS[code], code, message, ACCOUNT_PARAM[code] ?? null);
+}

@@ -1,0 +1,39 @@
+import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import type { Role } from '../../accounts/roles.ts';
+
+/** An id as this service makes them. */
+export const Id = Type.String({ minLength: 1, maxLength: 64 });
+
+/** A name that a person gives; the rules check it exactly. */
+export const Name = Type.String({ maxLength: 1_000 });
+
+/** Unix milliseconds. */
+export const Time = Type.Integer();
+
+/** Integer micro-dollars. */
+export const Micros = Type.Integer();
+
+/** The path of everything that belongs to one organization. */
+export const OrganizationParams = Type.Object({ organization_id: Id });
+
+/** An answer with these fields and no others, so that nothing leaves by accident. */
+export function answerOf<Properties extends TProperties>(properties: Properties) {
+  return Type.Object(properties, { additionalProperties: false });
+}
+
+/** The schema, or null. */
+export function nullable<Schema extends TSchema>(schema: Schema) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+/** The answer of a change that has nothing to tell. */
+export const Done = answerOf({ done: Type.Literal(true) });
+
+/** What a member is in an organization. */
+export const RoleSchema = Type.Union([
+  Type.Literal('owner'),
+  Type.Literal('admin'),
+  Type.Literal('developer'),
+  Type.Literal('billing'),
+  Type.Literal('reader'),
+]) satisfies TSchema & { readonly static: Role };
