@@ -46,12 +46,24 @@ const apiKeyReference = () =>
     .notNull()
     .references(() => apiKeys.id);
 
-/** People who can be members of organizations. */
+/** The column of a row that belongs to one user. */
+const userReference = () =>
+  text()
+    .notNull()
+    .references(() => users.id);
+
+/** People who can be members of organizations. The row of a deleted one stays, without name and address. */
 export const users = sqliteTable('users', {
   id: text().primaryKey(),
   email: text().notNull().unique(),
   name: text().notNull(),
   created_at_ms: integer().notNull(),
+  /** Whether the user has followed a link that was mailed to the address. */
+  email_verified: integer({ mode: 'boolean' }).notNull().default(false),
+  /** Whether the user may do in the console what the command line may do. */
+  is_operator: integer({ mode: 'boolean' }).notNull().default(false),
+  updated_at_ms: integer().notNull().default(0),
+  deleted_at_ms: integer(),
 });
 
 /** Owners of credit and tier. The balances are kept beside the ledger and checked against it by the audit. */
@@ -83,6 +95,8 @@ export const organizations = sqliteTable(
     questions_per_request: integer(),
     top_up_max_micros: integer(),
     created_at_ms: integer().notNull(),
+    /** Since when the operator lets its keys answer nothing; null while they work. */
+    suspended_at_ms: integer(),
   },
   (table) => [
     check('organizations_tier', sql`${table.tier} BETWEEN 0 AND 5`),
@@ -486,3 +500,110 @@ export const programVersions = sqliteTable('program_versions', {
   /** When it last began to serve, or updated the schema. */
   last_ms: integer().notNull(),
 });
+
+/** Sign-ins of users to the console. The token itself is never stored: only its SHA-256 (hex). */
+export const sessions = sqliteTable(
+  'sessions',
+  {
+    id: text().primaryKey(),
+    user_id: userReference(),
+    token_sha256: text().notNull().unique(),
+    ip_address: text(),
+    user_agent: text(),
+    created_at_ms: integer().notNull(),
+    /** Exact to the interval at which sessions are extended. */
+    last_seen_at_ms: integer().notNull(),
+    expires_at_ms: integer().notNull(),
+  },
+  (table) => [
+    index('sessions_user').on(table.user_id),
+    index('sessions_expiry').on(table.expires_at_ms),
+    check('sessions_token_sha256', sql`length(${table.token_sha256}) = 64`),
+  ],
+);
+
+/** The ways in which users sign in. `credential` is the only provider: a password, of which the hash is stored. */
+export const signInAccounts = sqliteTable(
+  'sign_in_accounts',
+  {
+    id: text().primaryKey(),
+    user_id: userReference(),
+    provider: text().notNull(),
+    /** The provider's own id of the user; for `credential` our own. */
+    external_id: text().notNull(),
+    password_hash: text(),
+    created_at_ms: integer().notNull(),
+    updated_at_ms: integer().notNull(),
+  },
+  (table) => [
+    uniqueIndex('sign_in_accounts_external').on(table.provider, table.external_id),
+    index('sign_in_accounts_user').on(table.user_id),
+  ],
+);
+
+/** Links that were mailed and not followed yet: to verify an address, or to reset a password. */
+export const verifications = sqliteTable(
+  'verifications',
+  {
+    id: text().primaryKey(),
+    /** A hash of what the link is for and of its token. */
+    identifier_hash: text().notNull(),
+    /** The id of the user. */
+    value: text().notNull(),
+    created_at_ms: integer().notNull(),
+    updated_at_ms: integer().notNull(),
+    expires_at_ms: integer().notNull(),
+  },
+  (table) => [
+    index('verifications_identifier').on(table.identifier_hash),
+    index('verifications_expiry').on(table.expires_at_ms),
+  ],
+);
+
+/** Invitations into organizations, each mailed as a link. The token is stored as its SHA-256 (hex). */
+export const invitations = sqliteTable(
+  'invitations',
+  {
+    id: text().primaryKey(),
+    organization_id: organizationReference(),
+    email: text().notNull(),
+    role: text({ enum: ROLES }).notNull(),
+    /** Null for an invitation that the operator made by the command line. */
+    invited_by_user_id: text().references(() => users.id),
+    token_sha256: text().notNull().unique(),
+    created_at_ms: integer().notNull(),
+    expires_at_ms: integer().notNull(),
+    accepted_at_ms: integer(),
+    revoked_at_ms: integer(),
+  },
+  (table) => [
+    index('invitations_organization').on(table.organization_id, table.created_at_ms),
+    index('invitations_email').on(table.email),
+    check('invitations_role', sql`${table.role} IN ('owner', 'admin', 'developer', 'billing', 'reader')`),
+    check('invitations_token_sha256', sql`length(${table.token_sha256}) = 64`),
+  ],
+);
+
+/** The audit trail: who did what when. Metadata only: never a record, a key, a token or a password. */
+export const trailEntries = sqliteTable(
+  'trail_entries',
+  {
+    id: integer().primaryKey({ autoIncrement: true }),
+    /** Null for what the operator did to the service, and for what a user did to their own account. */
+    organization_id: text().references(() => organizations.id),
+    /** Null for the operator at the command line. */
+    user_id: text().references(() => users.id),
+    /** What was done, as `key.create`. */
+    action: text().notNull(),
+    /** What it was done to. */
+    object_kind: text().notNull(),
+    object_id: text(),
+    /** A short JSON object. */
+    detail: text().notNull(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    index('trail_organization').on(table.organization_id, table.id),
+    check('trail_detail', sql`json_valid(${table.detail})`),
+  ],
+);
