@@ -75,7 +75,7 @@ export interface ServiceParts {
   /** Other bounds of the bodies that are being received than the usual ones. */
   readonly body_limits?: Partial<BodyLimits>;
   /** What the console needs beside the service; without it there is none. */
-  readonly console?: Pick<ConsoleServices, 'sessions' | 'public_origin'> | undefined;
+  readonly console?: Pick<ConsoleServices, 'sign_in' | 'public_origin'> | undefined;
 }
 
 /** What can be changed while requests are answered. */
@@ -171,15 +171,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     now_ms: () => clock.now_ms(),
   });
   const body_limits = { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits };
-  const console =
-    parts.console === undefined
-      ? null
-      : openConsole({ ...parts.console, store, clock, identifiers, problems, keys, body_limits });
-  const services = {
+  const answering = {
     metrics,
     readiness,
     payments,
-    console,
     api_reference: parts.api_reference ?? true,
     clock,
     identifiers,
@@ -199,6 +194,11 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     cut_requests: new CutRequests(),
     model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
+  const console =
+    parts.console === undefined
+      ? null
+      : openConsole({ ...answering, ...parts.console, decisions: answering });
+  const services = { ...answering, console };
   const maintenance = {
     history: new HistoryThread(db.$client.filename),
     store,

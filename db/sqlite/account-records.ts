@@ -44,6 +44,10 @@ export class SqliteAccountRecords implements AccountRecords {
     return this.#access.write(() => this.#db.insert(users).values(user).run());
   }
 
+  renameUser(user_id: string, name: string): Promise<void> {
+    return this.#access.write(() => this.#db.update(users).set({ name }).where(eq(users.id, user_id)).run());
+  }
+
   findOrganization(organization_id: string): Promise<Organization | undefined> {
     return this.#access.read(() =>
       this.#db.select().from(organizations).where(eq(organizations.id, organization_id)).get(),

@@ -183,6 +183,17 @@ export class SqliteKeyRecords implements KeyRecords {
     );
   }
 
+  findHash(key_id: string): Promise<string | undefined> {
+    return this.#access.read(
+      () =>
+        this.#db
+          .select({ secret_sha256: apiKeys.secret_sha256 })
+          .from(apiKeys)
+          .where(eq(apiKeys.id, key_id))
+          .get()?.secret_sha256,
+    );
+  }
+
   findActive(secret_sha256: string): Promise<ActiveKey | undefined> {
     return this.#access.read(() => this.#statements.findActive.get({ secret_sha256 }));
   }

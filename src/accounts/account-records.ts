@@ -102,6 +102,7 @@ export interface AccountRecords {
   findUserByEmail(email: string): Promise<User | undefined>;
   allUsers(): Promise<User[]>;
   insertUser(user: User): Promise<void>;
+  renameUser(user_id: string, name: string): Promise<void>;
 
   findOrganization(organization_id: string): Promise<Organization | undefined>;
   allOrganizations(): Promise<Organization[]>;

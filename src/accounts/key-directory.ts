@@ -24,13 +24,18 @@ const NEW_KEYS_READ_MS = 1_000;
 /** Hexadecimal characters of a hash that fit in a number; two keys that share them are only looked up for nothing. */
 const SHORT_HASH_LENGTH = 12;
 
+/** A key that is chosen by its id, by somebody who may use it: the secret itself is not known any more. */
+export interface KeyReference {
+  readonly key_id: string;
+}
+
 interface CacheEntry {
   readonly caller: Caller;
   readonly read_at_ms: number;
 }
 
 /** What the directory reads and writes of the stored keys. */
-type LookedUpKeys = Pick<KeyRecords, 'findActive' | 'hashesSince' | 'writeLastUsed'>;
+type LookedUpKeys = Pick<KeyRecords, 'findHash' | 'findActive' | 'hashesSince' | 'writeLastUsed'>;
 
 function shortHash(hash: string): number {
   return Number.parseInt(hash.slice(0, SHORT_HASH_LENGTH), 16);
@@ -75,11 +80,12 @@ export class KeyDirectory {
   }
 
   /**
-   * The caller of an active key; null when no active key matches (unknown, revoked, or its project archived). Rejects
-   * with what the store rejects with.
+   * The caller of an active key, by its secret or by reference; null when no active key matches (unknown, revoked, or
+   * its project archived). Rejects with what the store rejects with.
    */
-  async authenticate(secret: string): Promise<Caller | null> {
-    const secret_sha256 = keyHash(secret);
+  async authenticate(key: string | KeyReference): Promise<Caller | null> {
+    const secret_sha256 = typeof key === 'string' ? keyHash(key) : await this.#records.findHash(key.key_id);
+    if (secret_sha256 === undefined) return null;
     const now_ms = this.#clock.monotonic_ms();
     const cached = this.#cache.get(secret_sha256);
     if (cached !== undefined) {

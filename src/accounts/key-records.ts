@@ -87,6 +87,8 @@ export interface KeyRecords {
   /** Revokes every active key of a project. */
   revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void>;
 
+  /** The SHA-256 of a key's secret; undefined when there is no such key. */
+  findHash(key_id: string): Promise<string | undefined>;
   findActive(secret_sha256: string): Promise<ActiveKey | undefined>;
   /** The first characters of the hashes of all keys, revoked ones too, that were made after a row; of all for row 0. */
   hashesSince(row: number, length: number): Promise<KeyHashStart[]>;

@@ -15,6 +15,8 @@ const PERMISSIONS = {
   manage_members: ['owner', 'admin'],
   /** Create and archive projects and set their spend limits. */
   manage_projects: ['owner', 'admin'],
+  /** Ask with a key of the organization without knowing its secret, which spends credit: whoever could make a key. */
+  use_keys: ['owner', 'admin', 'developer'],
   create_keys: ['owner', 'admin', 'developer'],
   revoke_any_key: ['owner', 'admin'],
   top_up: ['owner', 'admin', 'billing'],

@@ -43,6 +43,15 @@ export function signUp(context: AccountContext, given: NewUser): Promise<SignedU
   return context.store.transaction((records) => insertUser(records, context, given));
 }
 
+/** Gives a user another name; whoever calls has checked that it is the user. Rejects with `invalid_name`. */
+export async function renameUser(
+  { store }: Pick<AccountContext, 'store'>,
+  user_id: string,
+  name: string,
+): Promise<void> {
+  await store.accounts.renameUser(user_id, checkedName(name));
+}
+
 /** The same as `signUp`, to be called inside a transaction. */
 export async function insertUser(
   records: Pick<Records, 'accounts'>,

@@ -1,5 +1,5 @@
 import type { DecisionPlan } from '../../native/engine.ts';
-import type { Caller } from '../accounts/key-directory.ts';
+import type { Caller, KeyReference } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { ERRORS } from '../errors.ts';
@@ -28,8 +28,8 @@ export interface DecisionCall {
   readonly endpoint: '/v1/decisions' | '/v1/systemone';
   /** The model when the body names none; null where it must. */
   readonly default_model: string | null;
-  /** The API key of the headers; null when there is none that could be one. */
-  readonly key: string | null;
+  /** The API key of the headers, or a reference to one; null when there is none that could be one. */
+  readonly key: string | KeyReference | null;
   readonly query_mode: string | null;
   /**
    * Reads and parses the body, for the budget of the organization that is named: `invalid_json`, `invalid_request`, or

@@ -3,15 +3,16 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { createKey } from '../../src/accounts/keys.ts';
 import { signUp } from '../../src/accounts/users.ts';
-import type { SignedIn } from '../../src/console/api/services.ts';
+import type { SignedIn } from '../../src/console/people/sign-in.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { addAccount, startTestService, type TestService } from '../support/service.ts';
+import { KnownSession } from './known-session.ts';
 
 const CSRF_TOKEN = 'token of the session';
 const Created = Type.Object({ id: Type.String(), key: Type.String() });
 
 let service: TestService;
-let session: SignedIn | null = null;
+const sign_in = new KnownSession();
 let signed_in: SignedIn;
 let organization_id: string;
 let project_id: string;
@@ -19,7 +20,7 @@ let project_id: string;
 beforeAll(async () => {
   service = await startTestService({
     cold: true,
-    console: { sessions: { sessionOf: () => Promise.resolve(session) }, public_origin: null },
+    console: { sign_in, public_origin: null },
   });
   const { user, organization } = await signUp(service.accounts, { email: 'ada@example.com', name: 'Ada' });
   organization_id = organization.id;
@@ -32,6 +33,7 @@ beforeAll(async () => {
     session_id: 'session',
     csrf_token: CSRF_TOKEN,
     expires_at_ms: 0,
+    set_cookies: [],
   };
 });
 afterAll(() => service.close());
@@ -64,13 +66,13 @@ async function refusalOf(response: Response): Promise<[status: number, code: str
 
 describe('a request to the API of the console', () => {
   test('without a session is refused', async () => {
-    session = null;
+    sign_in.session = null;
     expect(await refusalOf(await service.fetch(keysPath()))).toEqual([401, 'not_signed_in']);
     expect(await refusalOf(await post(keysPath(), newKey()))).toEqual([401, 'not_signed_in']);
   });
 
   test('with an API key instead of a session is refused', async () => {
-    session = null;
+    sign_in.session = null;
     const { key } = await addAccount(service);
     const response = await service.fetch(keysPath(), { headers: { authorization: `Bearer ${key}` } });
     expect(await refusalOf(response)).toEqual([401, 'not_signed_in']);
@@ -82,14 +84,14 @@ describe('a request to the API of the console', () => {
     ['without its token', { 'x-csrf-token': '' }, 'invalid_csrf_token'],
     ['with another token', { 'x-csrf-token': 'token of the sessioN' }, 'invalid_csrf_token'],
   ])('that changes something, %s, is refused and changes nothing', async (_, headers, code) => {
-    session = signed_in;
+    sign_in.session = signed_in;
     const before = await (await service.fetch(keysPath())).text();
     expect(await refusalOf(await post(keysPath(), newKey(), headers))).toEqual([403, code]);
     expect(await (await service.fetch(keysPath())).text()).toBe(before);
   });
 
   test('that changes something, without an origin, is refused', async () => {
-    session = signed_in;
+    sign_in.session = signed_in;
     const response = await service.fetch(keysPath(), {
       method: 'POST',
       body: newKey(),
@@ -104,23 +106,23 @@ describe('a request to the API of the console', () => {
     ['a field that is missing', '{"name":"Production"}', 422, 'invalid_request'],
     ['a field of another type', '{"project_id":1,"name":"Production"}', 422, 'invalid_request'],
   ])('with %s is refused', async (_, body, status, code) => {
-    session = signed_in;
+    sign_in.session = signed_in;
     expect(await refusalOf(await post(keysPath(), body))).toEqual([status, code]);
   });
 
   test('with a body of another type is refused', async () => {
-    session = signed_in;
+    sign_in.session = signed_in;
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
     expect(await refusalOf(await post(keysPath(), newKey(), form))).toEqual([422, 'unsupported_media_type']);
   });
 
   test('for an unknown path is refused', async () => {
-    session = signed_in;
+    sign_in.session = signed_in;
     expect(await refusalOf(await service.fetch('/console/api/nothing'))).toEqual([404, 'not_found']);
   });
 
   test('for another organization is as for one that does not exist', async () => {
-    session = signed_in;
+    sign_in.session = signed_in;
     const other = await addAccount(service);
     const path = `/console/api/organizations/${other.organization_id}/keys`;
     expect(await refusalOf(await service.fetch(path))).toEqual([404, 'not_found']);
@@ -131,7 +133,7 @@ describe('a request to the API of the console', () => {
   });
 
   test("cannot make a key in another organization's project", async () => {
-    session = signed_in;
+    sign_in.session = signed_in;
     const other = await addAccount(service);
     const body = JSON.stringify({ project_id: other.project_id, name: 'Production' });
     expect(await refusalOf(await post(keysPath(), body))).toEqual([404, 'not_found']);
@@ -140,7 +142,7 @@ describe('a request to the API of the console', () => {
 
 describe('a key that the console made', () => {
   test('is shown once, asks the API at once, and ends when it is revoked', async () => {
-    session = signed_in;
+    sign_in.session = signed_in;
     const { id, key } = Value.Parse(Created, await (await post(keysPath(), newKey())).json());
     const list = await (await service.fetch(keysPath())).text();
     expect(list).toContain(id);
@@ -154,7 +156,7 @@ describe('a key that the console made', () => {
   });
 
   test('is listed with revoked ones after its end only', async () => {
-    session = signed_in;
+    sign_in.session = signed_in;
     const actor = { kind: 'user', user_id: signed_in.user_id } as const;
     const { id } = await createKey(service.accounts, actor, { project_id, name: 'Short-lived' });
     const headers = { origin: service.server.address, 'x-csrf-token': CSRF_TOKEN };

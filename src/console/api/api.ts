@@ -4,12 +4,16 @@ import { Refusal } from '../../errors.ts';
 import { readBytes } from '../../http/body-bytes.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import { jsonResponse } from '../../http/responses.ts';
+import { SignInError } from '../people/errors.ts';
+import { accountRoutes } from './account.ts';
 import { keyRoutes } from './keys.ts';
 import { memberRoutes } from './members.ts';
 import { requireOwnPage } from './own-page.ts';
+import { playgroundRoutes } from './playground.ts';
 import { projectRoutes } from './projects.ts';
-import { ConsoleRefusal, refusedByRule } from './refusals.ts';
+import { ConsoleRefusal, refusedByPort, refusedByRule, refusedBySignIn } from './refusals.ts';
 import type { ConsoleServices } from './services.ts';
+import { sessionRoutes } from './session.ts';
 
 /** Under which all of the console's API lies. */
 export const API_PREFIX = '/console/api';
@@ -23,36 +27,42 @@ export type ConsoleApi = ReturnType<typeof consoleApi>;
  */
 export function consoleApi(services: ConsoleServices, contexts: RequestContexts) {
   const { public_origin, body_limits, problems } = services;
-  return new Elysia({ prefix: API_PREFIX, normalize: false, handler: { standardHostname: false } })
-    .onRequest(({ request, set }) => {
-      set.headers['cache-control'] = 'no-store';
-      requireOwnPage(request, public_origin);
-    })
-    .onParse(async ({ request }) => {
-      const bytes = await readBytes(request, contexts.of(request).client_address, body_limits);
-      if (bytes instanceof Refusal) throw refusedByPort(bytes);
-      return jsonOf(bytes);
-    })
-    .onError(({ code, error, request }) => {
-      const context = contexts.of(request);
-      const refusal = refusalOf(code, error);
-      if (refusal.status >= 500) {
-        problems.report({ request_id: context.request_id, step: 'http', code: 'internal_error', error });
-      }
-      const { status, type, message, param, retry_after_s } = refusal;
-      return jsonResponse(
-        context.request_id,
-        status,
-        { error: { type, code: refusal.code, message, param }, request_id: context.request_id },
-        {
-          'cache-control': 'no-store',
-          ...(retry_after_s === null ? {} : { 'retry-after': String(retry_after_s) }),
-        },
-      );
-    })
-    .use(keyRoutes(services))
-    .use(memberRoutes(services))
-    .use(projectRoutes(services));
+  return (
+    new Elysia({ prefix: API_PREFIX, normalize: false, handler: { standardHostname: false } })
+      .onRequest(({ request, set }) => {
+        set.headers['cache-control'] = 'no-store';
+        requireOwnPage(request, public_origin);
+      })
+      .onError(({ code, error, request }) => {
+        const context = contexts.of(request);
+        const refusal = refusalOf(code, error);
+        if (refusal.status >= 500) {
+          problems.report({ request_id: context.request_id, step: 'http', code: 'internal_error', error });
+        }
+        const { status, type, message, param, retry_after_s } = refusal;
+        return jsonResponse(
+          context.request_id,
+          status,
+          { error: { type, code: refusal.code, message, param }, request_id: context.request_id },
+          {
+            'cache-control': 'no-store',
+            ...(retry_after_s === null ? {} : { 'retry-after': String(retry_after_s) }),
+          },
+        );
+      })
+      // Its body is read as the API reads it; the parser is for the routes that follow.
+      .use(playgroundRoutes(services, contexts))
+      .onParse(async ({ request }) => {
+        const bytes = await readBytes(request, contexts.of(request).client_address, body_limits);
+        if (bytes instanceof Refusal) throw refusedByPort(bytes);
+        return jsonOf(bytes);
+      })
+      .use(sessionRoutes(services, contexts))
+      .use(accountRoutes(services, contexts))
+      .use(keyRoutes(services))
+      .use(memberRoutes(services))
+      .use(projectRoutes(services))
+  );
 }
 
 function jsonOf(bytes: Uint8Array): unknown {
@@ -64,16 +74,13 @@ function jsonOf(bytes: Uint8Array): unknown {
   }
 }
 
-function refusedByPort({ status, code, message, param, retry_after_s }: Refusal): ConsoleRefusal {
-  return new ConsoleRefusal(status, code, message, param, retry_after_s);
-}
-
 /** The refusal for whatever a route threw. */
 function refusalOf(code: string | number, error: unknown): ConsoleRefusal {
   if (error instanceof ConsoleRefusal) return error;
   // Elysia wraps what the parser throws.
   if (error instanceof ParseError && error.cause instanceof ConsoleRefusal) return error.cause;
   if (error instanceof AccountError) return refusedByRule(error);
+  if (error instanceof SignInError) return refusedBySignIn(error);
   if (code === 'NOT_FOUND') return refusedByPort(new Refusal('not_found'));
   if (error instanceof ValidationError && error.type !== 'response') return invalid(error);
   return refusedByPort(new Refusal('internal_error'));

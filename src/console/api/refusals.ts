@@ -1,5 +1,6 @@
 import type { AccountErrorCode } from '../../accounts/errors.ts';
-import { ERROR_TYPES, type ErrorCode } from '../../errors.ts';
+import { ERROR_TYPES, type ErrorCode, type Refusal } from '../../errors.ts';
+import type { SignInError, SignInErrorCode } from '../people/errors.ts';
 
 /** Statuses that only the console gives, with their category (contract: error object). */
 const CONSOLE_TYPES = { ...ERROR_TYPES, 403: 'permission_error', 409: 'conflict_error' } as const;
@@ -41,10 +42,22 @@ const ACCOUNT_PARAM: Partial<Record<AccountErrorCode, string>> = {
   top_up_out_of_range: 'amount',
 };
 
+/** The same for what sign-in refuses; its sentences stand in `src/console/people/errors.ts`. */
+const SIGN_IN_STATUS = {
+  not_signed_in: 401,
+  wrong_credentials: 401,
+  wrong_password: 403,
+  email_not_verified: 403,
+  password_too_short: 422,
+  password_too_long: 422,
+  invitation_needed: 403,
+  link_ended: 409,
+  too_many_attempts: 429,
+  too_busy: 503,
+} as const satisfies Record<SignInErrorCode, ConsoleStatus>;
+
 /** What only the console refuses, beside what every port of the service does. */
 const CONSOLE_ERRORS = {
-  not_signed_in: { status: 401, message: 'Sign in first.' },
-  email_not_verified: { status: 403, message: 'Verify your e-mail address first.' },
   wrong_origin: { status: 403, message: "Changes are taken from the console's own pages only." },
   invalid_csrf_token: { status: 403, message: 'This page is no longer signed in: load it again.' },
   unsupported_media_type: { status: 422, message: 'Send the request body as JSON.' },
@@ -58,7 +71,7 @@ export class ConsoleRefusal extends Error {
 
   constructor(
     readonly status: ConsoleStatus,
-    readonly code: ConsoleErrorCode | AccountErrorCode | ErrorCode,
+    readonly code: ConsoleErrorCode | AccountErrorCode | SignInErrorCode | ErrorCode,
     message: string,
     readonly param: string | null = null,
     readonly retry_after_s: number | null = null,
@@ -86,4 +99,15 @@ export function refusedByRule({
   readonly message: string;
 }): ConsoleRefusal {
   return new ConsoleRefusal(ACCOUNT_STATUS[code], code, message, ACCOUNT_PARAM[code] ?? null);
+}
+
+/** The refusal for what sign-in refused. */
+export function refusedBySignIn({ code, message, retry_after_s }: SignInError): ConsoleRefusal {
+  const param = code === 'password_too_short' || code === 'password_too_long' ? 'password' : null;
+  return new ConsoleRefusal(SIGN_IN_STATUS[code], code, message, param, retry_after_s);
+}
+
+/** The refusal that the API itself would give. */
+export function refusedByPort({ status, code, message, param, retry_after_s }: Refusal): ConsoleRefusal {
+  return new ConsoleRefusal(status, code, message, param, retry_after_s);
 }

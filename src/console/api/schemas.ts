@@ -7,6 +7,15 @@ export const Id = Type.String({ minLength: 1, maxLength: 64 });
 /** A name that a person gives; the rules check it exactly. */
 export const Name = Type.String({ maxLength: 1_000 });
 
+/** An address as a person types it; the rules check it exactly. */
+export const Email = Type.String({ maxLength: 1_000 });
+
+/** A password as a person types it; sign-in bounds it exactly. */
+export const Password = Type.String({ maxLength: 1_000 });
+
+/** What a mailed link carries. */
+export const Token = Type.String({ minLength: 1, maxLength: 1_000 });
+
 /** Unix milliseconds. */
 export const Time = Type.Integer();
 

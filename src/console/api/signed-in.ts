@@ -1,15 +1,17 @@
 import { Elysia } from 'elysia';
 import type { Actor } from '../../accounts/actor.ts';
+import { SignInError } from '../people/errors.ts';
+import { giveCookies } from './cookies.ts';
 import { requireToken } from './own-page.ts';
-import { refused } from './refusals.ts';
 import type { ConsoleServices } from './services.ts';
 
 /** For routes of people who are signed in: their session, and the actor that rules take. Refuses with `not_signed_in`. */
-export function signedIn({ sessions }: Pick<ConsoleServices, 'sessions'>) {
-  return new Elysia().derive({ as: 'scoped' }, async ({ request }) => {
-    const session = await sessions.sessionOf(request.headers);
-    if (session === null) throw refused('not_signed_in');
+export function signedIn({ sign_in }: Pick<ConsoleServices, 'sign_in'>) {
+  return new Elysia().derive({ as: 'scoped' }, async ({ request, set }) => {
+    const session = await sign_in.sessionOf(request.headers);
+    if (session === null) throw new SignInError('not_signed_in');
     requireToken(request, session.csrf_token);
+    giveCookies(set, session);
     const actor: Actor = { kind: 'user', user_id: session.user_id };
     return { session, actor };
   });

@@ -1,0 +1,73 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { renameUser } from '../../accounts/users.ts';
+import type { RequestContexts } from '../../http/context.ts';
+import type { Visit } from '../people/sign-in.ts';
+import { giveCookies } from './cookies.ts';
+import { answerOf, Done, Id, Name, Password, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+
+const OwnSession = answerOf({
+  id: Type.String(),
+  is_current: Type.Boolean(),
+  user_agent: Type.String(),
+  client_address: Type.String(),
+  created_at_ms: Time,
+  last_seen_at_ms: Time,
+  expires_at_ms: Time,
+});
+
+/** What a person does with the own account: name, password, sessions, deletion. */
+export function accountRoutes(services: ConsoleServices, contexts: RequestContexts) {
+  const { sign_in } = services;
+  const visit = (request: Request): Visit => ({
+    headers: request.headers,
+    client_address: contexts.of(request).client_address,
+  });
+  return new Elysia()
+    .use(signedIn(services))
+    .patch(
+      '/account',
+      async ({ session, body: { name } }) => {
+        await renameUser(services, session.user_id, name);
+        return { done: true as const };
+      },
+      { body: Type.Object({ name: Name }), response: Done },
+    )
+    .delete(
+      '/account',
+      async ({ request, set, body }) => {
+        giveCookies(set, await sign_in.deleteAccount(visit(request), body));
+        return { done: true as const };
+      },
+      { body: Type.Object({ password: Password }), response: Done },
+    )
+    .post(
+      '/password',
+      async ({ request, set, body }) => {
+        giveCookies(set, await sign_in.changePassword(visit(request), body));
+        return { done: true as const };
+      },
+      { body: Type.Object({ current_password: Password, new_password: Password }), response: Done },
+    )
+    .get('/sessions', async ({ session }) => ({ items: [...(await sign_in.sessions(session))] }), {
+      response: answerOf({ items: Type.Array(OwnSession) }),
+    })
+    .delete(
+      '/sessions/:session_id',
+      async ({ session, params: { session_id } }) => {
+        await sign_in.endSession(session, session_id);
+        return { done: true as const };
+      },
+      { params: Type.Object({ session_id: Id }), response: Done },
+    )
+    .post(
+      '/sessions/end-others',
+      async ({ session }) => {
+        await sign_in.endOtherSessions(session);
+        return { done: true as const };
+      },
+      { response: Done },
+    );
+}

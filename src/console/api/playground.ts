@@ -1,0 +1,49 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { requirePermission } from '../../accounts/permissions.ts';
+import { decide } from '../../decisions/decide.ts';
+import { Refusal } from '../../errors.ts';
+import { readJsonBody } from '../../http/body.ts';
+import type { RequestContexts } from '../../http/context.ts';
+import { jsonResponse } from '../../http/responses.ts';
+import { refusedByPort } from './refusals.ts';
+import { Id, OrganizationParams } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+import { requireKeyOf } from './within-organization.ts';
+
+/**
+ * A decision for the playground: the body, the answer and the charge are those of `POST /v1/decisions`, with a key of
+ * the organization that is named by its id. The record is read, answered and forgotten.
+ */
+export function playgroundRoutes(services: ConsoleServices, contexts: RequestContexts) {
+  return new Elysia({ prefix: '/organizations/:organization_id/playground' }).use(signedIn(services)).post(
+    '/:key_id',
+    async ({ actor, request, params: { organization_id, key_id } }) => {
+      await requirePermission(services.store, actor, organization_id, 'use_keys');
+      await requireKeyOf(services.store, organization_id, key_id);
+      const { request_id } = contexts.of(request);
+      let body_bytes = 0;
+      const { result } = await decide(services.decisions, {
+        request_id,
+        endpoint: '/v1/decisions',
+        default_model: null,
+        key: { key_id },
+        query_mode: null,
+        readBody: (owner) =>
+          readJsonBody(request, owner, services.body_limits, (received_bytes) => {
+            body_bytes = received_bytes;
+          }),
+        body_bytes: () => body_bytes,
+        signal: request.signal,
+      });
+      if (result instanceof Refusal) throw refusedByPort(result);
+      return jsonResponse(request_id, 200, result);
+    },
+    {
+      // The API reads a body after the key is known.
+      parse: 'none',
+      params: Type.Composite([OrganizationParams, Type.Object({ key_id: Id })]),
+    },
+  );
+}

@@ -1,0 +1,124 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { RequestContexts } from '../../http/context.ts';
+import type { SignedIn, Visit } from '../people/sign-in.ts';
+import { giveCookies } from './cookies.ts';
+import { answerOf, Done, Email, Name, Password, RoleSchema, Time, Token } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+
+const Session = answerOf({
+  user: answerOf({
+    id: Type.String(),
+    email: Type.String(),
+    name: Type.String(),
+    is_operator: Type.Boolean(),
+  }),
+  csrf_token: Type.String(),
+  expires_at_ms: Time,
+  organizations: Type.Array(answerOf({ id: Type.String(), name: Type.String(), role: RoleSchema })),
+});
+
+const NoSession = answerOf({
+  user: Type.Null(),
+  sign_up: Type.Union([Type.Literal('open'), Type.Literal('invited')]),
+});
+
+/** Who is signed in, and every way of becoming that: these routes need no session. */
+export function sessionRoutes(services: ConsoleServices, contexts: RequestContexts) {
+  const { sign_in } = services;
+  const visit = (request: Request): Visit => ({
+    headers: request.headers,
+    client_address: contexts.of(request).client_address,
+  });
+  return new Elysia()
+    .get(
+      '/session',
+      async ({ request, set }) => {
+        const session = await sign_in.sessionOf(request.headers);
+        if (session === null) return { user: null, sign_up: sign_in.sign_up };
+        giveCookies(set, session);
+        return shown(session, await organizationsOf(services, session.user_id));
+      },
+      { response: Type.Union([Session, NoSession]) },
+    )
+    .post(
+      '/sign-up',
+      async ({ request, body }) => {
+        await sign_in.signUp(visit(request), body);
+        return { done: true as const };
+      },
+      {
+        body: Type.Object({
+          name: Name,
+          email: Email,
+          password: Password,
+          invitation_token: Type.Optional(Token),
+        }),
+        response: Done,
+      },
+    )
+    .post(
+      '/verification',
+      async ({ request, body: { email } }) => {
+        await sign_in.requestVerification(visit(request), email);
+        return { done: true as const };
+      },
+      { body: Type.Object({ email: Email }), response: Done },
+    )
+    .post(
+      '/verify',
+      async ({ request, body: { token } }) => {
+        await sign_in.verify(visit(request), token);
+        return { done: true as const };
+      },
+      { body: Type.Object({ token: Token }), response: Done },
+    )
+    .post(
+      '/sign-in',
+      async ({ request, set, body }) => {
+        giveCookies(set, await sign_in.signIn(visit(request), body));
+        return { done: true as const };
+      },
+      { body: Type.Object({ email: Email, password: Password }), response: Done },
+    )
+    .post(
+      '/sign-out',
+      async ({ request, set }) => {
+        giveCookies(set, await sign_in.signOut(visit(request)));
+        return { done: true as const };
+      },
+      { response: Done },
+    )
+    .post(
+      '/reset-request',
+      async ({ request, body: { email } }) => {
+        await sign_in.requestReset(visit(request), email);
+        return { done: true as const };
+      },
+      { body: Type.Object({ email: Email }), response: Done },
+    )
+    .post(
+      '/reset',
+      async ({ request, body }) => {
+        await sign_in.reset(visit(request), body);
+        return { done: true as const };
+      },
+      { body: Type.Object({ token: Token, new_password: Password }), response: Done },
+    );
+}
+
+async function organizationsOf({ store }: Pick<ConsoleServices, 'store'>, user_id: string) {
+  const organizations = [];
+  for (const { id, name } of await store.accounts.organizationsOf(user_id)) {
+    const role = await store.accounts.roleOf({ organization_id: id, user_id });
+    if (role !== null) organizations.push({ id, name, role });
+  }
+  return organizations;
+}
+
+function shown(
+  { user_id, email, name, is_operator, csrf_token, expires_at_ms }: SignedIn,
+  organizations: Awaited<ReturnType<typeof organizationsOf>>,
+) {
+  return { user: { id: user_id, email, name, is_operator }, csrf_token, expires_at_ms, organizations };
+}
