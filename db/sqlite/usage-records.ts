@@ -15,6 +15,7 @@ import type { Db } from './connection.ts';
 import { SqliteRollUpRecords } from './roll-up-records.ts';
 import { apiKeys, projects, usageRecords } from './schema.ts';
 import type { Access } from './transactions.ts';
+import { conditionsOf, type UsageValues, valuesOf } from './usage-conditions.ts';
 
 interface Extremes {
   readonly oldest_ms: number | null;
@@ -26,8 +27,6 @@ interface Extremes {
 /** No day comes before the one or after the other. */
 const FIRST_DAY = '0000-01-01';
 const LAST_DAY = '9999-12-31';
-
-type Values = Record<string, string | number>;
 
 /** The usage in SQLite. */
 export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageRecords {
@@ -41,11 +40,12 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
   }
 
   page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
-    const { organization_id, project_id, api_key_id, from_ms, to_ms } = filter;
+    const { from_ms, to_ms, request_id } = filter;
     const conditions: (SQL | undefined)[] = [
-      organization_id === null ? undefined : eq(usageRecords.organization_id, organization_id),
-      project_id === undefined ? undefined : eq(usageRecords.project_id, project_id),
-      api_key_id === undefined ? undefined : eq(usageRecords.api_key_id, api_key_id),
+      ...Object.entries(valuesOf(filter)).map(([column, value]) =>
+        eq(sql`${usageRecords}.${sql.identifier(column)}`, value),
+      ),
+      request_id === undefined ? undefined : eq(usageRecords.request_id, request_id),
       from_ms === undefined ? undefined : gte(usageRecords.time_ms, from_ms),
       to_ms === undefined ? undefined : lt(usageRecords.time_ms, to_ms),
       after === undefined
@@ -83,7 +83,7 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
     // One subquery each: SQLite reads a single least or greatest value from an index, and two by reading everything.
     return this.#access.read(() => {
       const extremes = this.#db.$client
-        .query<Extremes, Values>(
+        .query<Extremes, UsageValues>(
           `SELECT (SELECT min(time_ms) FROM usage_records WHERE ${conditionsOf(scope)}) AS oldest_ms,
             (SELECT max(time_ms) FROM usage_records WHERE ${conditionsOf(scope)}) AS newest_ms,
             (SELECT min(day) FROM usage_days WHERE ${conditionsOf(scope)}) AS first_day,
@@ -97,7 +97,7 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
   totalsOfDay(day: string, scope: UsageScope): Promise<readonly DayTotal[]> {
     return this.#access.read(() =>
       this.#db.$client
-        .query<DayTotal, Values>(
+        .query<DayTotal, UsageValues>(
           `SELECT organizations.name AS organization, projects.name AS project, api_keys.name AS api_key, model, mode,
           endpoint, status, sum(requests) AS requests, sum(questions) AS questions, sum(input_tokens) AS input_tokens,
           sum(cost_micros) AS cost_micros
@@ -125,7 +125,7 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
     const { first_day = FIRST_DAY, last_day = LAST_DAY } = days;
     return this.#access.read(() => {
       const found = this.#db.$client
-        .query<{ requests: number | null; last_day: string | null }, Values>(
+        .query<{ requests: number | null; last_day: string | null }, UsageValues>(
           `SELECT sum(requests) AS requests, max(day) AS last_day FROM usage_days
           WHERE day BETWEEN $first_day AND $last_day AND ${conditionsOf(scope)}`,
         )
@@ -169,20 +169,6 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
           .get()?.time_ms,
     );
   }
-}
-
-/** Only the columns that the scope names, so that SQLite chooses the index for them. */
-function conditionsOf(scope: UsageScope): string {
-  const columns = Object.keys(valuesOf(scope));
-  return columns.length === 0 ? 'TRUE' : columns.map((column) => `${column} = $${column}`).join(' AND ');
-}
-
-function valuesOf({ organization_id, project_id, api_key_id }: UsageScope): Record<string, string> {
-  return {
-    ...(organization_id === null ? {} : { organization_id }),
-    ...(project_id === undefined ? {} : { project_id }),
-    ...(api_key_id === undefined ? {} : { api_key_id }),
-  };
 }
 
 function spanOf(extremes: Extremes | null): DaySpan | undefined {

@@ -28,7 +28,7 @@ const DAILY_COLUMNS = [
  */
 export async function* dailyUsage(
   usage: Pick<UsageRecords, 'daysWithUsage' | 'totalsOfDay'>,
-  filter: UsageFilter,
+  filter: Omit<UsageFilter, 'request_id'>,
 ): AsyncGenerator<string, void, undefined> {
   yield csvLine(DAILY_COLUMNS);
   const used = await usage.daysWithUsage(filter.organization_id);
@@ -45,12 +45,12 @@ export async function* dailyUsage(
 /** Looks up how much of the usage an export has no rows of any more; undefined when it has all. */
 export function rolledUpUsage(
   usage: Pick<UsageRecords, 'rolledUp'>,
-  filter: UsageFilter,
+  filter: Omit<UsageFilter, 'request_id'>,
 ): Promise<RolledUp | undefined> {
   return usage.rolledUp(filter, daysOf(filter));
 }
 
-function daysOf({ from_ms, to_ms }: UsageFilter): Partial<DaySpan> {
+function daysOf({ from_ms, to_ms }: Pick<UsageFilter, 'from_ms' | 'to_ms'>): Partial<DaySpan> {
   return {
     ...(from_ms === undefined ? {} : { first_day: dayOf(from_ms) }),
     ...(to_ms === undefined ? {} : { last_day: dayOf(to_ms - 1) }),

@@ -1,17 +1,28 @@
+import type { Mode } from '../questions/question.ts';
 import type { RollUpRecords } from './roll-up-records.ts';
 import type { UsageRow } from './usage-row.ts';
 
-/** Whose usage: of one organization (null: of all, for the operator), of one project, of one key. */
+/**
+ * Which usage, whether it was rolled up or not: of one organization (null: of all, for the operator), and everything
+ * else that usage is grouped by. What is missing is not asked for.
+ */
 export interface UsageScope {
   readonly organization_id: string | null;
   readonly project_id?: string | undefined;
   readonly api_key_id?: string | undefined;
+  readonly model?: string | undefined;
+  readonly mode?: Mode | undefined;
+  readonly endpoint?: string | undefined;
+  /** The HTTP status that the client got. */
+  readonly status?: number | undefined;
 }
 
-/** Which requests: whose, admitted from a time on and before another. */
+/** Which requests: of which usage, admitted from a time on and before another. */
 export interface UsageFilter extends UsageScope {
   readonly from_ms?: number | undefined;
   readonly to_ms?: number | undefined;
+  /** Only the request of this id; no request that was rolled up has one. */
+  readonly request_id?: string | undefined;
 }
 
 /** A usage row with the names of its project and key in place of the ids. */

@@ -1,0 +1,24 @@
+import type { UsageScope } from '../../src/usage/usage-records.ts';
+
+/** What the parameters of a statement over usage are. */
+export type UsageValues = Record<string, string | number>;
+
+/** Only the columns that the scope names, so that SQLite chooses the index for them. */
+export function conditionsOf(scope: UsageScope): string {
+  const columns = Object.keys(valuesOf(scope));
+  return columns.length === 0 ? 'TRUE' : columns.map((column) => `${column} = $${column}`).join(' AND ');
+}
+
+/** The columns that the scope names, with what they must be; `usage_records` and `usage_days` both have them. */
+export function valuesOf(scope: UsageScope): UsageValues {
+  const { organization_id, project_id, api_key_id, model, mode, endpoint, status } = scope;
+  return {
+    ...(organization_id === null ? {} : { organization_id }),
+    ...(project_id === undefined ? {} : { project_id }),
+    ...(api_key_id === undefined ? {} : { api_key_id }),
+    ...(model === undefined ? {} : { model }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(status === undefined ? {} : { status }),
+  };
+}

@@ -1,0 +1,129 @@
+import { DAY_MS } from '../../src/clock.ts';
+import { bucketsOf } from '../../src/usage/buckets.ts';
+import { dayOf, endOfDay_ms, startOfDay_ms } from '../../src/usage/days.ts';
+import type { SeriesQuestion, UsageReader, UsageSeries, UsageValues } from '../../src/usage/usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
+import { UsageSum } from '../../src/usage/usage-sum.ts';
+import type { Db } from './connection.ts';
+import { Transactions } from './transactions.ts';
+import { conditionsOf, type UsageValues as Parameters, valuesOf } from './usage-conditions.ts';
+import { SqliteUsageRecords } from './usage-records.ts';
+
+/** A day that was rolled up counts as made at its noon, which lies in the same local day for most offsets. */
+const NOON_MS = DAY_MS / 2;
+
+type Row = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros' | 'latency_ms'>;
+type RolledUpDay = Omit<Row, 'latency_ms'> & { readonly day: string; readonly requests: number };
+
+/** Reads usage on a connection of its own: a read takes as long as it takes. */
+export class SqliteUsageReader implements UsageReader {
+  readonly #client: Db['$client'];
+  readonly #records: SqliteUsageRecords;
+
+  constructor(db: Db) {
+    this.#client = db.$client;
+    this.#records = new SqliteUsageRecords(db, new Transactions(db).outside);
+  }
+
+  page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
+    return this.#records.page(filter, limit, after);
+  }
+
+  series(question: SeriesQuestion): Promise<UsageSeries> {
+    // One transaction, so that a request that is rolled up meanwhile is not counted twice.
+    return Promise.try(this.#client.transaction(() => this.#series(question)));
+  }
+
+  async values({
+    organization_id,
+    from_ms,
+    to_ms,
+  }: Pick<UsageFilter, 'organization_id' | 'from_ms' | 'to_ms'>): Promise<UsageValues> {
+    const scope = { organization_id };
+    const found = this.#client
+      .query<Pick<UsageRow, 'model' | 'mode' | 'endpoint' | 'status'>, Parameters>(
+        `SELECT DISTINCT model, mode, endpoint, status FROM usage_records
+          WHERE ${conditionsOf(scope)} AND time_ms >= $from_ms AND time_ms < $to_ms
+        UNION SELECT model, mode, endpoint, status FROM usage_days
+          WHERE ${conditionsOf(scope)} AND day BETWEEN $first_day AND $last_day`,
+      )
+      .all({ ...valuesOf(scope), ...boundsOf(from_ms, to_ms) });
+    const each = <T>(of: (row: (typeof found)[number]) => T) => [...new Set(found.map(of))].sort();
+    return {
+      models: each((row) => row.model),
+      modes: each((row) => row.mode),
+      endpoints: each((row) => row.endpoint),
+      statuses: each((row) => row.status),
+    };
+  }
+
+  async firstAnswer_ms(organization_id: string): Promise<number | undefined> {
+    const rolled_up = this.#client
+      .query<{ day: string }, Parameters>(
+        `SELECT day FROM usage_days WHERE organization_id = $organization_id AND status = 200 ORDER BY day LIMIT 1`,
+      )
+      .get({ organization_id });
+    if (rolled_up !== null) return endOfDay_ms(rolled_up.day);
+    const kept = this.#client
+      .query<{ time_ms: number }, Parameters>(
+        `SELECT time_ms FROM usage_records WHERE organization_id = $organization_id AND status = 200
+        ORDER BY time_ms LIMIT 1`,
+      )
+      .get({ organization_id });
+    return kept?.time_ms;
+  }
+
+  #series(question: SeriesQuestion): UsageSeries {
+    const { from_ms, to_ms } = question;
+    const days = this.#rolledUpDays(question);
+    const { width_ms, starts_ms } = bucketsOf(question, days.length > 0);
+    const [first_ms = from_ms] = starts_ms;
+    const sums = starts_ms.map(() => new UsageSum());
+    for (const day of days) {
+      sums[Math.floor((startOfDay_ms(day.day) + NOON_MS - first_ms) / width_ms)]?.addRolledUp(day);
+    }
+    const total = new UsageSum();
+    const buckets = starts_ms.map((start_ms, index) => {
+      const sum = sums[index] ?? new UsageSum();
+      const span = { from_ms: Math.max(start_ms, from_ms), to_ms: Math.min(start_ms + width_ms, to_ms) };
+      for (const row of this.#rows({ ...question, ...span })) sum.add(row);
+      total.addSum(sum);
+      return { start_ms, ...sum.totals() };
+    });
+    return { from_ms, to_ms, bucket_ms: width_ms, buckets, totals: total.totals() };
+  }
+
+  /** The rows of a bucket. All at once: that is faster than one by one, and buckets bound how many they are. */
+  #rows(filter: UsageFilter & { readonly from_ms: number; readonly to_ms: number }): Row[] {
+    const { from_ms, to_ms, request_id } = filter;
+    const of_request = request_id === undefined ? '' : 'AND request_id = $request_id';
+    return this.#client
+      .query<Row, Parameters>(
+        `SELECT status, questions, input_tokens, cost_micros, latency_ms FROM usage_records
+        WHERE ${conditionsOf(filter)} ${of_request} AND time_ms >= $from_ms AND time_ms < $to_ms`,
+      )
+      .all({ ...valuesOf(filter), from_ms, to_ms, ...(request_id === undefined ? {} : { request_id }) });
+  }
+
+  #rolledUpDays(question: SeriesQuestion): RolledUpDay[] {
+    if (question.request_id !== undefined) return [];
+    const { first_day, last_day } = boundsOf(question.from_ms, question.to_ms);
+    return this.#client
+      .query<RolledUpDay, Parameters>(
+        `SELECT day, status, sum(requests) AS requests, sum(questions) AS questions,
+          sum(input_tokens) AS input_tokens, sum(cost_micros) AS cost_micros
+        FROM usage_days WHERE ${conditionsOf(question)} AND day BETWEEN $first_day AND $last_day
+        GROUP BY day, status`,
+      )
+      .all({ ...valuesOf(question), first_day, last_day });
+  }
+}
+
+/** The latest time that a day can be of, so that no bound is beyond what a date can say. */
+const LAST_MS = Date.UTC(9999, 11, 31);
+
+/** The times of rows, and the days whose noon lies between them. */
+function boundsOf(from_ms = 0, to_ms = LAST_MS) {
+  return { from_ms, to_ms, first_day: dayOf(from_ms + NOON_MS - 1), last_day: dayOf(to_ms - NOON_MS - 1) };
+}

@@ -1,0 +1,107 @@
+import type { Actor } from '../accounts/actor.ts';
+import { requirePermission } from '../accounts/permissions.ts';
+import type { Clock } from '../clock.ts';
+import type { Store } from '../store.ts';
+import { dayOf, endOfDay_ms, startOfDay_ms } from './days.ts';
+import { exportUsage } from './export.ts';
+import type { UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
+import type { UsageTotals } from './usage-sum.ts';
+
+/** What the rules of seeing usage work with. */
+export interface AnalyticsContext {
+  readonly store: Pick<Store, 'accounts' | 'usage'>;
+  readonly reader: UsageReader;
+  readonly clock: Clock;
+}
+
+/** Which requests of one organization. What is shown in any form is what the export of the same filter has. */
+export interface OrganizationUsageFilter extends UsageFilter {
+  readonly organization_id: string;
+}
+
+/** Rows of usage, and where the next ones begin; null after the last. */
+export interface UsagePage {
+  readonly items: readonly NamedUsageRow[];
+  readonly next: UsagePlace | null;
+}
+
+/**
+ * Usage over time, in buckets of a minute, an hour or days by the length of the span, at local times of the offset.
+ * Without `from_ms` the span begins with the first day that has usage, without `to_ms` it ends now. Rejects with
+ * `not_found`, and `RangeError` for a span or an offset that is none.
+ */
+export async function usageSeries(
+  context: AnalyticsContext,
+  actor: Actor,
+  given: OrganizationUsageFilter & { readonly offset_minutes?: number },
+): Promise<UsageSeries> {
+  await requirePermission(context.store, actor, given.organization_id, 'see');
+  const { offset_minutes = 0, ...filter } = given;
+  return context.reader.series({ ...filter, ...(await spanOf(context, filter)), offset_minutes });
+}
+
+/** What the same requests add up to. Rejects as `usageSeries` does. */
+export async function usageTotals(
+  context: AnalyticsContext,
+  actor: Actor,
+  filter: OrganizationUsageFilter,
+): Promise<UsageTotals> {
+  return (await usageSeries(context, actor, filter)).totals;
+}
+
+/**
+ * Requests, newest first, at most `limit` of them; those that follow a place, or the newest. Requests that were rolled
+ * up have no rows. Rejects with `not_found`.
+ */
+export async function usagePage(
+  { store, reader }: AnalyticsContext,
+  actor: Actor,
+  filter: OrganizationUsageFilter,
+  { limit, after }: { readonly limit: number; readonly after?: UsagePlace | undefined },
+): Promise<UsagePage> {
+  await requirePermission(store, actor, filter.organization_id, 'see');
+  const rows = await reader.page(filter, limit + 1, after);
+  const items = rows.slice(0, limit);
+  const last = rows.length > limit ? items.at(-1) : undefined;
+  return { items, next: last === undefined ? null : { time_ms: last.time_ms, request_id: last.request_id } };
+}
+
+/** The models, modes, endpoints and statuses that usage of that time has. Rejects with `not_found`. */
+export async function usageValues(
+  { store, reader }: AnalyticsContext,
+  actor: Actor,
+  { organization_id, from_ms, to_ms }: Pick<OrganizationUsageFilter, 'organization_id' | 'from_ms' | 'to_ms'>,
+): Promise<UsageValues> {
+  await requirePermission(store, actor, organization_id, 'see');
+  return reader.values({ organization_id, from_ms, to_ms });
+}
+
+/**
+ * The export of the same requests as CSV text, in pieces (contract: the usage export's columns, newest first, at most
+ * 100,000 rows). Rejects with `not_found` before the first piece.
+ */
+export async function exportOrganizationUsage(
+  { store, reader }: AnalyticsContext,
+  actor: Actor,
+  filter: OrganizationUsageFilter,
+): Promise<AsyncGenerator<string, void, undefined>> {
+  await requirePermission(store, actor, filter.organization_id, 'see');
+  return exportUsage(reader, filter);
+}
+
+/** The times that are asked for, else those that have usage. */
+async function spanOf(
+  { store, clock }: AnalyticsContext,
+  { organization_id, from_ms, to_ms }: OrganizationUsageFilter,
+): Promise<{ readonly from_ms: number; readonly to_ms: number }> {
+  if (from_ms !== undefined && to_ms !== undefined) return { from_ms, to_ms };
+  const now_ms = clock.now_ms();
+  const used = await store.usage.daysWithUsage(organization_id);
+  // After the wall clock was set back there is usage of the future.
+  const end_ms =
+    used !== undefined && used.last_day > dayOf(now_ms) ? endOfDay_ms(used.last_day) : now_ms;
+  const until_ms = to_ms ?? Math.max(end_ms, from_ms ?? end_ms) + 1;
+  const first_ms = startOfDay_ms(used?.first_day ?? dayOf(until_ms - 1));
+  return { from_ms: from_ms ?? Math.min(first_ms, until_ms - 1), to_ms: until_ms };
+}

@@ -1,0 +1,54 @@
+import { DAY_MS } from '../clock.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** How wide buckets are for a span up to a length. */
+const WIDTHS = [
+  { width_ms: MINUTE_MS, span_max_ms: 4 * HOUR_MS },
+  { width_ms: HOUR_MS, span_max_ms: 10 * DAY_MS },
+] as const;
+
+/** The most days that have a bucket each; longer spans have buckets of several days. */
+const DAYS_MAX = 400;
+
+/** The offsets that time zones have lie between these. */
+export const OFFSET_MAX_MINUTES = 14 * 60;
+
+/** A span of time, its end excluded, seen from a place on earth. */
+export interface Span {
+  readonly from_ms: number;
+  readonly to_ms: number;
+  /** What local time is ahead of UTC; buckets begin at whole local minutes, hours and days. */
+  readonly offset_minutes: number;
+}
+
+/** Spans of one width that follow each other; the first may begin before the span that they cover. */
+export interface Buckets {
+  readonly width_ms: number;
+  readonly starts_ms: readonly number[];
+}
+
+/**
+ * The buckets that cover a span: a minute wide up to 4 hours, an hour up to 10 days, then whole days, so that there are
+ * never more than 402. With `whole_days` none is narrower than a day. Throws `RangeError` for a span without a
+ * beginning before its end, and for an offset that no time zone has.
+ */
+export function bucketsOf({ from_ms, to_ms, offset_minutes }: Span, whole_days: boolean): Buckets {
+  if (!Number.isSafeInteger(from_ms) || !Number.isSafeInteger(to_ms) || from_ms >= to_ms) {
+    throw new RangeError(`there is no time from ${from_ms} to ${to_ms}`);
+  }
+  if (!Number.isInteger(offset_minutes) || Math.abs(offset_minutes) > OFFSET_MAX_MINUTES) {
+    throw new RangeError(`${offset_minutes} minutes are no offset of a time zone`);
+  }
+  const width_ms = widthOf(to_ms - from_ms, whole_days);
+  const offset_ms = offset_minutes * MINUTE_MS;
+  const first_ms = Math.floor((from_ms + offset_ms) / width_ms) * width_ms - offset_ms;
+  const count = Math.ceil((to_ms - first_ms) / width_ms);
+  return { width_ms, starts_ms: Array.from({ length: count }, (_, index) => first_ms + index * width_ms) };
+}
+
+function widthOf(span_ms: number, whole_days: boolean): number {
+  const narrow = whole_days ? undefined : WIDTHS.find(({ span_max_ms }) => span_ms <= span_max_ms);
+  return narrow?.width_ms ?? Math.ceil(span_ms / DAY_MS / DAYS_MAX) * DAY_MS;
+}
