@@ -78,10 +78,12 @@ function bodyStream(
 
 /**
  * Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. A
- * body whose length is in the headers is read as the client takes it, so that only a piece of it is in memory.
+ * body whose length is in the headers, or that is sent in chunks, is read as the client takes it, so that only a piece
+ * of it is in memory.
  */
 export async function writeResponse(response: Response, reply: ServerResponse): Promise<void> {
-  const is_read_in_pieces = response.body !== null && response.headers.has('content-length');
+  const is_chunked = response.headers.has('transfer-encoding');
+  const is_read_in_pieces = response.body !== null && (is_chunked || response.headers.has('content-length'));
   const body = response.body === null || is_read_in_pieces ? null : await response.bytes();
   if (reply.destroyed || reply.headersSent) return;
   const headers: string[] = [];
@@ -89,7 +91,7 @@ export async function writeResponse(response: Response, reply: ServerResponse): 
     headers.push(name, value);
   });
   // The response to a HEAD names the length of a body that it does not have.
-  if (!response.headers.has('content-length') && response.status !== 204) {
+  if (!is_chunked && !response.headers.has('content-length') && response.status !== 204) {
     headers.push('content-length', String(body?.byteLength ?? 0));
   }
   reply.writeHead(response.status, headers);

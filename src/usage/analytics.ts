@@ -99,8 +99,7 @@ async function spanOf(
   const now_ms = clock.now_ms();
   const used = await store.usage.daysWithUsage(organization_id);
   // After the wall clock was set back there is usage of the future.
-  const end_ms =
-    used !== undefined && used.last_day > dayOf(now_ms) ? endOfDay_ms(used.last_day) : now_ms;
+  const end_ms = used !== undefined && used.last_day > dayOf(now_ms) ? endOfDay_ms(used.last_day) : now_ms;
   const until_ms = to_ms ?? Math.max(end_ms, from_ms ?? end_ms) + 1;
   const first_ms = startOfDay_ms(used?.first_day ?? dayOf(until_ms - 1));
   return { from_ms: from_ms ?? Math.min(first_ms, until_ms - 1), to_ms: until_ms };

@@ -1,6 +1,6 @@
 import type { Span } from './buckets.ts';
-import type { UsageRow } from './usage-row.ts';
 import type { UsageFilter, UsageRecords } from './usage-records.ts';
+import type { UsageRow } from './usage-row.ts';
 import type { UsageTotals } from './usage-sum.ts';
 
 /** Which requests to add up, in which buckets of time. */

@@ -14,6 +14,7 @@ import { projectRoutes } from './projects.ts';
 import { ConsoleRefusal, refusedByPort, refusedByRule, refusedBySignIn } from './refusals.ts';
 import type { ConsoleServices } from './services.ts';
 import { sessionRoutes } from './session.ts';
+import { usageRoutes } from './usage.ts';
 
 /** Under which all of the console's API lies. */
 export const API_PREFIX = '/console/api';
@@ -62,6 +63,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(keyRoutes(services))
       .use(memberRoutes(services))
       .use(projectRoutes(services))
+      .use(usageRoutes(services))
   );
 }
 

@@ -90,6 +90,11 @@ export function refused(code: ConsoleErrorCode): ConsoleRefusal {
   return new ConsoleRefusal(status, code, message);
 }
 
+/** The refusal of input whose schema is right and whose meaning is not. */
+export function refusedInput(param: string, message: string): ConsoleRefusal {
+  return new ConsoleRefusal(422, 'invalid_request', message, param);
+}
+
 /** The refusal for what a rule refused. */
 export function refusedByRule({
   code,

@@ -1,5 +1,6 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import type { Role } from '../../accounts/roles.ts';
+import type { Mode } from '../../questions/question.ts';
 
 /** An id as this service makes them. */
 export const Id = Type.String({ minLength: 1, maxLength: 64 });
@@ -37,6 +38,11 @@ export function nullable<Schema extends TSchema>(schema: Schema) {
 
 /** The answer of a change that has nothing to tell. */
 export const Done = answerOf({ done: Type.Literal(true) });
+
+/** How a record is read. */
+export const ModeSchema = Type.Union([Type.Literal('fast'), Type.Literal('consistent')]) satisfies TSchema & {
+  readonly static: Mode;
+};
 
 /** What a member is in an organization. */
 export const RoleSchema = Type.Union([

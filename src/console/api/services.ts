@@ -5,12 +5,15 @@ import type { BodyLimits } from '../../http/body-bytes.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import type { Problems } from '../../problems/problems.ts';
 import type { Store } from '../../store.ts';
+import type { UsageReader } from '../../usage/usage-reader.ts';
 import type { SignIn } from '../people/sign-in.ts';
 
 /** Everything that the console's API needs. */
 export interface ConsoleServices {
   readonly sign_in: SignIn;
   readonly store: Store;
+  /** Reads of usage that may take long. */
+  readonly usage: UsageReader;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly problems: Problems;

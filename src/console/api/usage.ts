@@ -1,0 +1,210 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import {
+  exportOrganizationUsage,
+  type OrganizationUsageFilter,
+  usagePage,
+  usageSeries,
+  usageValues,
+} from '../../usage/analytics.ts';
+import type { UsagePlace } from '../../usage/usage-records.ts';
+import { refusedInput } from './refusals.ts';
+import { answerOf, Id, Micros, ModeSchema, nullable, OrganizationParams, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+import { requireKeyOf, requireProjectOf } from './within-organization.ts';
+
+/** Rows of one page of the table. */
+const PAGE_ROWS = 50;
+
+const Text = Type.String({ minLength: 1, maxLength: 200 });
+
+/** Which requests; what is missing is not asked for. */
+const FilterQuery = Type.Object({
+  from_ms: Type.Optional(Time),
+  to_ms: Type.Optional(Time),
+  project_id: Type.Optional(Id),
+  api_key_id: Type.Optional(Id),
+  model: Type.Optional(Text),
+  mode: Type.Optional(ModeSchema),
+  endpoint: Type.Optional(Text),
+  status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599 })),
+  request_id: Type.Optional(Id),
+});
+
+const Totals = {
+  requests: Type.Integer(),
+  statuses: Type.Array(answerOf({ status: Type.Integer(), requests: Type.Integer() })),
+  questions: Type.Integer(),
+  input_tokens: Type.Integer(),
+  cost_micros: Micros,
+  latency_ms: nullable(answerOf({ p50: Type.Number(), p90: Type.Number(), p99: Type.Number() })),
+  rolled_up_requests: Type.Integer({
+    description: 'Those that are there in daily totals only, without a latency.',
+  }),
+};
+
+const Series = answerOf({
+  from_ms: Time,
+  to_ms: Time,
+  bucket_ms: Type.Integer(),
+  buckets: Type.Array(answerOf({ start_ms: Time, ...Totals })),
+  totals: answerOf(Totals),
+});
+
+const Row = answerOf({
+  request_id: Type.String(),
+  time_ms: Time,
+  project: Type.String(),
+  api_key: Type.String(),
+  model: Type.String(),
+  mode: ModeSchema,
+  endpoint: Type.String(),
+  status: Type.Integer(),
+  questions: Type.Integer(),
+  input_tokens: Type.Integer(),
+  cost_micros: Micros,
+  latency_ms: Type.Number(),
+});
+
+/** Usage of an organization: over time, as a table, as CSV, and what there is to filter by. */
+export function usageRoutes(services: ConsoleServices) {
+  const { store, usage: reader, clock } = services;
+  const context = { store, reader, clock };
+
+  /** The filter of a path and its query, whose project and key must be of the organization. */
+  async function filterOf(
+    { organization_id }: Static<typeof OrganizationParams>,
+    query: Static<typeof FilterQuery>,
+  ): Promise<OrganizationUsageFilter> {
+    const { project_id, api_key_id, from_ms, to_ms, model, mode, endpoint, status, request_id } = query;
+    if (project_id !== undefined) await requireProjectOf(store, organization_id, project_id);
+    if (api_key_id !== undefined) await requireKeyOf(store, organization_id, api_key_id);
+    return {
+      organization_id,
+      project_id,
+      api_key_id,
+      from_ms,
+      to_ms,
+      model,
+      mode,
+      endpoint,
+      status,
+      request_id,
+    };
+  }
+
+  return new Elysia({ prefix: '/organizations/:organization_id/usage' })
+    .use(signedIn(services))
+    .get(
+      '/series',
+      async ({ actor, params, query }) => {
+        const filter = await filterOf(params, query);
+        const { offset_minutes = 0 } = query;
+        const series = await usageSeries(context, actor, { ...filter, offset_minutes }).catch(refusedRange);
+        return shown(series);
+      },
+      {
+        params: OrganizationParams,
+        query: Type.Composite([FilterQuery, Type.Object({ offset_minutes: Type.Optional(Type.Integer()) })]),
+        response: Series,
+      },
+    )
+    .get(
+      '/rows',
+      async ({ actor, params, query }) => {
+        const filter = await filterOf(params, query);
+        const after = query.after === undefined ? undefined : placeOf(query.after);
+        const { items, next } = await usagePage(context, actor, filter, { limit: PAGE_ROWS, after });
+        return { items: [...items], next: next === null ? null : `${next.time_ms}.${next.request_id}` };
+      },
+      {
+        params: OrganizationParams,
+        query: Type.Composite([FilterQuery, Type.Object({ after: Type.Optional(Text) })]),
+        response: answerOf({ items: Type.Array(Row), next: nullable(Type.String()) }),
+      },
+    )
+    .get(
+      '/values',
+      async ({ actor, params: { organization_id }, query: { from_ms, to_ms } }) => {
+        const values = await usageValues(context, actor, { organization_id, from_ms, to_ms });
+        return {
+          models: [...values.models],
+          modes: [...values.modes],
+          endpoints: [...values.endpoints],
+          statuses: [...values.statuses],
+        };
+      },
+      {
+        params: OrganizationParams,
+        query: Type.Pick(FilterQuery, ['from_ms', 'to_ms']),
+        response: answerOf({
+          models: Type.Array(Type.String()),
+          modes: Type.Array(ModeSchema),
+          endpoints: Type.Array(Type.String()),
+          statuses: Type.Array(Type.Integer()),
+        }),
+      },
+    )
+    .get(
+      '/export.csv',
+      async ({ actor, params, query }) => {
+        const pieces = await exportOrganizationUsage(context, actor, await filterOf(params, query));
+        return new Response(streamOf(pieces), {
+          headers: {
+            'content-type': 'text/csv; charset=utf-8',
+            'content-disposition': 'attachment; filename="usage.csv"',
+            'transfer-encoding': 'chunked',
+            'cache-control': 'no-store',
+          },
+        });
+      },
+      { params: OrganizationParams, query: FilterQuery },
+    );
+}
+
+/** The text, a piece at a time as it is taken. */
+function streamOf(pieces: AsyncGenerator<string, void, undefined>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await pieces.next();
+        if (done === true) controller.close();
+        else controller.enqueue(encoder.encode(value));
+      },
+      async cancel() {
+        await pieces.return();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+function placeOf(cursor: string): UsagePlace {
+  const [time, request_id] = cursor.split('.');
+  const time_ms = Number(time);
+  if (!Number.isSafeInteger(time_ms) || request_id === undefined) {
+    throw refusedInput('after', 'The table has no such place.');
+  }
+  return { time_ms, request_id };
+}
+
+function refusedRange(error: unknown): never {
+  if (error instanceof RangeError) throw refusedInput('from_ms', 'The time must begin before it ends.');
+  throw error;
+}
+
+type Shown = Static<typeof Series>;
+
+/** The series with arrays of its own, as the schema has them. */
+function shown(series: Awaited<ReturnType<typeof usageSeries>>): Shown {
+  const totals = ({ statuses, ...rest }: typeof series.totals) => ({ ...rest, statuses: [...statuses] });
+  return {
+    from_ms: series.from_ms,
+    to_ms: series.to_ms,
+    bucket_ms: series.bucket_ms,
+    buckets: series.buckets.map(({ start_ms, ...bucket }) => ({ start_ms, ...totals(bucket) })),
+    totals: totals(series.totals),
+  };
+}
