@@ -27,6 +27,7 @@ import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
+import { Audits } from './ops/audits.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
@@ -89,6 +90,8 @@ export interface Service {
     readonly models: Models;
     readonly store: Store;
     readonly readiness: Readiness;
+    readonly audits: Audits;
+    readonly problems: ProblemLog;
   };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
@@ -166,8 +169,11 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     problems,
     now_ms: () => clock.now_ms(),
   });
+  const history = new HistoryThread(db.$client.filename);
+  const audits = new Audits(history, { clock, log, metrics, problems });
   const services = {
     metrics,
+    audits,
     readiness,
     payments,
     api_reference: parts.api_reference ?? true,
@@ -190,7 +196,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const maintenance = {
-    history: new HistoryThread(db.$client.filename),
+    history: audits,
     store,
     keys,
     limiter,

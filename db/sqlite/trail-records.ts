@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, isNull, lt } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
 import type {
   NewTrailEntry,
   StoredTrailEntry,
@@ -6,8 +6,17 @@ import type {
   TrailRecords,
 } from '../../src/trail/trail-records.ts';
 import type { Db } from './connection.ts';
-import { trailEntries, users } from './schema.ts';
+import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
 import type { Access } from './transactions.ts';
+
+/** Each kind of object has its table; the others name themselves by their ids. */
+const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
+  WHEN 'organization' THEN (SELECT ${organizations.name} FROM ${organizations} WHERE ${organizations.id} = ${trailEntries.object_id})
+  WHEN 'project' THEN (SELECT ${projects.name} FROM ${projects} WHERE ${projects.id} = ${trailEntries.object_id})
+  WHEN 'key' THEN (SELECT ${apiKeys.name} FROM ${apiKeys} WHERE ${apiKeys.id} = ${trailEntries.object_id})
+  WHEN 'user' THEN (SELECT named.name FROM ${users} AS named WHERE named.id = ${trailEntries.object_id})
+  WHEN 'invitation' THEN (SELECT ${invitations.email} FROM ${invitations} WHERE ${invitations.id} = ${trailEntries.object_id})
+END`;
 
 /** The audit trail in SQLite. */
 export class SqliteTrailRecords implements TrailRecords {
@@ -35,7 +44,12 @@ export class SqliteTrailRecords implements TrailRecords {
   }: Parameters<TrailRecords['listEntries']>[0]): Promise<StoredTrailEntry[]> {
     return this.#access.read(() =>
       this.#db
-        .select({ ...getTableColumns(trailEntries), user_name: users.name, user_email: users.email })
+        .select({
+          ...getTableColumns(trailEntries),
+          user_name: users.name,
+          user_email: users.email,
+          object_name: OBJECT_NAME,
+        })
         .from(trailEntries)
         .leftJoin(users, eq(users.id, trailEntries.user_id))
         .where(

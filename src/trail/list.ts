@@ -22,6 +22,8 @@ export interface TrailEntry {
   readonly sentence: string;
   readonly object_kind: string;
   readonly object_id: string | null;
+  /** What the object is named today; the address of an invitation. */
+  readonly object_name: string | null;
   readonly detail: TrailDetail;
 }
 
@@ -57,7 +59,7 @@ function shownTo(actor: Actor, row: StoredTrailEntry): TrailEntry {
   const { [BY_OPERATOR]: by_operator, ...detail } = row.detail;
   const by = by_operator === true ? 'operator' : 'user';
   const is_hidden = by === 'operator' && actor.kind !== 'operator';
-  const { id, created_at_ms, action, object_kind, object_id } = row;
+  const { id, created_at_ms, action, object_kind, object_id, object_name } = row;
   return {
     id,
     created_at_ms,
@@ -69,6 +71,7 @@ function shownTo(actor: Actor, row: StoredTrailEntry): TrailEntry {
     sentence: isTrailAction(action) ? TRAIL_ACTIONS[action].sentence : action,
     object_kind,
     object_id,
+    object_name,
     detail,
   };
 }

@@ -14,11 +14,13 @@ export interface NewTrailEntry {
   readonly created_at_ms: number;
 }
 
-/** A stored act, with what its user is named today. */
+/** A stored act, with what its user and its object are named today. */
 export interface StoredTrailEntry extends NewTrailEntry {
   readonly id: number;
   readonly user_name: string | null;
   readonly user_email: string | null;
+  /** What the object is named today: the address of an invitation; null where it has no name, or is gone. */
+  readonly object_name: string | null;
 }
 
 /** What is kept of the audit trail: entries are added, never changed. */
