@@ -29,6 +29,7 @@ import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
+import { Audits } from './ops/audits.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
@@ -75,7 +76,7 @@ export interface ServiceParts {
   /** Other bounds of the bodies that are being received than the usual ones. */
   readonly body_limits?: Partial<BodyLimits>;
   /** What the console needs beside the service; without it there is none. */
-  readonly console?: Pick<ConsoleServices, 'sign_in' | 'public_origin'> | undefined;
+  readonly console?: Pick<ConsoleServices, 'sign_in' | 'public_origin' | 'mailInvitation'> | undefined;
 }
 
 /** What can be changed while requests are answered. */
@@ -93,6 +94,8 @@ export interface Service {
     readonly models: Models;
     readonly store: Store;
     readonly readiness: Readiness;
+    readonly audits: Audits;
+    readonly problems: ProblemLog;
   };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
@@ -171,8 +174,11 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     now_ms: () => clock.now_ms(),
   });
   const body_limits = { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits };
+  const history = new HistoryThread(db.$client.filename);
+  const audits = new Audits(history, { clock, log, metrics, problems });
   const answering = {
     metrics,
+    audits,
     readiness,
     payments,
     api_reference: parts.api_reference ?? true,
@@ -200,7 +206,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       : openConsole({ ...answering, ...parts.console, decisions: answering });
   const services = { ...answering, console };
   const maintenance = {
-    history: new HistoryThread(db.$client.filename),
+    history: audits,
     store,
     keys,
     limiter,

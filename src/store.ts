@@ -1,18 +1,22 @@
 import type { AccountRecords } from './accounts/account-records.ts';
+import type { InvitationRecords } from './accounts/invitation-records.ts';
 import type { KeyRecords } from './accounts/key-records.ts';
 import type { CatalogRecords } from './catalog/catalog-records.ts';
 import type { LedgerRecords } from './ledger/ledger-records.ts';
 import type { PaymentRecords } from './payments/payment-records.ts';
+import type { TrailRecords } from './trail/trail-records.ts';
 import type { UsageRecords } from './usage/usage-records.ts';
 
 /** What is kept, as one transaction (or a single read) sees it. */
 export interface Records {
   readonly accounts: AccountRecords;
+  readonly invitations: InvitationRecords;
   readonly keys: KeyRecords;
   readonly catalog: CatalogRecords;
   readonly payments: PaymentRecords;
   readonly usage: UsageRecords;
   readonly ledger: LedgerRecords;
+  readonly trail: TrailRecords;
 }
 
 /** Where everything is kept. A single read or write needs no transaction. */

@@ -1,20 +1,41 @@
-import { and, asc, count, desc, eq, getTableColumns, isNotNull, isNull, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, getTableColumns, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type {
   AccountRecords,
+  FoundOrganization,
   ListedProject,
   Member,
   MemberRef,
   Organization,
+  OrganizationSearch,
   Project,
   ProjectFilter,
   TierChange,
   TierSettings,
   User,
+  UserStanding,
 } from '../../src/accounts/account-records.ts';
 import type { Role } from '../../src/accounts/roles.ts';
 import type { Db } from './connection.ts';
-import { members, organizations, projectMonths, projects, tierChanges, users } from './schema.ts';
+import {
+  apiKeys,
+  members,
+  organizations,
+  projectMonths,
+  projects,
+  sessions,
+  signInAccounts,
+  tierChanges,
+  users,
+  verifications,
+} from './schema.ts';
 import type { Access } from './transactions.ts';
+
+const USER_COLUMNS = {
+  id: users.id,
+  email: users.email,
+  name: users.name,
+  created_at_ms: users.created_at_ms,
+};
 
 /** Users, organizations, members and projects in SQLite. */
 export class SqliteAccountRecords implements AccountRecords {
@@ -27,21 +48,67 @@ export class SqliteAccountRecords implements AccountRecords {
   }
 
   findUser(user_id: string): Promise<User | undefined> {
-    return this.#access.read(() => this.#db.select().from(users).where(eq(users.id, user_id)).get());
+    return this.#access.read(() =>
+      this.#db.select(USER_COLUMNS).from(users).where(eq(users.id, user_id)).get(),
+    );
   }
 
   findUserByEmail(email: string): Promise<User | undefined> {
-    return this.#access.read(() => this.#db.select().from(users).where(eq(users.email, email)).get());
+    return this.#access.read(() =>
+      this.#db.select(USER_COLUMNS).from(users).where(eq(users.email, email)).get(),
+    );
+  }
+
+  standingOf(user_id: string): Promise<UserStanding | undefined> {
+    return this.#access.read(() =>
+      this.#db
+        .select({
+          email_verified: users.email_verified,
+          is_operator: users.is_operator,
+          deleted_at_ms: users.deleted_at_ms,
+        })
+        .from(users)
+        .where(eq(users.id, user_id))
+        .get(),
+    );
   }
 
   allUsers(): Promise<User[]> {
     return this.#access.read(() =>
-      this.#db.select().from(users).orderBy(asc(users.created_at_ms), asc(users.id)).all(),
+      this.#db.select(USER_COLUMNS).from(users).orderBy(asc(users.created_at_ms), asc(users.id)).all(),
     );
   }
 
   insertUser(user: User): Promise<void> {
-    return this.#access.write(() => this.#db.insert(users).values(user).run());
+    return this.#access.write(() =>
+      this.#db
+        .insert(users)
+        .values({ ...user, updated_at_ms: user.created_at_ms })
+        .run(),
+    );
+  }
+
+  anonymizeUser(
+    user_id: string,
+    { email, name, deleted_at_ms }: Pick<User, 'email' | 'name'> & { readonly deleted_at_ms: number },
+  ): Promise<void> {
+    return this.#access.write(() => {
+      this.#db.delete(sessions).where(eq(sessions.user_id, user_id)).run();
+      this.#db.delete(signInAccounts).where(eq(signInAccounts.user_id, user_id)).run();
+      this.#db.delete(verifications).where(eq(verifications.value, user_id)).run();
+      this.#db
+        .update(users)
+        .set({
+          email,
+          name,
+          email_verified: false,
+          is_operator: false,
+          updated_at_ms: deleted_at_ms,
+          deleted_at_ms,
+        })
+        .where(eq(users.id, user_id))
+        .run();
+    });
   }
 
   renameUser(user_id: string, name: string): Promise<void> {
@@ -61,6 +128,46 @@ export class SqliteAccountRecords implements AccountRecords {
         .from(organizations)
         .orderBy(asc(organizations.created_at_ms), asc(organizations.id))
         .all(),
+    );
+  }
+
+  searchOrganizations({ text, after, limit }: OrganizationSearch): Promise<FoundOrganization[]> {
+    const part = `%${text.replace(/[\\%_]/g, '\\$&')}%`;
+    const contains = (column: typeof organizations.name | typeof users.email) =>
+      sql`${column} LIKE ${part} ESCAPE '\\'`;
+    const hasMember = sql`EXISTS (SELECT 1 FROM ${members} INNER JOIN ${users} ON ${users.id} = ${members.user_id} WHERE ${members.organization_id} = ${organizations.id} AND ${contains(users.email)})`;
+    return this.#access.read(() =>
+      this.#db
+        .select({
+          ...getTableColumns(organizations),
+          members: sql<number>`(SELECT count(*) FROM ${members} WHERE ${members.organization_id} = ${organizations.id})`,
+          last_used_at_ms: sql<
+            number | null
+          >`(SELECT max(${apiKeys.last_used_at_ms}) FROM ${apiKeys} INNER JOIN ${projects} ON ${projects.id} = ${apiKeys.project_id} WHERE ${projects.organization_id} = ${organizations.id})`,
+        })
+        .from(organizations)
+        .where(
+          and(
+            text === ''
+              ? undefined
+              : or(contains(organizations.name), sql`instr(${organizations.id}, ${text}) > 0`, hasMember),
+            after === null
+              ? undefined
+              : or(
+                  lt(organizations.created_at_ms, after.created_at_ms),
+                  and(eq(organizations.created_at_ms, after.created_at_ms), lt(organizations.id, after.id)),
+                ),
+          ),
+        )
+        .orderBy(desc(organizations.created_at_ms), desc(organizations.id))
+        .limit(limit)
+        .all(),
+    );
+  }
+
+  findPersonalOrganization(user_id: string): Promise<Organization | undefined> {
+    return this.#access.read(() =>
+      this.#db.select().from(organizations).where(eq(organizations.personal_user_id, user_id)).get(),
     );
   }
 
@@ -96,6 +203,10 @@ export class SqliteAccountRecords implements AccountRecords {
 
   renameOrganization(organization_id: string, name: string): Promise<void> {
     return this.#updateOrganization(organization_id, { name });
+  }
+
+  writeSuspension(organization_id: string, suspended_at_ms: number | null): Promise<void> {
+    return this.#updateOrganization(organization_id, { suspended_at_ms });
   }
 
   writeTierSettings(organization_id: string, settings: TierSettings): Promise<void> {

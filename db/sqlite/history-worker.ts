@@ -31,11 +31,14 @@ self.onmessage = async ({ data }: MessageEvent<FileTask | 'stop'>) => {
   self.postMessage(await run(data).catch(threadFailure));
 };
 
-async function run({ path, now_ms, prune_before_ms }: FileTask): Promise<AuditedHistory> {
+async function run({ path, now_ms, prune_before_ms, whole = false }: FileTask): Promise<AuditedHistory> {
   const db = openDatabase(path);
   try {
     const read_whole_ms = auditedWholeAt_ms(db) ?? Number.NEGATIVE_INFINITY;
-    const audit = continueAudit(db, { now_ms, whole: now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS });
+    const audit = continueAudit(db, {
+      now_ms,
+      whole: whole || now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS,
+    });
     const is_pruning = audit.ok && prune_before_ms !== null;
     const { requests } = is_pruning
       ? await pruneUsage(

@@ -31,6 +31,7 @@ export function prepareKeyStatements(db: Db) {
         requests_per_minute: organizations.requests_per_minute,
         tokens_per_minute: organizations.tokens_per_minute,
         questions_per_request: organizations.questions_per_request,
+        suspended_at_ms: organizations.suspended_at_ms,
       })
       .from(apiKeys)
       .innerJoin(projects, eq(projects.id, apiKeys.project_id))

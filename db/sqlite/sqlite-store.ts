@@ -3,10 +3,12 @@ import { SqliteAccountRecords } from './account-records.ts';
 import { prepareCatalogStatements, SqliteCatalogRecords } from './catalog-records.ts';
 import type { Db } from './connection.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
+import { SqliteInvitationRecords } from './invitation-records.ts';
 import { prepareKeyStatements, SqliteKeyRecords } from './key-records.ts';
 import { SqliteLedgerRecords } from './ledger-records.ts';
 import { SqlitePaymentRecords } from './payment-records.ts';
 import { SqliteLedger } from './sqlite-ledger.ts';
+import { SqliteTrailRecords } from './trail-records.ts';
 import { type Access, Transactions } from './transactions.ts';
 import { SqliteUsageRecords } from './usage-records.ts';
 
@@ -15,11 +17,13 @@ import { SqliteUsageRecords } from './usage-records.ts';
  */
 export class SqliteStore implements Store {
   readonly accounts: Records['accounts'];
+  readonly invitations: Records['invitations'];
   readonly keys: Records['keys'];
   readonly catalog: Records['catalog'];
   readonly payments: Records['payments'];
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
+  readonly trail: Records['trail'];
   readonly #transactions: Transactions;
   readonly #recordsThrough: (access: Access) => Records;
 
@@ -30,20 +34,24 @@ export class SqliteStore implements Store {
     const ledger = new SqliteLedger(db);
     this.#recordsThrough = (access) => ({
       accounts: new SqliteAccountRecords(db, access),
+      invitations: new SqliteInvitationRecords(db, access),
       keys: new SqliteKeyRecords(db, access, keyStatements, commits),
       catalog: new SqliteCatalogRecords(db, access, catalogStatements),
       payments: new SqlitePaymentRecords(db, access),
       usage: new SqliteUsageRecords(db, access),
       ledger: new SqliteLedgerRecords(ledger, access),
+      trail: new SqliteTrailRecords(db, access),
     });
     this.#transactions = new Transactions(db, writes);
     const outside = this.#recordsThrough(this.#transactions.outside);
     this.accounts = outside.accounts;
+    this.invitations = outside.invitations;
     this.keys = outside.keys;
     this.catalog = outside.catalog;
     this.payments = outside.payments;
     this.usage = outside.usage;
     this.ledger = outside.ledger;
+    this.trail = outside.trail;
   }
 
   /** As the port says. What else it rejects with stands at `Transactions.run`. */

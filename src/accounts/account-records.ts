@@ -8,6 +8,14 @@ export interface User {
   readonly created_at_ms: number;
 }
 
+/** What a user may do besides their roles. */
+export interface UserStanding {
+  readonly email_verified: boolean;
+  readonly is_operator: boolean;
+  /** When the user deleted their account; the row stays, without name and address. */
+  readonly deleted_at_ms: number | null;
+}
+
 /** An owner of credit and tier, as it is stored. */
 export interface Organization {
   readonly id: string;
@@ -31,6 +39,24 @@ export interface Organization {
   readonly questions_per_request: number | null;
   readonly top_up_max_micros: number | null;
   readonly created_at_ms: number;
+  /** Since when the operator lets its keys answer nothing; null while they work. */
+  readonly suspended_at_ms: number | null;
+}
+
+/** An organization as the operator finds it. */
+export interface FoundOrganization extends Organization {
+  readonly members: number;
+  /** When one of its keys was last used; null for never. */
+  readonly last_used_at_ms: number | null;
+}
+
+/** Which organizations to find, newest first. */
+export interface OrganizationSearch {
+  /** A part of the name, of the id or of a member's email address; empty for all. */
+  readonly text: string;
+  /** Only those that come after this one in the list. */
+  readonly after: Pick<Organization, 'id' | 'created_at_ms'> | null;
+  readonly limit: number;
 }
 
 /** What the operator can set for one organization. A missing field stays as it is; null puts the tier's value back. */
@@ -101,11 +127,20 @@ export interface AccountRecords {
   findUser(user_id: string): Promise<User | undefined>;
   findUserByEmail(email: string): Promise<User | undefined>;
   allUsers(): Promise<User[]>;
+  standingOf(user_id: string): Promise<UserStanding | undefined>;
   insertUser(user: User): Promise<void>;
   renameUser(user_id: string, name: string): Promise<void>;
+  /** Takes name, address, operator's power, sessions and ways to sign in from a user; the row stays. */
+  anonymizeUser(
+    user_id: string,
+    values: Pick<User, 'email' | 'name'> & { readonly deleted_at_ms: number },
+  ): Promise<void>;
 
   findOrganization(organization_id: string): Promise<Organization | undefined>;
   allOrganizations(): Promise<Organization[]>;
+  searchOrganizations(search: OrganizationSearch): Promise<FoundOrganization[]>;
+  /** The personal organization of a user. */
+  findPersonalOrganization(user_id: string): Promise<Organization | undefined>;
   /** Whether there is any organization. */
   hasOrganizations(): Promise<boolean>;
   /** No more than `limit` organizations of that name, in any order. */
@@ -116,6 +151,7 @@ export interface AccountRecords {
     organization: Pick<Organization, 'id' | 'name' | 'personal_user_id' | 'created_at_ms'>,
   ): Promise<void>;
   renameOrganization(organization_id: string, name: string): Promise<void>;
+  writeSuspension(organization_id: string, suspended_at_ms: number | null): Promise<void>;
   writeTierSettings(organization_id: string, settings: TierSettings): Promise<void>;
 
   writeTier(organization_id: string, tier: number): Promise<void>;

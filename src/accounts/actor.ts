@@ -1,9 +1,15 @@
-/** Who asks a service to do something: the operator at the command line, who may do everything, or a signed-in user. */
-export type Actor = { readonly kind: 'operator' } | { readonly kind: 'user'; readonly user_id: string };
+/**
+ * Who asks a service to do something: a signed-in user within their roles, or the operator, who may do everything. The
+ * operator has a user id in the console, where the caller has checked that the user is one, and none at the command line.
+ */
+export type Actor =
+  | { readonly kind: 'operator'; readonly user_id: string | null }
+  | { readonly kind: 'user'; readonly user_id: string };
 
-export const OPERATOR: Actor = { kind: 'operator' };
+/** The operator at the command line. */
+export const OPERATOR: Actor = { kind: 'operator', user_id: null };
 
-/** The user to note as the creator of something; null for the operator. */
-export function userIdOf(actor: Actor): string | null {
-  return actor.kind === 'user' ? actor.user_id : null;
+/** The user whose memberships bound what a list may show; undefined for the operator, who sees everything. */
+export function memberIdOf(actor: Actor): string | undefined {
+  return actor.kind === 'user' ? actor.user_id : undefined;
 }

@@ -14,6 +14,12 @@ const ACCOUNT_ERRORS = {
   email_taken: 'Another user has this email address.',
   already_member: 'This user is already a member of the organization.',
   last_owner: 'An organization must keep at least one owner.',
+  too_many_invitations: 'The organization has 100 open invitations: revoke one first.',
+  invitation_ended: 'This invitation was used or revoked, or has expired: ask for a new one.',
+  wrong_address: 'This invitation is for another email address: sign in with that one.',
+  email_not_verified: 'Verify your email address first.',
+  organization_has_credit:
+    'You are the only member of an organization that has credit or running requests: use it up, or hand it over first.',
   too_many_keys: 'The organization has 100 active API keys: revoke one first.',
   project_archived: 'The project is archived.',
   top_up_out_of_range: 'The amount is outside of what the tier allows for one top-up.',

@@ -1,7 +1,6 @@
-import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { keyHash } from './key-format.ts';
 import type { KeyRecords } from './key-records.ts';
+import { sameHash, secretHash } from './secret-hash.ts';
 import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
 
 /** Who calls: an active key with its project, its organization and what that may use. */
@@ -12,7 +11,13 @@ export interface Caller {
   readonly tier: number;
   /** The limits in force; null without API access (Tier 0). */
   readonly limits: TierLimits | null;
+  /** Only where the operator has suspended the organization: its keys answer nothing. */
+  readonly is_suspended?: true;
 }
+
+/** What a client reads beside `invalid_api_key`, whose own sentence would be untrue. */
+export const SUSPENDED_MESSAGE =
+  'The organization of this API key is suspended: ask the operator of the service about it.';
 
 /** How long a lookup is believed (contract: key lookups are cached for 60 seconds). */
 const KEY_CACHE_MS = 60_000;
@@ -41,16 +46,10 @@ function shortHash(hash: string): number {
   return Number.parseInt(hash.slice(0, SHORT_HASH_LENGTH), 16);
 }
 
-/** Equal or not, in a time that does not tell where two hashes differ. */
-function sameHash(left: string, right: string): boolean {
-  const leftBytes = Buffer.from(left);
-  const rightBytes = Buffer.from(right);
-  return leftBytes.length === rightBytes.length && timingSafeEqual(leftBytes, rightBytes);
-}
-
 /**
  * Finds the caller of an API key. A lookup is kept for 60 seconds, under the key's SHA-256. Unknown keys and keys of
- * organizations on Tier 0 are looked up each time: a new key and a first payment work at once.
+ * organizations that are on Tier 0 or suspended are looked up each time: a new key, a first payment and the end of a
+ * suspension work at once.
  */
 export class KeyDirectory {
   readonly #records: LookedUpKeys;
@@ -84,7 +83,8 @@ export class KeyDirectory {
    * its project archived). Rejects with what the store rejects with.
    */
   async authenticate(key: string | KeyReference): Promise<Caller | null> {
-    const secret_sha256 = typeof key === 'string' ? keyHash(key) : await this.#records.findHash(key.key_id);
+    const secret_sha256 =
+      typeof key === 'string' ? secretHash(key) : await this.#records.findHash(key.key_id);
     if (secret_sha256 === undefined) return null;
     const now_ms = this.#clock.monotonic_ms();
     const cached = this.#cache.get(secret_sha256);
@@ -99,6 +99,7 @@ export class KeyDirectory {
     // The stored tier is not enough: the job that raises tiers with time runs once an hour.
     const tier = tierInForce(row, this.#clock.now_ms());
     const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
+    if (row.suspended_at_ms !== null) return { ...caller, is_suspended: true };
     if (caller.limits !== null && invalidations === this.#invalidations) {
       this.#remember(secret_sha256, { caller, read_at_ms: now_ms });
     }
@@ -110,7 +111,7 @@ export class KeyDirectory {
    * when the store cannot be read; `onFailure` gets that error.
    */
   async mayExist(secret: string, onFailure: (error: unknown) => void): Promise<boolean> {
-    const short_hash = shortHash(keyHash(secret));
+    const short_hash = shortHash(secretHash(secret));
     if (this.#shortHashes.has(short_hash)) return true;
     const now_ms = this.#clock.monotonic_ms();
     if (now_ms - this.#new_keys_read_at_ms < NEW_KEYS_READ_MS) return false;

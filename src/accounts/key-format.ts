@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { KEY_LENGTH, KEY_PREFIX } from '../identifiers.ts';
 
 /** How many characters of a key are stored and shown, to tell keys apart. */
@@ -16,11 +15,6 @@ export function extractKey(headers: Headers): string | null {
   const value = bearer === null ? headers.get('x-api-key') : bearer[1];
   const key = value?.trim() ?? '';
   return key.startsWith(KEY_PREFIX) && key.length >= KEY_LENGTH ? key : null;
-}
-
-/** What is stored of a key: its SHA-256, 64 hexadecimal characters. */
-export function keyHash(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex');
 }
 
 /** What is shown of a key: its first 12 characters. */

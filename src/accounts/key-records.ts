@@ -55,6 +55,8 @@ export interface ActiveKey extends TierStanding {
   readonly requests_per_minute: number | null;
   readonly tokens_per_minute: number | null;
   readonly questions_per_request: number | null;
+  /** Since when the operator has suspended the organization; null where it is not. */
+  readonly suspended_at_ms: number | null;
 }
 
 /** The beginning of a key's hash, with the key's place in the order in which keys were made. */

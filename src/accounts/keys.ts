@@ -1,12 +1,14 @@
 import type { Records } from '../store.ts';
-import { type Actor, userIdOf } from './actor.ts';
+import { recordAct } from '../trail/record.ts';
+import { type Actor, memberIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
-import { keyDisplayPrefix, keyHash } from './key-format.ts';
+import { keyDisplayPrefix } from './key-format.ts';
 import type { ListedKey } from './key-records.ts';
 import { checkedName } from './names.ts';
 import { permits, requirePermission } from './permissions.ts';
 import { requireProject } from './projects.ts';
+import { secretHash } from './secret-hash.ts';
 
 /** How many active keys an organization may have (contract: 100 active API keys). */
 export const ACTIVE_KEYS_MAX = 100;
@@ -36,7 +38,7 @@ export function createKey(context: AccountContext, actor: Actor, given: NewKeyRe
 
 /** The same as `createKey`, to be called inside a transaction. */
 export async function insertKey(
-  records: Pick<Records, 'accounts' | 'keys'>,
+  records: Pick<Records, 'accounts' | 'keys' | 'trail'>,
   { clock, identifiers }: Pick<AccountContext, 'clock' | 'identifiers'>,
   actor: Actor,
   given: NewKeyRequest,
@@ -57,8 +59,14 @@ export async function insertKey(
   };
   await records.keys.insertKey({
     ...stored,
-    secret_sha256: keyHash(key),
-    created_by_user_id: userIdOf(actor),
+    secret_sha256: secretHash(key),
+    created_by_user_id: actor.user_id,
+  });
+  await recordAct(records, { clock }, actor, {
+    action: 'key.create',
+    organization_id: project.organization_id,
+    object_id: stored.id,
+    detail: { name, display_prefix: stored.display_prefix, project_id: project.id },
   });
   return { ...stored, key };
 }
@@ -80,7 +88,7 @@ export async function listKeys(
   if (organization_id !== undefined) await requirePermission(store, actor, organization_id, 'see');
   if (project_id !== undefined) await requireProject(store, actor, project_id, 'see');
   return store.keys.listKeys({
-    member_user_id: userIdOf(actor) ?? undefined,
+    member_user_id: memberIdOf(actor),
     organization_id,
     project_id,
     revoked: filter.revoked === true,
@@ -92,10 +100,11 @@ export async function listKeys(
  * within 60 seconds. Revoking it again changes nothing. Rejects with `not_found`, `permission_denied`.
  */
 export function revokeKey(
-  { store, clock }: AccountContext,
+  context: AccountContext,
   actor: Actor,
   key_id: string,
 ): Promise<{ readonly revoked_at_ms: number }> {
+  const { store, clock } = context;
   return store.transaction(async (records) => {
     const key = await records.keys.findOwner(key_id);
     if (key === undefined || !(await permits(records, actor, key.organization_id, 'see'))) {
@@ -106,6 +115,11 @@ export function revokeKey(
     if (key.revoked_at_ms !== null) return { revoked_at_ms: key.revoked_at_ms };
     const revoked_at_ms = clock.now_ms();
     await records.keys.revokeKey(key_id, revoked_at_ms);
+    await recordAct(records, context, actor, {
+      action: 'key.revoke',
+      organization_id: key.organization_id,
+      object_id: key_id,
+    });
     return { revoked_at_ms };
   });
 }

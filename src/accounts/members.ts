@@ -1,4 +1,5 @@
 import type { Records } from '../store.ts';
+import { recordAct } from '../trail/record.ts';
 import type { Member, MemberRef } from './account-records.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
@@ -18,8 +19,8 @@ export async function listMembers(
   return store.accounts.membersOf(organization_id);
 }
 
-/** The owner role is given and taken by owners and the operator only. */
-async function requireMayTouch(
+/** Rejects with `permission_denied`: the owner role is given and taken by owners and the operator only. */
+export async function requireMayTouch(
   { accounts }: Accounts,
   actor: Actor,
   organization_id: string,
@@ -37,6 +38,12 @@ async function existingRole({ accounts }: Accounts, member: MemberRef): Promise<
   return role;
 }
 
+/** Whether there is a user who has not deleted their account. */
+async function isUser({ accounts }: Accounts, user_id: string): Promise<boolean> {
+  const standing = await accounts.standingOf(user_id);
+  return standing !== undefined && standing.deleted_at_ms === null;
+}
+
 async function requireOtherOwner({ accounts }: Accounts, organization_id: string): Promise<void> {
   if ((await accounts.countMembers(organization_id, 'owner')) < 2) throw new AccountError('last_owner');
 }
@@ -46,21 +53,27 @@ async function requireOtherOwner({ accounts }: Accounts, organization_id: string
  * can add, must be an owner. Rejects with `not_found`, `permission_denied`, `already_member`, `invalid_role`.
  */
 export function addMember(
-  { store, clock }: AccountContext,
+  context: AccountContext,
   actor: Actor,
   given: MemberRef & { readonly role: Role },
 ): Promise<void> {
+  const { store, clock } = context;
   const { organization_id, user_id, role } = given;
   return store.transaction(async (records) => {
     const { accounts } = records;
     await requirePermission(records, actor, organization_id, 'manage_members');
     await requireMayTouch(records, actor, organization_id, role);
-    if ((await accounts.findUser(user_id)) === undefined)
-      throw new AccountError('not_found', 'There is no such user.');
+    if (!(await isUser(records, user_id))) throw new AccountError('not_found', 'There is no such user.');
     if ((await accounts.roleOf(given)) !== null) throw new AccountError('already_member');
     if (role !== 'owner' && (await accounts.countMembers(organization_id)) === 0)
       throw new AccountError('invalid_role');
     await accounts.insertMember({ organization_id, user_id, role, created_at_ms: clock.now_ms() });
+    await recordAct(records, context, actor, {
+      action: 'member.add',
+      organization_id,
+      object_id: user_id,
+      detail: { role },
+    });
   });
 }
 
@@ -69,18 +82,25 @@ export function addMember(
  * organization without an owner. Rejects with `not_found`, `permission_denied`, `last_owner`.
  */
 export function changeRole(
-  { store }: AccountContext,
+  context: AccountContext,
   actor: Actor,
   given: MemberRef & { readonly role: Role },
 ): Promise<void> {
-  const { organization_id, role } = given;
-  return store.transaction(async (records) => {
+  const { organization_id, user_id, role } = given;
+  return context.store.transaction(async (records) => {
     await requirePermission(records, actor, organization_id, 'manage_members');
     const before = await existingRole(records, given);
     await requireMayTouch(records, actor, organization_id, before);
     await requireMayTouch(records, actor, organization_id, role);
     if (before === 'owner' && role !== 'owner') await requireOtherOwner(records, organization_id);
+    if (before === role) return;
     await records.accounts.writeRole(given, role);
+    await recordAct(records, context, actor, {
+      action: 'member.role',
+      organization_id,
+      object_id: user_id,
+      detail: { from: before, to: role },
+    });
   });
 }
 
@@ -88,14 +108,20 @@ export function changeRole(
  * Removes a member; their keys stay. Owners may remove everyone, admins everyone but owners, and every member may
  * leave, except the last owner. Rejects with `not_found`, `permission_denied`, `last_owner`.
  */
-export function removeMember({ store }: AccountContext, actor: Actor, member: MemberRef): Promise<void> {
+export function removeMember(context: AccountContext, actor: Actor, member: MemberRef): Promise<void> {
   const { organization_id, user_id } = member;
-  return store.transaction(async (records) => {
+  return context.store.transaction(async (records) => {
     const leaves = actor.kind === 'user' && actor.user_id === user_id;
     await requirePermission(records, actor, organization_id, leaves ? 'see' : 'manage_members');
     const role = await existingRole(records, member);
     await requireMayTouch(records, actor, organization_id, role);
     if (role === 'owner') await requireOtherOwner(records, organization_id);
     await records.accounts.deleteMember(member);
+    await recordAct(records, context, actor, {
+      action: leaves ? 'member.leave' : 'member.remove',
+      organization_id,
+      object_id: user_id,
+      detail: { role },
+    });
   });
 }

@@ -1,6 +1,8 @@
 import type { Records } from '../store.ts';
+import { recordAct } from '../trail/record.ts';
+import type { TrailDetail } from '../trail/trail-records.ts';
 import type { Organization, TierSettings } from './account-records.ts';
-import { type Actor, userIdOf } from './actor.ts';
+import { type Actor, memberIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
 import { checkedName } from './names.ts';
@@ -52,6 +54,36 @@ export async function insertOrganization(
 }
 
 /**
+ * Gives a user a personal organization where they have none: for users whom sign-up left without one. Resolves with its
+ * id. Rejects with `not_found`, also for a user who has deleted their account.
+ */
+export async function ensurePersonalOrganization(
+  context: AccountContext,
+  user_id: string,
+): Promise<{ readonly organization_id: string }> {
+  const { store } = context;
+  // Every sign-in asks, and nearly all of them have one: they need no transaction.
+  const known = await store.accounts.findPersonalOrganization(user_id);
+  if (known !== undefined) return { organization_id: known.id };
+  return await store.transaction(async (records) => {
+    const { accounts } = records;
+    const user = await accounts.findUser(user_id);
+    const standing = await accounts.standingOf(user_id);
+    if (user === undefined || standing?.deleted_at_ms !== null) {
+      throw new AccountError('not_found', 'There is no such user.');
+    }
+    const meanwhile = await accounts.findPersonalOrganization(user_id);
+    if (meanwhile !== undefined) return { organization_id: meanwhile.id };
+    const { id } = await insertOrganization(records, context, {
+      name: user.name,
+      owner_user_id: user_id,
+      personal: true,
+    });
+    return { organization_id: id };
+  });
+}
+
+/**
  * Creates an organization with its Default project. A user becomes its owner. The operator names its owner; without
  * one it has no member until the operator adds its first owner. Rejects with `invalid_name`, `permission_denied`.
  */
@@ -62,10 +94,17 @@ export async function createOrganization(
 ): Promise<CreatedOrganization> {
   const name = checkedName(given.name);
   if (given.owner_user_id !== undefined) requireOperator(actor);
-  const owner_user_id = given.owner_user_id ?? userIdOf(actor);
-  return await context.store.transaction((records) =>
-    insertOrganization(records, context, { name, owner_user_id, personal: false }),
-  );
+  const owner_user_id = given.owner_user_id ?? memberIdOf(actor) ?? null;
+  return await context.store.transaction(async (records) => {
+    const created = await insertOrganization(records, context, { name, owner_user_id, personal: false });
+    await recordAct(records, context, actor, {
+      action: 'organization.create',
+      organization_id: created.id,
+      object_id: created.id,
+      detail: { name },
+    });
+    return created;
+  });
 }
 
 /** The organizations that the actor may see (the operator: all), oldest first. */
@@ -97,15 +136,24 @@ export async function readOrganization(
 
 /** Renames an organization (owners and admins). Rejects with `invalid_name`, `not_found`, `permission_denied`. */
 export async function renameOrganization(
-  { store }: AccountContext,
+  context: AccountContext,
   actor: Actor,
   given: { readonly organization_id: string; readonly name: string },
 ): Promise<Organization> {
   const name = checkedName(given.name);
-  return await store.transaction(async (records) => {
-    await requirePermission(records, actor, given.organization_id, 'manage_organization');
-    await records.accounts.renameOrganization(given.organization_id, name);
-    return readOrganization(records, given.organization_id);
+  const { organization_id } = given;
+  return await context.store.transaction(async (records) => {
+    await requirePermission(records, actor, organization_id, 'manage_organization');
+    const before = await readOrganization(records, organization_id);
+    if (before.name === name) return before;
+    await records.accounts.renameOrganization(organization_id, name);
+    await recordAct(records, context, actor, {
+      action: 'organization.rename',
+      organization_id,
+      object_id: organization_id,
+      detail: { from: before.name, to: name },
+    });
+    return readOrganization(records, organization_id);
   });
 }
 
@@ -133,19 +181,58 @@ function checkSettings(settings: TierSettings): void {
  * Resolves with the organization as it is then. Rejects with `permission_denied`, `not_found`, `invalid_limit`.
  */
 export async function setTierSettings(
-  { store, clock }: AccountContext,
+  context: AccountContext,
   actor: Actor,
   organization_id: string,
   settings: TierSettings,
 ): Promise<Organization> {
   requireOperator(actor);
   checkSettings(settings);
+  const { store, clock } = context;
   return await store.transaction(async (records) => {
     await readOrganization(records, organization_id);
     if (Object.values(settings).some((value) => value !== undefined)) {
       await records.accounts.writeTierSettings(organization_id, settings);
       await recalculateTier(records, organization_id, 'operator', clock.now_ms());
+      await recordAct(records, context, actor, {
+        action: 'organization.limits',
+        organization_id,
+        object_id: organization_id,
+        detail: givenSettings(settings),
+      });
     }
     return readOrganization(records, organization_id);
+  });
+}
+
+function givenSettings(settings: TierSettings): TrailDetail {
+  const detail: Record<string, number | null> = {};
+  for (const [name, value] of Object.entries(settings)) if (value !== undefined) detail[name] = value;
+  return detail;
+}
+
+/**
+ * Suspends an organization, or lifts its suspension (operator only). Its keys are refused within 60 seconds (contract:
+ * key lookups are cached); requests that run are finished and charged. The console stays open to its members. What it
+ * is already changes nothing. Rejects with `permission_denied`, `not_found`.
+ */
+export async function setSuspended(
+  context: AccountContext,
+  actor: Actor,
+  given: { readonly organization_id: string; readonly is_suspended: boolean },
+): Promise<Organization> {
+  requireOperator(actor);
+  const { organization_id, is_suspended } = given;
+  const { store, clock } = context;
+  return await store.transaction(async (records) => {
+    const before = await readOrganization(records, organization_id);
+    if ((before.suspended_at_ms !== null) === is_suspended) return before;
+    await records.accounts.writeSuspension(organization_id, is_suspended ? clock.now_ms() : null);
+    await recordAct(records, context, actor, {
+      action: is_suspended ? 'organization.suspend' : 'organization.resume',
+      organization_id,
+      object_id: organization_id,
+    });
+    return await readOrganization(records, organization_id);
   });
 }

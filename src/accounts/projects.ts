@@ -1,7 +1,8 @@
 import { monthOf } from '../ledger/month.ts';
 import type { Records } from '../store.ts';
+import { recordAct } from '../trail/record.ts';
 import type { ListedProject, Project } from './account-records.ts';
-import { type Actor, userIdOf } from './actor.ts';
+import { type Actor, memberIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
 import { checkedName } from './names.ts';
@@ -59,17 +60,24 @@ async function requireFreeName({ accounts }: Accounts, organization_id: string, 
  * Creates a project (owners and admins). Rejects with `invalid_name`, `name_taken`, `not_found`, `permission_denied`.
  */
 export async function createProject(
-  { store, clock, identifiers }: AccountContext,
+  context: AccountContext,
   actor: Actor,
   given: { readonly organization_id: string; readonly name: string },
 ): Promise<Project> {
   const name = checkedName(given.name);
+  const { store, clock, identifiers } = context;
   const { organization_id } = given;
   return await store.transaction(async (records) => {
     await requirePermission(records, actor, organization_id, 'manage_projects');
     await requireFreeName(records, organization_id, name);
     const id = identifiers.id('project');
     await records.accounts.insertProject({ id, organization_id, name, created_at_ms: clock.now_ms() });
+    await recordAct(records, context, actor, {
+      action: 'project.create',
+      organization_id,
+      object_id: id,
+      detail: { name },
+    });
     return readProject(records, id);
   });
 }
@@ -79,15 +87,22 @@ export async function createProject(
  * `not_found`, `permission_denied`.
  */
 export async function renameProject(
-  { store }: AccountContext,
+  context: AccountContext,
   actor: Actor,
   given: { readonly project_id: string; readonly name: string },
 ): Promise<Project> {
   const name = checkedName(given.name);
-  return await store.transaction(async (records) => {
+  return await context.store.transaction(async (records) => {
     const project = await requireActiveProject(records, actor, given.project_id, 'manage_projects');
-    if (project.name !== name) await requireFreeName(records, project.organization_id, name);
+    if (project.name === name) return project;
+    await requireFreeName(records, project.organization_id, name);
     await records.accounts.renameProject(project.id, name);
+    await recordAct(records, context, actor, {
+      action: 'project.rename',
+      organization_id: project.organization_id,
+      object_id: project.id,
+      detail: { from: project.name, to: name },
+    });
     return readProject(records, project.id);
   });
 }
@@ -104,7 +119,7 @@ export async function listProjects(
   const { organization_id } = filter;
   if (organization_id !== undefined) await requirePermission(store, actor, organization_id, 'see');
   return store.accounts.listProjects({
-    member_user_id: userIdOf(actor) ?? undefined,
+    member_user_id: memberIdOf(actor),
     organization_id,
     archived: filter.archived === true,
     month: monthOf(clock.now_ms()),
@@ -115,18 +130,31 @@ export async function listProjects(
  * Archives a project, the Default one too, and revokes its keys in the same commit (owners and admins). It cannot be
  * undone; archiving it again changes nothing. Rejects with `not_found`, `permission_denied`.
  */
-export function archiveProject(
-  { store, clock }: AccountContext,
-  actor: Actor,
-  project_id: string,
-): Promise<Project> {
-  return store.transaction(async (records) => {
+export function archiveProject(context: AccountContext, actor: Actor, project_id: string): Promise<Project> {
+  return context.store.transaction(async (records) => {
     const project = await requireProject(records, actor, project_id, 'manage_projects');
     if (project.archived_at_ms !== null) return project;
-    const now_ms = clock.now_ms();
-    await records.accounts.archiveProject(project_id, now_ms);
-    await records.keys.revokeKeysOf(project_id, now_ms);
+    await archiveWithKeys(records, context, actor, project);
     return readProject(records, project_id);
+  });
+}
+
+/** Archives an active project and revokes its keys, whoever asks. To be called inside a transaction. */
+export async function archiveWithKeys(
+  records: Pick<Records, 'accounts' | 'keys' | 'trail'>,
+  { clock }: Pick<AccountContext, 'clock'>,
+  actor: Actor,
+  { id, name, organization_id }: Pick<Project, 'id' | 'name' | 'organization_id'>,
+): Promise<void> {
+  const now_ms = clock.now_ms();
+  const keys = await records.keys.listKeys({ project_id: id, revoked: false });
+  await records.accounts.archiveProject(id, now_ms);
+  await records.keys.revokeKeysOf(id, now_ms);
+  await recordAct(records, { clock }, actor, {
+    action: 'project.archive',
+    organization_id,
+    object_id: id,
+    detail: { name, keys: keys.length },
   });
 }
 
@@ -135,7 +163,7 @@ export function archiveProject(
  * Rejects with `invalid_amount`, `project_archived`, `not_found`, `permission_denied`.
  */
 export async function setSpendLimit(
-  { store }: AccountContext,
+  context: AccountContext,
   actor: Actor,
   given: { readonly project_id: string; readonly spend_limit_micros: number | null },
 ): Promise<Project> {
@@ -143,9 +171,16 @@ export async function setSpendLimit(
   if (spend_limit_micros !== null && !(Number.isSafeInteger(spend_limit_micros) && spend_limit_micros >= 0)) {
     throw new AccountError('invalid_amount', 'A spend limit must be $0 or more, or none.');
   }
-  return await store.transaction(async (records) => {
-    await requireActiveProject(records, actor, project_id, 'manage_projects');
+  return await context.store.transaction(async (records) => {
+    const before = await requireActiveProject(records, actor, project_id, 'manage_projects');
+    if (before.spend_limit_micros === spend_limit_micros) return before;
     await records.accounts.writeSpendLimit(project_id, spend_limit_micros);
+    await recordAct(records, context, actor, {
+      action: 'project.spend_limit',
+      organization_id: before.organization_id,
+      object_id: project_id,
+      detail: { from_micros: before.spend_limit_micros, to_micros: spend_limit_micros },
+    });
     return readProject(records, project_id);
   });
 }

@@ -10,6 +10,8 @@ export type Role = (typeof ROLES)[number];
 const PERMISSIONS = {
   /** See members, projects, keys, usage, credit and its history. */
   see: ['owner', 'admin', 'developer', 'billing', 'reader'],
+  /** See the audit trail: who did what when. */
+  see_trail: ['owner'],
   manage_organization: ['owner', 'admin'],
   /** Add, change and remove members; owners only by owners (`members.ts`). */
   manage_members: ['owner', 'admin'],

@@ -1,11 +1,35 @@
+import type { Actor } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
+import { requireOperator } from '../accounts/permissions.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
-import type { Store } from '../store.ts';
+import type { Records, Store } from '../store.ts';
+import type { TrailAction } from '../trail/actions.ts';
+import { recordAct } from '../trail/record.ts';
+import type { TrailDetail } from '../trail/trail-records.ts';
 import { isInitialModel, isServed } from './catalog.ts';
 import type { CatalogModel, CatalogRecords, ModelAlias, ModelWeights } from './catalog-records.ts';
 
 /** A change of the catalog that cannot be made, with one sentence that says why. Nothing was changed. */
 export class CatalogChangeRefused extends Error {
   override readonly name = 'CatalogChangeRefused';
+}
+
+/** What changes of the catalog work with. */
+type CatalogContext = Pick<AccountContext, 'store' | 'clock'>;
+
+/** Runs a change in one transaction, with its entry in the audit trail; for the operator only. */
+async function change<T>(
+  { store, clock }: CatalogContext,
+  actor: Actor,
+  act: { readonly action: TrailAction; readonly object_id: string; readonly detail?: TrailDetail },
+  work: (records: Records) => Promise<T>,
+): Promise<T> {
+  requireOperator(actor);
+  return await store.transaction(async (records) => {
+    const result = await work(records);
+    await recordAct(records, { clock }, actor, { ...act, organization_id: null });
+    return result;
+  });
 }
 
 /** A model that the service is to know. */
@@ -67,24 +91,30 @@ export async function requireAddable(
  * Adds a model that is coming soon. It can be opened where its weights are given, which are to be checked before.
  * Rejects with `CatalogChangeRefused`.
  */
-export async function addModel(
-  store: Store,
+export function addModel(
+  context: CatalogContext,
+  actor: Actor,
   model: NewModel,
   weights: ModelWeights | null = null,
 ): Promise<CatalogModel> {
-  return await store.transaction(({ catalog }) => insertClosed(catalog, model, weights));
+  return change(context, actor, added(model, false), ({ catalog }) => insertClosed(catalog, model, weights));
 }
 
 /** Adds a model with checked weights and opens it for requests. Rejects with `CatalogChangeRefused`. */
-export async function addOpenModel(
-  store: Store,
+export function addOpenModel(
+  context: CatalogContext,
+  actor: Actor,
   model: NewModel,
   weights: ModelWeights,
-  now_ms: number,
 ): Promise<CatalogModel> {
-  return await store.transaction(async ({ catalog }) =>
-    setLive(catalog, await insertClosed(catalog, model, weights), now_ms),
+  return change(context, actor, added(model, true), async ({ catalog }) =>
+    setLive(catalog, await insertClosed(catalog, model, weights), context.clock.now_ms()),
   );
+}
+
+function added({ id, kind, input_price_micros_per_million_tokens }: NewModel, is_open: boolean) {
+  const detail = { kind, input_price_micros_per_million_tokens, is_open };
+  return { action: 'model.add', object_id: id, detail } as const;
 }
 
 async function insertClosed(
@@ -103,11 +133,13 @@ async function insertClosed(
 }
 
 /**
- * Opens a model for requests, as from `now_ms` when it was never open. Opening it again changes nothing. Rejects with
+ * Opens a model for requests, as from now when it was never open. Opening it again changes nothing. Rejects with
  * `CatalogChangeRefused`, also when no engine answers for the model.
  */
-export function openModel(store: Store, id: string, now_ms: number): Promise<CatalogModel> {
-  return store.transaction(async ({ catalog }) => setLive(catalog, await requireModel(catalog, id), now_ms));
+export function openModel(context: CatalogContext, actor: Actor, id: string): Promise<CatalogModel> {
+  return change(context, actor, { action: 'model.open', object_id: id }, async ({ catalog }) =>
+    setLive(catalog, await requireModel(catalog, id), context.clock.now_ms()),
+  );
 }
 
 function setLive(catalog: CatalogRecords, model: CatalogModel, now_ms: number): Promise<CatalogModel> {
@@ -122,8 +154,8 @@ function setLive(catalog: CatalogRecords, model: CatalogModel, now_ms: number): 
 }
 
 /** Closes a model: requests for it are refused as for one that is coming soon. Rejects with `CatalogChangeRefused`. */
-export function closeModel(store: Store, id: string): Promise<CatalogModel> {
-  return store.transaction(async ({ catalog }) => {
+export function closeModel(context: CatalogContext, actor: Actor, id: string): Promise<CatalogModel> {
+  return change(context, actor, { action: 'model.close', object_id: id }, async ({ catalog }) => {
     await requireModel(catalog, id);
     return update(catalog, id, { status: 'coming_soon' });
   });
@@ -133,8 +165,8 @@ export function closeModel(store: Store, id: string): Promise<CatalogModel> {
  * Takes a model out of the catalog with its aliases; what was used of it keeps its id. Requests that are being answered
  * are finished. Rejects with `CatalogChangeRefused`, also for a model that comes with the program.
  */
-export function removeModel(store: Store, id: string): Promise<CatalogModel> {
-  return store.transaction(async ({ catalog }) => {
+export function removeModel(context: CatalogContext, actor: Actor, id: string): Promise<CatalogModel> {
+  return change(context, actor, { action: 'model.remove', object_id: id }, async ({ catalog }) => {
     const model = await requireModel(catalog, id);
     if (isInitialModel(id)) {
       throw new CatalogChangeRefused(
@@ -150,19 +182,30 @@ export function removeModel(store: Store, id: string): Promise<CatalogModel> {
  * Sets what a million input tokens cost, in micro-dollars; requests that are being answered keep the price before.
  * Rejects with `CatalogChangeRefused`.
  */
-export async function setModelPrice(store: Store, id: string, price_micros: number): Promise<CatalogModel> {
+export async function setModelPrice(
+  context: CatalogContext,
+  actor: Actor,
+  id: string,
+  price_micros: number,
+): Promise<CatalogModel> {
   requirePrice(price_micros);
-  return await store.transaction(async ({ catalog }) => {
+  const act = { action: 'model.price', object_id: id, detail: { price_micros } } as const;
+  return await change(context, actor, act, async ({ catalog }) => {
     await requireModel(catalog, id);
     return update(catalog, id, { input_price_micros_per_million_tokens: price_micros });
   });
 }
 
 /** Gives a model another name, or an alias another model. An id is no alias. Rejects with `CatalogChangeRefused`. */
-export async function setModelAlias(store: Store, given: ModelAlias): Promise<ModelAlias> {
+export async function setModelAlias(
+  context: CatalogContext,
+  actor: Actor,
+  given: ModelAlias,
+): Promise<ModelAlias> {
   const { alias, model_id } = given;
   requireName(alias);
-  return await store.transaction(async ({ catalog }) => {
+  const act = { action: 'model.alias', object_id: alias, detail: { model_id } } as const;
+  return await change(context, actor, act, async ({ catalog }) => {
     await requireModel(catalog, model_id);
     if ((await catalog.findModel(alias)) !== undefined) {
       throw new CatalogChangeRefused(`${alias} is a model itself, so it cannot be an alias.`);
@@ -173,8 +216,8 @@ export async function setModelAlias(store: Store, given: ModelAlias): Promise<Mo
 }
 
 /** Takes an alias away. Rejects with `CatalogChangeRefused` when there is none. */
-export function removeModelAlias(store: Store, alias: string): Promise<void> {
-  return store.transaction(async ({ catalog }) => {
+export function removeModelAlias(context: CatalogContext, actor: Actor, alias: string): Promise<void> {
+  return change(context, actor, { action: 'model.unalias', object_id: alias }, async ({ catalog }) => {
     if ((await catalog.findAlias(alias)) === undefined) {
       throw new CatalogChangeRefused(`There is no alias ${JSON.stringify(alias)}.`);
     }

@@ -80,7 +80,7 @@ export function initialize(
     await seedCatalog(records.catalog);
     const { organization, owner_user_id } = await firstOrganization(records, context, options.owner);
     const { id: organization_id } = organization;
-    await enterCreditByHand(transaction, { organization_id, amount_micros: FIRST_CREDIT_MICROS });
+    await enterCreditByHand(transaction, OPERATOR, { organization_id, amount_micros: FIRST_CREDIT_MICROS });
     const { id, key } = await insertKey(records, context, OPERATOR, {
       project_id: organization.default_project_id,
       name: FIRST_KEY_NAME,

@@ -1,4 +1,5 @@
 import { Argument, type Command } from 'commander';
+import { OPERATOR } from '../accounts/actor.ts';
 import { Catalog, DESCRIPTIONS } from '../catalog/catalog.ts';
 import { type CatalogModel, MODEL_KINDS } from '../catalog/catalog-records.ts';
 import {
@@ -111,7 +112,7 @@ export function registerModels(program: Command): void {
   })
     .argument('<id>')
     .action(async (id: string, options: JsonOptions) => {
-      const model = await withData(options, ({ store, clock }) => openModel(store, id, clock.now_ms()));
+      const model = await withData(options, (context) => openModel(context, OPERATOR, id));
       printModel(model, options, `${id} is open.`);
     });
 
@@ -122,7 +123,7 @@ export function registerModels(program: Command): void {
   })
     .argument('<id>')
     .action(async (id: string, options: JsonOptions) => {
-      const model = await withData(options, ({ store }) => closeModel(store, id));
+      const model = await withData(options, (context) => closeModel(context, OPERATOR, id));
       printModel(model, options, `${id} is closed.`);
     });
 
@@ -134,7 +135,7 @@ export function registerModels(program: Command): void {
   })
     .argument('<id>')
     .action(async (id: string, options: JsonOptions) => {
-      const model = await withData(options, ({ store }) => removeModel(store, id));
+      const model = await withData(options, (context) => removeModel(context, OPERATOR, id));
       printModel(model, options, `${id} is removed.`);
     });
 
@@ -146,7 +147,7 @@ export function registerModels(program: Command): void {
     .argument('<id>')
     .argument('<dollars>', 'price of 1M input tokens', dollars)
     .action(async (id: string, price_micros: number, options: JsonOptions) => {
-      const model = await withData(options, ({ store }) => setModelPrice(store, id, price_micros));
+      const model = await withData(options, (context) => setModelPrice(context, OPERATOR, id, price_micros));
       printModel(model, options, `1M input tokens of ${id} cost $${formatPrice(model)}.`);
     });
 
@@ -160,9 +161,9 @@ export function registerModels(program: Command): void {
     .argument('<id>', 'the model that it means, or "none"')
     .action(async (alias: string, id: string, options: JsonOptions) => {
       const model_id = id === NONE ? null : id;
-      await withData(options, async ({ store }) => {
-        if (model_id === null) await removeModelAlias(store, alias);
-        else await setModelAlias(store, { alias, model_id });
+      await withData(options, async (context) => {
+        if (model_id === null) await removeModelAlias(context, OPERATOR, alias);
+        else await setModelAlias(context, OPERATOR, { alias, model_id });
       });
       if (options.json) printJson({ alias, model_id });
       else printLine(model_id === null ? `${alias} is no alias any more.` : `${alias} means ${model_id}.`);
@@ -206,7 +207,7 @@ function registerAdd(parent: Command): void {
 }
 
 async function add(
-  { store, clock }: DataContext,
+  context: DataContext,
   id: string,
   kind: NewModel['kind'],
   options: AddOptions,
@@ -218,16 +219,16 @@ async function add(
     context_tokens: options.context ?? null,
     input_price_micros_per_million_tokens: options.price ?? null,
   };
-  if (options.weights === undefined) return await addModel(store, model);
+  if (options.weights === undefined) return await addModel(context, OPERATOR, model);
   if (kind !== 'decision') throw new CommandFailed(`Weights answer for decision models only, not for ${id}.`);
   if (options.price === undefined && options.closed === undefined) {
     throw new CommandFailed(`${id} cannot be open without a price: give --price, or add it with --closed.`);
   }
   // Before minutes are spent on the weights.
-  await requireAddable(store.catalog, model);
+  await requireAddable(context.store.catalog, model);
   const { weights, context_tokens } = await checkWeights(options.weights, options, options.context);
   const checked = { ...model, context_tokens };
   return options.closed
-    ? await addModel(store, checked, weights)
-    : await addOpenModel(store, checked, weights, clock.now_ms());
+    ? await addModel(context, OPERATOR, checked, weights)
+    : await addOpenModel(context, OPERATOR, checked, weights);
 }

@@ -8,6 +8,7 @@ import {
   getOrganization,
   listOrganizations,
   renameOrganization,
+  setSuspended,
   setTierSettings,
 } from '../accounts/organizations.ts';
 import { limitsFor, tierInForce } from '../accounts/tiers.ts';
@@ -126,6 +127,25 @@ async function adviseForce<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** The commands that stop the keys of an organization, and let them work again. */
+const SUSPENSION_COMMANDS = [
+  {
+    usage: 'suspend',
+    description:
+      'let the keys of an organization answer nothing, within a minute; what runs is finished and charged',
+    example: 'tds org suspend "Acme"',
+    is_suspended: true,
+    outcome: 'is suspended: running servers refuse its keys within a minute.',
+  },
+  {
+    usage: 'resume',
+    description: 'lift the suspension of an organization: its keys work at once',
+    example: 'tds org resume "Acme"',
+    is_suspended: false,
+    outcome: 'is not suspended: its keys work.',
+  },
+];
+
 /** `tds org …` */
 export function registerOrganizations(program: Command): void {
   const parent = program.command('org').description('organizations: credit, tier and limits');
@@ -219,6 +239,23 @@ export function registerOrganizations(program: Command): void {
         );
       }
     });
+
+  for (const { is_suspended, outcome, ...text } of SUSPENSION_COMMANDS) {
+    jsonCommand(parent, text)
+      .argument('<org>', 'id or unique name')
+      .action(async (name: string, options: JsonOptions) => {
+        const organization = await withData(options, async (context) =>
+          setSuspended(context, OPERATOR, {
+            organization_id: await organizationId(context, name),
+            is_suspended,
+          }),
+        );
+        if (options.json) {
+          const { suspended_at_ms } = organization;
+          printJson({ ...organizationSummary(organization), suspended_at_ms });
+        } else printLine(`${organization.name} ${outcome}`);
+      });
+  }
 
   jsonCommand(parent, {
     usage: 'tier',

@@ -1,5 +1,5 @@
 import type { DecisionPlan } from '../../native/engine.ts';
-import type { Caller, KeyReference } from '../accounts/key-directory.ts';
+import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { ERRORS } from '../errors.ts';
@@ -136,6 +136,7 @@ async function authenticate(
     return failed(services, call, 'authenticate', 'auth_unavailable', error);
   }
   if (caller === null) return new Refusal('invalid_api_key');
+  if (caller.is_suspended === true) return new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE });
   const { limits } = caller;
   if (limits === null) {
     return new Refusal('insufficient_credit', {

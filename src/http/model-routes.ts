@@ -1,4 +1,4 @@
-import type { KeyDirectory } from '../accounts/key-directory.ts';
+import { type KeyDirectory, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import { extractKey } from '../accounts/key-format.ts';
 import { type Catalog, OWNED_BY } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
@@ -80,6 +80,7 @@ async function listModels(
   );
   if (caller instanceof Refusal) return caller;
   if (caller === null) return new Refusal('invalid_api_key');
+  if (caller.is_suspended === true) return new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE });
   const live = await orRefuse(
     () => services.catalog.listLive(),
     (error) => failed('catalog', 'catalog_unavailable', error),

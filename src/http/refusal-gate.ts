@@ -26,7 +26,7 @@ interface RefusalGateServices {
 /**
  * The 429 `rate_limit_exceeded` for a request whose address or key has spent its budget of refusals; null for every
  * other request. A valid key passes whatever else its address sends. Only values that are not a key, or cannot be one,
- * count against the address. Nothing is read of the body.
+ * count against the address, and keys of suspended organizations. Nothing is read of the body.
  */
 export async function refusalOverBudget(
   services: RefusalGateServices,
@@ -45,7 +45,8 @@ export async function refusalOverBudget(
     // Nothing is lost: the route looks the key up again, and reports what that fails with.
     return null;
   }
-  if (caller === null) return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
+  if (caller === null || caller.is_suspended === true)
+    return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
   const key_wait_s = services.refusals.keyWait_s(caller.key_id, now_ms);
   return key_wait_s === 0 ? null : overKey(services, context, caller, key_wait_s);
 }

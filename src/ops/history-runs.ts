@@ -3,6 +3,8 @@ export interface HistoryTask {
   readonly now_ms: number;
   /** Requests before this time are rolled up into daily totals after a clean audit; null for none. */
   readonly prune_before_ms: number | null;
+  /** Reads everything from the first entry on, however recently that was done. */
+  readonly whole?: boolean;
 }
 
 export interface HistoryReport {

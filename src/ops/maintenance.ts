@@ -6,6 +6,7 @@ import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
 import type { Store } from '../store.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
+import { reportAudit } from './audits.ts';
 import type { HistoryRuns } from './history-runs.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
@@ -72,14 +73,7 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     await recalculateTiers(store, now_ms);
     const report = await history.run({ now_ms, prune_before_ms });
     if (report === null) return;
-    const violations = report.audit.checks.reduce((sum, check) => sum + check.violations.length, 0);
-    metrics.audited(violations, clock.now_ms());
-    for (const check of report.audit.checks.filter((one) => one.violations.length > 0)) {
-      log.error('the audit found a violation: run "tds audit"', {
-        check: check.name,
-        violations: check.violations.length,
-      });
-    }
+    reportAudit({ clock, log, metrics }, report.audit);
     const { requests_rolled_up: requests } = report;
     if (requests > 0) log.info('rolled old usage up into daily totals', { requests });
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { Organization } from '../accounts/account-records.ts';
-import { type Actor, userIdOf } from '../accounts/actor.ts';
+import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { readOrganization } from '../accounts/organizations.ts';
@@ -8,6 +8,8 @@ import { recalculateTier } from '../accounts/tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import type { Clock } from '../clock.ts';
 import { CENT_MICROS, formatDollars } from '../money.ts';
+import type { TrailAction } from '../trail/actions.ts';
+import { recordAct } from '../trail/record.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
@@ -82,7 +84,14 @@ export async function startTopUp(
       throw new AccountError('payment_provider_failed', undefined, { cause });
     });
   const { external_id } = checkout;
-  await store.transaction(async ({ payments }) => {
+  await store.transaction(async (records) => {
+    const { payments } = records;
+    await recordAct(records, context, actor, {
+      action: 'top_up.start',
+      organization_id,
+      object_id: payment_id,
+      detail: { amount_micros, provider: provider.name },
+    });
     // The customer may have paid already: then the provider's event has brought the payment here.
     const known =
       (await payments.findPayment(payment_id)) ??
@@ -96,7 +105,7 @@ export async function startTopUp(
       external_id,
       kind: 'top_up',
       amount_micros,
-      created_by_user_id: userIdOf(actor),
+      created_by_user_id: actor.user_id,
       created_at_ms: clock.now_ms(),
     });
   });
@@ -128,7 +137,7 @@ export async function creditByHand(
   given: HandledByHand & { readonly within_range?: boolean },
 ): Promise<Organization> {
   requireOperator(actor);
-  return await inTransaction(context, (transaction) => enterCreditByHand(transaction, given));
+  return await inTransaction(context, (transaction) => enterCreditByHand(transaction, actor, given));
 }
 
 /**
@@ -137,13 +146,14 @@ export async function creditByHand(
  */
 export async function enterCreditByHand(
   transaction: PaymentTransaction,
+  actor: Actor,
   given: HandledByHand & { readonly within_range?: boolean },
 ): Promise<Organization> {
   const { organization_id, amount_micros } = given;
   requireAmount(amount_micros);
   const organization = await readOrganization(transaction.records, organization_id);
   if (given.within_range === true) requireInRange(transaction, organization, amount_micros);
-  await settleByHand(transaction, given, 'top_up');
+  await settleByHand(transaction, actor, given, 'top_up');
   return await readOrganization(transaction.records, organization_id);
 }
 
@@ -171,7 +181,7 @@ export async function refundByHand(
         `Only $${formatDollars(left)} of the payments made by hand is left to refund.`,
       );
     }
-    await settleByHand(transaction, given, 'refund');
+    await settleByHand(transaction, actor, given, 'refund');
     return await readOrganization(records, organization_id);
   });
 }
@@ -203,6 +213,12 @@ export async function confirmManualPayment(
     const payment = await transaction.records.payments.findExternalPayment(MANUAL_PROVIDER_NAME, payment_id);
     if (payment === undefined) throw new AccountError('not_found', 'There is no such manual payment.');
     if (payment.status !== 'pending') throw new AccountError('payment_settled');
+    await recordAct(transaction.records, context, actor, {
+      action: 'top_up.confirm',
+      organization_id: payment.organization_id,
+      object_id: payment.id,
+      detail: { amount_micros: payment.amount_micros },
+    });
     return await completePayment(transaction, payment);
   });
 }
@@ -226,6 +242,7 @@ export async function completePayment(
 /** Enters a payment or refund by hand, and settles it. */
 async function settleByHand(
   transaction: PaymentTransaction,
+  actor: Actor,
   { organization_id, amount_micros }: HandledByHand,
   kind: Payment['kind'],
 ): Promise<void> {
@@ -243,4 +260,11 @@ async function settleByHand(
   };
   await records.payments.insertPayment(payment);
   await completePayment(transaction, payment);
+  const action: TrailAction = kind === 'refund' ? 'credit.refund' : 'credit.enter';
+  await recordAct(records, { clock }, actor, {
+    action,
+    organization_id,
+    object_id: id,
+    detail: { amount_micros },
+  });
 }

@@ -3,6 +3,7 @@ import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator } from '../accounts/permissions.ts';
+import { recordAct } from '../trail/record.ts';
 import { enterPayment, enterReturn, settleCompleted, settleReturns } from './apply-event.ts';
 import { requireAmount } from './credit.ts';
 import { resolveEvent, unresolvedReturns } from './event-journal.ts';
@@ -55,6 +56,12 @@ export async function assignPaymentEvent(
       await enterReturn(transaction, payment, { kind, external_id, amount_micros });
       await settleReturns(transaction, payment.id);
     } else throw new AccountError('event_not_assignable');
+    await recordAct(records, context, actor, {
+      action: 'payment_event.assign',
+      organization_id,
+      object_id: given.event_id,
+      detail: { kind, amount_micros },
+    });
     return await readEvent(transaction, given.event_id);
   });
 }
@@ -79,6 +86,12 @@ export async function dismissPaymentEvent(
         : [];
     for (const each of [event, ...returns])
       await resolveEvent(records.payments, each, { outcome: 'dismissed' }, clock.now_ms());
+    await recordAct(records, context, actor, {
+      action: 'payment_event.dismiss',
+      organization_id: null,
+      object_id: event_id,
+      detail: { kind: event.kind },
+    });
     return await readEvent(transaction, event_id);
   });
 }

@@ -1,12 +1,14 @@
 import type { Clock } from '../clock.ts';
 import type { Log } from '../ops/log.ts';
 import { type Cause, causesOf } from './causes.ts';
-import type { Problem, ProblemStep, Problems } from './problems.ts';
+import type { Problem, ProblemStep, Problems, RecentProblem, RecentProblems } from './problems.ts';
 
 /** For so long after the stack of a problem was written, problems of its kind are written without one. */
 const WINDOW_MS = 60_000;
 /** More kinds than places in the code that can fail together; the oldest is forgotten for one more. */
 const KINDS_MAX = 256;
+/** How many problems are remembered for the operator, a few hundred bytes each. */
+export const RECENT_PROBLEMS_MAX = 500;
 
 /** Problems of one step, with the same classes of errors from the same place. */
 interface Kind {
@@ -26,7 +28,7 @@ interface Kind {
  * further request has a short line that names the first one. Repetitions of background work are summed up in one line.
  * So every request is found by its id, and a fault that lasts writes no more than the lines of the requests themselves.
  */
-export class ProblemLog implements Problems {
+export class ProblemLog implements Problems, RecentProblems {
   readonly #counts: Record<ProblemStep, number> = {
     authenticate: 0,
     catalog: 0,
@@ -48,10 +50,13 @@ export class ProblemLog implements Problems {
   };
   /** Oldest first: a `Map` keeps the order of insertion. */
   readonly #kinds = new Map<string, Kind>();
+  /** A ring: the oldest problem is at `#next_recent` once it is full. */
+  readonly #recent: RecentProblem[] = [];
+  #next_recent = 0;
 
   constructor(
     private readonly log: Pick<Log, 'problem'>,
-    private readonly clock: Pick<Clock, 'monotonic_ms'>,
+    private readonly clock: Pick<Clock, 'monotonic_ms' | 'now_ms'>,
   ) {}
 
   report({ request_id, step, code, model, error: thrown }: Problem): void {
@@ -59,6 +64,15 @@ export class ProblemLog implements Problems {
     const causes = causesOf(thrown);
     const error = causes.map(inWords).join(' < ');
     const place = causes.at(-1)?.at[0] ?? '';
+    this.#remember({
+      at_ms: this.clock.now_ms(),
+      request_id,
+      step,
+      code,
+      model: model ?? null,
+      error,
+      place,
+    });
     const id = [request_id === null ? 'background' : 'request', step, code, model, error, place].join('\n');
     const now_ms = this.clock.monotonic_ms();
     const known = this.#kinds.get(id);
@@ -79,6 +93,23 @@ export class ProblemLog implements Problems {
     return { ...this.#counts };
   }
 
+  recent({
+    request_id,
+    limit = RECENT_PROBLEMS_MAX,
+  }: {
+    readonly request_id?: string | undefined;
+    readonly limit?: number;
+  } = {}): RecentProblem[] {
+    const oldest_first = [
+      ...this.#recent.slice(this.#next_recent),
+      ...this.#recent.slice(0, this.#next_recent),
+    ];
+    return oldest_first
+      .reverse()
+      .filter((problem) => request_id === undefined || problem.request_id === request_id)
+      .slice(0, limit);
+  }
+
   /** Writes how often background work failed again, for the windows that are over. To be called now and then. */
   sumUp(): void {
     const now_ms = this.clock.monotonic_ms();
@@ -88,6 +119,11 @@ export class ProblemLog implements Problems {
   /** The same for all windows, at the end of the service. */
   close(): void {
     for (const [id, kind] of this.#kinds) this.#forget(id, kind);
+  }
+
+  #remember(problem: RecentProblem): void {
+    this.#recent[this.#next_recent] = problem;
+    this.#next_recent = (this.#next_recent + 1) % RECENT_PROBLEMS_MAX;
   }
 
   #forget(id: string, { step, code, model, error, repeated }: Kind): void {

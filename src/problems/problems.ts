@@ -38,6 +38,22 @@ export interface Problem {
   readonly error: unknown;
 }
 
+/** A problem as it is remembered: metadata only, without a word that a client wrote. */
+export interface RecentProblem extends Omit<Problem, 'error' | 'model'> {
+  readonly at_ms: number;
+  readonly model: string | null;
+  /** The classes of what was thrown and of its causes, with the codes of SQLite or the system. */
+  readonly error: string;
+  /** The innermost frame of the stack; empty where there is none. */
+  readonly place: string;
+}
+
+/** The last problems since the start. */
+export interface RecentProblems {
+  /** Newest first; all of one request where its id is given. */
+  recent(filter?: { readonly request_id?: string | undefined; readonly limit?: number }): RecentProblem[];
+}
+
 /** Takes the cause of every failure that is our own fault, so that none is lost. */
 export interface Problems {
   /** Writes the cause to the log and counts it. Never throws. */

@@ -4,7 +4,8 @@ import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { apiKeys, organizations, projects } from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
-import { keyDisplayPrefix, keyHash } from '../../src/accounts/key-format.ts';
+import { keyDisplayPrefix } from '../../src/accounts/key-format.ts';
+import { secretHash } from '../../src/accounts/secret-hash.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
 
@@ -35,7 +36,7 @@ function addKey(id: string): string {
       id,
       project_id: 'proj_1',
       name: id,
-      secret_sha256: keyHash(secret),
+      secret_sha256: secretHash(secret),
       display_prefix: keyDisplayPrefix(secret),
       created_at_ms: 0,
     })
@@ -181,7 +182,7 @@ describe('authenticate', () => {
         id: 'key_1',
         project_id: 'proj_1',
         name: 'n',
-        secret_sha256: keyHash(secret),
+        secret_sha256: secretHash(secret),
         display_prefix: keyDisplayPrefix(secret),
         created_at_ms: 0,
       })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { extractKey, keyDisplayPrefix, keyHash } from '../../src/accounts/key-format.ts';
+import { extractKey, keyDisplayPrefix } from '../../src/accounts/key-format.ts';
+import { secretHash } from '../../src/accounts/secret-hash.ts';
 import { KEY_LENGTH, randomIdentifiers } from '../../src/identifiers.ts';
 
 const FIRST = `sk_svc_${'a'.repeat(32)}`;
@@ -69,6 +70,6 @@ test('a generated key is accepted as it is', () => {
 });
 
 test('what is stored of a key is its SHA-256, what is shown are its first 12 characters', () => {
-  expect(keyHash('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
+  expect(secretHash('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
   expect(keyDisplayPrefix(SECOND)).toBe('sk_svc_B-_9B');
 });

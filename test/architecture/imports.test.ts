@@ -36,6 +36,7 @@ const RULES = [
   'src/ops/',
   'src/payments/',
   'src/problems/',
+  'src/trail/',
   'src/usage/',
   'src/store.ts',
 ];

@@ -5,7 +5,7 @@ import { transact } from '../../db/sqlite/connection.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
-import { keyHash } from '../../src/accounts/key-format.ts';
+import { secretHash } from '../../src/accounts/secret-hash.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
@@ -769,6 +769,6 @@ describe('failures are one sentence on standard error', () => {
     for (const name of readdirSync(data)) {
       expect(readFileSync(join(data, name)).includes(key)).toBe(false);
     }
-    expect(readFileSync(join(data, 'tds.sqlite')).includes(keyHash(key))).toBe(true);
+    expect(readFileSync(join(data, 'tds.sqlite')).includes(secretHash(key))).toBe(true);
   });
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { modelAliases, models } from '../../db/sqlite/schema.ts';
+import { OPERATOR } from '../../src/accounts/actor.ts';
 import {
   closeModel,
   openModel,
@@ -106,25 +107,25 @@ describe('an alias of a model', () => {
     const account = await addAccount(service);
     const body = { ...SMALL_REQUEST, model: 'jev-latest' };
     await expectError(await post(service, account.key, body), 'model_not_found', 'model');
-    await setModelAlias(service.accounts.store, { alias: 'jev-latest', model_id: 'decision-1' });
+    await setModelAlias(service.accounts, OPERATOR, { alias: 'jev-latest', model_id: 'decision-1' });
     for (const path of ['/v1/decisions', '/v1/systemone']) {
       const decision = await expectDecision(await post(service, account.key, body, path));
       expect(decision.model).toBe('decision-1');
     }
     expect(usageOf(service, account)).toMatchObject([{ model: 'decision-1' }, { model: 'decision-1' }]);
-    await removeModelAlias(service.accounts.store, 'jev-latest');
+    await removeModelAlias(service.accounts, OPERATOR, 'jev-latest');
     await expectError(await post(service, account.key, body), 'model_not_found', 'model');
   });
 
   test('of a model that is coming soon: 404 model_not_found', async () => {
-    await setModelAlias(service.accounts.store, { alias: 'chat-latest', model_id: 'chat-1' });
+    await setModelAlias(service.accounts, OPERATOR, { alias: 'chat-latest', model_id: 'chat-1' });
     await expectError(await ask(service, key, { model: 'chat-latest' }), 'model_not_found', 'model');
   });
 
   test('never stands before a model that has its name', async () => {
     service.db.insert(modelAliases).values({ alias: 'decision-1', model_id: 'chat-1' }).run();
     expect((await expectDecision(await ask(service, key))).model).toBe('decision-1');
-    await removeModelAlias(service.accounts.store, 'decision-1');
+    await removeModelAlias(service.accounts, OPERATOR, 'decision-1');
   });
 });
 
@@ -140,14 +141,14 @@ describe('the catalog', () => {
   });
 
   test('a closed model is not found, and answers again when it is opened; its price is what is charged', async () => {
-    await closeModel(service.accounts.store, 'decision-1');
+    await closeModel(service.accounts, OPERATOR, 'decision-1');
     await expectError(await ask(service, key), 'model_not_found', 'model');
-    await openModel(service.accounts.store, 'decision-1', service.clock.now_ms());
+    await openModel(service.accounts, OPERATOR, 'decision-1');
     const { usage } = await expectDecision(await ask(service, key));
-    await setModelPrice(service.accounts.store, 'decision-1', 1_000_000);
+    await setModelPrice(service.accounts, OPERATOR, 'decision-1', 1_000_000);
     const dearer = await expectDecision(await ask(service, key));
     expect(dearer.usage.cost_usd).toBe(usage.input_tokens / 1e6);
-    await setModelPrice(service.accounts.store, 'decision-1', 500_000);
+    await setModelPrice(service.accounts, OPERATOR, 'decision-1', 500_000);
   });
 });
 

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { apiKeys, models } from '../../db/sqlite/schema.ts';
+import { OPERATOR } from '../../src/accounts/actor.ts';
 import { addModel, addOpenModel, removeModel, setModelAlias } from '../../src/catalog/changes.ts';
+import { TestClock } from '../accounts/support.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
@@ -32,18 +34,15 @@ describe('Model object', () => {
 
 describe('GET /v1/models', () => {
   test('lists live models only: none that is coming soon, none without an engine, no alias', async () => {
-    const {
-      db,
-      accounts: { store },
-    } = service;
-    await addModel(store, {
+    const { db, accounts } = service;
+    await addModel(accounts, OPERATOR, {
       id: 'decision-2',
       kind: 'decision',
       description: 'Coming soon.',
       context_tokens: 4_096,
       input_price_micros_per_million_tokens: 1,
     });
-    await setModelAlias(store, { alias: 'jev-latest', model_id: 'decision-1' });
+    await setModelAlias(accounts, OPERATOR, { alias: 'jev-latest', model_id: 'decision-1' });
     const { key } = await addAccount(service);
     const only = { data: [{ id: 'decision-1' }], models: [{ name: 'decision-1' }] };
     expect(await (await list(key)).json()).toMatchObject(only);
@@ -52,7 +51,7 @@ describe('GET /v1/models', () => {
   });
 
   test('lists every live model, in the order of their ids, with the data of its row', async () => {
-    const { store } = service.accounts;
+    const { accounts } = service;
     const row = {
       kind: 'decision',
       context_tokens: 4_096,
@@ -61,8 +60,9 @@ describe('GET /v1/models', () => {
     const weights = { weights: '/models/decision-0.gguf', weights_sha256: 'x', profile: 'y' };
     const described = { ...row, description: 'Another one.' };
     const at_ms = Date.UTC(2026, 10, 5);
-    await addOpenModel(store, { ...described, id: 'decision-0' }, weights, at_ms);
-    await addModel(store, { ...described, id: 'decision-00' }, weights);
+    const opened = { ...accounts, clock: new TestClock(at_ms) };
+    await addOpenModel(opened, OPERATOR, { ...described, id: 'decision-0' }, weights);
+    await addModel(accounts, OPERATOR, { ...described, id: 'decision-00' }, weights);
     const { key } = await addAccount(service);
     const body: unknown = await (await list(key)).json();
     expect(body).toMatchObject({
@@ -76,8 +76,8 @@ describe('GET /v1/models', () => {
       ],
     });
     expect(JSON.stringify(body)).not.toContain('/models/');
-    await removeModel(store, 'decision-0');
-    await removeModel(store, 'decision-00');
+    await removeModel(accounts, OPERATOR, 'decision-0');
+    await removeModel(accounts, OPERATOR, 'decision-00');
     expect(await (await list(key)).json()).toMatchObject({ data: [{ id: 'decision-1' }] });
   });
 

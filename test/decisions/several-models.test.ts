@@ -90,10 +90,10 @@ async function weightsOf(path: string): Promise<ModelWeights> {
 async function addToCatalog(id: string, weights: ModelWeights, price_micros: number = PRICES[SECOND]) {
   const model = { id, kind: 'decision', description: 'Another model.', context_tokens: 2_048 } as const;
   await addOpenModel(
-    service.accounts.store,
+    service.accounts,
+    OPERATOR,
     { ...model, input_price_micros_per_million_tokens: price_micros },
     weights,
-    service.clock.now_ms(),
   );
 }
 
@@ -223,7 +223,7 @@ test('a broken model: 502 for itself only, its problems name it, and nothing is 
   const problems = (await recorded.problems()).filter((line) => line.request_id === request_id);
   expect(problems).toMatchObject([{ step: 'plan', code: 'model_unavailable', model: 'decision-broken' }]);
   expect(JSON.stringify(problems)).toContain('is missing');
-  await removeModel(service.accounts.store, 'decision-broken');
+  await removeModel(service.accounts, OPERATOR, 'decision-broken');
 });
 
 test('a file that is another one than was added is not served; put back, it is', async () => {
@@ -240,7 +240,7 @@ test('a file that is another one than was added is not served; put back, it is',
   expect(JSON.stringify(problems)).toContain('are others than when the model was added');
   await writeTinyModel(path, OTHER);
   await expectDecision(await askOf(account, 'decision-replaced', 'a'));
-  await removeModel(service.accounts.store, 'decision-replaced');
+  await removeModel(service.accounts, OPERATOR, 'decision-replaced');
 });
 
 test('the start loads every model: one that cannot be loaded is reported and stops nothing but itself', async () => {
@@ -254,7 +254,7 @@ test('the start loads every model: one that cannot be loaded is reported and sto
   const problems = (await recorded.problems()).filter(({ model }) => model === 'decision-0');
   expect(problems).toMatchObject([{ step: 'model_load', request_id: null }]);
   expect(lifecycleOf(service.service, 'decision-0').status()).toMatchObject({ state: 'cold' });
-  for (const id of ['decision-0', 'decision-3']) await removeModel(service.accounts.store, id);
+  for (const id of ['decision-0', 'decision-3']) await removeModel(service.accounts, OPERATOR, id);
   await followCatalog(service.service.services);
   expect(service.service.services.models.states().map(({ id }) => id)).toEqual([DEFAULT_MODEL, SECOND]);
 });
@@ -265,14 +265,14 @@ test('a price holds from the next request on; one that is being answered keeps t
   gates.set(SECOND, gate);
   const before = askOf(account, SECOND, 'a');
   await gate.reached;
-  await setModelPrice(service.accounts.store, SECOND, 7_000_000);
+  await setModelPrice(service.accounts, OPERATOR, SECOND, 7_000_000);
   gates.clear();
   const after = await expectDecision(await askOf(account, SECOND, 'a'));
   expect(after.usage.cost_usd).toBe(cost_micros(after.usage.input_tokens, 7_000_000) / 1e6);
   gate.open();
   const { usage } = await expectDecision(await before);
   expect(usage.cost_usd).toBe(cost_micros(usage.input_tokens, PRICES[SECOND]) / 1e6);
-  await setModelPrice(service.accounts.store, SECOND, PRICES[SECOND]);
+  await setModelPrice(service.accounts, OPERATOR, SECOND, PRICES[SECOND]);
 });
 
 test('each model has a queue of its own: a full one refuses nobody at the other', async () => {
@@ -309,7 +309,7 @@ test('consistent mode warms up for each model: 503 at the cold one, and the othe
   await expectDecision(await askOf(account, DEFAULT_MODEL, 'a', 'consistent'));
   while (stateOf(service.service, 'decision-cold') !== 'ready') await Bun.sleep(POLL_MS);
   await expectDecision(await askOf(account, 'decision-cold', 'a', 'consistent'));
-  await removeModel(service.accounts.store, 'decision-cold');
+  await removeModel(service.accounts, OPERATOR, 'decision-cold');
 });
 
 test('a removed model finishes its requests, is found no more, and is closed; another of its id is its own', async () => {
@@ -321,7 +321,7 @@ test('a removed model finishes its requests, is found no more, and is closed; an
   gates.set(id, gate);
   const answer = askOf(account, id, 'a');
   await gate.reached;
-  await removeModel(service.accounts.store, id);
+  await removeModel(service.accounts, OPERATOR, id);
   await followCatalog(service.service.services);
   await expectError(await askOf(account, id, 'a'), 'model_not_found', 'model');
   expect(planner_events).not.toContain(`close ${id}`);
@@ -348,5 +348,5 @@ test('a removed model finishes its requests, is found no more, and is closed; an
     [id, 200],
     [id, 200],
   ]);
-  await removeModel(service.accounts.store, id);
+  await removeModel(service.accounts, OPERATOR, id);
 });

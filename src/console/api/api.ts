@@ -6,14 +6,17 @@ import type { RequestContexts } from '../../http/context.ts';
 import { jsonResponse } from '../../http/responses.ts';
 import { SignInError } from '../people/errors.ts';
 import { accountRoutes } from './account.ts';
+import { invitationRoutes, offeredInvitationRoutes } from './invitations.ts';
 import { keyRoutes } from './keys.ts';
 import { memberRoutes } from './members.ts';
+import { organizationRoutes } from './organizations.ts';
 import { requireOwnPage } from './own-page.ts';
 import { playgroundRoutes } from './playground.ts';
 import { projectRoutes } from './projects.ts';
 import { ConsoleRefusal, refusedByPort, refusedByRule, refusedBySignIn } from './refusals.ts';
 import type { ConsoleServices } from './services.ts';
 import { sessionRoutes } from './session.ts';
+import { trailRoutes } from './trail.ts';
 import { usageRoutes } from './usage.ts';
 
 /** Under which all of the console's API lies. */
@@ -60,6 +63,10 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       })
       .use(sessionRoutes(services, contexts))
       .use(accountRoutes(services, contexts))
+      .use(organizationRoutes(services))
+      .use(invitationRoutes(services))
+      .use(offeredInvitationRoutes(services))
+      .use(trailRoutes(services))
       .use(keyRoutes(services))
       .use(memberRoutes(services))
       .use(projectRoutes(services))

@@ -1,3 +1,4 @@
+import type { SentInvitation } from '../../accounts/invitations.ts';
 import type { KeyDirectory } from '../../accounts/key-directory.ts';
 import type { Clock } from '../../clock.ts';
 import type { DecisionServices } from '../../decisions/ports.ts';
@@ -18,6 +19,8 @@ export interface ConsoleServices {
   readonly identifiers: Identifiers;
   readonly problems: Problems;
   readonly keys: KeyDirectory;
+  /** Mails the link of an invitation; a mail that cannot be sent is reported, and the invitation can be sent again. */
+  readonly mailInvitation: (invitation: SentInvitation) => void;
   /** Answers the playground's requests. */
   readonly decisions: DecisionServices;
   readonly body_limits: BodyLimits;

@@ -1,0 +1,80 @@
+import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
+import type {
+  NewTrailEntry,
+  StoredTrailEntry,
+  TrailDetail,
+  TrailRecords,
+} from '../../src/trail/trail-records.ts';
+import type { Db } from './connection.ts';
+import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
+import type { Access } from './transactions.ts';
+
+/** Each kind of object has its table; the others name themselves by their ids. */
+const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
+  WHEN 'organization' THEN (SELECT ${organizations.name} FROM ${organizations} WHERE ${organizations.id} = ${trailEntries.object_id})
+  WHEN 'project' THEN (SELECT ${projects.name} FROM ${projects} WHERE ${projects.id} = ${trailEntries.object_id})
+  WHEN 'key' THEN (SELECT ${apiKeys.name} FROM ${apiKeys} WHERE ${apiKeys.id} = ${trailEntries.object_id})
+  WHEN 'user' THEN (SELECT named.name FROM ${users} AS named WHERE named.id = ${trailEntries.object_id})
+  WHEN 'invitation' THEN (SELECT ${invitations.email} FROM ${invitations} WHERE ${invitations.id} = ${trailEntries.object_id})
+END`;
+
+/** The audit trail in SQLite. */
+export class SqliteTrailRecords implements TrailRecords {
+  readonly #db: Db;
+  readonly #access: Access;
+
+  constructor(db: Db, access: Access) {
+    this.#db = db;
+    this.#access = access;
+  }
+
+  insertEntry({ detail, ...entry }: NewTrailEntry): Promise<void> {
+    return this.#access.write(() =>
+      this.#db
+        .insert(trailEntries)
+        .values({ ...entry, detail: JSON.stringify(detail) })
+        .run(),
+    );
+  }
+
+  listEntries({
+    organization_id,
+    before_id,
+    limit,
+  }: Parameters<TrailRecords['listEntries']>[0]): Promise<StoredTrailEntry[]> {
+    return this.#access.read(() =>
+      this.#db
+        .select({
+          ...getTableColumns(trailEntries),
+          user_name: users.name,
+          user_email: users.email,
+          object_name: OBJECT_NAME,
+        })
+        .from(trailEntries)
+        .leftJoin(users, eq(users.id, trailEntries.user_id))
+        .where(
+          and(
+            organization_id === null
+              ? isNull(trailEntries.organization_id)
+              : eq(trailEntries.organization_id, organization_id),
+            before_id === null ? undefined : lt(trailEntries.id, before_id),
+          ),
+        )
+        .orderBy(desc(trailEntries.id))
+        .limit(limit)
+        .all()
+        .map((row) => ({ ...row, detail: readDetail(row.detail) })),
+    );
+  }
+}
+
+/** The values of a detail that an entry can have; the column holds valid JSON. */
+function readDetail(text: string): TrailDetail {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== 'object' || value === null) return {};
+  const detail: Record<string, TrailDetail[string]> = {};
+  for (const [name, field] of Object.entries(value)) {
+    if (field === null || ['string', 'number', 'boolean'].includes(typeof field)) detail[name] = field;
+  }
+  return detail;
+}

@@ -1,0 +1,148 @@
+import { monthOf } from '../ledger/month.ts';
+import type { Records } from '../store.ts';
+import { recordAct } from '../trail/record.ts';
+import type { Organization } from './account-records.ts';
+import type { Actor } from './actor.ts';
+import type { AccountContext } from './context.ts';
+import { AccountError } from './errors.ts';
+import { archiveWithKeys } from './projects.ts';
+
+/** What stands in the place of names that were personal. */
+const DELETED_USER_NAME = 'Deleted user';
+const CLOSED_ORGANIZATION_NAME = 'Closed organization';
+
+/** In the place of an address: it has no "@", so that nobody can sign up with it or be invited to it. */
+function formerAddress(user_id: string): string {
+  return `deleted:${user_id}`;
+}
+
+/** What becomes of an organization when a member deletes their account. */
+type Fate = 'leave' | 'close';
+
+/**
+ * What deleting an account would do, for the page that asks once more: organizations that close, and those that keep
+ * the account from being deleted, with the reason. Nothing is changed. Rejects with `permission_denied`.
+ */
+export async function previewAccountDeletion(
+  { store }: Pick<AccountContext, 'store'>,
+  actor: Actor,
+): Promise<{
+  readonly closes: readonly Pick<Organization, 'id' | 'name'>[];
+  readonly prevented_by: readonly (Pick<Organization, 'id' | 'name'> & {
+    readonly reason: 'last_owner' | 'organization_has_credit';
+  })[];
+}> {
+  if (actor.kind !== 'user') throw new AccountError('permission_denied');
+  const closes: Pick<Organization, 'id' | 'name'>[] = [];
+  const prevented_by: (Pick<Organization, 'id' | 'name'> & {
+    readonly reason: 'last_owner' | 'organization_has_credit';
+  })[] = [];
+  for (const organization of await store.accounts.organizationsOf(actor.user_id)) {
+    const { id, name } = organization;
+    const fate = await fateOf(store, organization, actor.user_id);
+    if (fate === 'close') closes.push({ id, name });
+    else if (fate !== 'leave') prevented_by.push({ id, name, reason: fate });
+  }
+  return { closes, prevented_by };
+}
+
+/**
+ * Deletes the account of the user who asks, in one transaction.
+ *
+ * - Where others are members, the user leaves; as the last owner they must hand the organization over first.
+ * - Where the user is the only member, the organization closes: its projects are archived, its keys and invitations
+ *   revoked, and it has no member any more. It must have neither credit nor running requests. Its ledger, usage and
+ *   trail stay, because the books must balance; what it owes stays too. Credit that a pending payment still brings
+ *   stays with it, and the operator can give it an owner again. A personal organization loses its name.
+ * - The user's row stays without name and address, since keys, payments and the trail refer to it. The address is free
+ *   for a new sign-up. Sessions and ways to sign in end, and so do open invitations of the address.
+ *
+ * The caller has checked the password. Rejects with `permission_denied` (the operator's own power deletes nobody),
+ * `not_found`, `last_owner`, `organization_has_credit`.
+ */
+export async function deleteAccount(context: AccountContext, actor: Actor): Promise<void> {
+  if (actor.kind !== 'user') throw new AccountError('permission_denied');
+  const { user_id } = actor;
+  const { store, clock } = context;
+  await store.transaction(async (records) => {
+    const { accounts, invitations } = records;
+    const user = await accounts.findUser(user_id);
+    const standing = await accounts.standingOf(user_id);
+    if (user === undefined || standing?.deleted_at_ms !== null) {
+      throw new AccountError('not_found', 'There is no such user.');
+    }
+    for (const organization of await accounts.organizationsOf(user_id)) {
+      const fate = await fateOf(records, organization, user_id);
+      if (fate === 'close') await closeOrganization(records, context, actor, organization);
+      else if (fate === 'leave') await leave(records, context, actor, organization);
+      else throw new AccountError(fate, sentenceOf(fate, organization));
+    }
+    const deleted_at_ms = clock.now_ms();
+    const email = formerAddress(user_id);
+    await invitations.forgetAddress(user.email, email, deleted_at_ms);
+    await accounts.anonymizeUser(user_id, { email, name: DELETED_USER_NAME, deleted_at_ms });
+    await recordAct(records, context, actor, {
+      action: 'account.delete',
+      organization_id: null,
+      object_id: user_id,
+    });
+  });
+}
+
+async function fateOf(
+  { accounts }: Pick<Records, 'accounts'>,
+  { id: organization_id, credit_micros, open_holds }: Organization,
+  user_id: string,
+): Promise<Fate | 'last_owner' | 'organization_has_credit'> {
+  if ((await accounts.countMembers(organization_id)) === 1) {
+    return credit_micros > 0 || open_holds > 0 ? 'organization_has_credit' : 'close';
+  }
+  const role = await accounts.roleOf({ organization_id, user_id });
+  return role === 'owner' && (await accounts.countMembers(organization_id, 'owner')) === 1
+    ? 'last_owner'
+    : 'leave';
+}
+
+function sentenceOf(
+  fate: 'last_owner' | 'organization_has_credit',
+  { name }: Pick<Organization, 'name'>,
+): string {
+  return fate === 'last_owner'
+    ? `You are the last owner of ${name}: make somebody else an owner first.`
+    : `You are the only member of ${name}, which has credit or running requests: use it up, or hand it over first.`;
+}
+
+async function leave(
+  records: Pick<Records, 'accounts' | 'trail'>,
+  context: Pick<AccountContext, 'clock'>,
+  actor: Actor & { readonly kind: 'user' },
+  { id: organization_id }: Organization,
+): Promise<void> {
+  const { user_id } = actor;
+  await records.accounts.deleteMember({ organization_id, user_id });
+  await recordAct(records, context, actor, { action: 'member.leave', organization_id, object_id: user_id });
+}
+
+async function closeOrganization(
+  records: Records,
+  context: Pick<AccountContext, 'clock'>,
+  actor: Actor & { readonly kind: 'user' },
+  { id: organization_id, personal_user_id }: Organization,
+): Promise<void> {
+  const { accounts, invitations } = records;
+  const { user_id } = actor;
+  const now_ms = context.clock.now_ms();
+  const projects = await accounts.listProjects({ organization_id, archived: false, month: monthOf(now_ms) });
+  for (const project of projects) await archiveWithKeys(records, context, actor, project);
+  await invitations.revokeInvitationsInto(organization_id, null, now_ms);
+  await accounts.deleteMember({ organization_id, user_id });
+  if (personal_user_id === user_id) {
+    await accounts.renameOrganization(organization_id, CLOSED_ORGANIZATION_NAME);
+  }
+  await recordAct(records, context, actor, {
+    action: 'organization.close',
+    organization_id,
+    object_id: organization_id,
+    detail: { projects: projects.length },
+  });
+}

@@ -1,0 +1,46 @@
+import type { Role } from './roles.ts';
+
+/** An invitation of an address into an organization. It is open until it is accepted, revoked or expired. */
+export interface Invitation {
+  readonly id: string;
+  readonly organization_id: string;
+  /** In lower case. */
+  readonly email: string;
+  readonly role: Role;
+  /** Null for an invitation that the operator made at the command line. */
+  readonly invited_by_user_id: string | null;
+  /** 64 hexadecimal characters: the token itself is in the link alone. */
+  readonly token_sha256: string;
+  readonly created_at_ms: number;
+  readonly expires_at_ms: number;
+  readonly accepted_at_ms: number | null;
+  readonly revoked_at_ms: number | null;
+}
+
+/** An open invitation as it is listed. */
+export interface ListedInvitation extends Omit<Invitation, 'token_sha256'> {
+  readonly organization_name: string;
+  readonly invited_by_name: string | null;
+}
+
+/** What is kept of invitations. Those that are open expire after `now_ms`. */
+export interface InvitationRecords {
+  insertInvitation(invitation: Invitation): Promise<void>;
+  findInvitation(invitation_id: string): Promise<Invitation | undefined>;
+  findInvitationByToken(token_sha256: string): Promise<Invitation | undefined>;
+  /** The open invitations of an organization, newest first. */
+  openInvitations(organization_id: string, now_ms: number): Promise<ListedInvitation[]>;
+  /** The open invitations of an address into any organization, newest first. */
+  openInvitationsOf(email: string, now_ms: number): Promise<ListedInvitation[]>;
+  countOpen(organization_id: string, now_ms: number): Promise<number>;
+  renewInvitation(
+    invitation_id: string,
+    values: Pick<Invitation, 'token_sha256' | 'expires_at_ms'>,
+  ): Promise<void>;
+  acceptInvitation(invitation_id: string, accepted_at_ms: number): Promise<void>;
+  revokeInvitation(invitation_id: string, revoked_at_ms: number): Promise<void>;
+  /** Revokes what is not accepted or revoked yet of one organization, or of one address in it. */
+  revokeInvitationsInto(organization_id: string, email: string | null, revoked_at_ms: number): Promise<void>;
+  /** Revokes what is not accepted or revoked yet of an address, and puts another text in the place of the address. */
+  forgetAddress(email: string, instead: string, revoked_at_ms: number): Promise<void>;
+}

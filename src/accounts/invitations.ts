@@ -1,0 +1,270 @@
+import { DAY_MS } from '../clock.ts';
+import type { Records } from '../store.ts';
+import { recordAct } from '../trail/record.ts';
+import type { Actor } from './actor.ts';
+import type { AccountContext } from './context.ts';
+import { AccountError } from './errors.ts';
+import type { Invitation, ListedInvitation } from './invitation-records.ts';
+import { requireMayTouch } from './members.ts';
+import { checkedEmail } from './names.ts';
+import { readOrganization } from './organizations.ts';
+import { requirePermission } from './permissions.ts';
+import type { Role } from './roles.ts';
+import { sameHash, secretHash } from './secret-hash.ts';
+
+/** How many open invitations an organization may have. */
+export const OPEN_INVITATIONS_MAX = 100;
+
+/** How long an invitation can be accepted. */
+export const INVITATION_MS = 7 * DAY_MS;
+
+/** An invitation that is to be mailed. */
+export interface SentInvitation {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly organization_name: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly expires_at_ms: number;
+  /** For the link of the mail alone: never stored, never shown to who invites. */
+  readonly token: string;
+}
+
+/** What somebody who has the link reads of an invitation before accepting it. */
+export interface OfferedInvitation {
+  readonly organization_id: string;
+  readonly organization_name: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly expires_at_ms: number;
+}
+
+/**
+ * Invites an address into an organization for 7 days: owners with any role, admins with any but owner. An earlier open
+ * invitation of the address is revoked. The first member of an organization must be an owner. Rejects with `not_found`,
+ * `permission_denied`, `invalid_email`, `already_member`, `invalid_role`, `too_many_invitations`.
+ */
+export async function invite(
+  context: AccountContext,
+  actor: Actor,
+  given: { readonly organization_id: string; readonly email: string; readonly role: Role },
+): Promise<SentInvitation> {
+  const { store, clock, identifiers } = context;
+  const { organization_id, role } = given;
+  const token = identifiers.linkToken();
+  return await store.transaction(async (records) => {
+    const { invitations } = records;
+    await requirePermission(records, actor, organization_id, 'manage_members');
+    await requireMayTouch(records, actor, organization_id, role);
+    const email = checkedEmail(given.email);
+    await requireNoMember(records, organization_id, email);
+    await requireFirstIsOwner(records, organization_id, role);
+    const now_ms = clock.now_ms();
+    await invitations.revokeInvitationsInto(organization_id, email, now_ms);
+    if ((await invitations.countOpen(organization_id, now_ms)) >= OPEN_INVITATIONS_MAX) {
+      throw new AccountError('too_many_invitations');
+    }
+    const invitation: Invitation = {
+      id: identifiers.id('invitation'),
+      organization_id,
+      email,
+      role,
+      invited_by_user_id: actor.user_id,
+      token_sha256: secretHash(token),
+      created_at_ms: now_ms,
+      expires_at_ms: now_ms + INVITATION_MS,
+      accepted_at_ms: null,
+      revoked_at_ms: null,
+    };
+    await invitations.insertInvitation(invitation);
+    await recordAct(records, context, actor, {
+      action: 'invitation.create',
+      organization_id,
+      object_id: invitation.id,
+      detail: { role },
+    });
+    return await toSend(records, invitation, token);
+  });
+}
+
+/** The open invitations of an organization (owners and admins), newest first. Rejects with `not_found`, `permission_denied`. */
+export async function listInvitations(
+  { store, clock }: AccountContext,
+  actor: Actor,
+  organization_id: string,
+): Promise<ListedInvitation[]> {
+  await requirePermission(store, actor, organization_id, 'manage_members');
+  return await store.invitations.openInvitations(organization_id, clock.now_ms());
+}
+
+/**
+ * Gives an open invitation a new link, and 7 days from now on; the link before ends (who may invite with its role).
+ * Rejects with `not_found`, `permission_denied`, `invitation_ended`.
+ */
+export async function resendInvitation(
+  context: AccountContext,
+  actor: Actor,
+  given: { readonly organization_id: string; readonly invitation_id: string },
+): Promise<SentInvitation> {
+  const { store, clock, identifiers } = context;
+  const token = identifiers.linkToken();
+  return await store.transaction(async (records) => {
+    const invitation = await requireInvitation(records, actor, given);
+    requireOpen(invitation, clock.now_ms());
+    const renewed = { token_sha256: secretHash(token), expires_at_ms: clock.now_ms() + INVITATION_MS };
+    await records.invitations.renewInvitation(invitation.id, renewed);
+    await recordAct(records, context, actor, {
+      action: 'invitation.resend',
+      organization_id: invitation.organization_id,
+      object_id: invitation.id,
+      detail: { role: invitation.role },
+    });
+    return await toSend(records, { ...invitation, ...renewed }, token);
+  });
+}
+
+/**
+ * Ends an invitation (who may invite with its role). Revoking it again changes nothing. Rejects with `not_found`,
+ * `permission_denied`, and `invitation_ended` for one that was accepted or has expired.
+ */
+export async function revokeInvitation(
+  context: AccountContext,
+  actor: Actor,
+  given: { readonly organization_id: string; readonly invitation_id: string },
+): Promise<void> {
+  const { store, clock } = context;
+  await store.transaction(async (records) => {
+    const invitation = await requireInvitation(records, actor, given);
+    if (invitation.revoked_at_ms !== null) return;
+    requireOpen(invitation, clock.now_ms());
+    await records.invitations.revokeInvitation(invitation.id, clock.now_ms());
+    await recordAct(records, context, actor, {
+      action: 'invitation.revoke',
+      organization_id: invitation.organization_id,
+      object_id: invitation.id,
+      detail: { role: invitation.role },
+    });
+  });
+}
+
+/**
+ * What an open invitation offers, for whoever has its link. Rejects with `not_found` for a token that was never given,
+ * `invitation_ended`.
+ */
+export async function readInvitation(
+  { store, clock }: AccountContext,
+  token: string,
+): Promise<OfferedInvitation> {
+  const { organization_id, email, role, expires_at_ms } = await findOpen(store, token, clock.now_ms());
+  const { name } = await readOrganization(store, organization_id);
+  return { organization_id, organization_name: name, email, role, expires_at_ms };
+}
+
+/**
+ * Makes the user a member with the role of the invitation, once. Whoever has only the link gets nothing: the address of
+ * the user must be the invited one, and verified. Rejects with `not_found`, `permission_denied` (the operator),
+ * `invitation_ended`, `wrong_address`, `email_not_verified`, `already_member`, `invalid_role`.
+ */
+export async function acceptInvitation(
+  context: AccountContext,
+  actor: Actor,
+  token: string,
+): Promise<{ readonly organization_id: string; readonly role: Role }> {
+  if (actor.kind !== 'user') throw new AccountError('permission_denied');
+  const { user_id } = actor;
+  const { store, clock } = context;
+  return await store.transaction(async (records) => {
+    const { accounts, invitations } = records;
+    const now_ms = clock.now_ms();
+    const { id, organization_id, email, role } = await findOpen(records, token, now_ms);
+    const user = await accounts.findUser(user_id);
+    if (user?.email !== email) throw new AccountError('wrong_address');
+    const standing = await accounts.standingOf(user_id);
+    if (standing?.email_verified !== true) throw new AccountError('email_not_verified');
+    if ((await accounts.roleOf({ organization_id, user_id })) !== null) {
+      throw new AccountError('already_member');
+    }
+    await requireFirstIsOwner(records, organization_id, role);
+    await accounts.insertMember({ organization_id, user_id, role, created_at_ms: now_ms });
+    await invitations.acceptInvitation(id, now_ms);
+    await recordAct(records, context, actor, {
+      action: 'invitation.accept',
+      organization_id,
+      object_id: id,
+      detail: { role },
+    });
+    return { organization_id, role };
+  });
+}
+
+/** Whether an address has an open invitation: where sign-up is by invitation only, it may sign up. */
+export async function isInvited({ store, clock }: AccountContext, email: string): Promise<boolean> {
+  const open = await store.invitations.openInvitationsOf(email.trim().toLowerCase(), clock.now_ms());
+  return open.length > 0;
+}
+
+async function findOpen(
+  { invitations }: Pick<Records, 'invitations'>,
+  token: string,
+  now_ms: number,
+): Promise<Invitation> {
+  const token_sha256 = secretHash(token);
+  const invitation = await invitations.findInvitationByToken(token_sha256);
+  if (invitation === undefined || !sameHash(invitation.token_sha256, token_sha256)) {
+    throw new AccountError('not_found', 'There is no such invitation.');
+  }
+  requireOpen(invitation, now_ms);
+  return invitation;
+}
+
+function requireOpen({ accepted_at_ms, revoked_at_ms, expires_at_ms }: Invitation, now_ms: number): void {
+  if (accepted_at_ms !== null || revoked_at_ms !== null || now_ms >= expires_at_ms) {
+    throw new AccountError('invitation_ended');
+  }
+}
+
+/** An invitation of that organization which the actor may change. */
+async function requireInvitation(
+  records: Pick<Records, 'accounts' | 'invitations'>,
+  actor: Actor,
+  given: { readonly organization_id: string; readonly invitation_id: string },
+): Promise<Invitation> {
+  const { organization_id, invitation_id } = given;
+  await requirePermission(records, actor, organization_id, 'manage_members');
+  const invitation = await records.invitations.findInvitation(invitation_id);
+  if (invitation?.organization_id !== organization_id) {
+    throw new AccountError('not_found', 'There is no such invitation.');
+  }
+  await requireMayTouch(records, actor, organization_id, invitation.role);
+  return invitation;
+}
+
+async function requireNoMember(
+  { accounts }: Pick<Records, 'accounts'>,
+  organization_id: string,
+  email: string,
+): Promise<void> {
+  const user = await accounts.findUserByEmail(email);
+  if (user !== undefined && (await accounts.roleOf({ organization_id, user_id: user.id })) !== null) {
+    throw new AccountError('already_member');
+  }
+}
+
+async function requireFirstIsOwner(
+  { accounts }: Pick<Records, 'accounts'>,
+  organization_id: string,
+  role: Role,
+): Promise<void> {
+  if (role !== 'owner' && (await accounts.countMembers(organization_id)) === 0) {
+    throw new AccountError('invalid_role');
+  }
+}
+
+async function toSend(
+  records: Pick<Records, 'accounts'>,
+  { id, organization_id, email, role, expires_at_ms }: Invitation,
+  token: string,
+): Promise<SentInvitation> {
+  const { name } = await readOrganization(records, organization_id);
+  return { id, organization_id, organization_name: name, email, role, expires_at_ms, token };
+}

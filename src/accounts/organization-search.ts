@@ -1,0 +1,51 @@
+import type { FoundOrganization } from './account-records.ts';
+import type { Actor } from './actor.ts';
+import type { AccountContext } from './context.ts';
+import { requireOperator } from './permissions.ts';
+import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
+
+/** The most organizations of one page. */
+export const ORGANIZATIONS_PAGE_MAX = 100;
+
+/** An organization as the operator finds it, with what is in force now. */
+export interface OrganizationOverview extends FoundOrganization {
+  readonly tier_in_force: number;
+  /** Null without API access (Tier 0). */
+  readonly limits: TierLimits | null;
+}
+
+/** Where a page ends: the last organization of it. */
+export interface OrganizationCursor {
+  readonly id: string;
+  readonly created_at_ms: number;
+}
+
+/**
+ * A page of the organizations, newest first: all, or those with the text in their name, their id or the address of a
+ * member (operator only). Letters of ASCII match in either case. Rejects with `permission_denied`.
+ */
+export async function searchOrganizations(
+  { store, clock }: Pick<AccountContext, 'store' | 'clock'>,
+  actor: Actor,
+  given: {
+    readonly text?: string;
+    readonly cursor?: OrganizationCursor | null;
+    readonly limit?: number;
+  } = {},
+): Promise<{ readonly items: readonly OrganizationOverview[]; readonly next: OrganizationCursor | null }> {
+  requireOperator(actor);
+  const limit = Math.min(given.limit ?? ORGANIZATIONS_PAGE_MAX, ORGANIZATIONS_PAGE_MAX);
+  const found = await store.accounts.searchOrganizations({
+    text: (given.text ?? '').trim(),
+    after: given.cursor ?? null,
+    limit: limit + 1,
+  });
+  const now_ms = clock.now_ms();
+  const items = found.slice(0, limit).map((organization) => {
+    const tier_in_force = tierInForce(organization, now_ms);
+    return { ...organization, tier_in_force, limits: limitsFor(tier_in_force, organization) };
+  });
+  const last = items.at(-1);
+  const has_more = found.length > limit && last !== undefined;
+  return { items, next: has_more ? { id: last.id, created_at_ms: last.created_at_ms } : null };
+}

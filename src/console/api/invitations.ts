@@ -1,0 +1,110 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import {
+  acceptInvitation,
+  invite,
+  listInvitations,
+  readInvitation,
+  resendInvitation,
+  revokeInvitation,
+} from '../../accounts/invitations.ts';
+import {
+  answerOf,
+  Done,
+  Email,
+  Id,
+  nullable,
+  OrganizationParams,
+  RoleSchema,
+  Time,
+  Token,
+} from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+
+const Invitation = answerOf({
+  id: Type.String(),
+  email: Type.String(),
+  role: RoleSchema,
+  invited_by_name: nullable(Type.String()),
+  created_at_ms: Time,
+  expires_at_ms: Time,
+});
+
+const InvitationParams = Type.Object({ organization_id: Id, invitation_id: Id });
+
+/** Invitations into an organization: list the open ones, invite, send again, revoke. */
+export function invitationRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: '/organizations/:organization_id/invitations' })
+    .use(signedIn(services))
+    .get(
+      '/',
+      async ({ actor, params: { organization_id } }) => {
+        const invitations = await listInvitations(services, actor, organization_id);
+        return {
+          items: invitations.map(({ id, email, role, invited_by_name, created_at_ms, expires_at_ms }) => ({
+            id,
+            email,
+            role,
+            invited_by_name,
+            created_at_ms,
+            expires_at_ms,
+          })),
+        };
+      },
+      { params: OrganizationParams, response: answerOf({ items: Type.Array(Invitation) }) },
+    )
+    .post(
+      '/',
+      async ({ actor, params: { organization_id }, body }) => {
+        const invitation = await invite(services, actor, { organization_id, ...body });
+        services.mailInvitation(invitation);
+        return { id: invitation.id };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ email: Email, role: RoleSchema }),
+        response: answerOf({ id: Type.String() }),
+      },
+    )
+    .post(
+      '/:invitation_id/resend',
+      async ({ actor, params }) => {
+        services.mailInvitation(await resendInvitation(services, actor, params));
+        return { done: true as const };
+      },
+      { params: InvitationParams, response: Done },
+    )
+    .delete(
+      '/:invitation_id',
+      async ({ actor, params }) => {
+        await revokeInvitation(services, actor, params);
+        return { done: true as const };
+      },
+      { params: InvitationParams, response: Done },
+    );
+}
+
+/** What the link of an invitation opens: reading it needs the link alone, accepting it the invited user's session. */
+export function offeredInvitationRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: '/invitation' })
+    .post('/read', async ({ body: { token } }) => await readInvitation(services, token), {
+      body: Type.Object({ token: Token }),
+      response: answerOf({
+        organization_id: Type.String(),
+        organization_name: Type.String(),
+        email: Type.String(),
+        role: RoleSchema,
+        expires_at_ms: Time,
+      }),
+    })
+    .use(signedIn(services))
+    .post(
+      '/accept',
+      async ({ actor, body: { token } }) => {
+        const { organization_id } = await acceptInvitation(services, actor, token);
+        return { organization_id };
+      },
+      { body: Type.Object({ token: Token }), response: answerOf({ organization_id: Type.String() }) },
+    );
+}

@@ -1,0 +1,105 @@
+import type { Actor } from '../accounts/actor.ts';
+import { requireOperator } from '../accounts/permissions.ts';
+import type { Clock } from '../clock.ts';
+import type { Problems } from '../problems/problems.ts';
+import type { HistoryReport, HistoryRuns, HistoryTask } from './history-runs.ts';
+import type { Log } from './log.ts';
+import type { Metrics } from './metrics.ts';
+
+interface AuditReporting {
+  readonly clock: Clock;
+  readonly log: Pick<Log, 'error'>;
+  readonly metrics: Pick<Metrics, 'audited'>;
+}
+
+/** Counts what an audit found, and writes each check that failed to the log. */
+export function reportAudit(
+  { clock, log, metrics }: AuditReporting,
+  { checks }: HistoryReport['audit'],
+): void {
+  const violations = checks.reduce((sum, check) => sum + check.violations.length, 0);
+  metrics.audited(violations, clock.now_ms());
+  for (const check of checks.filter((one) => one.violations.length > 0)) {
+    log.error('the audit found a violation: run "tds audit"', {
+      check: check.name,
+      violations: check.violations.length,
+    });
+  }
+}
+
+/** What came of one audit of the books. */
+export interface AuditResult {
+  readonly started_at_ms: number;
+  readonly ended_at_ms: number;
+  /** `failed` when the audit itself could not be done: the cause is among the problems. */
+  readonly outcome: 'ok' | 'violations' | 'failed';
+  /** Whether it was to read everything from the first entry on. */
+  readonly whole: boolean;
+  /** How many violations each check found, at most 100 each; empty when it failed. */
+  readonly checks: readonly { readonly name: string; readonly violations: number }[];
+  /** How many old requests were rolled up into daily totals after it. */
+  readonly requests_rolled_up: number;
+}
+
+/** The runs over the history, with the result of the last one. Its methods for the operator reject everyone else. */
+export class Audits implements HistoryRuns {
+  #last: AuditResult | null = null;
+  #is_running = false;
+
+  constructor(
+    private readonly runs: HistoryRuns,
+    private readonly parts: AuditReporting & { readonly problems: Pick<Problems, 'report'> },
+  ) {}
+
+  async run(task: HistoryTask): Promise<HistoryReport | null> {
+    if (this.#is_running) return null;
+    this.#is_running = true;
+    const { clock } = this.parts;
+    const started = { started_at_ms: clock.now_ms(), whole: task.whole === true };
+    try {
+      const report = await this.runs.run(task);
+      if (report === null) return null;
+      this.#last = {
+        ...started,
+        ended_at_ms: clock.now_ms(),
+        outcome: report.audit.ok ? 'ok' : 'violations',
+        checks: report.audit.checks.map(({ name, violations }) => ({ name, violations: violations.length })),
+        requests_rolled_up: report.requests_rolled_up,
+      };
+      return report;
+    } catch (error) {
+      const ended_at_ms = clock.now_ms();
+      this.#last = { ...started, ended_at_ms, outcome: 'failed', checks: [], requests_rolled_up: 0 };
+      throw error;
+    } finally {
+      this.#is_running = false;
+    }
+  }
+
+  stop(): void {
+    this.runs.stop();
+  }
+
+  /** The last audit since the start, and whether one goes on. Throws `permission_denied`. */
+  status(actor: Actor): { readonly last: AuditResult | null; readonly is_running: boolean } {
+    requireOperator(actor);
+    return { last: this.#last, is_running: this.#is_running };
+  }
+
+  /**
+   * Audits the books from the first entry on, beside the event loop. Resolves with the result; null while another audit
+   * goes on. What the audit itself fails with is reported, and its result says so. Rejects with `permission_denied`.
+   */
+  async auditNow(actor: Actor): Promise<AuditResult | null> {
+    requireOperator(actor);
+    const { clock, problems } = this.parts;
+    try {
+      const report = await this.run({ now_ms: clock.now_ms(), prune_before_ms: null, whole: true });
+      if (report === null) return null;
+      reportAudit(this.parts, report.audit);
+    } catch (error) {
+      problems.report({ request_id: null, step: 'hourly_run', code: null, error });
+    }
+    return this.#last;
+  }
+}

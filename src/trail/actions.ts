@@ -1,0 +1,70 @@
+/** What a trail entry can be about. */
+export const TRAIL_OBJECTS = [
+  'organization',
+  'project',
+  'key',
+  'user',
+  'invitation',
+  'payment',
+  'payment_event',
+  'model',
+  'model_alias',
+] as const;
+export type TrailObject = (typeof TRAIL_OBJECTS)[number];
+
+interface Described {
+  readonly object: TrailObject;
+  /** What was done, for a list of what somebody did. */
+  readonly sentence: string;
+}
+
+/** Everything that the audit trail records: acts of people. What time or a payment provider does is no part of it. */
+export const TRAIL_ACTIONS = {
+  'organization.create': { object: 'organization', sentence: 'Created the organization.' },
+  'organization.rename': { object: 'organization', sentence: 'Renamed the organization.' },
+  'organization.limits': { object: 'organization', sentence: 'Set the minimum tier or dedicated limits.' },
+  'organization.suspend': { object: 'organization', sentence: 'Suspended the organization.' },
+  'organization.resume': { object: 'organization', sentence: 'Lifted the suspension of the organization.' },
+  'organization.close': {
+    object: 'organization',
+    sentence: 'Closed the organization, because its only member deleted their account.',
+  },
+  'project.create': { object: 'project', sentence: 'Created a project.' },
+  'project.rename': { object: 'project', sentence: 'Renamed a project.' },
+  'project.archive': { object: 'project', sentence: 'Archived a project, and revoked its keys.' },
+  'project.spend_limit': { object: 'project', sentence: 'Changed the monthly spend limit of a project.' },
+  'key.create': { object: 'key', sentence: 'Created an API key.' },
+  'key.revoke': { object: 'key', sentence: 'Revoked an API key.' },
+  'member.add': { object: 'user', sentence: 'Added a member.' },
+  'member.role': { object: 'user', sentence: 'Changed the role of a member.' },
+  'member.remove': { object: 'user', sentence: 'Removed a member.' },
+  'member.leave': { object: 'user', sentence: 'Left the organization.' },
+  'invitation.create': { object: 'invitation', sentence: 'Invited somebody.' },
+  'invitation.resend': { object: 'invitation', sentence: 'Sent an invitation again.' },
+  'invitation.revoke': { object: 'invitation', sentence: 'Revoked an invitation.' },
+  'invitation.accept': { object: 'invitation', sentence: 'Accepted an invitation and became a member.' },
+  'account.delete': { object: 'user', sentence: 'Deleted their account.' },
+  'top_up.start': { object: 'payment', sentence: 'Started a top-up.' },
+  'top_up.confirm': { object: 'payment', sentence: 'Confirmed that a payment has arrived.' },
+  'credit.enter': { object: 'payment', sentence: 'Entered a payment that was received by hand.' },
+  'credit.refund': { object: 'payment', sentence: 'Refunded a payment that was received by hand.' },
+  'payment_event.assign': {
+    object: 'payment_event',
+    sentence: 'Assigned a payment event to the organization.',
+  },
+  'payment_event.dismiss': { object: 'payment_event', sentence: 'Dismissed a payment event.' },
+  'model.add': { object: 'model', sentence: 'Added a model.' },
+  'model.open': { object: 'model', sentence: 'Opened a model for requests.' },
+  'model.close': { object: 'model', sentence: 'Closed a model.' },
+  'model.remove': { object: 'model', sentence: 'Removed a model.' },
+  'model.price': { object: 'model', sentence: 'Set the price of a model.' },
+  'model.alias': { object: 'model_alias', sentence: 'Gave a model another name.' },
+  'model.unalias': { object: 'model_alias', sentence: 'Took another name of a model away.' },
+} as const satisfies Record<string, Described>;
+
+export type TrailAction = keyof typeof TRAIL_ACTIONS;
+
+/** Whether a stored text is one of the actions: an older version reads what a newer one wrote. */
+export function isTrailAction(text: string): text is TrailAction {
+  return Object.hasOwn(TRAIL_ACTIONS, text);
+}

@@ -1,0 +1,77 @@
+import type { Actor } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
+import { requireOperator, requirePermission } from '../accounts/permissions.ts';
+import { isTrailAction, TRAIL_ACTIONS } from './actions.ts';
+import { BY_OPERATOR } from './record.ts';
+import type { StoredTrailEntry, TrailDetail } from './trail-records.ts';
+
+/** The most entries of one page. */
+export const TRAIL_PAGE_MAX = 100;
+
+/** One line of the audit trail. */
+export interface TrailEntry {
+  readonly id: number;
+  readonly created_at_ms: number;
+  readonly by: 'user' | 'operator';
+  /** Null for the operator at the command line; owners do not learn which operator it was. */
+  readonly user_id: string | null;
+  readonly user_name: string | null;
+  readonly user_email: string | null;
+  readonly action: string;
+  /** What was done, in words. */
+  readonly sentence: string;
+  readonly object_kind: string;
+  readonly object_id: string | null;
+  /** What the object is named today; the address of an invitation. */
+  readonly object_name: string | null;
+  readonly detail: TrailDetail;
+}
+
+export interface TrailPage {
+  readonly items: readonly TrailEntry[];
+  /** What to give as `cursor` for the next page; null on the last one. */
+  readonly next: number | null;
+}
+
+/**
+ * A page of the audit trail of an organization (owners and the operator), or with null of the service (operator only),
+ * newest first. Rejects with `not_found`, `permission_denied`.
+ */
+export async function listTrail(
+  { store }: Pick<AccountContext, 'store'>,
+  actor: Actor,
+  given: {
+    readonly organization_id: string | null;
+    readonly cursor?: number | null;
+    readonly limit?: number;
+  },
+): Promise<TrailPage> {
+  const { organization_id, cursor = null } = given;
+  if (organization_id === null) requireOperator(actor);
+  else await requirePermission(store, actor, organization_id, 'see_trail');
+  const limit = Math.min(given.limit ?? TRAIL_PAGE_MAX, TRAIL_PAGE_MAX);
+  const rows = await store.trail.listEntries({ organization_id, before_id: cursor, limit: limit + 1 });
+  const items = rows.slice(0, limit).map((row) => shownTo(actor, row));
+  return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+}
+
+function shownTo(actor: Actor, row: StoredTrailEntry): TrailEntry {
+  const { [BY_OPERATOR]: by_operator, ...detail } = row.detail;
+  const by = by_operator === true ? 'operator' : 'user';
+  const is_hidden = by === 'operator' && actor.kind !== 'operator';
+  const { id, created_at_ms, action, object_kind, object_id, object_name } = row;
+  return {
+    id,
+    created_at_ms,
+    by,
+    user_id: is_hidden ? null : row.user_id,
+    user_name: is_hidden ? null : row.user_name,
+    user_email: is_hidden ? null : row.user_email,
+    action,
+    sentence: isTrailAction(action) ? TRAIL_ACTIONS[action].sentence : action,
+    object_kind,
+    object_id,
+    object_name,
+    detail,
+  };
+}

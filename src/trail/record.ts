@@ -1,0 +1,39 @@
+import type { Actor } from '../accounts/actor.ts';
+import type { Clock } from '../clock.ts';
+import type { Records } from '../store.ts';
+import { TRAIL_ACTIONS, type TrailAction } from './actions.ts';
+import type { TrailDetail } from './trail-records.ts';
+
+/** What somebody did. */
+export interface Act {
+  readonly action: TrailAction;
+  /** Null for what was done to the service, or to an account. */
+  readonly organization_id: string | null;
+  readonly object_id: string;
+  /** Metadata only: never a record, a key, a token, a password or an email address. */
+  readonly detail?: TrailDetail;
+}
+
+/** Marks the entries of the operator, who may also be a member of the organization. */
+export const BY_OPERATOR = 'by_operator';
+
+/**
+ * Writes an act to the audit trail. To be called inside the transaction of the change, so that neither is kept without
+ * the other.
+ */
+export async function recordAct(
+  { trail }: Pick<Records, 'trail'>,
+  { clock }: { readonly clock: Clock },
+  actor: Actor,
+  { action, organization_id, object_id, detail = {} }: Act,
+): Promise<void> {
+  await trail.insertEntry({
+    organization_id,
+    user_id: actor.user_id,
+    action,
+    object_kind: TRAIL_ACTIONS[action].object,
+    object_id,
+    detail: actor.kind === 'operator' ? { ...detail, [BY_OPERATOR]: true } : detail,
+    created_at_ms: clock.now_ms(),
+  });
+}

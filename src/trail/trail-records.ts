@@ -1,0 +1,35 @@
+/** Names, roles, amounts and limits as they were: metadata only (contract: records are never kept). */
+export type TrailDetail = Readonly<Record<string, string | number | boolean | null>>;
+
+/** One act of a person, as it is stored. */
+export interface NewTrailEntry {
+  /** Null for what was done to the service, or to an account. */
+  readonly organization_id: string | null;
+  /** Null for the operator at the command line. */
+  readonly user_id: string | null;
+  readonly action: string;
+  readonly object_kind: string;
+  readonly object_id: string | null;
+  readonly detail: TrailDetail;
+  readonly created_at_ms: number;
+}
+
+/** A stored act, with what its user and its object are named today. */
+export interface StoredTrailEntry extends NewTrailEntry {
+  readonly id: number;
+  readonly user_name: string | null;
+  readonly user_email: string | null;
+  /** What the object is named today: the address of an invitation; null where it has no name, or is gone. */
+  readonly object_name: string | null;
+}
+
+/** What is kept of the audit trail: entries are added, never changed. */
+export interface TrailRecords {
+  insertEntry(entry: NewTrailEntry): Promise<void>;
+  /** Entries of an organization (null: of the service), newest first, older than the entry `before_id`. */
+  listEntries(filter: {
+    readonly organization_id: string | null;
+    readonly before_id: number | null;
+    readonly limit: number;
+  }): Promise<StoredTrailEntry[]>;
+}
