@@ -13,7 +13,7 @@ import type {
 } from '../../src/accounts/account-records.ts';
 import type { Role } from '../../src/accounts/roles.ts';
 import type { Db } from './connection.ts';
-import { members, organizations, projectMonths, projects, tierChanges, users } from './schema.ts';
+import { apiKeys, members, organizations, projectMonths, projects, tierChanges, users } from './schema.ts';
 import type { Access } from './transactions.ts';
 
 /** Users, organizations, members and projects in SQLite. */
@@ -215,6 +215,8 @@ export class SqliteAccountRecords implements AccountRecords {
           ...getTableColumns(projects),
           organization_name: organizations.name,
           spent_this_month_micros: sql<number>`coalesce(${projectMonths.spent_micros}, 0)`,
+          active_keys: sql<number>`(SELECT count(*) FROM ${apiKeys}
+            WHERE ${apiKeys.project_id} = ${projects.id} AND ${apiKeys.revoked_at_ms} IS NULL)`,
         })
         .from(projects)
         .innerJoin(organizations, eq(organizations.id, projects.organization_id))
