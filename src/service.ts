@@ -3,10 +3,12 @@ import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
 import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
 import { HistoryThread } from '../db/sqlite/history-thread.ts';
+import { ReaderThread } from '../db/sqlite/reader-thread.ts';
 import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
 import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import { writeProbe } from '../db/sqlite/write-probe.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
+import type { FirstStepsContext } from './accounts/first-steps.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
 import { Catalog, DEFAULT_MODEL, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
@@ -34,10 +36,12 @@ import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
 import { Readiness } from './ops/readiness.ts';
+import type { BillingContext } from './payments/billing.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
 import type { Store } from './store.ts';
+import type { AnalyticsContext } from './usage/analytics.ts';
 import type { UsageRecords } from './usage/usage-records.ts';
 import { usedLimits } from './usage/used-limits.ts';
 
@@ -90,13 +94,16 @@ export interface ServiceChanges {
 
 /** A service on its database, without a port. */
 export interface Service {
-  readonly services: AppServices & {
-    readonly models: Models;
-    readonly store: Store;
-    readonly readiness: Readiness;
-    readonly audits: Audits;
-    readonly problems: ProblemLog;
-  };
+  readonly services: AppServices &
+    AnalyticsContext &
+    BillingContext &
+    FirstStepsContext & {
+      readonly models: Models;
+      readonly store: Store;
+      readonly readiness: Readiness;
+      readonly audits: Audits;
+      readonly problems: ProblemLog;
+    };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
@@ -173,6 +180,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     problems,
     now_ms: () => clock.now_ms(),
   });
+  const reader = new ReaderThread(db.$client.filename);
   const body_limits = { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits };
   const history = new HistoryThread(db.$client.filename);
   const audits = new Audits(history, { clock, log, metrics, problems });
@@ -186,6 +194,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     identifiers,
     log,
     store,
+    reader,
     problems,
     keys,
     catalog,
@@ -269,6 +278,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       await books.close();
       if (books.unwritten > 0)
         log.error('holds are left for the next start to release', { holds: books.unwritten });
+      await reader.close();
       await stopCheckpoints();
       problems.close();
     },

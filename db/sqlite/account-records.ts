@@ -330,6 +330,8 @@ export class SqliteAccountRecords implements AccountRecords {
           ...getTableColumns(projects),
           organization_name: organizations.name,
           spent_this_month_micros: sql<number>`coalesce(${projectMonths.spent_micros}, 0)`,
+          active_keys: sql<number>`(SELECT count(*) FROM ${apiKeys}
+            WHERE ${apiKeys.project_id} = ${projects.id} AND ${apiKeys.revoked_at_ms} IS NULL)`,
         })
         .from(projects)
         .innerJoin(organizations, eq(organizations.id, projects.organization_id))

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, isNotNull, isNull, sql } from 'drizzle-orm';
+import { and, asc, count, eq, isNotNull, isNull, min, sql } from 'drizzle-orm';
 import type {
   ActiveKey,
   KeyFilter,
@@ -129,6 +129,18 @@ export class SqliteKeyRecords implements KeyRecords {
         .get();
       return row?.number ?? 0;
     });
+  }
+
+  firstCreated_ms(organization_id: string): Promise<number | undefined> {
+    return this.#access.read(
+      () =>
+        this.#db
+          .select({ created_at_ms: min(apiKeys.created_at_ms) })
+          .from(apiKeys)
+          .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+          .where(eq(projects.organization_id, organization_id))
+          .get()?.created_at_ms ?? undefined,
+    );
   }
 
   activeKeysNamed(

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, isNotNull, min, or, type SQL, sql } from 'drizzle-orm';
 import type {
   EventDecision,
   EventSubject,
@@ -59,6 +59,40 @@ export class SqlitePaymentRecords implements PaymentRecords {
         .where(eq(payments.refunds_payment_id, payment_id))
         .orderBy(asc(payments.created_at_ms), asc(payments.id))
         .all(),
+    );
+  }
+
+  returnsTo(organization_id: string, limit: number): Promise<Payment[]> {
+    return this.#access.read(() =>
+      this.#db
+        .select()
+        .from(payments)
+        .where(
+          and(
+            eq(payments.organization_id, organization_id),
+            or(eq(payments.kind, 'refund'), isNotNull(payments.refunds_payment_id)),
+          ),
+        )
+        .orderBy(desc(payments.created_at_ms), desc(payments.id))
+        .limit(limit)
+        .all(),
+    );
+  }
+
+  firstCredit_ms(organization_id: string): Promise<number | undefined> {
+    return this.#access.read(
+      () =>
+        this.#db
+          .select({ settled_at_ms: min(payments.settled_at_ms) })
+          .from(payments)
+          .where(
+            and(
+              eq(payments.organization_id, organization_id),
+              eq(payments.kind, 'top_up'),
+              eq(payments.status, 'completed'),
+            ),
+          )
+          .get()?.settled_at_ms ?? undefined,
     );
   }
 

@@ -1,7 +1,13 @@
 import { DAY_MS } from '../../src/clock.ts';
 import { bucketsOf } from '../../src/usage/buckets.ts';
 import { dayOf, endOfDay_ms, startOfDay_ms } from '../../src/usage/days.ts';
-import type { SeriesQuestion, UsageReader, UsageSeries, UsageValues } from '../../src/usage/usage-reader.ts';
+import type {
+  SeriesQuestion,
+  UsageReader,
+  UsageSeries,
+  UsageSpan,
+  UsageValues,
+} from '../../src/usage/usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { UsageSum } from '../../src/usage/usage-sum.ts';
@@ -35,11 +41,15 @@ export class SqliteUsageReader implements UsageReader {
     return Promise.try(this.#client.transaction(() => this.#series(question)));
   }
 
-  async values({
-    organization_id,
-    from_ms,
-    to_ms,
-  }: Pick<UsageFilter, 'organization_id' | 'from_ms' | 'to_ms'>): Promise<UsageValues> {
+  values(span: UsageSpan): Promise<UsageValues> {
+    return Promise.try(() => this.#values(span));
+  }
+
+  firstAnswer_ms(organization_id: string): Promise<number | undefined> {
+    return Promise.try(() => this.#firstAnswer_ms(organization_id));
+  }
+
+  #values({ organization_id, from_ms, to_ms }: UsageSpan): UsageValues {
     const scope = { organization_id };
     const found = this.#client
       .query<Pick<UsageRow, 'model' | 'mode' | 'endpoint' | 'status'>, Parameters>(
@@ -58,7 +68,7 @@ export class SqliteUsageReader implements UsageReader {
     };
   }
 
-  async firstAnswer_ms(organization_id: string): Promise<number | undefined> {
+  #firstAnswer_ms(organization_id: string): number | undefined {
     const rolled_up = this.#client
       .query<{ day: string }, Parameters>(
         `SELECT day FROM usage_days WHERE organization_id = $organization_id AND status = 200 ORDER BY day LIMIT 1`,

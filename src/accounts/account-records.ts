@@ -110,6 +110,8 @@ export interface Project {
 export interface ListedProject extends Project {
   readonly organization_name: string;
   readonly spent_this_month_micros: number;
+  /** How many keys end when the project is archived. */
+  readonly active_keys: number;
 }
 
 /** Which projects to list. */

@@ -84,6 +84,8 @@ export interface KeyRecords {
     organization_id: string | undefined,
     limit: number,
   ): Promise<{ readonly id: string }[]>;
+  /** When an organization's first key was made, revoked or not; undefined when none was. */
+  firstCreated_ms(organization_id: string): Promise<number | undefined>;
   findOwner(key_id: string): Promise<KeyOwner | undefined>;
   revokeKey(key_id: string, revoked_at_ms: number): Promise<void>;
   /** Revokes every active key of a project. */

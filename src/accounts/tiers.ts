@@ -86,6 +86,26 @@ export function tierInForce(standing: TierStanding, now_ms: number): number {
   return Math.max(standing.tier, tierReached(standing, now_ms));
 }
 
+/** What an organization needs for the tier above the one in force. */
+export interface NextTier extends Tier {
+  /** What is still to be paid for it; 0 when only time is missing. */
+  readonly missing_micros: number;
+  /** When its days have passed since the first payment; null when nothing is paid, because they have not begun. */
+  readonly days_passed_at_ms: number | null;
+}
+
+/** What the tier above the one in force needs (contract: the table of tiers); null in the highest tier. */
+export function nextTier(standing: TierStanding, now_ms: number): NextTier | null {
+  const next = TIERS[tierInForce(standing, now_ms) + 1];
+  if (next === undefined) return null;
+  const { paid_micros, first_paid_at_ms } = standing;
+  return {
+    ...next,
+    missing_micros: Math.max(0, next.paid_micros - paid_micros),
+    days_passed_at_ms: first_paid_at_ms === null ? null : first_paid_at_ms + next.days * DAY_MS,
+  };
+}
+
 /** Limits that the operator set for one organization; null where the tier's own value applies. */
 export interface DedicatedLimits {
   readonly requests_per_minute: number | null;

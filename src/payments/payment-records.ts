@@ -93,6 +93,10 @@ export interface PaymentRecords {
   pendingPayments(organization_id?: string): Promise<Payment[]>;
   /** The refunds of a payment and their reversals, oldest first. */
   returnsOf(payment_id: string): Promise<Payment[]>;
+  /** The newest refunds of an organization and their reversals, newest first, at most `limit` of them. */
+  returnsTo(organization_id: string, limit: number): Promise<Payment[]>;
+  /** When the organization's first top-up became credit; undefined when none has. */
+  firstCredit_ms(organization_id: string): Promise<number | undefined>;
   /** What an organization has paid through a provider, less what was refunded of it, in micro-dollars. */
   paidThrough(provider: string, organization_id: string): Promise<number>;
   /** Rejects with the store's error when a payment has this id, or this id at the provider. */

@@ -2,6 +2,7 @@ import type { Actor } from '../accounts/actor.ts';
 import { requirePermission } from '../accounts/permissions.ts';
 import type { Clock } from '../clock.ts';
 import type { Store } from '../store.ts';
+import { requireSpan } from './buckets.ts';
 import { dayOf, endOfDay_ms, startOfDay_ms } from './days.ts';
 import { exportUsage } from './export.ts';
 import type { UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
@@ -38,7 +39,9 @@ export async function usageSeries(
 ): Promise<UsageSeries> {
   await requirePermission(context.store, actor, given.organization_id, 'see');
   const { offset_minutes = 0, ...filter } = given;
-  return context.reader.series({ ...filter, ...(await spanOf(context, filter)), offset_minutes });
+  const span = { ...(await spanOf(context, filter)), offset_minutes };
+  requireSpan(span);
+  return context.reader.series({ ...filter, ...span });
 }
 
 /** What the same requests add up to. Rejects as `usageSeries` does. */

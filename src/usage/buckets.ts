@@ -12,8 +12,11 @@ const WIDTHS = [
 /** The most days that have a bucket each; longer spans have buckets of several days. */
 const DAYS_MAX = 400;
 
+/** Years of four digits, as days are written. */
+const TIME_MAX_MS = Date.UTC(9999, 11, 30);
+
 /** The offsets that time zones have lie between these. */
-export const OFFSET_MAX_MINUTES = 14 * 60;
+const OFFSET_MAX_MINUTES = 14 * 60;
 
 /** A span of time, its end excluded, seen from a place on earth. */
 export interface Span {
@@ -29,18 +32,24 @@ export interface Buckets {
   readonly starts_ms: readonly number[];
 }
 
-/**
- * The buckets that cover a span: a minute wide up to 4 hours, an hour up to 10 days, then whole days, so that there are
- * never more than 402. With `whole_days` none is narrower than a day. Throws `RangeError` for a span without a
- * beginning before its end, and for an offset that no time zone has.
- */
-export function bucketsOf({ from_ms, to_ms, offset_minutes }: Span, whole_days: boolean): Buckets {
-  if (!Number.isSafeInteger(from_ms) || !Number.isSafeInteger(to_ms) || from_ms >= to_ms) {
+/** Throws `RangeError` for a span without a beginning before its end, and for an offset that no time zone has. */
+export function requireSpan({ from_ms, to_ms, offset_minutes }: Span): void {
+  const isTime = (time_ms: number) => Number.isInteger(time_ms) && time_ms >= 0 && time_ms <= TIME_MAX_MS;
+  if (!isTime(from_ms) || !isTime(to_ms) || from_ms >= to_ms) {
     throw new RangeError(`there is no time from ${from_ms} to ${to_ms}`);
   }
   if (!Number.isInteger(offset_minutes) || Math.abs(offset_minutes) > OFFSET_MAX_MINUTES) {
     throw new RangeError(`${offset_minutes} minutes are no offset of a time zone`);
   }
+}
+
+/**
+ * The buckets that cover a span: a minute wide up to 4 hours, an hour up to 10 days, then whole days, so that there are
+ * never more than 402. With `whole_days` none is narrower than a day. Throws as `requireSpan`.
+ */
+export function bucketsOf(span: Span, whole_days: boolean): Buckets {
+  requireSpan(span);
+  const { from_ms, to_ms, offset_minutes } = span;
   const width_ms = widthOf(to_ms - from_ms, whole_days);
   const offset_ms = offset_minutes * MINUTE_MS;
   const first_ms = Math.floor((from_ms + offset_ms) / width_ms) * width_ms - offset_ms;

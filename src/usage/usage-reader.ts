@@ -6,6 +6,9 @@ import type { UsageTotals } from './usage-sum.ts';
 /** Which requests to add up, in which buckets of time. */
 export type SeriesQuestion = Omit<UsageFilter, 'from_ms' | 'to_ms'> & Span;
 
+/** All usage of a span; without times, of all time. */
+export type UsageSpan = Pick<UsageFilter, 'organization_id' | 'from_ms' | 'to_ms'>;
+
 /** What the requests that were admitted in a bucket add up to. */
 export interface UsageBucket extends UsageTotals {
   /** May lie before the span that was asked for, of which alone requests count. */
@@ -36,8 +39,8 @@ export interface UsageValues {
 export interface UsageReader extends Pick<UsageRecords, 'page'> {
   /** Rejects with `RangeError` for a span that is none. */
   series(question: SeriesQuestion): Promise<UsageSeries>;
-  /** What the organization's usage of a span has; without times, all of its usage. */
-  values(span: Pick<UsageFilter, 'organization_id' | 'from_ms' | 'to_ms'>): Promise<UsageValues>;
+  /** What there is to filter by in the usage of a span. */
+  values(span: UsageSpan): Promise<UsageValues>;
   /** When the first request of the organization was answered that is known of; undefined when there is none. */
   firstAnswer_ms(organization_id: string): Promise<number | undefined>;
 }

@@ -20,7 +20,7 @@ let project_id: string;
 beforeAll(async () => {
   service = await startTestService({
     cold: true,
-    console: { sign_in, public_origin: null },
+    console: { sign_in, public_origin: null, mailInvitation: () => undefined },
   });
   const { user, organization } = await signUp(service.accounts, { email: 'ada@example.com', name: 'Ada' });
   organization_id = organization.id;
@@ -165,5 +165,31 @@ describe('a key that the console made', () => {
     await service.fetch(`${keysPath()}/${id}`, { method: 'DELETE', headers });
     expect(await revoked()).toContain(id);
     expect(await (await service.fetch(keysPath())).text()).not.toContain(id);
+  });
+});
+
+describe('reading, by every route of an organization', () => {
+  test.each([
+    'keys',
+    'projects',
+    'members',
+    'invitations',
+    'trail',
+    'billing',
+    'movements',
+    'movements?by=request',
+    'first-steps',
+    'usage/series?from_ms=1700000000000&to_ms=1700003600000',
+    'usage/rows',
+    'usage/values',
+    'usage/export.csv',
+  ])('%s', async (path) => {
+    sign_in.session = signed_in;
+    const response = await service.fetch(`/console/api/organizations/${organization_id}/${path}`);
+    expect([response.status, (await response.text()).length > 0]).toEqual([200, true]);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    const other = await addAccount(service);
+    const others = await service.fetch(`/console/api/organizations/${other.organization_id}/${path}`);
+    expect(await refusalOf(others)).toEqual([404, 'not_found']);
   });
 });

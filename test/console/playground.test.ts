@@ -31,7 +31,7 @@ const sign_in = new KnownSession();
 
 beforeAll(async () => {
   service = await startTestService({
-    console: { sign_in, public_origin: null },
+    console: { sign_in, public_origin: null, mailInvitation: () => undefined },
   });
   account = await addAccount(service);
   for (const role of ROLES) {

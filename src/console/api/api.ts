@@ -6,6 +6,7 @@ import type { RequestContexts } from '../../http/context.ts';
 import { jsonResponse } from '../../http/responses.ts';
 import { SignInError } from '../people/errors.ts';
 import { accountRoutes } from './account.ts';
+import { billingRoutes } from './billing.ts';
 import { invitationRoutes, offeredInvitationRoutes } from './invitations.ts';
 import { keyRoutes } from './keys.ts';
 import { memberRoutes } from './members.ts';
@@ -71,6 +72,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(memberRoutes(services))
       .use(projectRoutes(services))
       .use(usageRoutes(services))
+      .use(billingRoutes(services))
   );
 }
 

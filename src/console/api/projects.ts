@@ -18,6 +18,7 @@ const Project = answerOf({
   name: Type.String(),
   spend_limit_micros: nullable(Micros),
   spent_this_month_micros: Micros,
+  active_keys: Type.Integer({ description: 'How many keys end when the project is archived.' }),
   archived_at_ms: nullable(Time),
   created_at_ms: Time,
 });

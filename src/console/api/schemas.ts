@@ -1,4 +1,5 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import { t } from 'elysia';
 import type { Role } from '../../accounts/roles.ts';
 import type { Mode } from '../../questions/question.ts';
 
@@ -16,6 +17,9 @@ export const Password = Type.String({ maxLength: 1_000 });
 
 /** What a mailed link carries. */
 export const Token = Type.String({ minLength: 1, maxLength: 1_000 });
+
+/** A whole number in a query, where everything is text; in a body `Type.Integer` takes no text. */
+export const queryInteger = t.Integer;
 
 /** Unix milliseconds. */
 export const Time = Type.Integer();

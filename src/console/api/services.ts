@@ -3,7 +3,9 @@ import type { KeyDirectory } from '../../accounts/key-directory.ts';
 import type { Clock } from '../../clock.ts';
 import type { DecisionServices } from '../../decisions/ports.ts';
 import type { BodyLimits } from '../../http/body-bytes.ts';
+import type { Payments } from '../../http/webhook-routes.ts';
 import type { Identifiers } from '../../identifiers.ts';
+import type { MovementReader } from '../../ledger/movement-reader.ts';
 import type { Problems } from '../../problems/problems.ts';
 import type { Store } from '../../store.ts';
 import type { UsageReader } from '../../usage/usage-reader.ts';
@@ -14,10 +16,12 @@ export interface ConsoleServices {
   readonly sign_in: SignIn;
   readonly store: Store;
   /** Reads of usage that may take long. */
-  readonly usage: UsageReader;
+  readonly reader: UsageReader & MovementReader;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly problems: Problems;
+  /** How credit is bought; null where it is only given by hand. */
+  readonly payments: Payments | null;
   readonly keys: KeyDirectory;
   /** Mails the link of an invitation; a mail that cannot be sent is reported, and the invitation can be sent again. */
   readonly mailInvitation: (invitation: SentInvitation) => void;

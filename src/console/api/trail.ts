@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { listTrail } from '../../trail/list.ts';
-import { answerOf, nullable, OrganizationParams, Time } from './schemas.ts';
+import { answerOf, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -38,7 +38,7 @@ export function trailRoutes(services: ConsoleServices) {
     },
     {
       params: OrganizationParams,
-      query: Type.Object({ before: Type.Optional(Type.Integer({ minimum: 1 })) }),
+      query: Type.Object({ before: Type.Optional(queryInteger({ minimum: 1 })) }),
       response: TrailPage,
     },
   );

@@ -9,7 +9,16 @@ import {
 } from '../../usage/analytics.ts';
 import type { UsagePlace } from '../../usage/usage-records.ts';
 import { refusedInput } from './refusals.ts';
-import { answerOf, Id, Micros, ModeSchema, nullable, OrganizationParams, Time } from './schemas.ts';
+import {
+  answerOf,
+  Id,
+  Micros,
+  ModeSchema,
+  nullable,
+  OrganizationParams,
+  queryInteger,
+  Time,
+} from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireKeyOf, requireProjectOf } from './within-organization.ts';
@@ -21,14 +30,14 @@ const Text = Type.String({ minLength: 1, maxLength: 200 });
 
 /** Which requests; what is missing is not asked for. */
 const FilterQuery = Type.Object({
-  from_ms: Type.Optional(Time),
-  to_ms: Type.Optional(Time),
+  from_ms: Type.Optional(queryInteger()),
+  to_ms: Type.Optional(queryInteger()),
   project_id: Type.Optional(Id),
   api_key_id: Type.Optional(Id),
   model: Type.Optional(Text),
   mode: Type.Optional(ModeSchema),
   endpoint: Type.Optional(Text),
-  status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599 })),
+  status: Type.Optional(queryInteger({ minimum: 100, maximum: 599 })),
   request_id: Type.Optional(Id),
 });
 
@@ -69,8 +78,7 @@ const Row = answerOf({
 
 /** Usage of an organization: over time, as a table, as CSV, and what there is to filter by. */
 export function usageRoutes(services: ConsoleServices) {
-  const { store, usage: reader, clock } = services;
-  const context = { store, reader, clock };
+  const { store } = services;
 
   /** The filter of a path and its query, whose project and key must be of the organization. */
   async function filterOf(
@@ -101,12 +109,12 @@ export function usageRoutes(services: ConsoleServices) {
       async ({ actor, params, query }) => {
         const filter = await filterOf(params, query);
         const { offset_minutes = 0 } = query;
-        const series = await usageSeries(context, actor, { ...filter, offset_minutes }).catch(refusedRange);
+        const series = await usageSeries(services, actor, { ...filter, offset_minutes }).catch(refusedRange);
         return shown(series);
       },
       {
         params: OrganizationParams,
-        query: Type.Composite([FilterQuery, Type.Object({ offset_minutes: Type.Optional(Type.Integer()) })]),
+        query: Type.Composite([FilterQuery, Type.Object({ offset_minutes: Type.Optional(queryInteger()) })]),
         response: Series,
       },
     )
@@ -115,7 +123,7 @@ export function usageRoutes(services: ConsoleServices) {
       async ({ actor, params, query }) => {
         const filter = await filterOf(params, query);
         const after = query.after === undefined ? undefined : placeOf(query.after);
-        const { items, next } = await usagePage(context, actor, filter, { limit: PAGE_ROWS, after });
+        const { items, next } = await usagePage(services, actor, filter, { limit: PAGE_ROWS, after });
         return { items: [...items], next: next === null ? null : `${next.time_ms}.${next.request_id}` };
       },
       {
@@ -127,7 +135,7 @@ export function usageRoutes(services: ConsoleServices) {
     .get(
       '/values',
       async ({ actor, params: { organization_id }, query: { from_ms, to_ms } }) => {
-        const values = await usageValues(context, actor, { organization_id, from_ms, to_ms });
+        const values = await usageValues(services, actor, { organization_id, from_ms, to_ms });
         return {
           models: [...values.models],
           modes: [...values.modes],
@@ -149,7 +157,7 @@ export function usageRoutes(services: ConsoleServices) {
     .get(
       '/export.csv',
       async ({ actor, params, query }) => {
-        const pieces = await exportOrganizationUsage(context, actor, await filterOf(params, query));
+        const pieces = await exportOrganizationUsage(services, actor, await filterOf(params, query));
         return new Response(streamOf(pieces), {
           headers: {
             'content-type': 'text/csv; charset=utf-8',

@@ -1,0 +1,154 @@
+import type {
+  MovementLine,
+  MovementPage,
+  MovementPlace,
+  MovementQuestion,
+  MovementReader,
+} from '../../src/ledger/movement-reader.ts';
+import { dayOf, endOfDay_ms } from '../../src/usage/days.ts';
+import type { Db } from './connection.ts';
+
+/** Entries that are read at once. */
+const CHUNK_ENTRIES = 1_000;
+
+/** A movement before its balance is known. */
+type Movement = Omit<MovementLine, 'balance_micros'>;
+
+interface Chunk {
+  readonly organization_id: string;
+  readonly before_entry_id: number;
+  readonly limit: number;
+}
+
+/** Reads the movements of credit on a connection of its own: a read takes as long as it takes. */
+export class SqliteMovementReader implements MovementReader {
+  readonly #client: Db['$client'];
+
+  constructor(db: Db) {
+    this.#client = db.$client;
+  }
+
+  movementLines(question: MovementQuestion): Promise<MovementPage> {
+    // One transaction, so that the balance belongs to the newest movement.
+    return Promise.try(this.#client.transaction(() => this.#lines(question)));
+  }
+
+  #lines({ organization_id, charges_by, limit, before }: MovementQuestion): MovementPage {
+    const { entry_id, balance_micros } = before ?? this.#newest(organization_id);
+    const items: MovementLine[] = [];
+    let balance = balance_micros;
+    let next_entry_id = entry_id;
+    for (const { oldest_entry_id, ...movement } of grouped(
+      this.#movements(organization_id, entry_id),
+      charges_by,
+    )) {
+      if (items.length === limit)
+        return { items, next: { entry_id: next_entry_id, balance_micros: balance } };
+      items.push({ ...movement, balance_micros: balance });
+      balance -= movement.amount_micros;
+      next_entry_id = oldest_entry_id;
+    }
+    return { items, next: null };
+  }
+
+  /** The place before which everything lies. */
+  #newest(organization_id: string): MovementPlace {
+    const found = this.#client
+      .query<{ credit_micros: number }, { organization_id: string }>(
+        'SELECT credit_micros FROM organizations WHERE id = $organization_id',
+      )
+      .get({ organization_id });
+    return { entry_id: Number.MAX_SAFE_INTEGER, balance_micros: found?.credit_micros ?? 0 };
+  }
+
+  /** Every movement before an entry, newest first. */
+  *#movements(organization_id: string, entry_id: number): Generator<Movement, void, undefined> {
+    let before_entry_id = entry_id;
+    while (true) {
+      const chunk = { organization_id, before_entry_id, limit: CHUNK_ENTRIES };
+      const found = [...this.#entries(chunk), ...this.#days(chunk)]
+        .sort((left, right) => right.entry_id - left.entry_id)
+        .slice(0, CHUNK_ENTRIES);
+      yield* found;
+      const last = found.at(-1);
+      if (last === undefined || found.length < CHUNK_ENTRIES) return;
+      before_entry_id = last.entry_id;
+    }
+  }
+
+  #entries(chunk: Chunk): Movement[] {
+    return this.#client
+      .query<Movement, Chunk & Record<string, string | number>>(
+        // `<> 'hold'` as the index says it, so that it is used.
+        `SELECT entry.kind, entry.id AS entry_id, entry.created_at_ms AS at_ms,
+          entry.credit_delta_micros AS amount_micros, entry.kind = 'charge' AS charges, entry.project_id,
+          hold.request_id, entry.payment_id, payments.provider
+        FROM ledger_entries AS entry
+        LEFT JOIN ledger_entries AS hold ON hold.id = entry.hold_entry_id
+        LEFT JOIN payments ON payments.id = entry.payment_id
+        WHERE entry.organization_id = $organization_id AND entry.kind <> 'hold' AND entry.kind <> 'release'
+          AND entry.id < $before_entry_id
+        ORDER BY entry.id DESC LIMIT $limit`,
+      )
+      .all({ ...chunk });
+  }
+
+  #days(chunk: Chunk): Movement[] {
+    return this.#client
+      .query<
+        { day: string; entry_id: number; charges: number; charged_micros: number; project_id: string },
+        Chunk & Record<string, string | number>
+      >(
+        `SELECT day, last_entry_id AS entry_id, charges, charged_micros, project_id FROM ledger_days
+        WHERE organization_id = $organization_id AND last_entry_id < $before_entry_id
+        ORDER BY last_entry_id DESC LIMIT $limit`,
+      )
+      .all({ ...chunk })
+      .map(({ day, charged_micros, ...rolled_up }) => ({
+        ...rolled_up,
+        kind: 'charges',
+        at_ms: endOfDay_ms(day),
+        amount_micros: -charged_micros,
+        request_id: null,
+        payment_id: null,
+        provider: null,
+      }));
+  }
+}
+
+interface Group extends Movement {
+  readonly oldest_entry_id: number;
+}
+
+/** The movements as lines; by day, charges of one UTC day that follow each other become one. */
+function* grouped(
+  movements: Iterable<Movement>,
+  charges_by: MovementQuestion['charges_by'],
+): Generator<Group, void, undefined> {
+  let line: Group | undefined;
+  for (const movement of movements) {
+    if (line !== undefined && charges_by === 'day' && isSameDay(line, movement)) {
+      line = joined(line, movement);
+      continue;
+    }
+    if (line !== undefined) yield line;
+    line = { ...movement, oldest_entry_id: movement.entry_id };
+  }
+  if (line !== undefined) yield line;
+}
+
+function isSameDay(line: Movement, movement: Movement): boolean {
+  return line.charges > 0 && movement.charges > 0 && dayOf(line.at_ms) === dayOf(movement.at_ms);
+}
+
+function joined(line: Group, movement: Movement): Group {
+  return {
+    ...line,
+    kind: 'charges',
+    amount_micros: line.amount_micros + movement.amount_micros,
+    charges: line.charges + movement.charges,
+    project_id: line.project_id === movement.project_id ? line.project_id : null,
+    request_id: null,
+    oldest_entry_id: movement.entry_id,
+  };
+}

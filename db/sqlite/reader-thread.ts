@@ -1,0 +1,112 @@
+import type { MovementPage, MovementQuestion, MovementReader } from '../../src/ledger/movement-reader.ts';
+import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
+import { workerScript } from '../../src/project-root.ts';
+import type {
+  SeriesQuestion,
+  UsageReader,
+  UsageSeries,
+  UsageSpan,
+  UsageValues,
+} from '../../src/usage/usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
+import type { Read, ReaderOrder } from './reader-worker.ts';
+
+/** What the thread sends. The read of that number is the one that knows the type of its result. */
+type Answer =
+  | { readonly number: number; readonly result: never }
+  | ({ readonly number: number } & ThreadFailure)
+  | 'closed';
+
+interface Waiting {
+  readonly resolve: (result: never) => void;
+  readonly reject: (error: ThreadFailed) => void;
+}
+
+/**
+ * Reads of a database file that may take long, one after the other in a thread of their own. The thread begins with the
+ * first read. Every method also rejects with `ThreadFailed`; the read after that begins a new thread if it has to.
+ */
+export class ReaderThread implements UsageReader, MovementReader {
+  readonly #path: string;
+  readonly #waiting = new Map<number, Waiting>();
+  #worker: Worker | undefined;
+  #isClosed = false;
+  #last_number = 0;
+  readonly #closed = Promise.withResolvers<void>();
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
+    return this.#ask({ of: 'page', filter, limit, after });
+  }
+
+  series(question: SeriesQuestion): Promise<UsageSeries> {
+    return this.#ask({ of: 'series', question });
+  }
+
+  values(span: UsageSpan): Promise<UsageValues> {
+    return this.#ask({ of: 'values', span });
+  }
+
+  firstAnswer_ms(organization_id: string): Promise<number | undefined> {
+    return this.#ask({ of: 'firstAnswer_ms', organization_id });
+  }
+
+  movementLines(question: MovementQuestion): Promise<MovementPage> {
+    return this.#ask({ of: 'movementLines', question });
+  }
+
+  /** Ends the thread after the reads that it was asked for. Later reads are refused. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#worker === undefined) return;
+    this.#tell(this.#worker, 'close');
+    await this.#closed.promise;
+    this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
+  #ask<T>(read: Read): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new ThreadFailed('The thread that reads is closed.', []));
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    this.#worker ??= this.#start();
+    this.#last_number += 1;
+    this.#waiting.set(this.#last_number, { resolve, reject });
+    this.#tell(this.#worker, { number: this.#last_number, read });
+    return promise;
+  }
+
+  #start(): Worker {
+    const worker = new Worker(workerScript('db/sqlite/reader-worker.ts'));
+    // The end of the process does not wait for it.
+    worker.unref();
+    worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+      if (data === 'closed') {
+        this.#closed.resolve();
+        return;
+      }
+      const waiting = this.#waiting.get(data.number);
+      this.#waiting.delete(data.number);
+      if ('failed' in data) waiting?.reject(new ThreadFailed(data.failed.message, data.failed.causes));
+      else waiting?.resolve(data.result);
+    };
+    worker.onerror = (event) => this.#fail(worker, new ThreadFailed(event.message, []));
+    this.#tell(worker, { path: this.#path });
+    return worker;
+  }
+
+  /** The thread is gone with everything that it was asked for. */
+  #fail(worker: Worker, error: ThreadFailed): void {
+    worker.terminate();
+    this.#worker = undefined;
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+    this.#closed.resolve();
+  }
+
+  #tell(worker: Worker, order: ReaderOrder): void {
+    worker.postMessage(order);
+  }
+}

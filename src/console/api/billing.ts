@@ -1,0 +1,180 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { firstSteps } from '../../accounts/first-steps.ts';
+import { billing, creditMovements } from '../../payments/billing.ts';
+import { startTopUp } from '../../payments/credit.ts';
+import { manualProvider } from '../../payments/manual.ts';
+import type { Payment } from '../../payments/payment-records.ts';
+import { answerOf, Micros, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+
+/** Lines of one page of the history. */
+const PAGE_LINES = 50;
+
+const Limits = answerOf({
+  requests_per_minute: Type.Integer(),
+  tokens_per_minute: Type.Integer(),
+  questions_per_request: Type.Integer(),
+});
+
+const PaymentAnswer = answerOf({
+  id: Type.String(),
+  kind: Type.Union([Type.Literal('top_up'), Type.Literal('refund')]),
+  provider: Type.String(),
+  amount_micros: Micros,
+  status: Type.String(),
+  created_at_ms: Time,
+  settled_at_ms: nullable(Time),
+});
+
+const Billing = answerOf({
+  credit_micros: Micros,
+  held_micros: Micros,
+  open_holds: Type.Integer(),
+  available_micros: Micros,
+  paid_micros: Micros,
+  first_paid_at_ms: nullable(Time),
+  tier: Type.Integer(),
+  minimum_tier: nullable(Type.Integer()),
+  limits: nullable(Limits),
+  next_tier: nullable(
+    answerOf({
+      tier: Type.Integer(),
+      paid_micros: Micros,
+      days: Type.Integer(),
+      limits: nullable(Limits),
+      missing_micros: Micros,
+      days_passed_at_ms: nullable(Time),
+    }),
+  ),
+  tier_changes: Type.Array(
+    answerOf({
+      id: Type.Integer(),
+      from_tier: Type.Integer(),
+      to_tier: Type.Integer(),
+      reason: Type.String(),
+      created_at_ms: Time,
+    }),
+  ),
+  top_up: answerOf({
+    least_micros: Micros,
+    most_micros: Micros,
+    is_manual: Type.Boolean({
+      description: 'The operator confirms each payment; there is no checkout to go to.',
+    }),
+    is_allowed: Type.Boolean({ description: 'Whether the role of who asks allows a top-up.' }),
+  }),
+  pending: Type.Array(PaymentAnswer),
+  refunds: Type.Array(PaymentAnswer),
+});
+
+const Movement = answerOf({
+  kind: Type.Union([
+    Type.Literal('top_up'),
+    Type.Literal('refund'),
+    Type.Literal('charge'),
+    Type.Literal('charges'),
+  ]),
+  entry_id: Type.Integer(),
+  at_ms: Time,
+  amount_micros: Micros,
+  balance_micros: Micros,
+  charges: Type.Integer(),
+  project_id: nullable(Type.String()),
+  request_id: nullable(Type.String()),
+  payment_id: nullable(Type.String()),
+  provider: nullable(Type.String()),
+});
+
+/** Where the next page of the history begins. */
+const Place = answerOf({ entry_id: Type.Integer(), balance_micros: Micros });
+
+/** Credit of an organization: what there is, how it moved, how more is bought; and how far the organization has come. */
+export function billingRoutes(services: ConsoleServices) {
+  const provider = () => services.payments?.provider ?? manualProvider;
+  return new Elysia({ prefix: '/organizations/:organization_id' })
+    .use(signedIn(services))
+    .get(
+      '/billing',
+      async ({ actor, params: { organization_id } }) =>
+        shown(await billing(services, actor, provider(), organization_id)),
+      { params: OrganizationParams, response: Billing },
+    )
+    .get(
+      '/movements',
+      async ({ actor, params: { organization_id }, query }) => {
+        const { by = 'day', entry_id, balance_micros } = query;
+        const before =
+          entry_id === undefined || balance_micros === undefined ? undefined : { entry_id, balance_micros };
+        const page = await creditMovements(services, actor, {
+          organization_id,
+          charges_by: by,
+          limit: PAGE_LINES,
+          before,
+        });
+        return { items: [...page.items], next: page.next };
+      },
+      {
+        params: OrganizationParams,
+        query: Type.Object({
+          by: Type.Optional(Type.Union([Type.Literal('day'), Type.Literal('request')])),
+          entry_id: Type.Optional(queryInteger()),
+          balance_micros: Type.Optional(queryInteger()),
+        }),
+        response: answerOf({ items: Type.Array(Movement), next: nullable(Place) }),
+      },
+    )
+    .post(
+      '/top-ups',
+      async ({ actor, params: { organization_id }, body: { amount_micros } }) => {
+        const top_up = await startTopUp(services, actor, provider(), { organization_id, amount_micros });
+        return { payment_id: top_up.payment_id, checkout_url: top_up.checkout.url };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ amount_micros: Micros }),
+        response: answerOf({
+          payment_id: Type.String(),
+          checkout_url: nullable(
+            Type.String({ description: 'Where to pay; null where the operator says how.' }),
+          ),
+        }),
+      },
+    )
+    .get(
+      '/first-steps',
+      async ({ actor, params: { organization_id } }) => await firstSteps(services, actor, organization_id),
+      {
+        params: OrganizationParams,
+        response: answerOf({
+          credit_added_at_ms: nullable(Time),
+          key_created_at_ms: nullable(Time),
+          first_answer_at_ms: nullable(Time),
+        }),
+      },
+    );
+}
+
+function shown(facts: Awaited<ReturnType<typeof billing>>): Static<typeof Billing> {
+  const { dedicated_limits: _, next_tier, tier_changes, top_up, pending, refunds, ...rest } = facts;
+  const { least_micros, most_micros, is_manual, is_allowed } = top_up;
+  return {
+    ...rest,
+    next_tier: next_tier === null ? null : shownNextTier(next_tier),
+    tier_changes: [...tier_changes],
+    top_up: { least_micros, most_micros, is_manual, is_allowed },
+    pending: pending.map(shownPayment),
+    refunds: refunds.map(shownPayment),
+  };
+}
+
+function shownNextTier(next: NonNullable<Awaited<ReturnType<typeof billing>>['next_tier']>) {
+  const { tier, paid_micros, days, limits, missing_micros, days_passed_at_ms } = next;
+  return { tier, paid_micros, days, limits, missing_micros, days_passed_at_ms };
+}
+
+function shownPayment(payment: Payment): Static<typeof PaymentAnswer> {
+  const { id, kind, provider, amount_micros, status, created_at_ms, settled_at_ms } = payment;
+  return { id, kind, provider, amount_micros, status, created_at_ms, settled_at_ms };
+}

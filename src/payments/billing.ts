@@ -1,0 +1,125 @@
+import type { TierChange } from '../accounts/account-records.ts';
+import type { Actor } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
+import { readOrganization } from '../accounts/organizations.ts';
+import { permits, requirePermission } from '../accounts/permissions.ts';
+import {
+  type DedicatedLimits,
+  limitsFor,
+  type NextTier,
+  nextTier,
+  type TierLimits,
+  tierInForce,
+} from '../accounts/tiers.ts';
+import type { MovementPage, MovementQuestion, MovementReader } from '../ledger/movement-reader.ts';
+import { topUpRange } from './credit.ts';
+import { MANUAL_PROVIDER_NAME } from './manual.ts';
+import type { Payment } from './payment-records.ts';
+import type { PaymentProvider } from './provider.ts';
+
+/** What the rules of seeing credit work with. */
+export interface BillingContext extends Pick<AccountContext, 'store' | 'clock'> {
+  readonly reader: MovementReader;
+}
+
+/** How many of the newest tier changes and refunds are told. */
+const NEWEST = 100;
+
+/** How an organization can add credit now. */
+export interface TopUpTerms {
+  /** The range of one top-up, in micro-dollars. */
+  readonly least_micros: number;
+  readonly most_micros: number;
+  readonly provider: string;
+  /** The operator confirms each payment; there is no checkout to go to. */
+  readonly is_manual: boolean;
+  /** Whether the role of the actor allows a top-up. */
+  readonly is_allowed: boolean;
+}
+
+/** What an organization has and owes, and what its tier is. */
+export interface Billing {
+  /** May be below zero: a refund can take back credit that was already spent. */
+  readonly credit_micros: number;
+  readonly held_micros: number;
+  readonly open_holds: number;
+  /** What a new request can be paid from: the credit without what is held of it. */
+  readonly available_micros: number;
+  /** Lifetime purchases less refunds, and since when there are any. */
+  readonly paid_micros: number;
+  readonly first_paid_at_ms: number | null;
+  readonly tier: number;
+  /** What is in force; null without API access (Tier 0). */
+  readonly limits: TierLimits | null;
+  /** Where the operator set a limit for this organization; null where the tier's value applies. */
+  readonly dedicated_limits: DedicatedLimits;
+  /** The tier that the operator lifted the organization to. */
+  readonly minimum_tier: number | null;
+  /** Null in the highest tier. */
+  readonly next_tier: NextTier | null;
+  /** The newest changes, newest first. */
+  readonly tier_changes: readonly Omit<TierChange, 'organization_id'>[];
+  readonly top_up: TopUpTerms;
+  /** Payments and refunds that are not settled yet, oldest first. */
+  readonly pending: readonly Payment[];
+  /** The newest refunds and their reversals (which are top-ups), newest first. */
+  readonly refunds: readonly Payment[];
+}
+
+/** Everything about an organization's credit and tier except its movements. Rejects with `not_found`. */
+export async function billing(
+  { store, clock }: Omit<BillingContext, 'reader'>,
+  actor: Actor,
+  provider: Pick<PaymentProvider, 'name'>,
+  organization_id: string,
+): Promise<Billing> {
+  // One transaction, so that the refunds and the balance belong together.
+  return await store.transaction(async (records) => {
+    await requirePermission(records, actor, organization_id, 'see');
+    const organization = await readOrganization(records, organization_id);
+    const now_ms = clock.now_ms();
+    const tier = tierInForce(organization, now_ms);
+    const { credit_micros, held_micros, open_holds, paid_micros, first_paid_at_ms, minimum_tier } =
+      organization;
+    const { requests_per_minute, tokens_per_minute, questions_per_request } = organization;
+    const dedicated_limits = { requests_per_minute, tokens_per_minute, questions_per_request };
+    const { least, most } = topUpRange(organization, now_ms);
+    const changes = await records.accounts.tierChanges(organization_id, NEWEST);
+    return {
+      credit_micros,
+      held_micros,
+      open_holds,
+      available_micros: credit_micros - held_micros,
+      paid_micros,
+      first_paid_at_ms,
+      tier,
+      limits: limitsFor(tier, dedicated_limits),
+      dedicated_limits,
+      minimum_tier,
+      next_tier: nextTier(organization, now_ms),
+      tier_changes: changes.map(({ organization_id: _, ...change }) => change),
+      top_up: {
+        least_micros: least,
+        most_micros: most,
+        provider: provider.name,
+        is_manual: provider.name === MANUAL_PROVIDER_NAME,
+        is_allowed: await permits(records, actor, organization_id, 'top_up'),
+      },
+      pending: await records.payments.pendingPayments(organization_id),
+      refunds: await records.payments.returnsTo(organization_id, NEWEST),
+    };
+  });
+}
+
+/**
+ * Every top-up, refund and charge of an organization, newest first; charges each by itself or those of a UTC day
+ * together. All lines add up to the balance. Rejects with `not_found`.
+ */
+export async function creditMovements(
+  { store, reader }: Omit<BillingContext, 'clock'>,
+  actor: Actor,
+  question: MovementQuestion,
+): Promise<MovementPage> {
+  await requirePermission(store, actor, question.organization_id, 'see');
+  return reader.movementLines(question);
+}
