@@ -40,6 +40,7 @@ function make(directory: string, path: string): string {
   const secret = randomBytes(SECRET_BYTES).toString('hex');
   const temporary = `${path}.${process.pid}`;
   try {
+    rmSync(temporary, { force: true });
     writeFileSync(temporary, `${secret}\n`, { mode: PRIVATE_FILE_MODE, flush: true });
     // What an administrator's command makes must not lock the server out.
     if (process.getuid?.() === 0) {
