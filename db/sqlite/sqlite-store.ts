@@ -20,6 +20,8 @@ export class SqliteStore implements Store {
   readonly payments: Records['payments'];
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
+  /** Access outside of any transaction, for what brings its own SQL (`sign-in-database.ts`). */
+  readonly outside: Access;
   readonly #transactions: Transactions;
   readonly #recordsThrough: (access: Access) => Records;
 
@@ -37,7 +39,8 @@ export class SqliteStore implements Store {
       ledger: new SqliteLedgerRecords(ledger, access),
     });
     this.#transactions = new Transactions(db, writes);
-    const outside = this.#recordsThrough(this.#transactions.outside);
+    this.outside = this.#transactions.outside;
+    const outside = this.#recordsThrough(this.outside);
     this.accounts = outside.accounts;
     this.keys = outside.keys;
     this.catalog = outside.catalog;
