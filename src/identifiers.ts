@@ -15,6 +15,9 @@ const ID_PREFIXES = {
   decision: 'dec',
   request: 'req',
   process: 'proc',
+  session: 'sess',
+  sign_in_account: 'acct',
+  verification: 'ver',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

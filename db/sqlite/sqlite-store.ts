@@ -24,6 +24,8 @@ export class SqliteStore implements Store {
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
   readonly trail: Records['trail'];
+  /** Access outside of any transaction, for what brings its own SQL (`sign-in-database.ts`). */
+  readonly outside: Access;
   readonly #transactions: Transactions;
   readonly #recordsThrough: (access: Access) => Records;
 
@@ -43,7 +45,8 @@ export class SqliteStore implements Store {
       trail: new SqliteTrailRecords(db, access),
     });
     this.#transactions = new Transactions(db, writes);
-    const outside = this.#recordsThrough(this.#transactions.outside);
+    this.outside = this.#transactions.outside;
+    const outside = this.#recordsThrough(this.outside);
     this.accounts = outside.accounts;
     this.invitations = outside.invitations;
     this.keys = outside.keys;

@@ -44,6 +44,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'EvaluationFailed',
   'EvaluationTimedOut',
   'HoldNotOpen',
+  'MailNotSent',
   'ModelUnavailable',
   'NestedTransaction',
   'PragmaRefused',

@@ -38,6 +38,8 @@ export class ProblemLog implements Problems, RecentProblems {
     charge: 0,
     release: 0,
     webhook: 0,
+    sign_in: 0,
+    mail: 0,
     http: 0,
     last_used: 0,
     hourly_run: 0,

@@ -12,6 +12,9 @@ export type ProblemStep =
   /** The end of a hold that nothing is charged for, also in the background. */
   | 'release'
   | 'webhook'
+  /** Work of the console after its answer: looking an address up, writing a new account. */
+  | 'sign_in'
+  | 'mail'
   /** Anything unexpected while a request was answered. */
   | 'http'
   /** Background work: last-used times of keys, tiers with audit and usage, the copy of the write-ahead log, backups. */

@@ -4,7 +4,7 @@ const SIGN_IN_ERRORS = {
   wrong_credentials: 'The email address or the password is wrong.',
   wrong_password: 'The password is wrong.',
   email_not_verified: 'Verify your email address first: the link is in the mail that we sent.',
-  password_too_short: 'A password must have at least 10 characters.',
+  password_too_short: 'A password must have at least 8 characters.',
   password_too_long: 'A password must have at most 128 characters.',
   invitation_needed: 'This service takes new people by invitation only: open the link of your invitation.',
   link_ended: 'This link was used, or has expired: ask for a new one.',

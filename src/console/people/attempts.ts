@@ -1,0 +1,47 @@
+import type { Clock } from '../../clock.ts';
+import { drawHashKey } from '../../hashing/half-siphash.ts';
+import { AttemptBudgets } from '../../limits/attempt-budgets.ts';
+import { SignInError } from './errors.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+
+/** Of a client's address, which may stand for a whole office. */
+const BY_ADDRESS = {
+  sign_in: { at_once: 30, refill_ms: 10 * SECOND_MS },
+  sign_up: { at_once: 10, refill_ms: 2 * MINUTE_MS },
+  mail: { at_once: 10, refill_ms: MINUTE_MS },
+  link: { at_once: 20, refill_ms: 10 * SECOND_MS },
+};
+
+/** Of an account, known or not: what is guessed about one password, and what one mailbox gets. */
+const BY_ACCOUNT = {
+  password: { at_once: 10, refill_ms: MINUTE_MS },
+  mailbox: { at_once: 5, refill_ms: 10 * MINUTE_MS },
+};
+
+/** Gives the attempt back: it succeeded, and so was no guess. */
+export type GiveBack = () => void;
+
+/** The limits of sign-in, by the client's address and by the account that it names. Kept in memory. */
+export class Attempts {
+  readonly #addresses = new AttemptBudgets(BY_ADDRESS, drawHashKey());
+  readonly #accounts = new AttemptBudgets(BY_ACCOUNT, drawHashKey());
+
+  constructor(private readonly clock: Pick<Clock, 'monotonic_ms'>) {}
+
+  /** Counts an attempt of an address. Throws `too_many_attempts`. */
+  ofAddress(kind: keyof typeof BY_ADDRESS, client_address: string): void {
+    refuseFor(this.#addresses.spend(kind, client_address, this.clock.monotonic_ms()));
+  }
+
+  /** Counts an attempt on an account, named by its email address or its id. Throws `too_many_attempts`. */
+  onAccount(kind: keyof typeof BY_ACCOUNT, account: string): GiveBack {
+    refuseFor(this.#accounts.spend(kind, account, this.clock.monotonic_ms()));
+    return () => this.#accounts.giveBack(kind, account);
+  }
+}
+
+function refuseFor(wait_ms: number): void {
+  if (wait_ms > 0) throw new SignInError('too_many_attempts', Math.ceil(wait_ms / SECOND_MS));
+}

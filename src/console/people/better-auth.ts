@@ -1,0 +1,116 @@
+import type { DBAdapterInstance, User } from 'better-auth';
+import { betterAuth } from 'better-auth/minimal';
+import type { Identifiers, IdKind } from '../../identifiers.ts';
+import { withHashedTokens } from './hashed-tokens.ts';
+
+/** A session ends so long after it was last used. */
+export const SESSION_S = 14 * 24 * 3_600;
+/** A session that is used is extended, and its last use noted, no more often than this. */
+const SESSION_UPDATE_S = 300;
+
+export const PASSWORD_LENGTH_MIN = 8;
+export const PASSWORD_LENGTH_MAX = 128;
+
+/** The path that cookies are sent to: no request of the API carries them. */
+const COOKIE_PATH = '/console';
+
+/** The header that carries the client's address to better-auth, whatever headers the client sent. */
+export const ADDRESS_HEADER = 'x-tds-client-address';
+
+const ID_KINDS: Readonly<Record<string, IdKind>> = {
+  user: 'user',
+  session: 'session',
+  account: 'sign_in_account',
+  verification: 'verification',
+};
+
+/** How passwords are hashed; better-auth's own way (scrypt) by default. */
+export interface PasswordHashing {
+  hash(password: string): Promise<string>;
+  verify(given: { readonly hash: string; readonly password: string }): Promise<boolean>;
+}
+
+export interface BetterAuthParts {
+  readonly database: DBAdapterInstance;
+  readonly secret: string;
+  /** Whether people reach the console by https: cookies are sent on nothing else then. */
+  readonly is_https: boolean;
+  readonly identifiers: Pick<Identifiers, 'id'>;
+  readonly passwords?: PasswordHashing | undefined;
+  /** Takes the causes of failures that better-auth keeps for itself. */
+  readonly onFailure: (error: unknown) => void;
+  /** A sign-up made this user. */
+  readonly onSignUp: (user: User) => Promise<void>;
+  /** Somebody signed up with the address of this user. */
+  readonly onTakenSignUp: (user: User) => Promise<void>;
+  /** The password of this user was set by a link. */
+  readonly onReset: (user: User) => Promise<void>;
+}
+
+export type BetterAuth = ReturnType<typeof openBetterAuth>;
+
+/**
+ * better-auth, without routes of its own: email and password only, sessions in the database, no telemetry, no rate
+ * limits (`attempts.ts` has them). Links are our own, because its links to verify an address can be used again.
+ */
+export function openBetterAuth(parts: BetterAuthParts) {
+  const { identifiers, passwords } = parts;
+  return betterAuth({
+    // Nothing is made of it, and without it better-auth would look for one in the environment.
+    baseURL: parts.is_https ? 'https://localhost' : 'http://localhost',
+    secrets: [{ version: 1, value: parts.secret }],
+    database: (options) => withHashedTokens(parts.database(options)),
+    telemetry: { enabled: false },
+    rateLimit: { enabled: false },
+    logger: {
+      level: 'error',
+      // The message may quote an address; the error among the details is what counts.
+      log: (_level, message, ...details) =>
+        parts.onFailure(details.find((detail) => detail instanceof Error) ?? new Error(message)),
+    },
+    user: {
+      additionalFields: {
+        isOperator: { type: 'boolean', required: true, defaultValue: false, input: false },
+      },
+    },
+    session: { expiresIn: SESSION_S, updateAge: SESSION_UPDATE_S },
+    verification: { storeIdentifier: 'hashed' },
+    emailAndPassword: {
+      enabled: true,
+      requireEmailVerification: true,
+      autoSignIn: false,
+      minPasswordLength: PASSWORD_LENGTH_MIN,
+      maxPasswordLength: PASSWORD_LENGTH_MAX,
+      revokeSessionsOnPasswordReset: true,
+      onExistingUserSignUp: ({ user }) => parts.onTakenSignUp(user),
+      onPasswordReset: ({ user }) => parts.onReset(user),
+      ...(passwords === undefined ? {} : { password: passwords }),
+    },
+    emailVerification: {
+      sendOnSignUp: true,
+      sendVerificationEmail: ({ user }) => parts.onSignUp(user),
+    },
+    databaseHooks: {
+      session: {
+        create: {
+          before: async (session, context) => ({
+            data: { ...session, ipAddress: context?.headers?.get(ADDRESS_HEADER) ?? '' },
+          }),
+        },
+      },
+    },
+    advanced: {
+      cookiePrefix: 'tds',
+      useSecureCookies: parts.is_https,
+      defaultCookieAttributes: { path: COOKIE_PATH, httpOnly: true, sameSite: 'lax' },
+      ipAddress: { disableIpTracking: true },
+      database: {
+        generateId: ({ model }) => {
+          const kind = ID_KINDS[model];
+          if (kind === undefined) throw new Error(`${model} has no kind of id`);
+          return identifiers.id(kind);
+        },
+      },
+    },
+  });
+}

@@ -1,0 +1,27 @@
+/** The links of mails: pages of the console that take a token from the query. */
+export class Links {
+  /** `public_url` is the address of the service, such as `https://tds.example.com`, with or without a path. */
+  constructor(private readonly public_url: () => string) {}
+
+  signIn(): string {
+    return this.#page('sign-in');
+  }
+
+  verify(token: string): string {
+    return this.#page('verify', token);
+  }
+
+  reset(token: string): string {
+    return this.#page('reset', token);
+  }
+
+  invitation(token: string): string {
+    return this.#page('invitation', token);
+  }
+
+  #page(name: string, token?: string): string {
+    const url = new URL(`/console/${name}`, this.public_url());
+    if (token !== undefined) url.searchParams.set('token', token);
+    return url.href;
+  }
+}

@@ -1,0 +1,51 @@
+import { createTransport } from 'nodemailer';
+
+/** A mail in plain text. */
+export interface Mail {
+  /** One address. */
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+}
+
+/** Sends mails. */
+export interface Mailer {
+  /** Resolves when the mail is handed over. Rejects with `MailNotSent`. */
+  send(mail: Mail): Promise<void>;
+  close(): void;
+}
+
+/** A mail server did not take a mail. */
+export class MailNotSent extends Error {
+  override readonly name = 'MailNotSent';
+}
+
+/** Bounds of one mail's way: a server that does not answer must not keep the service from stopping. */
+const TIMEOUTS_MS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 30_000 };
+
+/** Hands mails to an SMTP server: `smtp://` (STARTTLS where it is offered) or `smtps://`, with user and password. */
+export function smtpMailer(url: string, from: string): Mailer {
+  const transport = createTransport({ url, ...TIMEOUTS_MS }, { from });
+  return {
+    async send({ to, subject, text }) {
+      try {
+        // As an object the address is one, whatever characters it has.
+        await transport.sendMail({ to: { name: '', address: to }, subject, text });
+      } catch (error) {
+        throw new MailNotSent('The mail server did not take a mail.', { cause: error });
+      }
+    },
+    close: () => transport.close(),
+  };
+}
+
+/** Writes mails as plain blocks, for a service without a mail server. */
+export function printingMailer(write: (text: string) => void): Mailer {
+  return {
+    send: ({ to, subject, text }) => {
+      write(`\n--- mail to ${to}\nSubject: ${subject}\n\n${text}\n--- end of mail\n\n`);
+      return Promise.resolve();
+    },
+    close: () => undefined,
+  };
+}

@@ -1,0 +1,418 @@
+import { createHmac } from 'node:crypto';
+import type { DBAdapterInstance, User } from 'better-auth';
+import { APIError } from 'better-auth/api';
+import { AccountError } from '../../accounts/errors.ts';
+import { checkedEmail, checkedName } from '../../accounts/names.ts';
+import type { Clock } from '../../clock.ts';
+import type { Identifiers } from '../../identifiers.ts';
+import type { Problems } from '../../problems/problems.ts';
+import { Attempts } from './attempts.ts';
+import {
+  ADDRESS_HEADER,
+  type BetterAuth,
+  openBetterAuth,
+  PASSWORD_LENGTH_MAX,
+  PASSWORD_LENGTH_MIN,
+  type PasswordHashing,
+} from './better-auth.ts';
+import { SignInError, type SignInErrorCode } from './errors.ts';
+import type { Links } from './links.ts';
+import type { Mail, Mailer } from './mail.ts';
+import {
+  existingAccountMail,
+  RESET_HOURS,
+  resetMail,
+  VERIFICATION_HOURS,
+  verificationMail,
+} from './mails.ts';
+import type { Cookies, OwnSession, SignedIn, SignIn, SignUpRule, Visit } from './sign-in.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** Work after answers that may be under way at once; each has a password to hash or a mail to send. */
+const AFTER_ANSWERS_MAX = 200;
+const BUSY_RETRY_S = 60;
+
+/** What better-auth takes for an email address: a part of those that `checkedEmail` takes. */
+const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}$/;
+
+const USER_AGENT_LENGTH_MAX = 300;
+
+/** The name that better-auth itself gives to reset links, which it takes. */
+const RESET = 'reset-password';
+const VERIFY = 'verify-email';
+
+/** The rules of accounts that sign-in needs. */
+export interface AccountRules {
+  /** Makes the personal organization of a user, unless there is one. */
+  ensurePersonalOrganization(user_id: string): Promise<unknown>;
+  /** Deletes an account, whose password was checked. Rejects with `AccountError`. */
+  deleteAccount(user_id: string): Promise<void>;
+  /** The address that an open invitation is for; null where the token belongs to none. */
+  invitedAddress(token: string): Promise<string | null>;
+}
+
+/** What sign-in is made of. */
+export interface SignInParts {
+  readonly database: DBAdapterInstance;
+  /** Signs cookies and makes CSRF tokens. */
+  readonly secret: string;
+  readonly is_https: boolean;
+  readonly sign_up: SignUpRule;
+  readonly links: Links;
+  readonly mailer: Mailer;
+  readonly accounts: AccountRules;
+  readonly clock: Clock;
+  readonly identifiers: Pick<Identifiers, 'id' | 'linkToken'>;
+  readonly problems: Pick<Problems, 'report'>;
+  /** Other than better-auth's own, for tests that count. */
+  readonly passwords?: PasswordHashing | undefined;
+}
+
+/** Sign-in by email address and password, on better-auth. */
+export class PasswordSignIn implements SignIn {
+  readonly #parts: SignInParts;
+  readonly #auth: BetterAuth;
+  readonly #attempts: Attempts;
+  readonly #after_answers = new Set<Promise<void>>();
+
+  constructor(parts: SignInParts) {
+    this.#parts = parts;
+    this.#attempts = new Attempts(parts.clock);
+    this.#auth = openBetterAuth({
+      ...parts,
+      onFailure: (error) => this.#report('sign_in', error),
+      onSignUp: (user) => this.#mailVerification(user),
+      onTakenSignUp: (user) => this.#mailExisting(user),
+      onReset: (user) => this.#afterReset(user),
+    });
+  }
+
+  get sign_up(): SignUpRule {
+    return this.#parts.sign_up;
+  }
+
+  async signUp(
+    { client_address }: Visit,
+    given: {
+      readonly name: string;
+      readonly email: string;
+      readonly password: string;
+      readonly invitation_token?: string | undefined;
+    },
+  ): Promise<void> {
+    const { password } = given;
+    const name = checkedName(given.name);
+    const email = checkedMailbox(given.email);
+    checkPassword(password);
+    this.#attempts.ofAddress('sign_up', client_address);
+    if (this.sign_up === 'invited') await this.#requireInvitation(email, given.invitation_token);
+    this.#attempts.onAccount('mailbox', email);
+    this.#afterAnswer(async () => {
+      await this.#auth.api.signUpEmail({ body: { name, email, password } });
+    });
+  }
+
+  requestVerification({ client_address }: Visit, given: string): Promise<void> {
+    return this.#mailAfterAnswer(client_address, given, async (email) => {
+      const user = await this.#findUser(email);
+      if (user !== null && !user.emailVerified) await this.#mailVerification(user);
+    });
+  }
+
+  async verify({ client_address }: Visit, token: string): Promise<void> {
+    this.#attempts.ofAddress('link', client_address);
+    const { internalAdapter } = await this.#auth.$context;
+    const link = await internalAdapter.consumeVerificationValue(identifierOf(VERIFY, token));
+    if (link === null) throw new SignInError('link_ended');
+    await internalAdapter.updateUser(link.value, { emailVerified: true });
+    await this.#parts.accounts.ensurePersonalOrganization(link.value);
+  }
+
+  async signIn(visit: Visit, given: { readonly email: string; readonly password: string }): Promise<Cookies> {
+    const { password } = given;
+    const email = given.email.trim().toLowerCase();
+    this.#attempts.ofAddress('sign_in', visit.client_address);
+    const giveBack = this.#attempts.onAccount('password', email);
+    const { headers, response } = await told(
+      this.#auth.api.signInEmail({
+        body: { email, password },
+        headers: headersOf(visit),
+        returnHeaders: true,
+      }),
+    );
+    giveBack();
+    await this.#parts.accounts.ensurePersonalOrganization(response.user.id);
+    return cookiesOf(headers);
+  }
+
+  async signOut(visit: Visit): Promise<Cookies> {
+    const { headers } = await this.#auth.api.signOut({ headers: headersOf(visit), returnHeaders: true });
+    return cookiesOf(headers);
+  }
+
+  async sessionOf(headers: Headers): Promise<SignedIn | null> {
+    const found = await this.#auth.api.getSession({ headers: cookieHeader(headers), returnHeaders: true });
+    if (found.response === null) return null;
+    const { session, user } = found.response;
+    if (!user.emailVerified) return null;
+    await this.#parts.accounts.ensurePersonalOrganization(user.id);
+    return {
+      user_id: user.id,
+      email: user.email,
+      name: user.name,
+      is_operator: user.isOperator,
+      session_id: session.id,
+      csrf_token: createHmac('sha256', this.#parts.secret)
+        .update(`csrf ${session.token}`)
+        .digest('base64url'),
+      expires_at_ms: session.expiresAt.getTime(),
+      ...cookiesOf(found.headers),
+    };
+  }
+
+  async sessions({ user_id, session_id }: SignedIn): Promise<readonly OwnSession[]> {
+    const { internalAdapter } = await this.#auth.$context;
+    const sessions = await internalAdapter.listSessions(user_id, { onlyActiveSessions: true });
+    return sessions
+      .map((session) => ({
+        id: session.id,
+        is_current: session.id === session_id,
+        user_agent: session.userAgent ?? '',
+        client_address: session.ipAddress ?? '',
+        created_at_ms: session.createdAt.getTime(),
+        last_seen_at_ms: session.updatedAt.getTime(),
+        expires_at_ms: session.expiresAt.getTime(),
+      }))
+      .sort((one, other) => other.created_at_ms - one.created_at_ms);
+  }
+
+  async endSession({ user_id }: SignedIn, session_id: string): Promise<void> {
+    const { adapter } = await this.#auth.$context;
+    const where = [
+      { field: 'id', value: session_id },
+      { field: 'userId', value: user_id },
+    ];
+    if ((await adapter.deleteMany({ model: 'session', where })) === 0) {
+      throw new AccountError('not_found', 'There is no such session.');
+    }
+  }
+
+  async endOtherSessions({ user_id, session_id }: SignedIn): Promise<void> {
+    const { adapter } = await this.#auth.$context;
+    await adapter.deleteMany({
+      model: 'session',
+      where: [
+        { field: 'userId', value: user_id },
+        { field: 'id', value: session_id, operator: 'ne' },
+      ],
+    });
+  }
+
+  async changePassword(
+    visit: Visit,
+    given: { readonly current_password: string; readonly new_password: string },
+  ): Promise<Cookies> {
+    checkPassword(given.new_password);
+    const session = await this.#requireSession(visit);
+    const giveBack = this.#attempts.onAccount('password', session.email);
+    const { headers } = await told(
+      this.#auth.api.changePassword({
+        body: {
+          currentPassword: given.current_password,
+          newPassword: given.new_password,
+          revokeOtherSessions: true,
+        },
+        headers: headersOf(visit),
+        returnHeaders: true,
+      }),
+    );
+    giveBack();
+    // A link that was mailed before would set the password that has just been replaced.
+    await this.#endLinks(session.user_id);
+    return cookiesOf(headers);
+  }
+
+  requestReset({ client_address }: Visit, given: string): Promise<void> {
+    return this.#mailAfterAnswer(client_address, given, async (email) => {
+      const user = await this.#findUser(email);
+      if (user !== null) this.#mail(resetMail(email, await this.resetLink(user.id)));
+    });
+  }
+
+  async reset(
+    { client_address }: Visit,
+    { token, new_password }: { readonly token: string; readonly new_password: string },
+  ): Promise<void> {
+    checkPassword(new_password);
+    this.#attempts.ofAddress('link', client_address);
+    await told(this.#auth.api.resetPassword({ body: { token, newPassword: new_password } }));
+  }
+
+  async deleteAccount(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
+    const session = await this.#requireSession(visit);
+    const giveBack = this.#attempts.onAccount('password', session.email);
+    await told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) }));
+    giveBack();
+    await this.#parts.accounts.deleteAccount(session.user_id);
+    // The rule has ended the sessions: this makes the cookies that say so.
+    return await this.signOut(visit);
+  }
+
+  /** A link with which the user sets a password, once, within an hour. */
+  async resetLink(user_id: string): Promise<string> {
+    return this.#parts.links.reset(await this.#issue(RESET, user_id, RESET_HOURS * HOUR_MS));
+  }
+
+  async close(): Promise<void> {
+    while (this.#after_answers.size > 0) await Promise.all(this.#after_answers);
+    this.#parts.mailer.close();
+  }
+
+  async #requireSession(visit: Visit): Promise<SignedIn> {
+    const session = await this.sessionOf(visit.headers);
+    if (session === null) throw new SignInError('not_signed_in');
+    return session;
+  }
+
+  async #requireInvitation(email: string, token: string | undefined): Promise<void> {
+    const invited = token === undefined ? null : await this.#parts.accounts.invitedAddress(token);
+    if (invited !== email) throw new SignInError('invitation_needed');
+  }
+
+  /** Does work about the address that a mail is asked for, within the limits. */
+  #mailAfterAnswer(
+    client_address: string,
+    given: string,
+    work: (email: string) => Promise<void>,
+  ): Promise<void> {
+    return Promise.try(() => {
+      const email = checkedMailbox(given);
+      this.#attempts.ofAddress('mail', client_address);
+      this.#attempts.onAccount('mailbox', email);
+      this.#afterAnswer(() => work(email));
+    });
+  }
+
+  async #findUser(email: string): Promise<User | null> {
+    const { internalAdapter } = await this.#auth.$context;
+    return (await internalAdapter.findUserByEmail(email))?.user ?? null;
+  }
+
+  async #mailVerification({ id, email }: User): Promise<void> {
+    const token = await this.#issue(VERIFY, id, VERIFICATION_HOURS * HOUR_MS);
+    this.#mail(verificationMail(email, this.#parts.links.verify(token)));
+  }
+
+  async #mailExisting({ id, email }: User): Promise<void> {
+    const links = { sign_in: this.#parts.links.signIn(), reset: await this.resetLink(id) };
+    this.#mail(existingAccountMail(email, links));
+  }
+
+  /** Whoever followed the link reads the mails of the address, or was given the link by the operator. */
+  async #afterReset({ id }: User): Promise<void> {
+    const { internalAdapter } = await this.#auth.$context;
+    await internalAdapter.updateUser(id, { emailVerified: true });
+    await this.#endLinks(id);
+  }
+
+  /** A new token that can be used once until its time is over. */
+  async #issue(purpose: typeof RESET | typeof VERIFY, user_id: string, lifetime_ms: number): Promise<string> {
+    const { internalAdapter } = await this.#auth.$context;
+    const token = this.#parts.identifiers.linkToken();
+    await internalAdapter.createVerificationValue({
+      identifier: identifierOf(purpose, token),
+      value: user_id,
+      expiresAt: new Date(this.#parts.clock.now_ms() + lifetime_ms),
+    });
+    return token;
+  }
+
+  async #endLinks(user_id: string): Promise<void> {
+    const { adapter } = await this.#auth.$context;
+    await adapter.deleteMany({ model: 'verification', where: [{ field: 'value', value: user_id }] });
+  }
+
+  #mail(mail: Mail): void {
+    this.#track(this.#parts.mailer.send(mail).catch((error: unknown) => this.#report('mail', error)));
+  }
+
+  /**
+   * Does after the answer whatever depends on an account's being there, so that the time of the answer does not tell.
+   * Throws `too_busy` when too much is under way.
+   */
+  #afterAnswer(work: () => Promise<void>): void {
+    if (this.#after_answers.size >= AFTER_ANSWERS_MAX) throw new SignInError('too_busy', BUSY_RETRY_S);
+    this.#track(
+      new Promise<void>((resolve) => setImmediate(resolve))
+        .then(work)
+        .catch((error: unknown) => this.#report('sign_in', error)),
+    );
+  }
+
+  #track(work: Promise<void>): void {
+    this.#after_answers.add(work);
+    void work.finally(() => this.#after_answers.delete(work));
+  }
+
+  #report(step: 'sign_in' | 'mail', error: unknown): void {
+    this.#parts.problems.report({ request_id: null, step, code: null, error });
+  }
+}
+
+function identifierOf(purpose: typeof RESET | typeof VERIFY, token: string): string {
+  return `${purpose}:${token}`;
+}
+
+/** An address that mail can go to: better-auth takes no other. Throws `invalid_email`. */
+function checkedMailbox(given: string): string {
+  const email = checkedEmail(given);
+  if (!MAILBOX.test(email)) throw new AccountError('invalid_email');
+  return email;
+}
+
+/** Throws `password_too_short`, `password_too_long`. */
+function checkPassword(password: string): void {
+  if (password.length < PASSWORD_LENGTH_MIN) throw new SignInError('password_too_short');
+  if (password.length > PASSWORD_LENGTH_MAX) throw new SignInError('password_too_long');
+}
+
+/** The little that better-auth needs of a request. */
+function headersOf({ headers, client_address }: Visit): Headers {
+  const needed = cookieHeader(headers);
+  needed.set(ADDRESS_HEADER, client_address);
+  const user_agent = headers.get('user-agent');
+  if (user_agent !== null) needed.set('user-agent', user_agent.slice(0, USER_AGENT_LENGTH_MAX));
+  return needed;
+}
+
+function cookieHeader(headers: Headers): Headers {
+  return new Headers({ cookie: headers.get('cookie') ?? '' });
+}
+
+function cookiesOf(headers: Headers): Cookies {
+  return { set_cookies: headers.getSetCookie() };
+}
+
+/** What better-auth refuses, in our words. */
+const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
+  INVALID_EMAIL: 'wrong_credentials',
+  INVALID_EMAIL_OR_PASSWORD: 'wrong_credentials',
+  PASSWORD_TOO_LONG: 'wrong_credentials',
+  EMAIL_NOT_VERIFIED: 'email_not_verified',
+  INVALID_PASSWORD: 'wrong_password',
+  CREDENTIAL_ACCOUNT_NOT_FOUND: 'wrong_password',
+  INVALID_TOKEN: 'link_ended',
+  USER_NOT_FOUND: 'link_ended',
+  UNAUTHORIZED: 'not_signed_in',
+};
+
+/** The result, or what better-auth refuses as a `SignInError`. */
+async function told<Result>(result: Promise<Result>): Promise<Result> {
+  try {
+    return await result;
+  } catch (error) {
+    const code = error instanceof APIError ? REFUSALS[String(error.body?.code)] : undefined;
+    throw code === undefined ? error : new SignInError(code);
+  }
+}

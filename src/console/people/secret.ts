@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto';
+import { chownSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemErrorCode } from '../../system-error-code.ts';
+
+/** The console's secret, in the data directory. */
+export const SECRET_FILE = 'console-secret';
+
+const SECRET_BYTES = 32;
+const PRIVATE_FILE_MODE = 0o600;
+const SECRET = /^[0-9a-f]{64}$/;
+
+/** The file of the secret holds something else. */
+export class SecretRefused extends Error {
+  override readonly name = 'SecretRefused';
+}
+
+/**
+ * The secret that signs session cookies and makes CSRF tokens: 32 random bytes, in hexadecimal. Made at the first call
+ * in a directory, in a file that its owner alone can read; a process that is killed leaves the whole file or none. Whoever
+ * takes the file away ends all sessions. Throws `SecretRefused` and what the file system throws.
+ */
+export function consoleSecret(directory: string): string {
+  const path = join(directory, SECRET_FILE);
+  const secret = read(path) ?? make(directory, path);
+  if (!SECRET.test(secret)) throw new SecretRefused(`${path} does not hold a secret of this program`);
+  return secret;
+}
+
+function read(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+function make(directory: string, path: string): string {
+  const secret = randomBytes(SECRET_BYTES).toString('hex');
+  const temporary = `${path}.${process.pid}`;
+  try {
+    rmSync(temporary, { force: true });
+    writeFileSync(temporary, `${secret}\n`, { mode: PRIVATE_FILE_MODE, flush: true });
+    // What an administrator's command makes must not lock the server out.
+    if (process.getuid?.() === 0) {
+      const { uid, gid } = statSync(directory);
+      chownSync(temporary, uid, gid);
+    }
+    linkSync(temporary, path);
+    return secret;
+  } catch (error) {
+    // Another process was faster: its secret counts.
+    if (systemErrorCode(error) === 'EEXIST') return read(path) ?? secret;
+    throw error;
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}

@@ -1,0 +1,672 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { hashPassword, verifyPassword } from 'better-auth/crypto';
+import { AccountError } from '../../src/accounts/errors.ts';
+import { signUp } from '../../src/accounts/users.ts';
+import { SESSION_S } from '../../src/console/people/better-auth.ts';
+import { TestClock } from '../accounts/support.ts';
+import {
+  addUser,
+  cookieOf,
+  freshAddress,
+  openTestSignIn,
+  PASSWORD,
+  sessionOf,
+  signedIn,
+  type TestSignIn,
+  tokenIn,
+  visit,
+} from './support.ts';
+
+setDefaultTimeout(30_000);
+
+const EMAIL = 'ada@example.com';
+const NEW_PASSWORD = 'another battery staple';
+const GIVEN = { name: 'Ada Lovelace', email: EMAIL, password: PASSWORD };
+
+const refusedAs = (code: string) => expect.objectContaining({ code });
+
+const passwordHashOf = ({ db }: TestSignIn) =>
+  db.$client.query('SELECT password_hash FROM sign_in_accounts').get();
+const numberOf = ({ db }: TestSignIn, table: 'sessions' | 'verifications' | 'organizations' | 'users') =>
+  db.$client.query<{ number: number }, []>(`SELECT count(*) AS number FROM ${table}`).get()?.number;
+
+describe('sign-up', () => {
+  test('mails a link; until it is followed the password signs nobody in; then the user owns an organization', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in, smtp, store } = made;
+    await sign_in.signUp(visit(), { ...GIVEN, email: ' Ada@Example.com ' });
+    const mail = await smtp.next();
+    expect(mail.to).toEqual([EMAIL]);
+    expect(mail.headers.get('subject')).toBe('Verify your email address');
+    await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('email_not_verified'));
+    await expect(sign_in.signIn(visit(), { ...GIVEN, password: 'wrong password' })).rejects.toEqual(
+      refusedAs('wrong_credentials'),
+    );
+    await sign_in.verify(visit(), tokenIn(mail, 'verify'));
+    const session = await sessionOf(sign_in, await signedIn(sign_in));
+    expect(session).toMatchObject({
+      email: EMAIL,
+      name: 'Ada Lovelace',
+      is_operator: false,
+      set_cookies: [],
+    });
+    const [organization, ...more] = await store.accounts.organizationsOf(session.user_id);
+    expect(more).toEqual([]);
+    expect(organization).toMatchObject({ name: 'Ada Lovelace', personal_user_id: session.user_id });
+    expect(made.problems).toEqual([]);
+  });
+
+  test.each([
+    ['a name of nothing', { name: ' ' }, 'invalid_name'],
+    ['no address', { email: 'ada' }, 'invalid_email'],
+    ['an address that no mail goes to', { email: 'ada@localhost' }, 'invalid_email'],
+    ['two addresses in one', { email: 'ada@example.com,eve@example.com' }, 'invalid_email'],
+    ['a short password', { password: '1234567' }, 'password_too_short'],
+    ['a long password', { password: 'x'.repeat(129) }, 'password_too_long'],
+  ])('refuses %s, and writes and mails nothing', async (_, change, code) => {
+    await using made = await openTestSignIn();
+    await expect(made.sign_in.signUp(visit(), { ...GIVEN, ...change })).rejects.toEqual(refusedAs(code));
+    await made.sign_in.close();
+    expect([numberOf(made, 'users'), made.smtp.received.length]).toEqual([0, 0]);
+  });
+
+  test('with an address that has an account changes nothing, and mails its owner a link that sets a password', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const before = passwordHashOf(made);
+    await made.sign_in.signUp(visit(), { name: 'Eve', email: EMAIL, password: NEW_PASSWORD });
+    const mail = await made.smtp.next();
+    expect(mail.to).toEqual([EMAIL]);
+    expect(mail.headers.get('subject')).toBe('You already have an account');
+    expect(mail.text).not.toContain('Eve');
+    expect([passwordHashOf(made), numberOf(made, 'users')]).toEqual([before, 1]);
+    await made.sign_in.reset(visit(), { token: tokenIn(mail, 'reset'), new_password: NEW_PASSWORD });
+    expect((await sessionOf(made.sign_in, await signedIn(made.sign_in, EMAIL, NEW_PASSWORD))).name).toBe(
+      'Ada Lovelace',
+    );
+  });
+
+  test('by invitation only needs the token of an open invitation of that address', async () => {
+    await using made = await openTestSignIn();
+    const { smtp } = made;
+    const sign_in = made.reopen({
+      sign_up: 'invited',
+      accounts: {
+        ensurePersonalOrganization: () => Promise.resolve(),
+        deleteAccount: () => Promise.resolve(),
+        invitedAddress: (token) => Promise.resolve(token === 'inv' ? EMAIL : null),
+      },
+    });
+    for (const [email, invitation_token] of [
+      [EMAIL, undefined],
+      [EMAIL, 'other'],
+      ['eve@example.com', 'inv'],
+    ] as const) {
+      await expect(sign_in.signUp(visit(), { ...GIVEN, email, invitation_token })).rejects.toEqual(
+        refusedAs('invitation_needed'),
+      );
+    }
+    await sign_in.signUp(visit(), { ...GIVEN, invitation_token: 'inv' });
+    expect((await smtp.next()).to).toEqual([EMAIL]);
+    expect(smtp.received).toHaveLength(1);
+  });
+});
+
+describe('links', () => {
+  test('verify once only, and one that was asked for again works beside the first', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in, smtp } = made;
+    await sign_in.signUp(visit(), GIVEN);
+    const first = tokenIn(await smtp.next(), 'verify');
+    await sign_in.requestVerification(visit(), EMAIL);
+    const second = tokenIn(await smtp.next(), 'verify');
+    await sign_in.verify(visit(), second);
+    await expect(sign_in.verify(visit(), second)).rejects.toEqual(refusedAs('link_ended'));
+    await sign_in.verify(visit(), first);
+    await expect(sign_in.verify(visit(), first)).rejects.toEqual(refusedAs('link_ended'));
+    await sign_in.requestVerification(visit(), EMAIL);
+    await sign_in.close();
+    expect(smtp.received).toHaveLength(2);
+  });
+
+  test('reset once only, end all other links and sessions, and verify the address', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in, smtp } = made;
+    await addUser(made);
+    const cookies = await signedIn(sign_in);
+    await sign_in.requestReset(visit(), EMAIL);
+    const [one, other] = [tokenIn(await smtp.next(), 'reset'), 'x'];
+    await sign_in.requestReset(visit(), EMAIL);
+    const later = tokenIn(await smtp.next(), 'reset');
+    made.db.$client.run('UPDATE users SET email_verified = 0');
+    await expect(sign_in.reset(visit(), { token: other, new_password: NEW_PASSWORD })).rejects.toEqual(
+      refusedAs('link_ended'),
+    );
+    await sign_in.reset(visit(), { token: one, new_password: NEW_PASSWORD });
+    for (const token of [one, later]) {
+      await expect(sign_in.reset(visit(), { token, new_password: PASSWORD })).rejects.toEqual(
+        refusedAs('link_ended'),
+      );
+    }
+    expect(await sign_in.sessionOf(new Headers({ cookie: cookies }))).toBeNull();
+    await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('wrong_credentials'));
+    await sessionOf(sign_in, await signedIn(sign_in, EMAIL, NEW_PASSWORD));
+  });
+
+  test('of two that set a password with one token at the same time, one does', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    await made.sign_in.requestReset(visit(), EMAIL);
+    const token = tokenIn(await made.smtp.next(), 'reset');
+    const results = await Promise.allSettled(
+      ['first password', 'second password'].map((new_password) =>
+        made.sign_in.reset(visit(), { token, new_password }),
+      ),
+    );
+    expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  test.each(['verify', 'reset'] as const)('that %s end with their time', async (page) => {
+    await using made = await openTestSignIn();
+    const { sign_in, smtp } = made;
+    await sign_in.signUp(visit(), GIVEN);
+    if (page === 'reset') {
+      await smtp.next();
+      await sign_in.requestReset(visit(), EMAIL);
+    }
+    const token = tokenIn(await smtp.next(), page);
+    made.db.$client.run('UPDATE verifications SET expires_at_ms = ?', [Date.now() - 1]);
+    const used =
+      page === 'verify'
+        ? sign_in.verify(visit(), token)
+        : sign_in.reset(visit(), { token, new_password: NEW_PASSWORD });
+    await expect(used).rejects.toEqual(refusedAs('link_ended'));
+  });
+
+  test('are for one purpose: a link that verifies sets no password', async () => {
+    await using made = await openTestSignIn();
+    await made.sign_in.signUp(visit(), GIVEN);
+    const token = tokenIn(await made.smtp.next(), 'verify');
+    await expect(made.sign_in.reset(visit(), { token, new_password: NEW_PASSWORD })).rejects.toEqual(
+      refusedAs('link_ended'),
+    );
+    await made.sign_in.verify(visit(), token);
+  });
+
+  test('work for 24 hours and one hour', async () => {
+    await using made = await openTestSignIn();
+    const lifetimes = () =>
+      made.db.$client
+        .query<{ ms: number }, []>('SELECT expires_at_ms - created_at_ms AS ms FROM verifications')
+        .all()
+        .map(({ ms }) => Math.round(ms / 3_600_000));
+    await made.sign_in.signUp(visit(), GIVEN);
+    await made.smtp.next();
+    expect(lifetimes()).toEqual([24]);
+    await made.sign_in.requestReset(visit(), EMAIL);
+    await made.smtp.next();
+    expect(lifetimes()).toEqual([24, 1]);
+  });
+});
+
+describe('sessions', () => {
+  test('are cookies for the console alone, Secure behind https only', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const { set_cookies } = await made.sign_in.signIn(visit(), GIVEN);
+    expect(set_cookies).toHaveLength(1);
+    expect(set_cookies[0]).toMatch(
+      /^__Secure-tds\.session_token=[^;]+; Max-Age=1209600; Path=\/console; HttpOnly; Secure; SameSite=Lax$/,
+    );
+    const plain = await made.reopen({ is_https: false }).signIn(visit(), GIVEN);
+    expect(plain.set_cookies[0]).toMatch(
+      /^tds\.session_token=[^;]+; Max-Age=1209600; Path=\/console; HttpOnly; SameSite=Lax$/,
+    );
+  });
+
+  test('outlive a restart, and neither another secret nor a changed cookie', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const cookies = await signedIn(made.sign_in);
+    const session = await sessionOf(made.sign_in, cookies);
+    expect(await sessionOf(made.reopen(), cookies)).toEqual(session);
+    const headers = new Headers({ cookie: cookies });
+    expect(await made.reopen({ secret: 'b2'.repeat(32) }).sessionOf(headers)).toBeNull();
+    const [name, value = ''] = cookies.split('=');
+    const changed = `${name}=${value.startsWith('A') ? 'B' : 'A'}${value.slice(1)}`;
+    expect(await made.sign_in.sessionOf(new Headers({ cookie: changed }))).toBeNull();
+    expect(await made.sign_in.sessionOf(new Headers())).toBeNull();
+  });
+
+  test('end 14 days after their last use, and are extended by it', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const cookies = await signedIn(made.sign_in);
+    const { $client } = made.db;
+    const unused_ms = 600_000;
+    $client.run(
+      'UPDATE sessions SET expires_at_ms = expires_at_ms - ?1, last_seen_at_ms = last_seen_at_ms - ?1',
+      [unused_ms],
+    );
+    const before_ms = Date.now();
+    const extended = await sessionOf(made.sign_in, cookies);
+    expect(extended.expires_at_ms).toBeGreaterThanOrEqual(before_ms + SESSION_S * 1_000 - 1_000);
+    expect(cookieOf(extended.set_cookies)).toBe(cookies);
+    const [listed] = await made.sign_in.sessions(extended);
+    expect(listed?.last_seen_at_ms).toBeGreaterThanOrEqual(before_ms);
+    expect((await sessionOf(made.sign_in, cookies)).set_cookies).toEqual([]);
+    $client.run('UPDATE sessions SET expires_at_ms = ?', [Date.now() - 1]);
+    expect(await made.sign_in.sessionOf(new Headers({ cookie: cookies }))).toBeNull();
+    expect(numberOf(made, 'sessions')).toBe(0);
+  });
+
+  test('are listed to their user, who ends them by id; another user’s are not there', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    await addUser(made);
+    await addUser(made, 'eve@example.com');
+    const first = await sign_in.signIn(visit('', '10.1.1.1', 'Phone'), GIVEN);
+    const cookies = await signedIn(sign_in);
+    const session = await sessionOf(sign_in, cookies);
+    const eve = await sessionOf(sign_in, await signedIn(sign_in, 'eve@example.com'));
+    const listed = await sign_in.sessions(session);
+    expect(listed).toHaveLength(2);
+    const phone = listed.find(({ is_current }) => !is_current);
+    expect(phone).toMatchObject({ user_agent: 'Phone', client_address: '10.1.1.1' });
+    expect(JSON.stringify(listed)).not.toMatch(/[0-9a-f]{64}/);
+    for (const [who, id] of [
+      [eve, session.session_id],
+      [session, eve.session_id],
+      [session, 'sess_none'],
+    ] as const) {
+      await expect(sign_in.endSession(who, id)).rejects.toEqual(
+        new AccountError('not_found', 'There is no such session.'),
+      );
+    }
+    await sign_in.endSession(session, phone?.id ?? '');
+    expect(await sign_in.sessionOf(new Headers({ cookie: cookieOf(first.set_cookies) }))).toBeNull();
+    await signedIn(sign_in);
+    await signedIn(sign_in);
+    await sign_in.endOtherSessions(session);
+    expect((await sign_in.sessions(session)).map(({ id }) => id)).toEqual([session.session_id]);
+    expect(await sign_in.sessions(eve)).toHaveLength(1);
+  });
+
+  test('end with a sign-out', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const cookies = await signedIn(made.sign_in);
+    const { set_cookies } = await made.sign_in.signOut(visit(cookies));
+    expect(set_cookies.every((line) => /Max-Age=0; Path=\/console; HttpOnly; Secure/.test(line))).toBe(true);
+    expect([cookieOf(set_cookies), numberOf(made, 'sessions')]).toEqual(['', 0]);
+    await made.sign_in.signOut(visit());
+  });
+
+  test('have a CSRF token of their own, the same at each request', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const [one, other] = [await signedIn(made.sign_in), await signedIn(made.sign_in)];
+    const token = (await sessionOf(made.sign_in, one)).csrf_token;
+    expect(token).toHaveLength(43);
+    expect((await sessionOf(made.sign_in, one)).csrf_token).toBe(token);
+    expect((await sessionOf(made.sign_in, other)).csrf_token).not.toBe(token);
+  });
+
+  test('tell whether the user is an operator', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const cookies = await signedIn(made.sign_in);
+    made.db.$client.run('UPDATE users SET is_operator = 1');
+    expect((await sessionOf(made.sign_in, cookies)).is_operator).toBe(true);
+  });
+
+  test('are not lost in transactions of others that are rolled back meanwhile', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const { store } = made;
+    let is_over = false;
+    const others = (async () => {
+      for (let turn = 0; !is_over; turn += 1) {
+        await store
+          .transaction(async (records) => {
+            await records.accounts.allUsers();
+            throw new Error('rolled back');
+          })
+          .catch(() => undefined);
+        if (turn % 8 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+    })();
+    const cookies = await Promise.all(Array.from({ length: 5 }, () => signedIn(made.sign_in)));
+    is_over = true;
+    await others;
+    expect(numberOf(made, 'sessions')).toBe(cookies.length);
+    for (const one of cookies) await sessionOf(made.sign_in, one);
+  });
+});
+
+describe('the password', () => {
+  test('is changed by who knows it, which ends all sessions and links and begins a new one', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    await addUser(made);
+    const [cookies, other] = [await signedIn(sign_in), await signedIn(sign_in)];
+    await sign_in.requestReset(visit(), EMAIL);
+    const token = tokenIn(await made.smtp.next(), 'reset');
+    const change = (current_password: string, new_password: string, visited = cookies) =>
+      sign_in.changePassword(visit(visited), { current_password, new_password });
+    await expect(change('wrong password', NEW_PASSWORD)).rejects.toEqual(refusedAs('wrong_password'));
+    await expect(change(PASSWORD, 'short')).rejects.toEqual(refusedAs('password_too_short'));
+    await expect(change(PASSWORD, 'x'.repeat(129))).rejects.toEqual(refusedAs('password_too_long'));
+    await expect(change(PASSWORD, NEW_PASSWORD, '')).rejects.toEqual(refusedAs('not_signed_in'));
+    const before = await sessionOf(sign_in, cookies);
+    const { set_cookies } = await change(PASSWORD, NEW_PASSWORD);
+    for (const ended of [cookies, other])
+      expect(await sign_in.sessionOf(new Headers({ cookie: ended }))).toBeNull();
+    const after = await sessionOf(sign_in, cookieOf(set_cookies));
+    expect(after.user_id).toBe(before.user_id);
+    expect(after.csrf_token).not.toBe(before.csrf_token);
+    await expect(sign_in.reset(visit(), { token, new_password: PASSWORD })).rejects.toEqual(
+      refusedAs('link_ended'),
+    );
+    await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('wrong_credentials'));
+    await signedIn(sign_in, EMAIL, NEW_PASSWORD);
+  });
+
+  test('of a user whom the operator made is none, until a link sets one', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const { user } = await signUp(made.context, { name: 'Ada Lovelace', email: EMAIL });
+    await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('wrong_credentials'));
+    const link = new URL(await sign_in.resetLink(user.id));
+    expect(`${link.origin}${link.pathname}`).toBe('https://tds.example.com/console/reset');
+    const token = link.searchParams.get('token') ?? '';
+    await sign_in.reset(visit(), { token, new_password: PASSWORD });
+    expect((await sessionOf(sign_in, await signedIn(sign_in))).user_id).toBe(user.id);
+    expect(numberOf(made, 'organizations')).toBe(1);
+  });
+});
+
+describe('deleting the account', () => {
+  test('needs the password, and ends the session with the rule', async () => {
+    const deleted: string[] = [];
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const sign_in = made.reopen({
+      accounts: {
+        ensurePersonalOrganization: () => Promise.resolve(),
+        deleteAccount: (user_id) => {
+          deleted.push(user_id);
+          return Promise.resolve();
+        },
+        invitedAddress: () => Promise.resolve(null),
+      },
+    });
+    const cookies = await signedIn(sign_in);
+    const session = await sessionOf(sign_in, cookies);
+    await expect(sign_in.deleteAccount(visit(cookies), { password: 'wrong password' })).rejects.toEqual(
+      refusedAs('wrong_password'),
+    );
+    await expect(sign_in.deleteAccount(visit(), { password: PASSWORD })).rejects.toEqual(
+      refusedAs('not_signed_in'),
+    );
+    expect(deleted).toEqual([]);
+    const { set_cookies } = await sign_in.deleteAccount(visit(cookies), { password: PASSWORD });
+    expect([deleted, cookieOf(set_cookies)]).toEqual([[session.user_id], '']);
+    expect(await sign_in.sessionOf(new Headers({ cookie: cookies }))).toBeNull();
+  });
+
+  test('that the rule refuses leaves everything as it is', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const sign_in = made.reopen({
+      accounts: {
+        ensurePersonalOrganization: () => Promise.resolve(),
+        deleteAccount: () => Promise.reject(new AccountError('last_owner')),
+        invitedAddress: () => Promise.resolve(null),
+      },
+    });
+    const cookies = await signedIn(sign_in);
+    await expect(sign_in.deleteAccount(visit(cookies), { password: PASSWORD })).rejects.toEqual(
+      refusedAs('last_owner'),
+    );
+    await sessionOf(sign_in, cookies);
+  });
+});
+
+describe('after a crash', () => {
+  test('between a user and their organization, the next session and the next sign-in make it, once', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const cookies = await signedIn(made.sign_in);
+    const remove = () => {
+      for (const table of ['projects', 'members', 'organizations'])
+        made.db.$client.run(`DELETE FROM ${table}`);
+    };
+    remove();
+    await sessionOf(made.sign_in, cookies);
+    await sessionOf(made.sign_in, cookies);
+    expect(numberOf(made, 'organizations')).toBe(1);
+    remove();
+    await signedIn(made.sign_in);
+    expect(numberOf(made, 'organizations')).toBe(1);
+  });
+
+  test('between a user and their password, signing up again leads to one', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in, smtp } = made;
+    await sign_in.signUp(visit(), GIVEN);
+    await smtp.next();
+    for (const table of ['sign_in_accounts', 'verifications']) made.db.$client.run(`DELETE FROM ${table}`);
+    await sign_in.signUp(visit(), GIVEN);
+    await sign_in.reset(visit(), { token: tokenIn(await smtp.next(), 'reset'), new_password: PASSWORD });
+    await sessionOf(sign_in, await signedIn(sign_in));
+    expect(numberOf(made, 'organizations')).toBe(1);
+  });
+});
+
+test('neither a session’s token, nor a link’s, nor a password is in the database', async () => {
+  await using made = await openTestSignIn();
+  const { sign_in, smtp } = made;
+  await sign_in.signUp(visit(), GIVEN);
+  const verification = tokenIn(await smtp.next(), 'verify');
+  await sign_in.requestReset(visit(), EMAIL);
+  const reset = tokenIn(await smtp.next(), 'reset');
+  await sign_in.verify(visit(), verification);
+  const first = await signedIn(sign_in);
+  const { set_cookies } = await sign_in.changePassword(visit(first), {
+    current_password: PASSWORD,
+    new_password: NEW_PASSWORD,
+  });
+  const second = cookieOf(set_cookies);
+  made.db.$client.run('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
+  await sessionOf(sign_in, second);
+  const session_tokens = [first, second].map((cookies) => /=(.+?)\./.exec(cookies)?.[1] ?? '');
+  expect(session_tokens.map(({ length }) => length)).toEqual([32, 32]);
+  const bytes = Buffer.concat(
+    await Promise.all(
+      [made.path, `${made.path}-wal`].map(async (path) => Buffer.from(await Bun.file(path).arrayBuffer())),
+    ),
+  );
+  expect(bytes.includes(EMAIL)).toBe(true);
+  for (const secret of [...session_tokens, verification, reset, PASSWORD, NEW_PASSWORD]) {
+    expect(bytes.includes(secret)).toBe(false);
+  }
+});
+
+describe('which accounts exist is not told', () => {
+  /** Counts the work that takes time. */
+  function countingPasswords() {
+    const counted = { hashed: 0, verified: 0 };
+    return {
+      counted,
+      passwords: {
+        hash: (password: string) => {
+          counted.hashed += 1;
+          return hashPassword(password);
+        },
+        verify: (given: { readonly hash: string; readonly password: string }) => {
+          counted.verified += 1;
+          return verifyPassword(given);
+        },
+      },
+    };
+  }
+
+  test('by a sign-in: a wrong password, no password and no account are the same refusal after one hash', async () => {
+    const { counted, passwords } = countingPasswords();
+    await using made = await openTestSignIn({ passwords });
+    await addUser(made);
+    await signUp(made.context, { name: 'No Password', email: 'none@example.com' });
+    const answers: unknown[] = [];
+    for (const email of [EMAIL, 'none@example.com', 'nobody@example.com']) {
+      counted.hashed = 0;
+      counted.verified = 0;
+      const error = await made.sign_in
+        .signIn(visit(), { email, password: 'wrong password' })
+        .catch((failure: unknown) => failure);
+      answers.push([JSON.stringify(error), String(error), counted.hashed + counted.verified]);
+    }
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    expect(answers[0]).toMatchObject([expect.stringContaining('wrong_credentials'), expect.any(String), 1]);
+  });
+
+  test.each(['signUp', 'requestReset', 'requestVerification'] as const)(
+    'by %s: it is answered before the database is asked',
+    async (what) => {
+      let statements = 0;
+      await using made = await openTestSignIn({
+        onStatement: () => {
+          statements += 1;
+        },
+      });
+      await addUser(made);
+      for (const email of [EMAIL, 'nobody@example.com']) {
+        const before = statements;
+        const answer =
+          what === 'signUp'
+            ? made.sign_in.signUp(visit(), { ...GIVEN, email })
+            : made.sign_in[what](visit(), email);
+        expect(await answer.then((value) => [value, statements - before])).toEqual([undefined, 0]);
+        await made.sign_in.close();
+        expect(statements).toBeGreaterThan(before);
+      }
+    },
+  );
+
+  test('by mails: an address without an account gets none for a reset or a verification', async () => {
+    await using made = await openTestSignIn();
+    await made.sign_in.requestReset(visit(), 'nobody@example.com');
+    await made.sign_in.requestVerification(visit(), 'nobody@example.com');
+    await made.sign_in.close();
+    expect([made.smtp.received, made.problems, numberOf(made, 'verifications')]).toEqual([[], [], 0]);
+  });
+});
+
+describe('limits', () => {
+  async function untilRefused(attempt: () => Promise<unknown>): Promise<[attempts: number, error: unknown]> {
+    for (let attempts = 0; ; attempts += 1) {
+      try {
+        await attempt();
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'too_many_attempts') {
+          return [attempts, error];
+        }
+      }
+    }
+  }
+
+  test('of guesses at an account’s password, from any address; time brings them back, success takes none', async () => {
+    const clock = new TestClock(Date.now());
+    await using made = await openTestSignIn({ clock });
+    const { sign_in } = made;
+    await addUser(made);
+    for (let times = 0; times < 12; times += 1) await signedIn(sign_in);
+    const guess = () => sign_in.signIn(visit(), { email: EMAIL, password: 'wrong password' });
+    const [attempts, error] = await untilRefused(guess);
+    expect([attempts, error]).toEqual([10, expect.objectContaining({ retry_after_s: 60 })]);
+    await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('too_many_attempts'));
+    clock.advance(60_000);
+    await signedIn(sign_in);
+  });
+
+  test('are the same for an account that does not exist', async () => {
+    await using made = await openTestSignIn({ clock: new TestClock(Date.now()) });
+    const [attempts] = await untilRefused(() =>
+      made.sign_in.signIn(visit(), { email: 'nobody@example.com', password: 'wrong password' }),
+    );
+    expect(attempts).toBe(10);
+  });
+
+  test.each([
+    ['sign-ins', 30],
+    ['sign-ups', 10],
+    ['mails', 10],
+    ['links', 20],
+  ] as const)('of %s of an address, whatever account they name', async (what, most) => {
+    const clock = new TestClock(Date.now());
+    await using made = await openTestSignIn({
+      clock,
+      passwords: {
+        hash: () => Promise.resolve('00:00'),
+        verify: () => Promise.resolve(false),
+      },
+    });
+    const address = freshAddress();
+    let number = 0;
+    const attempt = () => {
+      number += 1;
+      const email = `user-${number}@example.com`;
+      switch (what) {
+        case 'sign-ins':
+          return made.sign_in.signIn(visit('', address), { email, password: PASSWORD });
+        case 'sign-ups':
+          return made.sign_in.signUp(visit('', address), { ...GIVEN, email });
+        case 'mails':
+          return number % 2 === 0
+            ? made.sign_in.requestReset(visit('', address), email)
+            : made.sign_in.requestVerification(visit('', address), email);
+        case 'links':
+          return number % 2 === 0
+            ? made.sign_in.verify(visit('', address), 'none')
+            : made.sign_in.reset(visit('', address), { token: 'none', new_password: PASSWORD });
+      }
+    };
+    const [attempts] = await untilRefused(attempt);
+    expect(attempts).toBe(most);
+    const other = visit('', freshAddress());
+    await made.sign_in.requestReset(other, 'else@example.com');
+  });
+
+  test('of mails to one mailbox, whoever asks for them and whatever for', async () => {
+    const clock = new TestClock(Date.now());
+    await using made = await openTestSignIn({ clock });
+    let number = 0;
+    const [attempts] = await untilRefused(() => {
+      number += 1;
+      if (number % 3 === 0) return made.sign_in.signUp(visit(), GIVEN);
+      return number % 3 === 1
+        ? made.sign_in.requestReset(visit(), EMAIL)
+        : made.sign_in.requestVerification(visit(), EMAIL);
+    });
+    expect(attempts).toBe(5);
+  });
+});
+
+test('a mail server that takes no mail is a problem, and no refusal', async () => {
+  await using made = await openTestSignIn({ smtp_url: 'smtp://127.0.0.1:1' });
+  await made.sign_in.signUp(visit(), GIVEN);
+  await made.sign_in.close();
+  expect(made.problems).toEqual([
+    { request_id: null, step: 'mail', code: null, error: expect.objectContaining({ name: 'MailNotSent' }) },
+  ]);
+  expect(numberOf(made, 'users')).toBe(1);
+});
+
+test('a database that fails after the answer is a problem', async () => {
+  await using made = await openTestSignIn();
+  made.db.$client.run('ALTER TABLE users RENAME TO hidden');
+  await made.sign_in.requestReset(visit(), EMAIL);
+  await made.sign_in.close();
+  made.db.$client.run('ALTER TABLE hidden RENAME TO users');
+  expect(made.problems.map(({ step }) => step)).toEqual(['sign_in']);
+});
