@@ -4,6 +4,7 @@ import { type Db, neverWait } from '../db/sqlite/connection.ts';
 import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
 import { HistoryThread } from '../db/sqlite/history-thread.ts';
 import { ReaderThread } from '../db/sqlite/reader-thread.ts';
+import { signInDatabase } from '../db/sqlite/sign-in-database.ts';
 import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
 import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import { writeProbe } from '../db/sqlite/write-probe.ts';
@@ -14,8 +15,7 @@ import { type AppServices, createApp } from './app.ts';
 import { Catalog, DEFAULT_MODEL, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
-import type { ConsoleServices } from './console/api/services.ts';
-import { openConsole } from './console/console.ts';
+import { type ConsoleParts, openConsole } from './console/console.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
@@ -80,7 +80,7 @@ export interface ServiceParts {
   /** Other bounds of the bodies that are being received than the usual ones. */
   readonly body_limits?: Partial<BodyLimits>;
   /** What the console needs beside the service; without it there is none. */
-  readonly console?: Pick<ConsoleServices, 'sign_in' | 'public_origin' | 'mailInvitation'> | undefined;
+  readonly console?: ConsoleParts | undefined;
 }
 
 /** What can be changed while requests are answered. */
@@ -212,7 +212,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const console =
     parts.console === undefined
       ? null
-      : openConsole({ ...answering, ...parts.console, decisions: answering });
+      : openConsole({ ...answering, decisions: answering }, parts.console, signInDatabase(db, store.outside));
   const services = { ...answering, console };
   const maintenance = {
     history: audits,
@@ -278,6 +278,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       await books.close();
       if (books.unwritten > 0)
         log.error('holds are left for the next start to release', { holds: books.unwritten });
+      await console?.close();
       await reader.close();
       await stopCheckpoints();
       problems.close();

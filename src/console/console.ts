@@ -1,15 +1,71 @@
+import type { DBAdapterInstance } from 'better-auth';
+import { deleteAccount } from '../accounts/delete-account.ts';
+import { INVITATION_MS, readInvitation, type SentInvitation } from '../accounts/invitations.ts';
+import { ensurePersonalOrganization } from '../accounts/organizations.ts';
+import { DAY_MS } from '../clock.ts';
 import { type RequestContext, RequestContexts } from '../http/context.ts';
 import { consoleApi } from './api/api.ts';
 import type { ConsoleServices } from './api/services.ts';
+import type { PasswordHashing } from './people/better-auth.ts';
+import { Links } from './people/links.ts';
+import type { Mailer } from './people/mail.ts';
+import { invitationMail } from './people/mails.ts';
+import { PasswordSignIn } from './people/password-sign-in.ts';
+import type { SignUpRule } from './people/sign-in.ts';
+
+/** What the console is made of that is not the service's own. */
+export interface ConsoleParts {
+  /** Signs cookies and makes CSRF tokens (`people/secret.ts`). */
+  readonly secret: string;
+  /** The address that people open, such as `https://tds.example.com`; null: the one that they name is believed. */
+  readonly public_url: string | null;
+  /** The address that the service listens on, for the links of mails where no public one is given. */
+  readonly own_url: () => string;
+  readonly sign_up: SignUpRule;
+  readonly mailer: Mailer;
+  /** Other than better-auth's own, for tests that sign many people in. */
+  readonly passwords?: PasswordHashing | undefined;
+}
+
+/** What the console takes of the service. */
+export type ConsoleBase = Omit<ConsoleServices, 'sign_in' | 'public_origin' | 'mailInvitation'>;
 
 /** The console: its pages, and the API that they talk to. */
 export interface Console {
   /** Answers a request of any path under `/console`. */
   handle(request: Request, context: RequestContext): Promise<Response>;
+  /** Waits until all mails that are under way are sent or have failed. */
+  close(): Promise<void>;
 }
 
-/** Makes the console. Nothing is read or bundled before the first request. */
-export function openConsole(services: ConsoleServices): Console {
+/** Makes the console. `database` is the one of the service, as better-auth takes it. */
+export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DBAdapterInstance): Console {
+  const { public_url, own_url, mailer } = parts;
+  const links = new Links(() => public_url ?? own_url());
+  const sign_in = new PasswordSignIn({
+    ...base,
+    ...parts,
+    database,
+    links,
+    is_https: public_url?.startsWith('https:') === true,
+    accounts: {
+      ensurePersonalOrganization: (user_id) => ensurePersonalOrganization(base, user_id),
+      deleteAccount: (user_id) => deleteAccount(base, { kind: 'user', user_id }),
+      invitedAddress: async (token) => (await readInvitation(base, token)).email,
+    },
+  });
+  const services: ConsoleServices = {
+    ...base,
+    sign_in,
+    public_origin: public_url === null ? null : new URL(public_url).origin,
+    mailInvitation: (invitation, inviter_name) => {
+      mailer
+        .send(mailOf(links, invitation, inviter_name))
+        .catch((error: unknown) =>
+          base.problems.report({ request_id: null, step: 'mail', code: null, error }),
+        );
+    },
+  };
   const contexts = new RequestContexts(() => {
     throw new Error('the console was asked without a context');
   });
@@ -19,5 +75,21 @@ export function openConsole(services: ConsoleServices): Console {
       contexts.keep(request, context);
       return await api.handle(request);
     },
+    async close() {
+      await sign_in.close();
+      mailer.close();
+    },
   };
+}
+
+function mailOf(links: Links, invitation: SentInvitation, inviter_name: string) {
+  const { organization_name, role, token, email } = invitation;
+  const days = INVITATION_MS / DAY_MS;
+  return invitationMail(email, {
+    organization_name,
+    inviter_name,
+    role,
+    link: links.invitation(token),
+    days,
+  });
 }

@@ -1,59 +1,39 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { createKey } from '../../src/accounts/keys.ts';
-import { signUp } from '../../src/accounts/users.ts';
-import type { SignedIn } from '../../src/console/people/sign-in.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
-import { addAccount, startTestService, type TestService } from '../support/service.ts';
-import { KnownSession } from './known-session.ts';
+import { post as postByKey } from '../support/requests.ts';
+import { addAccount } from '../support/service.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
 
-const CSRF_TOKEN = 'token of the session';
+setDefaultTimeout(30_000);
+
 const Created = Type.Object({ id: Type.String(), key: Type.String() });
 
-let service: TestService;
-const sign_in = new KnownSession();
-let signed_in: SignedIn;
-let organization_id: string;
-let project_id: string;
+let made: TestConsole;
+let ada: Person;
+let keys_path: string;
+let new_key: { readonly project_id: string; readonly name: string };
 
 beforeAll(async () => {
-  service = await startTestService({
-    cold: true,
-    console: { sign_in, public_origin: null, mailInvitation: () => undefined },
-  });
-  const { user, organization } = await signUp(service.accounts, { email: 'ada@example.com', name: 'Ada' });
-  organization_id = organization.id;
-  project_id = organization.default_project_id;
-  signed_in = {
-    user_id: user.id,
-    email: user.email,
-    name: user.name,
-    is_operator: false,
-    session_id: 'session',
-    csrf_token: CSRF_TOKEN,
-    expires_at_ms: 0,
-    set_cookies: [],
-  };
+  made = await startTestConsole();
+  ada = await addPerson(made, { email: 'ada@example.com' });
+  keys_path = `/console/api/organizations/${ada.organization_id}/keys`;
+  new_key = { project_id: ada.default_project_id, name: 'Production' };
 });
-afterAll(() => service.close());
+afterAll(() => made.close());
 
-/** A change as the console's own pages ask for it, with other headers where they are given. */
-function post(path: string, body: string, headers: Record<string, string> = {}): Promise<Response> {
-  const own = {
-    origin: service.server.address,
-    'content-type': 'application/json',
-    'x-csrf-token': CSRF_TOKEN,
-  };
-  return service.fetch(path, { method: 'POST', body, headers: { ...own, ...headers } });
+/** A request with these headers, and a body where it is a change. */
+function send(headers: Record<string, string>, body?: string): Promise<Response> {
+  const type = { 'content-type': 'application/json' };
+  return made.service.fetch(
+    keys_path,
+    body === undefined ? { headers } : { method: 'POST', body, headers: { ...type, ...headers } },
+  );
 }
 
-function keysPath(): string {
-  return `/console/api/organizations/${organization_id}/keys`;
-}
-
-function newKey(): string {
-  return JSON.stringify({ project_id, name: 'Production' });
+function origin(): string {
+  return made.service.server.address;
 }
 
 /** Status and code of a refusal, which must have the contract's shape and its own id. */
@@ -66,38 +46,36 @@ async function refusalOf(response: Response): Promise<[status: number, code: str
 
 describe('a request to the API of the console', () => {
   test('without a session is refused', async () => {
-    sign_in.session = null;
-    expect(await refusalOf(await service.fetch(keysPath()))).toEqual([401, 'not_signed_in']);
-    expect(await refusalOf(await post(keysPath(), newKey()))).toEqual([401, 'not_signed_in']);
+    expect(await refusalOf(await send({}))).toEqual([401, 'not_signed_in']);
+    expect(await refusalOf(await send({ origin: origin() }, JSON.stringify(new_key)))).toEqual([
+      401,
+      'not_signed_in',
+    ]);
   });
 
   test('with an API key instead of a session is refused', async () => {
-    sign_in.session = null;
-    const { key } = await addAccount(service);
-    const response = await service.fetch(keysPath(), { headers: { authorization: `Bearer ${key}` } });
-    expect(await refusalOf(response)).toEqual([401, 'not_signed_in']);
+    const { key } = await addAccount(made.service);
+    expect(await refusalOf(await send({ authorization: `Bearer ${key}` }))).toEqual([401, 'not_signed_in']);
+  });
+
+  test('with a session is not one of the API', async () => {
+    const response = await made.service.fetch('/v1/models', { headers: { cookie: ada.cookie } });
+    const { error } = Value.Parse(ErrorResponseSchema, await response.json());
+    expect([response.status, error.code]).toEqual([401, 'missing_api_key']);
   });
 
   test.each([
     ['of another origin', { origin: 'https://evil.example' }, 'wrong_origin'],
-    ['of another site', { 'sec-fetch-site': 'cross-site' }, 'wrong_origin'],
-    ['without its token', { 'x-csrf-token': '' }, 'invalid_csrf_token'],
-    ['with another token', { 'x-csrf-token': 'token of the sessioN' }, 'invalid_csrf_token'],
-  ])('that changes something, %s, is refused and changes nothing', async (_, headers, code) => {
-    sign_in.session = signed_in;
-    const before = await (await service.fetch(keysPath())).text();
-    expect(await refusalOf(await post(keysPath(), newKey(), headers))).toEqual([403, code]);
-    expect(await (await service.fetch(keysPath())).text()).toBe(before);
-  });
-
-  test('that changes something, without an origin, is refused', async () => {
-    sign_in.session = signed_in;
-    const response = await service.fetch(keysPath(), {
-      method: 'POST',
-      body: newKey(),
-      headers: { 'content-type': 'application/json', 'x-csrf-token': CSRF_TOKEN },
-    });
-    expect(await refusalOf(response)).toEqual([403, 'wrong_origin']);
+    ['of no origin', {}, 'wrong_origin'],
+    ['of another site', { origin: 'own', 'sec-fetch-site': 'cross-site' }, 'wrong_origin'],
+    ['without its token', { origin: 'own' }, 'invalid_csrf_token'],
+    ['with another token', { origin: 'own', 'x-csrf-token': '0'.repeat(64) }, 'invalid_csrf_token'],
+  ])('that changes something, %s, is refused and changes nothing', async (_, given, code) => {
+    const before = await (await ada.ask(keys_path)).text();
+    const headers: Record<string, string> = { cookie: ada.cookie, ...given };
+    if (headers.origin === 'own') headers.origin = origin();
+    expect(await refusalOf(await send(headers, JSON.stringify(new_key)))).toEqual([403, code]);
+    expect(await (await ada.ask(keys_path)).text()).toBe(before);
   });
 
   test.each([
@@ -106,65 +84,56 @@ describe('a request to the API of the console', () => {
     ['a field that is missing', '{"name":"Production"}', 422, 'invalid_request'],
     ['a field of another type', '{"project_id":1,"name":"Production"}', 422, 'invalid_request'],
   ])('with %s is refused', async (_, body, status, code) => {
-    sign_in.session = signed_in;
-    expect(await refusalOf(await post(keysPath(), body))).toEqual([status, code]);
+    expect(await refusalOf(await ada.ask(keys_path, { body }))).toEqual([status, code]);
   });
 
   test('with a body of another type is refused', async () => {
-    sign_in.session = signed_in;
-    const form = { 'content-type': 'application/x-www-form-urlencoded' };
-    expect(await refusalOf(await post(keysPath(), newKey(), form))).toEqual([422, 'unsupported_media_type']);
+    const headers = { origin: origin(), 'content-type': 'application/x-www-form-urlencoded' };
+    expect(await refusalOf(await send(headers, JSON.stringify(new_key)))).toEqual([
+      422,
+      'unsupported_media_type',
+    ]);
   });
 
   test('for an unknown path is refused', async () => {
-    sign_in.session = signed_in;
-    expect(await refusalOf(await service.fetch('/console/api/nothing'))).toEqual([404, 'not_found']);
+    expect(await refusalOf(await ada.ask('/console/api/nothing'))).toEqual([404, 'not_found']);
   });
 
   test('for another organization is as for one that does not exist', async () => {
-    sign_in.session = signed_in;
-    const other = await addAccount(service);
+    const other = await addAccount(made.service);
     const path = `/console/api/organizations/${other.organization_id}/keys`;
-    expect(await refusalOf(await service.fetch(path))).toEqual([404, 'not_found']);
-    const own_path = `${keysPath()}/${other.key_id}`;
-    const headers = { origin: service.server.address, 'x-csrf-token': CSRF_TOKEN };
-    const response = await service.fetch(own_path, { method: 'DELETE', headers });
-    expect(await refusalOf(response)).toEqual([404, 'not_found']);
+    expect(await refusalOf(await ada.ask(path))).toEqual([404, 'not_found']);
+    const own_path = `${keys_path}/${other.key_id}`;
+    expect(await refusalOf(await ada.ask(own_path, { method: 'DELETE' }))).toEqual([404, 'not_found']);
   });
 
   test("cannot make a key in another organization's project", async () => {
-    sign_in.session = signed_in;
-    const other = await addAccount(service);
-    const body = JSON.stringify({ project_id: other.project_id, name: 'Production' });
-    expect(await refusalOf(await post(keysPath(), body))).toEqual([404, 'not_found']);
+    const { project_id } = await addAccount(made.service);
+    const body = { project_id, name: 'Production' };
+    expect(await refusalOf(await ada.ask(keys_path, { body }))).toEqual([404, 'not_found']);
   });
 });
 
 describe('a key that the console made', () => {
   test('is shown once, asks the API at once, and ends when it is revoked', async () => {
-    sign_in.session = signed_in;
-    const { id, key } = Value.Parse(Created, await (await post(keysPath(), newKey())).json());
-    const list = await (await service.fetch(keysPath())).text();
+    const { id, key } = Value.Parse(Created, await (await ada.ask(keys_path, { body: new_key })).json());
+    const list = await (await ada.ask(keys_path)).text();
     expect(list).toContain(id);
     expect(list).not.toContain(key);
-    const ask = async () => (await post('/v1/decisions', '{}', { authorization: `Bearer ${key}` })).status;
+    const asked = async () => (await postByKey(made.service, key, '{}')).status;
     // Tier 0: the key is known, and the organization has not paid.
-    expect(await ask()).toBe(402);
-    const headers = { origin: service.server.address, 'x-csrf-token': CSRF_TOKEN };
-    expect((await service.fetch(`${keysPath()}/${id}`, { method: 'DELETE', headers })).status).toBe(200);
-    expect(await ask()).toBe(401);
+    expect(await asked()).toBe(402);
+    expect((await ada.ask(`${keys_path}/${id}`, { method: 'DELETE' })).status).toBe(200);
+    expect(await asked()).toBe(401);
   });
 
-  test('is listed with revoked ones after its end only', async () => {
-    sign_in.session = signed_in;
-    const actor = { kind: 'user', user_id: signed_in.user_id } as const;
-    const { id } = await createKey(service.accounts, actor, { project_id, name: 'Short-lived' });
-    const headers = { origin: service.server.address, 'x-csrf-token': CSRF_TOKEN };
-    const revoked = async () => await (await service.fetch(`${keysPath()}?revoked=true`)).text();
+  test('is listed among the revoked ones after its end only', async () => {
+    const { id } = Value.Parse(Created, await (await ada.ask(keys_path, { body: new_key })).json());
+    const revoked = async () => await (await ada.ask(`${keys_path}?revoked=true`)).text();
     expect(await revoked()).not.toContain(id);
-    await service.fetch(`${keysPath()}/${id}`, { method: 'DELETE', headers });
+    await ada.ask(`${keys_path}/${id}`, { method: 'DELETE' });
     expect(await revoked()).toContain(id);
-    expect(await (await service.fetch(keysPath())).text()).not.toContain(id);
+    expect(await (await ada.ask(keys_path)).text()).not.toContain(id);
   });
 });
 
@@ -184,12 +153,11 @@ describe('reading, by every route of an organization', () => {
     'usage/values',
     'usage/export.csv',
   ])('%s', async (path) => {
-    sign_in.session = signed_in;
-    const response = await service.fetch(`/console/api/organizations/${organization_id}/${path}`);
+    const response = await ada.ask(`/console/api/organizations/${ada.organization_id}/${path}`);
     expect([response.status, (await response.text()).length > 0]).toEqual([200, true]);
     expect(response.headers.get('cache-control')).toBe('no-store');
-    const other = await addAccount(service);
-    const others = await service.fetch(`/console/api/organizations/${other.organization_id}/${path}`);
+    const other = await addAccount(made.service);
+    const others = await ada.ask(`/console/api/organizations/${other.organization_id}/${path}`);
     expect(await refusalOf(others)).toEqual([404, 'not_found']);
   });
 });

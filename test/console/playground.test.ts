@@ -4,18 +4,10 @@ import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { ROLES, type Role } from '../../src/accounts/roles.ts';
-import { signUp } from '../../src/accounts/users.ts';
-import type { SignedIn } from '../../src/console/people/sign-in.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
-import {
-  addAccount,
-  MODEL_TEST_TIMEOUT_MS,
-  startTestService,
-  type TestAccount,
-  type TestService,
-} from '../support/service.ts';
-import { KnownSession } from './known-session.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, type TestAccount } from '../support/service.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -24,49 +16,30 @@ const Answered = Type.Object({
   answers: Type.Unknown(),
 });
 
-let service: TestService;
+let made: TestConsole;
 let account: TestAccount;
-const people = new Map<Role, SignedIn>();
-const sign_in = new KnownSession();
+const people = new Map<Role, Person>();
 
 beforeAll(async () => {
-  service = await startTestService({
-    console: { sign_in, public_origin: null, mailInvitation: () => undefined },
-  });
-  account = await addAccount(service);
+  made = await startTestConsole({ cold: false });
+  account = await addAccount(made.service);
   for (const role of ROLES) {
-    const { user } = await signUp(service.accounts, { email: `${role}@example.com`, name: role });
+    const person = await addPerson(made, { email: `${role}@example.com` });
     const { organization_id } = account;
-    await addMember(service.accounts, OPERATOR, { organization_id, user_id: user.id, role });
-    people.set(role, {
-      user_id: user.id,
-      email: user.email,
-      name: role,
-      is_operator: false,
-      session_id: role,
-      csrf_token: role,
-      expires_at_ms: 0,
-      set_cookies: [],
-    });
+    await addMember(made.service.accounts, OPERATOR, { organization_id, user_id: person.user_id, role });
+    people.set(role, person);
   }
 });
-afterAll(() => service.close());
+afterAll(() => made.close());
 
 function play(role: Role, key_id: string, body: unknown): Promise<Response> {
-  sign_in.session = people.get(role) ?? null;
-  return service.fetch(`/console/api/organizations/${account.organization_id}/playground/${key_id}`, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: {
-      origin: service.server.address,
-      'content-type': 'application/json',
-      'x-csrf-token': role,
-    },
-  });
+  const person = people.get(role);
+  if (person === undefined) throw new Error(`nobody is ${role}`);
+  return person.ask(`/console/api/organizations/${account.organization_id}/playground/${key_id}`, { body });
 }
 
 async function credit_micros(): Promise<number> {
-  const organization = await service.accounts.store.accounts.findOrganization(account.organization_id);
+  const organization = await made.service.accounts.store.accounts.findOrganization(account.organization_id);
   return organization?.credit_micros ?? Number.NaN;
 }
 
@@ -74,7 +47,7 @@ test('the playground answers as the API does, and charges the same', async () =>
   const before = await credit_micros();
   const played = Value.Parse(Answered, await (await play('developer', account.key_id, SMALL_REQUEST)).json());
   const between = await credit_micros();
-  const asked = Value.Parse(Answered, await (await ask(service, account.key)).json());
+  const asked = Value.Parse(Answered, await (await ask(made.service, account.key)).json());
   expect(played.answers).toEqual(asked.answers);
   expect(played.usage).toEqual(asked.usage);
   expect(before - between).toBe(Math.round(played.usage.cost_usd * 1e6));
@@ -102,6 +75,6 @@ test('a request that the API refuses is refused with the same code, and free', a
 });
 
 test("another organization's key is one that does not exist", async () => {
-  const other = await addAccount(service);
+  const other = await addAccount(made.service);
   expect((await play('owner', other.key_id, SMALL_REQUEST)).status).toBe(404);
 });

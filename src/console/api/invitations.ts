@@ -56,9 +56,9 @@ export function invitationRoutes(services: ConsoleServices) {
     )
     .post(
       '/',
-      async ({ actor, params: { organization_id }, body }) => {
+      async ({ actor, session, params: { organization_id }, body }) => {
         const invitation = await invite(services, actor, { organization_id, ...body });
-        services.mailInvitation(invitation);
+        services.mailInvitation(invitation, session.name);
         return { id: invitation.id };
       },
       {
@@ -69,8 +69,8 @@ export function invitationRoutes(services: ConsoleServices) {
     )
     .post(
       '/:invitation_id/resend',
-      async ({ actor, params }) => {
-        services.mailInvitation(await resendInvitation(services, actor, params));
+      async ({ actor, session, params }) => {
+        services.mailInvitation(await resendInvitation(services, actor, params), session.name);
         return { done: true as const };
       },
       { params: InvitationParams, response: Done },

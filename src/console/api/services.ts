@@ -24,7 +24,7 @@ export interface ConsoleServices {
   readonly payments: Payments | null;
   readonly keys: KeyDirectory;
   /** Mails the link of an invitation; a mail that cannot be sent is reported, and the invitation can be sent again. */
-  readonly mailInvitation: (invitation: SentInvitation) => void;
+  readonly mailInvitation: (invitation: SentInvitation, inviter_name: string) => void;
   /** Answers the playground's requests. */
   readonly decisions: DecisionServices;
   readonly body_limits: BodyLimits;

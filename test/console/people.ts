@@ -1,0 +1,130 @@
+import { signUp } from '../../src/accounts/users.ts';
+import type { ConsoleParts } from '../../src/console/console.ts';
+import type { Mail } from '../../src/console/people/mail.ts';
+import { startTestService, type TestService, type TestServiceOptions } from '../support/service.ts';
+
+export const PASSWORD = 'correct horse battery';
+
+/** A real service with the console, whose mails are kept. */
+export interface TestConsole {
+  readonly service: TestService;
+  /** Every mail that was sent, oldest first. */
+  readonly mails: Mail[];
+  close(): Promise<void>;
+}
+
+/** Somebody who is signed in, as their browser asks. */
+export interface Person {
+  readonly user_id: string;
+  readonly email: string;
+  readonly organization_id: string;
+  readonly default_project_id: string;
+  /** The `Cookie` header of their session. */
+  readonly cookie: string;
+  /** Asks the console's API; a body makes it a POST, and every change carries origin and token. */
+  ask(path: string, options?: { readonly method?: string; readonly body?: unknown }): Promise<Response>;
+}
+
+/** Starts a service with its console on a fresh directory and a free port. */
+export async function startTestConsole(
+  options: TestServiceOptions = {},
+  parts: Partial<ConsoleParts> = {},
+): Promise<TestConsole> {
+  const mails: Mail[] = [];
+  let address = '';
+  const service = await startTestService({
+    cold: true,
+    ...options,
+    console: {
+      secret: 'a1'.repeat(32),
+      public_url: null,
+      own_url: () => address,
+      sign_up: 'open',
+      mailer: {
+        send: (mail) => {
+          mails.push(mail);
+          return Promise.resolve();
+        },
+        close: () => undefined,
+      },
+      ...parts,
+    },
+  });
+  address = service.server.address;
+  return { service, mails, close: () => service.close() };
+}
+
+/** Makes a user with a personal organization, gives them a password by a mailed link, and signs them in. */
+export async function addPerson(
+  made: TestConsole,
+  { email, name = email.split('@')[0] ?? email, is_operator = false }: NewPerson,
+): Promise<Person> {
+  const { user, organization } = await signUp(made.service.accounts, { email, name });
+  if (is_operator) {
+    made.service.db.$client.query('UPDATE users SET is_operator = 1 WHERE id = ?').run(user.id);
+  }
+  await change(made, '/console/api/reset-request', { email });
+  const token = await mailedToken(made, email);
+  await change(made, '/console/api/reset', { token, new_password: PASSWORD });
+  return await signIn(made, {
+    user_id: user.id,
+    email,
+    organization_id: organization.id,
+    default_project_id: organization.default_project_id,
+  });
+}
+
+interface NewPerson {
+  readonly email: string;
+  readonly name?: string;
+  readonly is_operator?: boolean;
+}
+
+/** A session of somebody whose password is `PASSWORD`. */
+export async function signIn(
+  made: TestConsole,
+  person: Pick<Person, 'user_id' | 'email' | 'organization_id' | 'default_project_id'>,
+): Promise<Person> {
+  const { service } = made;
+  const signed_in = await change(made, '/console/api/sign-in', { email: person.email, password: PASSWORD });
+  const cookie = signed_in.headers
+    .getSetCookie()
+    .map((line) => line.split(';')[0] ?? '')
+    .join('; ');
+  const session = await service.fetch('/console/api/session', { headers: { cookie } });
+  const { csrf_token }: { csrf_token: string } = JSON.parse(await session.text());
+  return {
+    ...person,
+    cookie,
+    ask: (path, { method, body } = {}) => {
+      const sent = method ?? (body === undefined ? 'GET' : 'POST');
+      const headers = { cookie, origin: service.server.address, 'x-csrf-token': csrf_token };
+      return service.fetch(path, {
+        method: sent,
+        headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      });
+    },
+  };
+}
+
+/** A change that needs no session. Throws when it is refused. */
+async function change({ service }: TestConsole, path: string, body: unknown): Promise<Response> {
+  const response = await service.fetch(path, {
+    method: 'POST',
+    headers: { origin: service.server.address, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return response;
+}
+
+/** The token of the newest mail to an address, once it is sent: mails go out after the answer. */
+export async function mailedToken({ mails }: TestConsole, email: string): Promise<string> {
+  for (;;) {
+    const text = mails.findLast(({ to }) => to === email)?.text ?? '';
+    const token = /token=([\w-]+)/.exec(text)?.[1];
+    if (token !== undefined) return token;
+    await new Promise(setImmediate);
+  }
+}
