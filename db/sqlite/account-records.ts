@@ -367,6 +367,12 @@ export class SqliteAccountRecords implements AccountRecords {
     return this.#updateProject(project_id, { archived_at_ms });
   }
 
+  writeOperator(user_id: string, is_operator: boolean): Promise<void> {
+    return this.#access.write(() =>
+      this.#db.update(users).set({ is_operator }).where(eq(users.id, user_id)).run(),
+    );
+  }
+
   #updateOrganization(organization_id: string, values: Partial<Organization>): Promise<void> {
     return this.#access.write(() =>
       this.#db.update(organizations).set(values).where(eq(organizations.id, organization_id)).run(),

@@ -180,4 +180,7 @@ export interface AccountRecords {
   renameProject(project_id: string, name: string): Promise<void>;
   writeSpendLimit(project_id: string, spend_limit_micros: number | null): Promise<void>;
   archiveProject(project_id: string, archived_at_ms: number): Promise<void>;
+
+  /** Gives a user the operator's power in the console, or takes it. */
+  writeOperator(user_id: string, is_operator: boolean): Promise<void>;
 }

@@ -21,14 +21,14 @@ export async function listUsers({ store }: AccountContext, actor: Actor): Promis
   return await store.accounts.allUsers();
 }
 
-interface NewUser {
+export interface NewUser {
   readonly email: string;
   readonly name: string;
   /** The name of the personal organization; the user's name where it is left out. */
   readonly organization_name?: string;
 }
 
-interface SignedUp {
+export interface SignedUp {
   readonly user: User;
   readonly organization: CreatedOrganization;
 }

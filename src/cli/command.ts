@@ -16,6 +16,7 @@ export type DataOptions = Values<'data'>;
 export interface DataContext extends AccountContext {
   /** The database beneath the store, for what only an operator does: audits, copies, the server. */
   readonly db: Db;
+  readonly store: SqliteStore;
 }
 
 /** With `--json`, for scripts. */

@@ -1,8 +1,15 @@
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
+import { createOperator, setOperator } from '../accounts/operators.ts';
 import { listUsers, signUp } from '../accounts/users.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import type { Values } from '../config/settings.ts';
+import { type DataOptions, dataCommand, type JsonOptions, jsonCommand, withData } from './command.ts';
+import { userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { addSettings } from './settings.ts';
+
+type CreateOptions = JsonOptions & { readonly operator?: true };
+type ResetOptions = DataOptions & Values<'publicUrl' | 'url'>;
 
 /** `tds user …` */
 export function registerUsers(program: Command): void {
@@ -15,8 +22,13 @@ export function registerUsers(program: Command): void {
   })
     .argument('<email>', 'address that you know to be the person’s own')
     .argument('<name>')
-    .action(async (email: string, name: string, options: JsonOptions) => {
-      const created = await withData(options, (context) => signUp(context, { email, name }));
+    .option('--operator', 'let the user do in the console what the command line may do')
+    .action(async (email: string, name: string, options: CreateOptions) => {
+      const created = await withData(options, (context) =>
+        options.operator === true
+          ? createOperator(context, OPERATOR, { email, name })
+          : signUp(context, { email, name }),
+      );
       if (options.json) {
         printJson(created);
         return;
@@ -25,6 +37,43 @@ export function registerUsers(program: Command): void {
       printLine(
         `Created user ${user.name} <${user.email}> (${user.id}) with organization ${organization.name} (${organization.id}).`,
       );
+      printLine(
+        `To set a password for the console: "tds user reset ${user.email}", or "Forgot password" on its sign-in page.`,
+      );
+    });
+
+  dataCommand(parent, {
+    usage: 'operator',
+    description: 'let a user do in the console what the command line may do, or no longer',
+    example: 'tds user operator ada@example.com on',
+  })
+    .argument('<email>')
+    .addArgument(new Argument('<switch>', 'whether the user may').choices(['on', 'off']))
+    .action(async (email: string, given: string, options: DataOptions) => {
+      const is_operator = given === 'on';
+      const user = await withData(options, async (context) => {
+        const found = await userByEmail(context, email);
+        await setOperator(context, OPERATOR, { user_id: found.id, is_operator });
+        return found;
+      });
+      printLine(
+        `${user.name} <${user.email}> is ${is_operator ? 'an operator now' : 'no operator any more'}.`,
+      );
+    });
+
+  addSettings(
+    dataCommand(parent, {
+      usage: 'reset',
+      description: 'print a link with which a user sets a password for the console',
+      example: 'tds user reset ada@example.com --public-url https://tds.example.com',
+    }),
+    ['publicUrl', 'url'],
+  )
+    .argument('<email>')
+    .action(async (email: string, options: ResetOptions) => {
+      // Only here: better-auth costs every other command a part of a second.
+      const { printResetLink } = await import('./reset-link.ts');
+      await printResetLink(options, email);
     });
 
   jsonCommand(parent, {

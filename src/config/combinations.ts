@@ -23,6 +23,10 @@ export function contradiction(effective: readonly Effective[]): Contradiction | 
       sentence: '--tls-cert and --tls-key go together: give both or neither.',
     };
   }
+  if (given.has('smtpUrl') && !given.has('mailFrom')) {
+    const [server, sender] = (['smtpUrl', 'mailFrom'] as const).map((name) => settingOf(name).variable);
+    return { names: ['smtpUrl', 'mailFrom'], sentence: `${server} needs ${sender}: who mails come from.` };
+  }
   const count = PADDLE_REQUIRED.filter((name) => given.has(name)).length;
   if (count !== 0 && count !== PADDLE_REQUIRED.length) {
     const variables = PADDLE_REQUIRED.map((name) => settingOf(name).variable);

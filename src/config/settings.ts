@@ -9,6 +9,8 @@ import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumb
 const PORT_MAX = 65_535;
 const LOG_FILE_MEGABYTES_MAX = 100_000;
 const LOG_FILES_MAX = 1_000;
+/** Who may sign up to the console. */
+export const SIGN_UP_RULES = ['open', 'invited'] as const;
 const BACKUPS_MAX = 10_000;
 const THREADS_MAX = 512;
 const QUEUE_MAX = 1_000_000;
@@ -85,6 +87,20 @@ export const SETTINGS = {
     key: 'server.api_reference',
     help: 'whether the API reference is served at /swagger: on or off',
     default: 'on',
+  }),
+  console: setting(oneOf(['on', 'off']), {
+    flag: '--console <on|off>',
+    variable: 'TDS_CONSOLE',
+    key: 'server.console',
+    help: 'whether the web console is served at /console: on or off',
+    default: 'on',
+  }),
+  publicUrl: setting(textOf(parsePublicUrl), {
+    flag: '--public-url <address>',
+    variable: 'TDS_PUBLIC_URL',
+    key: 'server.public_url',
+    help: 'address under which people reach the service, for links in mails (default: the one that is served)',
+    example: 'https://tds.example.com',
   }),
   drainSeconds: setting(wholeNumber(0, DAY_S), {
     flag: '--drain-seconds <seconds>',
@@ -243,6 +259,28 @@ export const SETTINGS = {
     help: 'port on which Prometheus and "tds top" read metrics; 0 takes any free one',
     example: '9464',
   }),
+  signUp: setting(oneOf(SIGN_UP_RULES), {
+    flag: '--sign-up <rule>',
+    variable: 'TDS_SIGN_UP',
+    key: 'console.sign_up',
+    help: 'who may sign up to the console: open (everybody) or invited (whoever has an invitation)',
+    default: 'open',
+  }),
+  smtpUrl: setting(textOf(parseSmtpUrl), {
+    flag: null,
+    variable: 'TDS_SMTP_URL',
+    key: 'mail.smtp_url',
+    help: 'mail server, with its user and password; without it, mails are written to standard output',
+    example: 'smtp://user:password@mail.example.com:587',
+    is_secret: true,
+  }),
+  mailFrom: setting(TEXT, {
+    flag: '--mail-from <address>',
+    variable: 'TDS_MAIL_FROM',
+    key: 'mail.from',
+    help: 'sender of mails',
+    example: 'Typed Decision Service <tds@example.com>',
+  }),
   paddleApiKey: setting(TEXT, {
     flag: null,
     variable: 'TDS_PADDLE_API_KEY',
@@ -358,6 +396,11 @@ export const SERVE_SETTINGS = [
   'metricsHost',
   'metricsPort',
   'apiReference',
+  'console',
+  'publicUrl',
+  'signUp',
+  'smtpUrl',
+  'mailFrom',
   ...MODEL_SETTINGS,
   ...PADDLE_SETTINGS,
 ] as const satisfies readonly SettingName[];
@@ -377,6 +420,20 @@ function parseEmail(text: string): string {
   } catch (error) {
     throw error instanceof AccountError ? new InvalidArgumentError(error.message) : error;
   }
+}
+
+function parsePublicUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const is_address = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (url !== null && is_address && url.pathname === '/' && url.search === '' && url.hash === '')
+    return url.origin;
+  throw new InvalidArgumentError('It must be an address such as https://tds.example.com.');
+}
+
+function parseSmtpUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if ((url?.protocol === 'smtp:' || url?.protocol === 'smtps:') && url.hostname !== '') return text;
+  throw new InvalidArgumentError('It must be an address such as smtp://mail.example.com:587.');
 }
 
 function parseHeaderName(text: string): string {

@@ -3,6 +3,7 @@ import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { AccountError } from '../../src/accounts/errors.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { SESSION_S } from '../../src/console/people/better-auth.ts';
+import { resetLink } from '../../src/console/people/reset-link.ts';
 import { TestClock } from '../accounts/support.ts';
 import {
   addUser,
@@ -292,6 +293,18 @@ describe('sessions', () => {
     expect(await sign_in.sessions(eve)).toHaveLength(1);
   });
 
+  test('that have ended leave the database at the next sign-in, and so do links', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    await signedIn(made.sign_in);
+    await made.sign_in.requestReset(visit(), EMAIL);
+    await made.smtp.next();
+    for (const table of ['sessions', 'verifications'])
+      made.db.$client.run(`UPDATE ${table} SET expires_at_ms = ?`, [Date.now() - 1]);
+    await signedIn(made.sign_in);
+    expect([numberOf(made, 'sessions'), numberOf(made, 'verifications')]).toEqual([1, 0]);
+  });
+
   test('end with a sign-out', async () => {
     await using made = await openTestSignIn();
     await addUser(made);
@@ -377,7 +390,7 @@ describe('the password', () => {
     const { sign_in } = made;
     const { user } = await signUp(made.context, { name: 'Ada Lovelace', email: EMAIL });
     await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('wrong_credentials'));
-    const link = new URL(await sign_in.resetLink(user.id));
+    const link = new URL(await resetLink(made.parts, user.id));
     expect(`${link.origin}${link.pathname}`).toBe('https://tds.example.com/console/reset');
     const token = link.searchParams.get('token') ?? '';
     await sign_in.reset(visit(), { token, new_password: PASSWORD });

@@ -30,50 +30,50 @@ export async function openTestSignIn(changes: Changes = {}) {
   const problems: Problem[] = [];
   const { smtp_url = smtp.url, onStatement = () => undefined, ...parts } = changes;
   const context = { store, clock: systemClock, identifiers: randomIdentifiers };
-  const open = (more: Partial<SignInParts> = {}) =>
-    new PasswordSignIn({
-      database: signInDatabase(file.db, {
-        read(work) {
-          onStatement();
-          return store.outside.read(work);
-        },
-        write(work) {
-          onStatement();
-          return store.outside.write(work);
-        },
-      }),
-      secret: SECRET,
-      is_https: true,
-      sign_up: 'open',
-      links: new Links(() => PUBLIC_URL),
-      mailer: smtpMailer(smtp_url, 'tds <tds@example.com>'),
-      accounts: {
-        ensurePersonalOrganization: (user_id) =>
-          store.transaction(async (records) => {
-            const user = await records.accounts.findUser(user_id);
-            const owned = await records.accounts.organizationsOf(user_id);
-            if (user === undefined || owned.some(({ personal_user_id }) => personal_user_id === user_id))
-              return;
-            await insertOrganization(records, context, {
-              name: user.name,
-              owner_user_id: user_id,
-              personal: true,
-            });
-          }),
-        deleteAccount: () => Promise.reject(new Error('no test deletes an account')),
-        invitedAddress: () => Promise.resolve(null),
+  const made: SignInParts = {
+    database: signInDatabase(file.db, {
+      read(work) {
+        onStatement();
+        return store.outside.read(work);
       },
-      clock: systemClock,
-      identifiers: randomIdentifiers,
-      problems: { report: (problem) => void problems.push(problem) },
-      ...parts,
-      ...more,
-    });
+      write(work) {
+        onStatement();
+        return store.outside.write(work);
+      },
+    }),
+    secret: SECRET,
+    is_https: true,
+    sign_up: 'open',
+    links: new Links(() => PUBLIC_URL),
+    mailer: smtpMailer(smtp_url, 'tds <tds@example.com>'),
+    accounts: {
+      ensurePersonalOrganization: (user_id) =>
+        store.transaction(async (records) => {
+          const user = await records.accounts.findUser(user_id);
+          const owned = await records.accounts.organizationsOf(user_id);
+          if (user === undefined || owned.some(({ personal_user_id }) => personal_user_id === user_id))
+            return;
+          await insertOrganization(records, context, {
+            name: user.name,
+            owner_user_id: user_id,
+            personal: true,
+          });
+        }),
+      deleteAccount: () => Promise.reject(new Error('no test deletes an account')),
+      invitedAddress: () => Promise.resolve(null),
+    },
+    clock: systemClock,
+    identifiers: randomIdentifiers,
+    problems: { report: (problem) => void problems.push(problem) },
+    ...parts,
+  };
+  const open = (more: Partial<SignInParts> = {}) => new PasswordSignIn({ ...made, ...more });
   const sign_in = open();
   return {
     ...file,
     store,
     context,
+    parts: made,
     smtp,
     problems,
     sign_in,

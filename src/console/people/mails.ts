@@ -1,14 +1,11 @@
 import type { Role } from '../../accounts/roles.ts';
+import { LINK_HOURS } from './link-tokens.ts';
 import type { Mail } from './mail.ts';
 
 /**
  * The texts of all mails. What a stranger typed is in none that goes to an address nobody has verified: a name could
  * carry somebody else's message.
  */
-
-/** How long the links work, in words. */
-export const VERIFICATION_HOURS = 24;
-export const RESET_HOURS = 1;
 
 /** To a new user, with the link that verifies the address. */
 export function verificationMail(to: string, link: string): Mail {
@@ -19,7 +16,7 @@ export function verificationMail(to: string, link: string): Mail {
 
 ${link}
 
-It works once, for ${VERIFICATION_HOURS} hours. If you did not sign up, ignore this mail.`,
+It works once, for ${hours(LINK_HOURS['verify-email'])}. If you did not sign up, ignore this mail.`,
   };
 }
 
@@ -32,7 +29,7 @@ export function resetMail(to: string, link: string): Mail {
 
 ${link}
 
-It works once, for ${hours(RESET_HOURS)}. If you did not ask for it, ignore this mail: your password stays as it is.`,
+It works once, for ${hours(LINK_HOURS['reset-password'])}. If you did not ask for it, ignore this mail: your password stays as it is.`,
   };
 }
 
@@ -46,7 +43,7 @@ export function existingAccountMail(to: string, links: { sign_in: string; reset:
 Sign in: ${links.sign_in}
 Set a new password, or finish signing up: ${links.reset}
 
-The second link works once, for ${hours(RESET_HOURS)}. If it was not you, ignore this mail: nothing has changed.`,
+The second link works once, for ${hours(LINK_HOURS['reset-password'])}. If it was not you, ignore this mail: nothing has changed.`,
   };
 }
 

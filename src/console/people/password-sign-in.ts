@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { DBAdapterInstance, User } from 'better-auth';
+import type { DBAdapterInstance, User, Where } from 'better-auth';
 import { APIError } from 'better-auth/api';
 import { AccountError } from '../../accounts/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
@@ -16,18 +16,11 @@ import {
   type PasswordHashing,
 } from './better-auth.ts';
 import { SignInError, type SignInErrorCode } from './errors.ts';
+import { LinkTokens } from './link-tokens.ts';
 import type { Links } from './links.ts';
 import type { Mail, Mailer } from './mail.ts';
-import {
-  existingAccountMail,
-  RESET_HOURS,
-  resetMail,
-  VERIFICATION_HOURS,
-  verificationMail,
-} from './mails.ts';
+import { existingAccountMail, resetMail, verificationMail } from './mails.ts';
 import type { Cookies, OwnSession, SignedIn, SignIn, SignUpRule, Visit } from './sign-in.ts';
-
-const HOUR_MS = 3_600_000;
 
 /** Work after answers that may be under way at once; each has a password to hash or a mail to send. */
 const AFTER_ANSWERS_MAX = 200;
@@ -37,10 +30,6 @@ const BUSY_RETRY_S = 60;
 const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}$/;
 
 const USER_AGENT_LENGTH_MAX = 300;
-
-/** The name that better-auth itself gives to reset links, which it takes. */
-const RESET = 'reset-password';
-const VERIFY = 'verify-email';
 
 /** The rules of accounts that sign-in needs. */
 export interface AccountRules {
@@ -73,6 +62,7 @@ export interface SignInParts {
 export class PasswordSignIn implements SignIn {
   readonly #parts: SignInParts;
   readonly #auth: BetterAuth;
+  readonly #tokens: LinkTokens;
   readonly #attempts: Attempts;
   readonly #after_answers = new Set<Promise<void>>();
 
@@ -86,6 +76,7 @@ export class PasswordSignIn implements SignIn {
       onTakenSignUp: (user) => this.#mailExisting(user),
       onReset: (user) => this.#afterReset(user),
     });
+    this.#tokens = new LinkTokens(this.#auth, parts);
   }
 
   get sign_up(): SignUpRule {
@@ -122,11 +113,11 @@ export class PasswordSignIn implements SignIn {
 
   async verify({ client_address }: Visit, token: string): Promise<void> {
     this.#attempts.ofAddress('link', client_address);
+    const user_id = await this.#tokens.take('verify-email', token);
+    if (user_id === null) throw new SignInError('link_ended');
     const { internalAdapter } = await this.#auth.$context;
-    const link = await internalAdapter.consumeVerificationValue(identifierOf(VERIFY, token));
-    if (link === null) throw new SignInError('link_ended');
-    await internalAdapter.updateUser(link.value, { emailVerified: true });
-    await this.#parts.accounts.ensurePersonalOrganization(link.value);
+    await internalAdapter.updateUser(user_id, { emailVerified: true });
+    await this.#parts.accounts.ensurePersonalOrganization(user_id);
   }
 
   async signIn(visit: Visit, given: { readonly email: string; readonly password: string }): Promise<Cookies> {
@@ -143,6 +134,7 @@ export class PasswordSignIn implements SignIn {
     );
     giveBack();
     await this.#parts.accounts.ensurePersonalOrganization(response.user.id);
+    await this.#forgetEnded();
     return cookiesOf(headers);
   }
 
@@ -229,14 +221,14 @@ export class PasswordSignIn implements SignIn {
     );
     giveBack();
     // A link that was mailed before would set the password that has just been replaced.
-    await this.#endLinks(session.user_id);
+    await this.#tokens.endAll(session.user_id);
     return cookiesOf(headers);
   }
 
   requestReset({ client_address }: Visit, given: string): Promise<void> {
     return this.#mailAfterAnswer(client_address, given, async (email) => {
       const user = await this.#findUser(email);
-      if (user !== null) this.#mail(resetMail(email, await this.resetLink(user.id)));
+      if (user !== null) this.#mail(resetMail(email, await this.#resetLink(user.id)));
     });
   }
 
@@ -257,11 +249,6 @@ export class PasswordSignIn implements SignIn {
     await this.#parts.accounts.deleteAccount(session.user_id);
     // The rule has ended the sessions: this makes the cookies that say so.
     return await this.signOut(visit);
-  }
-
-  /** A link with which the user sets a password, once, within an hour. */
-  async resetLink(user_id: string): Promise<string> {
-    return this.#parts.links.reset(await this.#issue(RESET, user_id, RESET_HOURS * HOUR_MS));
   }
 
   async close(): Promise<void> {
@@ -300,37 +287,33 @@ export class PasswordSignIn implements SignIn {
   }
 
   async #mailVerification({ id, email }: User): Promise<void> {
-    const token = await this.#issue(VERIFY, id, VERIFICATION_HOURS * HOUR_MS);
+    const token = await this.#tokens.issue('verify-email', id);
     this.#mail(verificationMail(email, this.#parts.links.verify(token)));
   }
 
   async #mailExisting({ id, email }: User): Promise<void> {
-    const links = { sign_in: this.#parts.links.signIn(), reset: await this.resetLink(id) };
+    const links = { sign_in: this.#parts.links.signIn(), reset: await this.#resetLink(id) };
     this.#mail(existingAccountMail(email, links));
+  }
+
+  async #resetLink(user_id: string): Promise<string> {
+    return this.#parts.links.reset(await this.#tokens.issue('reset-password', user_id));
   }
 
   /** Whoever followed the link reads the mails of the address, or was given the link by the operator. */
   async #afterReset({ id }: User): Promise<void> {
     const { internalAdapter } = await this.#auth.$context;
     await internalAdapter.updateUser(id, { emailVerified: true });
-    await this.#endLinks(id);
+    await this.#tokens.endAll(id);
   }
 
-  /** A new token that can be used once until its time is over. */
-  async #issue(purpose: typeof RESET | typeof VERIFY, user_id: string, lifetime_ms: number): Promise<string> {
-    const { internalAdapter } = await this.#auth.$context;
-    const token = this.#parts.identifiers.linkToken();
-    await internalAdapter.createVerificationValue({
-      identifier: identifierOf(purpose, token),
-      value: user_id,
-      expiresAt: new Date(this.#parts.clock.now_ms() + lifetime_ms),
-    });
-    return token;
-  }
-
-  async #endLinks(user_id: string): Promise<void> {
+  /** Deletes sessions and links whose time is over: nobody asks for them again. */
+  async #forgetEnded(): Promise<void> {
     const { adapter } = await this.#auth.$context;
-    await adapter.deleteMany({ model: 'verification', where: [{ field: 'value', value: user_id }] });
+    const where: Where[] = [
+      { field: 'expiresAt', value: new Date(this.#parts.clock.now_ms()), operator: 'lt' },
+    ];
+    for (const model of ['session', 'verification']) await adapter.deleteMany({ model, where });
   }
 
   #mail(mail: Mail): void {
@@ -358,10 +341,6 @@ export class PasswordSignIn implements SignIn {
   #report(step: 'sign_in' | 'mail', error: unknown): void {
     this.#parts.problems.report({ request_id: null, step, code: null, error });
   }
-}
-
-function identifierOf(purpose: typeof RESET | typeof VERIFY, token: string): string {
-  return `${purpose}:${token}`;
 }
 
 /** An address that mail can go to: better-auth takes no other. Throws `invalid_email`. */

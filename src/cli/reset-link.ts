@@ -1,0 +1,28 @@
+import { signInDatabase } from '../../db/sqlite/sign-in-database.ts';
+import type { Values } from '../config/settings.ts';
+import { Links } from '../console/people/links.ts';
+import { resetLink } from '../console/people/reset-link.ts';
+import { type DataOptions, withData } from './command.ts';
+import { secretOf } from './console-secret.ts';
+import { userByEmail } from './lookup.ts';
+import { printLine } from './output.ts';
+
+/** Prints a link with which the user of that address sets a password. Rejects with `not_found`. */
+export async function printResetLink(
+  options: DataOptions & Values<'publicUrl' | 'url'>,
+  email: string,
+): Promise<void> {
+  const { user, link } = await withData(options, async ({ db, store, clock, identifiers }) => {
+    const found = await userByEmail({ store }, email);
+    const parts = {
+      database: signInDatabase(db, store.outside),
+      secret: secretOf(options.data),
+      links: new Links(() => options.publicUrl ?? options.url),
+      clock,
+      identifiers,
+    };
+    return { user: found, link: await resetLink(parts, found.id) };
+  });
+  printLine(`${user.name} <${user.email}> sets a password by this link, once, within an hour:`);
+  printLine(link);
+}

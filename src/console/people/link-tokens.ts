@@ -1,0 +1,50 @@
+import type { Clock } from '../../clock.ts';
+import type { Identifiers } from '../../identifiers.ts';
+import type { BetterAuth } from './better-auth.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** How long the links of mails work. */
+export const LINK_HOURS = { 'verify-email': 24, 'reset-password': 1 } as const;
+
+/** What a link is for. `reset-password` is better-auth's own name: it takes these tokens itself. */
+export type LinkPurpose = keyof typeof LINK_HOURS;
+
+/** Tokens of links that are mailed: each can be used once, for one purpose, until its time is over. Stored as hashes. */
+export class LinkTokens {
+  constructor(
+    private readonly auth: Pick<BetterAuth, '$context'>,
+    private readonly parts: {
+      readonly clock: Pick<Clock, 'now_ms'>;
+      readonly identifiers: Pick<Identifiers, 'linkToken'>;
+    },
+  ) {}
+
+  /** A new token of a user. */
+  async issue(purpose: LinkPurpose, user_id: string): Promise<string> {
+    const { internalAdapter } = await this.auth.$context;
+    const token = this.parts.identifiers.linkToken();
+    await internalAdapter.createVerificationValue({
+      identifier: identifierOf(purpose, token),
+      value: user_id,
+      expiresAt: new Date(this.parts.clock.now_ms() + LINK_HOURS[purpose] * HOUR_MS),
+    });
+    return token;
+  }
+
+  /** Uses a token up. The id of its user; null when it was used before, has expired, or never was. */
+  async take(purpose: LinkPurpose, token: string): Promise<string | null> {
+    const { internalAdapter } = await this.auth.$context;
+    return (await internalAdapter.consumeVerificationValue(identifierOf(purpose, token)))?.value ?? null;
+  }
+
+  /** Ends all tokens of a user. */
+  async endAll(user_id: string): Promise<void> {
+    const { adapter } = await this.auth.$context;
+    await adapter.deleteMany({ model: 'verification', where: [{ field: 'value', value: user_id }] });
+  }
+}
+
+function identifierOf(purpose: LinkPurpose, token: string): string {
+  return `${purpose}:${token}`;
+}

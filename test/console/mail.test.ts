@@ -1,0 +1,61 @@
+import { expect, test } from 'bun:test';
+import { Links } from '../../src/console/people/links.ts';
+import { printingMailer, smtpMailer } from '../../src/console/people/mail.ts';
+import { invitationMail, resetMail } from '../../src/console/people/mails.ts';
+import { startSmtpReceiver } from './smtp-receiver.ts';
+
+const INVITATION = {
+  organization_name: 'Analytical\u2003Engines é',
+  inviter_name: 'Ada Lovelace',
+  role: 'developer' as const,
+  link: new Links(() => 'https://tds.example.com/').invitation('token-1'),
+  days: 7,
+};
+
+test('a mail arrives at an SMTP server as plain text, at its one address', async () => {
+  const smtp = await startSmtpReceiver();
+  const mailer = smtpMailer(smtp.url, 'tds <tds@example.com>');
+  await mailer.send(invitationMail('eve@example.com', INVITATION));
+  const mail = await smtp.next();
+  expect(mail).toMatchObject({ from: 'tds@example.com', to: ['eve@example.com'] });
+  expect(mail.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+  expect(mail.text).toContain(
+    'Ada Lovelace invites you to join the organization Analytical\u2003Engines é as developer.',
+  );
+  expect(mail.text).toContain('\nhttps://tds.example.com/console/invitation?token=token-1\n');
+  mailer.close();
+  await smtp.close();
+});
+
+test('an address is one, whatever it looks like, and no name adds a header', async () => {
+  const smtp = await startSmtpReceiver();
+  const mailer = smtpMailer(smtp.url, 'tds@example.com');
+  const organization_name = 'Evil\r\nBcc: all@example.com';
+  await mailer.send(invitationMail('"a,b"@example.com', { ...INVITATION, organization_name }));
+  const mail = await smtp.next();
+  expect(mail.to).toHaveLength(1);
+  expect(mail.headers.has('bcc')).toBe(false);
+  mailer.close();
+  await smtp.close();
+});
+
+test('without a mail server a mail is printed as a block', async () => {
+  const written: string[] = [];
+  await printingMailer((text) => written.push(text)).send(
+    resetMail('ada@example.com', 'https://tds.example.com/x'),
+  );
+  expect(written).toEqual([
+    `
+--- mail to ada@example.com
+Subject: Set a new password
+
+Open this link to set a new password:
+
+https://tds.example.com/x
+
+It works once, for one hour. If you did not ask for it, ignore this mail: your password stays as it is.
+--- end of mail
+
+`,
+  ]);
+});
