@@ -9,8 +9,13 @@ import {
   startedPrograms,
 } from './source-files.ts';
 
-/** Where the service itself starts; `package.json` names the other programs that are run by hand. */
-const ENTRY_POINTS = ['src/main.ts', 'db/sqlite/drizzle.config.ts', ...scriptsOf(scripts)];
+/** Where the service itself and the console's pages start; `package.json` names the programs that are run by hand. */
+const ENTRY_POINTS = [
+  'src/main.ts',
+  'src/console/pages/main.tsx',
+  'db/sqlite/drizzle.config.ts',
+  ...scriptsOf(scripts),
+];
 
 /** No I/O and no rules: imported by everybody. */
 const PURE = [
@@ -42,6 +47,10 @@ const RULES = [
 const DECISIONS = ['src/decisions/'];
 const EVAL = ['src/eval/'];
 const HTTP = ['src/app.ts', 'src/http/'];
+/** Serves the console's pages. */
+const CONSOLE = ['src/console/bundle.ts'];
+/** What runs in the browser. */
+const PAGES = ['src/console/pages/'];
 /** Settings as they are given to a command. */
 const SETTINGS = ['src/config/'];
 /** What is made of what. */
@@ -67,10 +76,15 @@ const DIRECTIONS: readonly Direction[] = [
   { files: WIRING, may_import: [...SETTINGS, ...HTTP, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'] },
   { files: SETTINGS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: HTTP, may_import: [...DECISIONS, ...RULES, ...PURE] },
+  { files: CONSOLE, may_import: [...HTTP, ...DECISIONS, ...RULES, ...PURE] },
+  {
+    files: PAGES,
+    may_import: ['src/console/api/', 'src/accounts/roles.ts', 'src/questions/', 'src/money.ts'],
+  },
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
-  { files: BINARY, may_import: [...PURE, 'native/addon/build.ts'] },
+  { files: BINARY, may_import: [...PURE, 'native/addon/build.ts', 'src/console/bundle.ts'] },
   { files: PURE, may_import: [] },
   { files: ['db/'], may_import: [...RULES, ...PURE] },
   {
@@ -87,11 +101,15 @@ const DIRECTIONS: readonly Direction[] = [
 
 /** Packages that only one layer knows. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  '@elysiajs/eden': PAGES,
+  '@preact/signals': PAGES,
   'bun:sqlite': ['db/'],
   'drizzle-orm': ['db/'],
-  elysia: HTTP,
+  elysia: [...HTTP, ...CONSOLE, ...PAGES],
   'node-llama-cpp': ['native/'],
+  preact: PAGES,
   'prom-client': ['src/ops/'],
+  uplot: PAGES,
 };
 
 let files: ReadonlyMap<string, SourceFile>;
@@ -140,7 +158,7 @@ const j = \`import { no } from './string.ts'\`;`;
   test('finds a cycle of any length once, and every file that is needed', () => {
     const file = (path: string, ...imports: readonly string[]): [string, SourceFile] => [
       path,
-      { path, imports, packages: [], starts: [] },
+      { path, imports, value_imports: imports, packages: [], starts: [] },
     ];
     const cyclic = new Map([file('a', 'b', 'd'), file('b', 'c'), file('c', 'a'), file('d'), file('e', 'd')]);
     expect(importCycles(cyclic)).toEqual([['a', 'b', 'c', 'a']]);
@@ -157,6 +175,15 @@ const j = \`import { no } from './string.ts'\`;`;
 
 test('no files import each other, neither directly nor in a longer cycle', () => {
   expect(importCycles(files).map((cycle) => cycle.join(' → '))).toEqual([]);
+});
+
+test('the pages take nothing but types of the API, so that no code of the server reaches a browser', () => {
+  const wrong = [...files.values()].flatMap(({ path, value_imports }) =>
+    isIn(PAGES, path)
+      ? value_imports.filter((other) => isIn(CONSOLE, other)).map((other) => `${path} → ${other}`)
+      : [],
+  );
+  expect(wrong).toEqual([]);
 });
 
 describe('no file is imported by nobody', () => {

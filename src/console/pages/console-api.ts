@@ -2,7 +2,7 @@ import type { DefinitionBase, Elysia, MetadataBase, SingletonBase } from 'elysia
 import type { Role } from '../../accounts/roles.ts';
 
 /** One route as Eden reads it. */
-interface Route<Answer, Body = undefined, Query = undefined, Params = {}> {
+interface Route<Answer, Body = undefined, Query = undefined, Params = Record<never, never>> {
   body: Body;
   params: Params;
   query: Query;

@@ -15,7 +15,6 @@ const THEME_NAMES = { system: 'System', light: 'Light', dark: 'Dark' } as const;
 export function Frame({ children }: { readonly children: ComponentChildren }) {
   const is_open = useSignal(false);
   const shown_path = path.value;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the navigation closes when another page is shown.
   useEffect(() => {
     is_open.value = false;
   }, [shown_path]);

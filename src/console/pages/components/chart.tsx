@@ -49,7 +49,6 @@ export function Chart({
   const id = useId();
   const shape = series.map(({ label, color }) => `${label}:${color}`).join();
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: new data is set below, without a new plot.
   useEffect(() => {
     const element = place.current;
     if (element === null || shows_table) return;
