@@ -70,7 +70,7 @@ describe.skipIf(program === null)('the components of the console in a real brows
     await using opened = await openGallery(DESKTOP);
     const { page } = opened;
     const opener = page.getByRole('button', { name: 'Revoke key…' });
-    const isFocused = async () => (await opener.evaluate('(e) => e === document.activeElement')) === true;
+    const isFocused = async () => (await opener.and(page.locator(':focus')).count()) === 1;
     for (let presses = 0; presses < 80 && !(await isFocused()); presses++) await page.keyboard.press('Tab');
     expect(await isFocused()).toBe(true);
     await page.keyboard.press('Enter');
@@ -80,7 +80,7 @@ describe.skipIf(program === null)('the components of the console in a real brows
     await dialog.waitFor({ state: 'hidden' });
     expect(await isFocused()).toBe(true);
     await page.keyboard.press('Enter');
-    for (const _ of ['close', 'cancel', 'confirm']) await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.getByText('The key is revoked.').waitFor();
     await dialog.waitFor({ state: 'hidden' });
@@ -94,7 +94,7 @@ describe.skipIf(program === null)('the components of the console in a real brows
     await page.keyboard.press('Enter');
     await page.keyboard.press('ArrowDown');
     const isLinkFocused = async (name: string) =>
-      await page.getByRole('link', { name }).evaluate('(e) => e === document.activeElement');
+      (await page.getByRole('link', { name }).and(page.locator(':focus')).count()) === 1;
     expect(await isLinkFocused('Analytical Engines owner')).toBe(true);
     await page.keyboard.press('ArrowDown');
     expect(await isLinkFocused('Ada Lovelace reader')).toBe(true);
@@ -108,7 +108,7 @@ describe.skipIf(program === null)('the components of the console in a real brows
     await opened.page.getByRole('alert').getByText('The limit is below what is spent.').waitFor();
     const limit = opened.page.getByLabel('Monthly limit');
     expect(await limit.getAttribute('aria-invalid')).toBe('true');
-    expect(await limit.evaluate('(e) => e === document.activeElement')).toBe(true);
+    expect(await limit.and(opened.page.locator(':focus')).count()).toBe(1);
   });
 
   test('the reader chooses dark or light, and it stays', async () => {

@@ -4,7 +4,8 @@ import { useEffect } from 'preact/hooks';
 import { Menu } from './components/menu.tsx';
 import { SegmentedControl } from './components/tabs.tsx';
 import { Toasts } from './components/toast.tsx';
-import { PAGES, type PageEntry } from './pages.ts';
+import type { PageEntry } from './page.ts';
+import { PAGES } from './pages.ts';
 import { matchPath, path } from './router.ts';
 import { may, organization, organizations, session, signOut } from './session.ts';
 import { THEMES, theme } from './theme.ts';
@@ -120,7 +121,7 @@ function OrganizationMenu() {
   const name =
     here?.name ?? (path.value.startsWith('/console/operator/') ? 'Operator' : 'Choose an organization');
   return (
-    <Menu button={<span class="menu-text">{name}</span>} label={`Organization: ${name}`}>
+    <Menu button={<span class="menu-text">{name}</span>} label="Organization">
       <p class="menu-title">Organizations</p>
       {all.map((one) => (
         <a
@@ -158,7 +159,7 @@ function AccountMenu() {
           <span class="menu-text account-name">{name}</span>
         </>
       }
-      label={`Account: ${name}`}
+      label="Account"
       is_at_end
     >
       <p class="menu-title">{email}</p>

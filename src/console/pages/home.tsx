@@ -1,11 +1,10 @@
 import { PageHeader } from './components/page-header.tsx';
 import { EmptyState } from './components/states.tsx';
-import { PAGES } from './pages.ts';
+import { organizationPath } from './page.ts';
 import { organizations } from './session.ts';
 
 /** Where people arrive: their organizations. */
 export default function Home() {
-  const first_page = PAGES.find(({ audience }) => audience === 'organization');
   const all = organizations.value;
   return (
     <>
@@ -20,7 +19,7 @@ export default function Home() {
         <ul class="panel link-list">
           {all.map(({ id, name, role }) => (
             <li key={id}>
-              <a href={first_page?.path.replace(':organization_id', id) ?? '/console'}>
+              <a href={organizationPath(id, 'usage')}>
                 <span>{name}</span>
                 <span class="muted">{role}</span>
               </a>

@@ -2,6 +2,9 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { Form } from './form.tsx';
 
+/** What a dialog is about: its first field, or else its first answer. The cross would come before both. */
+const FIRST_FOCUSED = 'input, select, textarea, .form-actions button';
+
 interface DialogProps {
   readonly title: string;
   readonly is_open: boolean;
@@ -19,8 +22,10 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
   useEffect(() => {
     const element = dialog.current;
     if (element === null || element.open === is_open) return;
-    if (is_open) element.showModal();
-    else element.close();
+    if (is_open) {
+      element.showModal();
+      element.querySelector<HTMLElement>(FIRST_FOCUSED)?.focus();
+    } else element.close();
   }, [is_open]);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the click beside the dialog has Escape as its key.

@@ -4,7 +4,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 interface MenuProps {
   /** What the button shows. */
   readonly button: ComponentChildren;
-  /** What is said of the button where that is no text. */
+  /** What is said before the button's text. */
   readonly label?: string;
   readonly is_at_end?: boolean;
   /** Links and buttons; the menu closes when one is chosen. */
@@ -57,9 +57,9 @@ export function Menu({ button, label, is_at_end = false, children }: MenuProps) 
         class="button quiet menu-button"
         aria-expanded={is_open}
         aria-controls={id}
-        aria-label={label}
         onClick={() => setOpen(!is_open)}
       >
+        {label !== undefined && <span class="visually-hidden">{label}: </span>}
         {button}
         <svg class="chevron" viewBox="0 0 12 12" aria-hidden="true">
           <path d="M3 4.5 6 7.5 9 4.5" />
