@@ -90,7 +90,15 @@ function Sessions() {
   const sessions = useLoaded(() => call(api.sessions.get()), []);
   const [ending, setEnding] = useState<string>();
   return (
-    <Section title="Sessions" description="Where you are signed in.">
+    <Section
+      title="Sessions"
+      description="Where you are signed in."
+      actions={
+        (sessions.data?.items.length ?? 0) > 1 && (
+          <Button onClick={() => setEnding('others')}>End all others…</Button>
+        )
+      }
+    >
       {sessions.error !== undefined && <ErrorState error={sessions.error} onRetry={sessions.reload} />}
       {(sessions.data !== undefined || sessions.is_loading) && (
         <Table
@@ -108,8 +116,9 @@ function Sessions() {
                 </>
               ),
             },
-            { title: 'Address', cell: ({ address }) => address ?? '–' },
+            { title: 'Address', cell: ({ client_address }) => client_address },
             { title: 'Signed in', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
+            { title: 'Last seen', cell: ({ last_seen_at_ms }) => <Time time_ms={last_seen_at_ms} /> },
             { title: 'Ends', cell: ({ expires_at_ms }) => <Time time_ms={expires_at_ms} /> },
             {
               title: 'Actions',
@@ -130,14 +139,19 @@ function Sessions() {
         />
       )}
       <ConfirmDialog
-        title="End this session?"
-        action="End session"
+        title={ending === 'others' ? 'End all other sessions?' : 'End this session?'}
+        action={ending === 'others' ? 'End sessions' : 'End session'}
         is_open={ending !== undefined}
         onClose={() => setEnding(undefined)}
         onConfirm={async () => {
-          if (ending !== undefined) await call(api.sessions({ id: ending }).delete());
+          if (ending === undefined) return;
+          await call(
+            ending === 'others'
+              ? api.sessions['end-others'].post()
+              : api.sessions({ session_id: ending }).delete(),
+          );
           await sessions.reload();
-          showToast('The session is ended.');
+          showToast(ending === 'others' ? 'The other sessions are ended.' : 'The session is ended.');
         }}
       >
         <p>Whoever uses it must sign in again.</p>
@@ -181,8 +195,7 @@ function DeleteAccount() {
 }
 
 /** A browser's name as far as people know it; its own text is long and misleading. */
-function browserOf(user_agent: string | null): string {
-  if (user_agent === null) return 'Unknown browser';
+function browserOf(user_agent: string): string {
   const browsers = [
     ['Edg/', 'Edge'],
     ['Firefox/', 'Firefox'],

@@ -31,43 +31,47 @@ export type SessionAnswer =
 
 interface OneSession {
   readonly id: string;
-  readonly created_at_ms: number;
-  readonly expires_at_ms: number;
-  readonly address: string | null;
-  readonly user_agent: string | null;
   readonly is_current: boolean;
+  readonly user_agent: string;
+  readonly client_address: string;
+  readonly created_at_ms: number;
+  readonly last_seen_at_ms: number;
+  readonly expires_at_ms: number;
 }
 
 interface Invitation {
+  readonly organization_id: string;
   readonly organization_name: string;
   readonly email: string;
   readonly role: Role;
-  readonly invited_by: string;
   readonly expires_at_ms: number;
 }
 
 /** The routes of people and their sessions. */
 interface PeopleRoutes {
   session: { get: Route<SessionAnswer> };
-  'sign-up': { post: Route<Done, { name: string; email: string; password: string; invitation?: string }> };
+  'sign-up': {
+    post: Route<Done, { name: string; email: string; password: string; invitation_token?: string }>;
+  };
   'sign-in': { post: Route<Done, { email: string; password: string }> };
   'sign-out': { post: Route<Done> };
   verify: { post: Route<Done, { token: string }> };
   verification: { post: Route<Done, { email: string }> };
   'reset-request': { post: Route<Done, { email: string }> };
-  reset: { post: Route<Done, { token: string; password: string }> };
+  reset: { post: Route<Done, { token: string; new_password: string }> };
   password: { post: Route<Done, { current_password: string; new_password: string }> };
   sessions: {
     get: Route<{ readonly items: readonly OneSession[] }>;
-    ':id': { delete: Route<Done, undefined, undefined, { id: string }> };
+    ':session_id': { delete: Route<Done, undefined, undefined, { session_id: string }> };
+    'end-others': { post: Route<Done> };
   };
   account: {
     patch: Route<Done, { name: string }>;
     delete: Route<Done, { password: string }>;
   };
   invitation: {
-    get: Route<Invitation, undefined, { token: string }>;
-    post: Route<{ readonly organization_id: string }, { token: string }>;
+    read: { post: Route<Invitation, { token: string }> };
+    accept: { post: Route<{ readonly organization_id: string }, { token: string }> };
   };
 }
 

@@ -5,6 +5,7 @@ import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { LoadedView, NotFoundState } from './components/states.tsx';
 import { showToast } from './components/toast.tsx';
+import { organizationPath } from './page.ts';
 import { navigate, query } from './router.ts';
 import { loadSession, session, signOut } from './session.ts';
 import { useLoaded } from './use-loaded.ts';
@@ -16,16 +17,13 @@ export default function InvitationPage() {
 }
 
 function Invited({ token }: { readonly token: string }) {
-  const invitation = useLoaded(() => call(api.invitation.get({ query: { token } })), [token]);
+  const invitation = useLoaded(() => call(api.invitation.read.post({ token })), [token]);
   const here = `/console/invitation?token=${encodeURIComponent(token)}`;
   return (
     <LoadedView loaded={invitation}>
-      {({ organization_name, email, role, invited_by }) => (
+      {({ organization_id, organization_name, email, role }) => (
         <>
-          <PageHeader
-            title={`Join ${organization_name}`}
-            description={`${invited_by} invites ${email} as ${role}.`}
-          />
+          <PageHeader title={`Join ${organization_name}`} description={`${email} is invited as ${role}.`} />
           {session.value.state !== 'signed_in' ? (
             <div class="form-actions">
               <ButtonLink href={`/console/sign-in?return=${encodeURIComponent(here)}`}>Sign in</ButtonLink>
@@ -40,10 +38,10 @@ function Invited({ token }: { readonly token: string }) {
             <Form
               submit="Join"
               onSubmit={async () => {
-                await call(api.invitation.post({ token }));
+                await call(api.invitation.accept.post({ token }));
                 await loadSession();
                 showToast(`You are now a member of ${organization_name}.`);
-                navigate('/console', { replace: true });
+                navigate(organizationPath(organization_id, 'usage'), { replace: true });
               }}
             >
               {null}

@@ -49,14 +49,14 @@ function NewPassword({ token }: { readonly token: string }) {
       <PageHeader title="Choose a new password" description="You are signed out everywhere else." />
       <Form
         submit="Set password"
-        fields={['password']}
+        fields={['new_password']}
         onSubmit={async (values) => {
-          await call(api.reset.post({ token, password: values.exact('password') }));
+          await call(api.reset.post({ token, new_password: values.exact('new_password') }));
           showToast('Your password is changed. Sign in with it.');
           navigate('/console/sign-in', { replace: true });
         }}
       >
-        <NewPasswordField label="New password" name="password" />
+        <NewPasswordField label="New password" name="new_password" />
       </Form>
       <p class="form-links">
         <a href="/console/reset">Ask for a new link</a>

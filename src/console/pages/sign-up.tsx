@@ -12,7 +12,7 @@ import { session } from './session.ts';
 
 /** Creates an account; the link in the e-mail that follows verifies the address. */
 export default function SignUp() {
-  const invitation = query.value.get('invitation');
+  const invitation_token = query.value.get('invitation');
   const invited_email = query.value.get('email');
   const [sent_to, setSentTo] = useState<string>();
   const is_closed = session.value.state === 'signed_out' && session.value.sign_up === 'invited';
@@ -39,7 +39,7 @@ export default function SignUp() {
       </>
     );
   }
-  if (is_closed && invitation === null) {
+  if (is_closed && invitation_token === null) {
     return (
       <>
         <PageHeader title="Accounts are by invitation" />
@@ -61,7 +61,9 @@ export default function SignUp() {
         onSubmit={async (values) => {
           const email = values.text('email');
           const account = { name: values.text('name'), email, password: values.exact('password') };
-          await call(api['sign-up'].post(invitation === null ? account : { ...account, invitation }));
+          await call(
+            api['sign-up'].post(invitation_token === null ? account : { ...account, invitation_token }),
+          );
           setSentTo(email);
         }}
       >
