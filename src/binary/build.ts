@@ -10,6 +10,7 @@ import { dirname, join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildAddon } from '../../native/addon/build.ts';
 import { buildInfo } from '../build-info.ts';
+import { bundlePages, STAGED_PAGES } from '../console/bundle.ts';
 import { PROJECT_ROOT, projectFile } from '../project-root.ts';
 import type { EmbeddedManifest } from './launcher.ts';
 import type { PackedFile } from './unpack.ts';
@@ -151,6 +152,7 @@ async function stageProgram(stage: string, { arch }: Target): Promise<void> {
     if (existsSync(projectFile(folder)))
       await cp(projectFile(folder), join(stage, folder), { recursive: true });
   }
+  for (const { name, body } of await bundlePages()) await Bun.write(join(stage, STAGED_PAGES, name), body);
   for (const folder of packageClosure(UNBUNDLED, PROJECT_ROOT)) await copyPackage(folder, stage);
   const platform = await copyPlatform(`linux-${arch}`, stage);
   // For another CPU there is no compiler here: node-llama-cpp serves there.

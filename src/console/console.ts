@@ -4,8 +4,9 @@ import { INVITATION_MS, readInvitation, type SentInvitation } from '../accounts/
 import { ensurePersonalOrganization } from '../accounts/organizations.ts';
 import { DAY_MS } from '../clock.ts';
 import { type RequestContext, RequestContexts } from '../http/context.ts';
-import { consoleApi } from './api/api.ts';
+import { API_PREFIX, consoleApi } from './api/api.ts';
 import type { ConsoleServices } from './api/services.ts';
+import { answerPage, pageFiles } from './bundle.ts';
 import type { PasswordHashing } from './people/better-auth.ts';
 import { Links } from './people/links.ts';
 import type { Mailer } from './people/mail.ts';
@@ -73,13 +74,21 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
   return {
     async handle(request, context) {
       contexts.keep(request, context);
-      return await api.handle(request);
+      return isOfApi(request)
+        ? await api.handle(request)
+        : answerPage(request, await pageFiles(), context.request_id);
     },
     async close() {
       await sign_in.close();
       mailer.close();
     },
   };
+}
+
+/** Whether a request is for the API; every other path of the console is a page. */
+function isOfApi({ url }: Request): boolean {
+  const { pathname } = new URL(url);
+  return pathname === API_PREFIX || pathname.startsWith(`${API_PREFIX}/`);
 }
 
 function mailOf(links: Links, invitation: SentInvitation, inviter_name: string) {

@@ -9,8 +9,17 @@ import {
   startedPrograms,
 } from './source-files.ts';
 
-/** Where the service itself starts; `package.json` names the other programs that are run by hand. */
-const ENTRY_POINTS = ['src/main.ts', 'db/sqlite/drizzle.config.ts', ...scriptsOf(scripts)];
+/** Where the service itself and the console's pages start; `package.json` names the programs that are run by hand. */
+const ENTRY_POINTS = [
+  'src/main.ts',
+  'src/console/pages/main.tsx',
+  'db/sqlite/drizzle.config.ts',
+  ...scriptsOf(scripts),
+];
+
+/** The kit of the console's pages: a component may stand ready before a page needs it, and the gallery shows each. */
+const COMPONENTS = 'src/console/pages/components/';
+const GALLERY = 'test/console/gallery/gallery.tsx';
 
 /** No I/O and no rules: imported by everybody. */
 const PURE = [
@@ -43,8 +52,15 @@ const RULES = [
 const DECISIONS = ['src/decisions/'];
 const EVAL = ['src/eval/'];
 const HTTP = ['src/app.ts', 'src/http/'];
-/** The web console: its API, its pages and who signs in. */
-const CONSOLE = ['src/console/'];
+/** The web console: its API, its files and who signs in. */
+const CONSOLE = [
+  'src/console/api/',
+  'src/console/people/',
+  'src/console/console.ts',
+  'src/console/bundle.ts',
+];
+/** What runs in the browser. */
+const PAGES = ['src/console/pages/'];
 /** Settings as they are given to a command. */
 const SETTINGS = ['src/config/'];
 /** What is made of what. */
@@ -65,7 +81,18 @@ const DIRECTIONS: readonly Direction[] = [
   { files: ['src/main.ts'], may_import: [...COMMANDS, ...RULES, ...PURE] },
   {
     files: COMMANDS,
-    may_import: [...WIRING, ...SETTINGS, ...HTTP, ...EVAL, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'],
+    may_import: [
+      ...WIRING,
+      ...SETTINGS,
+      ...HTTP,
+      ...CONSOLE,
+      ...EVAL,
+      ...DECISIONS,
+      ...RULES,
+      ...PURE,
+      ...ENGINE,
+      'db/',
+    ],
   },
   {
     files: WIRING,
@@ -74,10 +101,14 @@ const DIRECTIONS: readonly Direction[] = [
   { files: SETTINGS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: HTTP, may_import: [...DECISIONS, ...RULES, ...PURE] },
   { files: CONSOLE, may_import: [...HTTP, ...DECISIONS, ...RULES, ...PURE] },
+  {
+    files: PAGES,
+    may_import: ['src/console/api/', 'src/accounts/roles.ts', 'src/questions/', 'src/money.ts'],
+  },
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
-  { files: BINARY, may_import: [...PURE, 'native/addon/build.ts'] },
+  { files: BINARY, may_import: [...PURE, 'native/addon/build.ts', 'src/console/bundle.ts'] },
   { files: PURE, may_import: [] },
   { files: ['db/'], may_import: [...RULES, ...PURE] },
   {
@@ -94,11 +125,15 @@ const DIRECTIONS: readonly Direction[] = [
 
 /** Packages that only one layer knows. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  '@elysiajs/eden': PAGES,
+  '@preact/signals': PAGES,
   'bun:sqlite': ['db/'],
   'drizzle-orm': ['db/'],
   elysia: [...HTTP, ...CONSOLE],
   'node-llama-cpp': ['native/'],
+  preact: PAGES,
   'prom-client': ['src/ops/'],
+  uplot: PAGES,
 };
 
 let files: ReadonlyMap<string, SourceFile>;
@@ -147,7 +182,7 @@ const j = \`import { no } from './string.ts'\`;`;
   test('finds a cycle of any length once, and every file that is needed', () => {
     const file = (path: string, ...imports: readonly string[]): [string, SourceFile] => [
       path,
-      { path, imports, packages: [], starts: [] },
+      { path, imports, value_imports: imports, packages: [], starts: [] },
     ];
     const cyclic = new Map([file('a', 'b', 'd'), file('b', 'c'), file('c', 'a'), file('d'), file('e', 'd')]);
     expect(importCycles(cyclic)).toEqual([['a', 'b', 'c', 'a']]);
@@ -166,6 +201,15 @@ test('no files import each other, neither directly nor in a longer cycle', () =>
   expect(importCycles(files).map((cycle) => cycle.join(' → '))).toEqual([]);
 });
 
+test('the pages take nothing but types of the API, so that no code of the server reaches a browser', () => {
+  const wrong = [...files.values()].flatMap(({ path, value_imports }) =>
+    isIn(PAGES, path)
+      ? value_imports.filter((other) => isIn(CONSOLE, other)).map((other) => `${path} → ${other}`)
+      : [],
+  );
+  expect(wrong).toEqual([]);
+});
+
 describe('no file is imported by nobody', () => {
   const isProgramByHand = (path: string) => /^bench\/[^/]+\.ts$/.test(path);
   const isTest = (path: string) => path.startsWith('test/') && path.endsWith('.test.ts');
@@ -175,14 +219,15 @@ describe('no file is imported by nobody', () => {
   });
 
   test('of the service: what only tests and benches need is not in its folders', () => {
-    const reached = reachedFiles(files, ENTRY_POINTS);
+    const components = [...files.keys()].filter((path) => path.startsWith(COMPONENTS));
+    const reached = reachedFiles(files, [...ENTRY_POINTS, ...components]);
     const left = [...files.keys()].filter((path) => /^(src|db|native)\//.test(path) && !reached.has(path));
     expect(left.sort()).toEqual([]);
   });
 
   test('of tests and benches', () => {
     const entries = [...files.keys()].filter((path) => isTest(path) || isProgramByHand(path));
-    const reached = reachedFiles(files, [...ENTRY_POINTS, ...entries]);
+    const reached = reachedFiles(files, [...ENTRY_POINTS, GALLERY, ...entries]);
     expect([...files.keys()].filter((path) => !reached.has(path)).sort()).toEqual([]);
   });
 });

@@ -8,17 +8,27 @@ export interface SourceFile {
   readonly path: string;
   /** The files that it imports, for their types only too. */
   readonly imports: readonly string[];
+  /** Those of them that it needs when it runs. */
+  readonly value_imports: readonly string[];
   /** The packages that it imports, as they are written. */
   readonly packages: readonly string[];
   /** The workers and child processes that it starts by the names of their files. */
   readonly starts: readonly string[];
 }
 
-const TRANSPILER = new Bun.Transpiler({ loader: 'ts' });
+const TRANSPILERS = {
+  ts: new Bun.Transpiler({ loader: 'ts' }),
+  tsx: new Bun.Transpiler({ loader: 'tsx' }),
+};
+type Loader = keyof typeof TRANSPILERS;
 
 /** The specifiers of everything that a text imports, for its types only too. */
-export function importsOf(text: string): readonly string[] {
-  return TRANSPILER.scanImports(withTypesAsValues(text)).map(({ path }) => path);
+export function importsOf(text: string, loader: Loader = 'ts'): readonly string[] {
+  return scannedImports(withTypesAsValues(text), loader);
+}
+
+function scannedImports(text: string, loader: Loader): readonly string[] {
+  return TRANSPILERS[loader].scanImports(text).map(({ path }) => path);
 }
 
 /** The text without `#!` and with plain imports in place of type imports, which the transpiler leaves out. */
@@ -38,15 +48,18 @@ export function startedPrograms(text: string): readonly string[] {
 
 /** Every file of TypeScript in the repository's own folders, by its path. */
 export async function readSourceFiles(): Promise<ReadonlyMap<string, SourceFile>> {
-  const paths = await Array.fromAsync(new Bun.Glob('{src,native,db,bench,test}/**/*.ts').scan(ROOT));
+  const paths = await Array.fromAsync(new Bun.Glob('{src,native,db,bench,test}/**/*.{ts,tsx}').scan(ROOT));
   const files = await Promise.all(
     paths.map(async (path): Promise<SourceFile> => {
       const text = await Bun.file(join(ROOT, path)).text();
-      const specifiers = importsOf(text);
+      const loader = path.endsWith('.tsx') ? 'tsx' : 'ts';
+      const specifiers = importsOf(text, loader);
+      const fileOf = (specifier: string) => join(dirname(path), specifier);
       const programs = startedPrograms(text);
       return {
         path,
-        imports: specifiers.filter(isFile).map((specifier) => join(dirname(path), specifier)),
+        imports: specifiers.filter(isFile).map(fileOf),
+        value_imports: scannedImports(text.replace(/^#!.*/, ''), loader).filter(isFile).map(fileOf),
         packages: specifiers.filter((specifier) => !specifier.startsWith('.')),
         starts: paths.filter((other) => other !== path && programs.includes(basename(other))),
       };
@@ -56,7 +69,7 @@ export async function readSourceFiles(): Promise<ReadonlyMap<string, SourceFile>
 }
 
 function isFile(specifier: string): boolean {
-  return specifier.startsWith('.') && specifier.endsWith('.ts');
+  return specifier.startsWith('.') && /\.tsx?$/.test(specifier);
 }
 
 /** Every cycle of imports that a walk over the files meets, each as the list of its files. */

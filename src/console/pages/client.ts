@@ -1,0 +1,85 @@
+import { treaty } from '@elysiajs/eden';
+import type { ConsoleApi } from '../api/api.ts';
+
+/** Why a request of the page failed, in one shape whatever went wrong. */
+export class ApiError extends Error {
+  constructor(
+    /** The contract's code; `unreachable` when no answer came, `unreadable` when it was none of ours. */
+    readonly code: string,
+    message: string,
+    /** The field at fault, where one is. */
+    readonly param: string | null,
+    readonly request_id: string | null,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+let csrf_token: string | null = null;
+
+/** Takes the token that every change of this session must carry; null when nobody is signed in. */
+export function setCsrfToken(token: string | null): void {
+  csrf_token = token;
+}
+
+/**
+ * The console's API with the types of its schemas: `await call(api.session.get())`,
+ * `await call(api.organizations({ organization_id }).keys.get({ query }))`.
+ */
+export const api = treaty<ConsoleApi>(location.origin, {
+  // A text stays a text, even one that looks like a time.
+  parseDate: false,
+  fetch: { credentials: 'same-origin' },
+  headers: () => (csrf_token === null ? {} : { 'x-csrf-token': csrf_token }),
+}).console.api;
+
+type Answer<T> =
+  | { readonly data: T; readonly error: null }
+  | { readonly data: null; readonly error: { readonly status: unknown; readonly value: unknown } };
+
+/**
+ * The body of an answer of the API. Throws an `ApiError` for every other outcome. When the session has ended the browser
+ * goes to the sign-in page, which returns here.
+ */
+export async function call<T>(answer: Promise<Answer<T>>): Promise<T> {
+  const { data, error } = await answer;
+  if (error === null) return data;
+  const failure = apiErrorOf(Number(error.status), error.value);
+  if (failure.code === 'not_signed_in') {
+    const here = location.pathname + location.search;
+    // The document is loaded anew, so that nothing of the ended session is left in it.
+    location.assign(`/console/sign-in?return=${encodeURIComponent(here)}`);
+  }
+  throw failure;
+}
+
+/** The failure as an `ApiError`, for whatever was thrown. */
+export function asApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new ApiError('unexpected', message, null, null, 0);
+}
+
+function apiErrorOf(status: number, body: unknown): ApiError {
+  if (isErrorBody(body)) {
+    const { code, message, param } = body.error;
+    return new ApiError(code, message, param ?? null, body.request_id ?? null, status);
+  }
+  // Eden gives 503 and the cause when there was no answer at all.
+  if (body instanceof Error) {
+    return new ApiError('unreachable', 'The service cannot be reached. Is it running?', null, null, 0);
+  }
+  return new ApiError('unreadable', `The service answered with status ${status}.`, null, null, status);
+}
+
+interface ErrorBody {
+  readonly error: { readonly code: string; readonly message: string; readonly param?: string | null };
+  readonly request_id?: string;
+}
+
+function isErrorBody(body: unknown): body is ErrorBody {
+  if (typeof body !== 'object' || body === null || !('error' in body)) return false;
+  const { error } = body;
+  return typeof error === 'object' && error !== null && 'code' in error && 'message' in error;
+}

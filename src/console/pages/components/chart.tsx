@@ -1,0 +1,268 @@
+import { useSignalEffect } from '@preact/signals';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { formatExact } from '../format.ts';
+import { isDark } from '../theme.ts';
+import { Button } from './button.tsx';
+
+export interface ChartSeries {
+  readonly label: string;
+  /** One value for each time; null where there is none. */
+  readonly values: readonly (number | null)[];
+  /** Which of the palette's colours; by default the series' place. */
+  readonly color?: 1 | 2 | 3 | 4 | 5 | 'danger';
+}
+
+interface ChartProps {
+  readonly title: string;
+  readonly kind?: 'lines' | 'bars';
+  readonly times_ms: readonly number[];
+  readonly series: readonly ChartSeries[];
+  readonly format: (value: number) => string;
+  readonly height_px?: number;
+  /** Told of the span that was dragged over; null when it was reset. */
+  readonly onZoom?: (span: { readonly from_ms: number; readonly to_ms: number } | null) => void;
+}
+
+/**
+ * Values over time. Dragging zooms in, double click and the button reset it. What it shows is also a table, one click
+ * away, and a sentence for screen readers.
+ */
+export function Chart({
+  title,
+  kind = 'lines',
+  times_ms,
+  series,
+  format,
+  height_px = 200,
+  onZoom,
+}: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const zoomed = useRef(onZoom);
+  zoomed.current = onZoom;
+  const [is_zoomed, setZoomed] = useState(false);
+  const [shows_table, setShowsTable] = useState(false);
+  const [cursor, setCursor] = useState<number | null>(null);
+  const [is_dark, setDark] = useState(isDark);
+  useSignalEffect(() => setDark(isDark()));
+  const id = useId();
+  const shape = series.map(({ label, color }) => `${label}:${color}`).join();
+
+  useEffect(() => {
+    const element = place.current;
+    if (element === null || shows_table) return;
+    const colors = coloursOf(element);
+    const drawn = new uPlot(
+      {
+        width: element.clientWidth,
+        height: height_px,
+        legend: { show: false },
+        cursor: {
+          y: false,
+          drag: { x: true, y: false },
+          points: { size: 7 },
+        },
+        scales: { x: { time: true }, y: { range: (_, low, high) => rangeFromZero(low, high) } },
+        axes: [
+          { stroke: colors.text, grid: { show: false }, ticks: { stroke: colors.grid }, font: colors.font },
+          {
+            stroke: colors.text,
+            grid: { stroke: colors.grid, width: 1 },
+            ticks: { show: false },
+            font: colors.font,
+            size: (_, values) => 14 + 7 * Math.max(0, ...(values ?? []).map((value) => value.length)),
+            values: (_, splits) => splits.map((value) => format(value)),
+          },
+        ],
+        series: [
+          {},
+          ...series.map((one, index): uPlot.Series => {
+            const color = colors.series(one.color ?? index + 1);
+            return {
+              label: one.label,
+              stroke: color,
+              width: kind === 'bars' ? 0 : 2,
+              points: { show: kind === 'lines' && times_ms.length < 2 },
+              ...(kind === 'bars' && uPlot.paths.bars !== undefined
+                ? { fill: color, paths: uPlot.paths.bars({ size: [0.7, 40], radius: 0.15 }) }
+                : {}),
+            };
+          }),
+        ],
+        hooks: {
+          setCursor: [(self) => setCursor(self.cursor.idx ?? null)],
+          setSelect: [
+            (self) => {
+              if (self.select.width <= 0) return;
+              setZoomed(true);
+              zoomed.current?.({
+                from_ms: self.posToVal(self.select.left, 'x') * 1_000,
+                to_ms: self.posToVal(self.select.left + self.select.width, 'x') * 1_000,
+              });
+            },
+          ],
+        },
+      },
+      dataOf(times_ms, series),
+      element,
+    );
+    plot.current = drawn;
+    const resetZoom = () => {
+      setZoomed(false);
+      zoomed.current?.(null);
+    };
+    drawn.over.addEventListener('dblclick', resetZoom);
+    const resizing = new ResizeObserver(() => {
+      drawn.setSize({ width: element.clientWidth, height: height_px });
+    });
+    resizing.observe(element);
+    return () => {
+      resizing.disconnect();
+      drawn.destroy();
+      plot.current = null;
+    };
+  }, [kind, shape, height_px, is_dark, shows_table]);
+
+  useEffect(() => {
+    plot.current?.setData(dataOf(times_ms, series));
+    setZoomed(false);
+  }, [times_ms, series]);
+
+  return (
+    <figure class="chart panel" aria-labelledby={`${id}-title`}>
+      <div class="chart-head">
+        <figcaption id={`${id}-title`}>{title}</figcaption>
+        <div class="chart-actions">
+          {is_zoomed && (
+            <Button
+              kind="quiet"
+              size="small"
+              onClick={() => {
+                plot.current?.setData(dataOf(times_ms, series));
+                setZoomed(false);
+                onZoom?.(null);
+              }}
+            >
+              Reset zoom
+            </Button>
+          )}
+          <Button
+            kind="quiet"
+            size="small"
+            label={shows_table ? `Show ${title} as a chart` : `Show ${title} as a table`}
+            onClick={() => setShowsTable(!shows_table)}
+          >
+            {shows_table ? 'Chart' : 'Table'}
+          </Button>
+        </div>
+      </div>
+      <div class="chart-legend">
+        {series.map(({ label, values, color }, index) => {
+          const value = values[cursor ?? -1];
+          return (
+            <span key={label}>
+              <span class={`swatch color-${color ?? index + 1}`} aria-hidden="true" />
+              {label}
+              {value != null && <strong class="number"> {format(value)}</strong>}
+            </span>
+          );
+        })}
+        <span class="chart-time">{cursor === null ? '' : exactTime(times_ms[cursor])}</span>
+      </div>
+      {shows_table ? (
+        <ChartTable title={title} times_ms={times_ms} series={series} format={format} />
+      ) : (
+        <>
+          <p class="visually-hidden">{summaryOf(series, format)}</p>
+          <div ref={place} class="chart-place" aria-hidden="true" />
+        </>
+      )}
+    </figure>
+  );
+}
+
+function ChartTable({ title, times_ms, series, format }: Omit<ChartProps, 'kind'>) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must take the keyboard's focus.
+    <section class="chart-table" tabIndex={0} aria-label={`${title}, as a table`}>
+      <table class="table plain">
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            {series.map(({ label }) => (
+              <th key={label} scope="col" class="at-end">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {times_ms.map((time_ms, index) => (
+            <tr key={time_ms}>
+              <th scope="row">{formatExact(time_ms)}</th>
+              {series.map(({ label, values }) => {
+                const value = values[index];
+                return (
+                  <td key={label} class="at-end number">
+                    {value == null ? '–' : format(value)}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** uPlot counts time in seconds. */
+function dataOf(times_ms: readonly number[], series: readonly ChartSeries[]): uPlot.AlignedData {
+  return [times_ms.map((time_ms) => time_ms / 1_000), ...series.map(({ values }) => [...values])];
+}
+
+function exactTime(time_ms: number | undefined): string {
+  return time_ms === undefined ? '' : formatExact(time_ms);
+}
+
+function rangeFromZero(low: number | null, high: number | null): [number, number] {
+  const top = Math.max(high ?? 0, 0);
+  return [Math.min(low ?? 0, 0), top === 0 ? 1 : top * 1.08];
+}
+
+function summaryOf(series: readonly ChartSeries[], format: (value: number) => string): string {
+  return series
+    .map(({ label, values }) => {
+      const known = values.filter((value) => value !== null);
+      if (known.length === 0) return `${label}: no values.`;
+      const last = known.at(-1) ?? 0;
+      return `${label}: lowest ${format(Math.min(...known))}, highest ${format(Math.max(...known))}, last ${format(last)}.`;
+    })
+    .join(' ');
+}
+
+/** The colours of the style sheet as a canvas takes them: it knows no custom properties. */
+function coloursOf(place: HTMLElement) {
+  const probe = document.createElement('span');
+  place.append(probe);
+  const resolved = (name: string) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const palette = new Map(
+    [1, 2, 3, 4, 5].map((place_in_palette) => [place_in_palette, resolved(`chart-${place_in_palette}`)]),
+  );
+  const danger = resolved('danger');
+  const text = resolved('text-muted');
+  const grid = resolved('line');
+  const font = `12px ${getComputedStyle(place).fontFamily}`;
+  probe.remove();
+  return {
+    text,
+    grid,
+    font,
+    series: (color: number | 'danger') =>
+      color === 'danger' ? danger : (palette.get(((color - 1) % 5) + 1) ?? text),
+  };
+}

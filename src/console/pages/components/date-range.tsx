@@ -1,0 +1,57 @@
+import { type DateRange, PRESETS, type Preset, rangeOfDays, rangeOfPreset, utcDay } from '../ranges.ts';
+import { TextField } from './field.tsx';
+import { SegmentedControl } from './tabs.tsx';
+
+/** Chooses a span of time: a preset that ends now, or whole days. */
+export function DateRangePicker({
+  value,
+  onChange,
+}: {
+  readonly value: DateRange;
+  readonly onChange: (range: DateRange) => void;
+}) {
+  const choosePreset = (preset: Preset | 'days') => {
+    if (preset !== 'days') return onChange(rangeOfPreset(preset, Date.now()));
+    onChange(rangeOfDays(utcDay(value.from_ms), utcDay(value.to_ms)) ?? value);
+  };
+  const chooseDays = (first: string, last: string) => {
+    const range = rangeOfDays(first, last);
+    if (range !== null) onChange(range);
+  };
+  // The end of a range is exclusive: its last day is the one before.
+  const first = utcDay(value.from_ms);
+  const last = utcDay(value.to_ms - 1);
+  return (
+    <div class="date-range">
+      <SegmentedControl
+        label="Time span"
+        options={[...PRESETS, { value: 'days', label: 'Days' }]}
+        value={value.preset}
+        onChange={choosePreset}
+      />
+      {value.preset === 'days' && (
+        <div class="date-range-days">
+          <TextField
+            label="First day (UTC)"
+            hides_label
+            name="first_day"
+            type="date"
+            value={first}
+            max={last}
+            onInput={(day) => chooseDays(day, last)}
+          />
+          <span aria-hidden="true">to</span>
+          <TextField
+            label="Last day (UTC)"
+            hides_label
+            name="last_day"
+            type="date"
+            value={last}
+            min={first}
+            onInput={(day) => chooseDays(first, day)}
+          />
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,95 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef } from 'preact/hooks';
+import { Form } from './form.tsx';
+
+/** What a dialog is about: its first field, or else its first answer. The cross would come before both. */
+const FIRST_FOCUSED = 'input, select, textarea, .form-actions button';
+
+interface DialogProps {
+  readonly title: string;
+  readonly is_open: boolean;
+  /** Asked for by Escape, the cross, or a click beside the dialog. */
+  readonly onClose: () => void;
+  /** A click beside the dialog does not close it, because what it shows would be lost. */
+  readonly is_kept?: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** A modal dialog. The browser keeps the focus within it, and gives it back afterwards. */
+export function Dialog({ title, is_open, onClose, is_kept = false, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const title_id = useId();
+  useEffect(() => {
+    const element = dialog.current;
+    if (element === null || element.open === is_open) return;
+    if (is_open) {
+      element.showModal();
+      element.querySelector<HTMLElement>(FIRST_FOCUSED)?.focus();
+    } else element.close();
+  }, [is_open]);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the click beside the dialog has Escape as its key.
+    <dialog
+      ref={dialog}
+      class="dialog"
+      aria-labelledby={title_id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onClick={(event) => {
+        if (!is_kept && event.target === dialog.current) onClose();
+      }}
+    >
+      {is_open && (
+        <div class="dialog-content">
+          <header class="dialog-header">
+            <h2 id={title_id}>{title}</h2>
+            <button type="button" class="button quiet small" aria-label="Close" onClick={onClose}>
+              ×
+            </button>
+          </header>
+          {children}
+        </div>
+      )}
+    </dialog>
+  );
+}
+
+interface ConfirmDialogProps {
+  readonly title: string;
+  readonly is_open: boolean;
+  /** What is done, as the button says it: "Revoke key". */
+  readonly action: string;
+  /** Rejects with an `ApiError`, which the dialog shows. */
+  readonly onConfirm: () => Promise<unknown>;
+  readonly onClose: () => void;
+  readonly is_dangerous?: boolean;
+  /** What happens then, in plain words. */
+  readonly children: ComponentChildren;
+}
+
+/** Asks before something that cannot be undone, and closes when it is done. */
+export function ConfirmDialog({
+  action,
+  onConfirm,
+  children,
+  is_dangerous = true,
+  ...dialog
+}: ConfirmDialogProps) {
+  return (
+    <Dialog {...dialog}>
+      <Form
+        submit={action}
+        kind={is_dangerous ? 'danger' : 'primary'}
+        onCancel={dialog.onClose}
+        onSubmit={async () => {
+          await onConfirm();
+          dialog.onClose();
+        }}
+      >
+        {children}
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,233 @@
+import type { ComponentChildren } from 'preact';
+import { useId } from 'preact/hooks';
+import { useForm } from './form.tsx';
+
+interface FieldProps {
+  readonly label: string;
+  readonly name: string;
+  readonly help?: ComponentChildren;
+  /** The page's own complaint; a server's comes by the form around the field. */
+  readonly error?: string | undefined;
+  readonly is_required?: boolean;
+  readonly is_disabled?: boolean;
+  /** Hides the label from the eye only, where the place says what it is. */
+  readonly hides_label?: boolean;
+}
+
+/** What ties an input to its label, help and error. */
+interface Described {
+  readonly id: string;
+  readonly name: string;
+  readonly required: boolean;
+  readonly disabled: boolean;
+  readonly 'aria-describedby': string | undefined;
+  readonly 'aria-invalid': 'true' | undefined;
+}
+
+function Frame({
+  field,
+  children,
+}: {
+  readonly field: FieldProps;
+  readonly children: (described: Described) => ComponentChildren;
+}) {
+  const id = useId();
+  const form = useForm();
+  const error = field.error ?? form.errorOf(field.name);
+  const described_by = [
+    ...(field.help === undefined ? [] : [`${id}-help`]),
+    ...(error === undefined ? [] : [`${id}-error`]),
+  ];
+  return (
+    <div class="field">
+      <label for={id} class={field.hides_label ? 'visually-hidden' : undefined}>
+        {field.label}
+      </label>
+      {children({
+        id,
+        name: field.name,
+        required: field.is_required ?? false,
+        disabled: field.is_disabled ?? false,
+        'aria-describedby': described_by.length === 0 ? undefined : described_by.join(' '),
+        'aria-invalid': error === undefined ? undefined : 'true',
+      })}
+      {field.help !== undefined && (
+        <p id={`${id}-help`} class="help">
+          {field.help}
+        </p>
+      )}
+      {error !== undefined && (
+        <p id={`${id}-error`} class="field-error" role="alert">
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** One object for each type, because Preact's types of an input depend on it. */
+const TYPES = {
+  text: { type: 'text' },
+  email: { type: 'email' },
+  password: { type: 'password' },
+  search: { type: 'search' },
+  number: { type: 'number' },
+  date: { type: 'date' },
+} as const;
+
+interface TextFieldProps extends FieldProps {
+  readonly type?: keyof typeof TYPES;
+  readonly value?: string;
+  readonly placeholder?: string;
+  readonly autocomplete?: string;
+  readonly length_min?: number;
+  readonly length_max?: number;
+  readonly pattern?: string;
+  readonly min?: string;
+  readonly max?: string;
+  readonly inputmode?: 'decimal' | 'numeric' | 'email' | 'text';
+  /** What stands before the value, such as `$`. */
+  readonly prefix?: string;
+  readonly onInput?: (value: string) => void;
+}
+
+/** A field of one line. */
+export function TextField({
+  type = 'text',
+  value,
+  placeholder,
+  autocomplete,
+  length_min,
+  length_max,
+  pattern,
+  min,
+  max,
+  inputmode,
+  prefix,
+  onInput,
+  ...field
+}: TextFieldProps) {
+  return (
+    <Frame field={field}>
+      {(described) => (
+        <span class={prefix === undefined ? 'input-frame' : 'input-frame has-prefix'}>
+          {prefix !== undefined && (
+            <span class="input-prefix" aria-hidden="true">
+              {prefix}
+            </span>
+          )}
+          <input
+            {...described}
+            {...TYPES[type]}
+            // Preact sets a value only where one is given, so that a form can keep its own.
+            {...(value === undefined ? {} : { value })}
+            placeholder={placeholder}
+            autocomplete={autocomplete}
+            minLength={length_min}
+            maxLength={length_max}
+            pattern={pattern}
+            min={min}
+            max={max}
+            inputMode={inputmode}
+            onInput={(event) => onInput?.(event.currentTarget.value)}
+          />
+        </span>
+      )}
+    </Frame>
+  );
+}
+
+interface TextAreaProps extends FieldProps {
+  readonly value?: string;
+  readonly placeholder?: string;
+  readonly rows?: number;
+  /** For code and records: characters of one width, no spelling marks. */
+  readonly is_code?: boolean;
+  readonly onInput?: (value: string) => void;
+}
+
+/** A field of several lines. */
+export function TextArea({
+  value,
+  placeholder,
+  rows = 4,
+  is_code = false,
+  onInput,
+  ...field
+}: TextAreaProps) {
+  return (
+    <Frame field={field}>
+      {(described) => (
+        <textarea
+          {...described}
+          {...(value === undefined ? {} : { value })}
+          class={is_code ? 'code' : undefined}
+          rows={rows}
+          placeholder={placeholder}
+          spellcheck={!is_code}
+          onInput={(event) => onInput?.(event.currentTarget.value)}
+        />
+      )}
+    </Frame>
+  );
+}
+
+export interface Option<Value extends string = string> {
+  readonly value: Value;
+  readonly label: string;
+  readonly is_disabled?: boolean;
+}
+
+interface SelectProps<Value extends string> extends FieldProps {
+  readonly options: readonly Option<Value>[];
+  readonly value?: Value;
+  readonly onChange?: (value: Value) => void;
+}
+
+/** One of a list, as the browser draws it. */
+export function Select<Value extends string>({ options, value, onChange, ...field }: SelectProps<Value>) {
+  return (
+    <Frame field={field}>
+      {(described) => (
+        <select
+          {...described}
+          {...(value === undefined ? {} : { value })}
+          onChange={(event) => {
+            const chosen = options.find((option) => option.value === event.currentTarget.value);
+            if (chosen !== undefined) onChange?.(chosen.value);
+          }}
+        >
+          {options.map((option) => (
+            <option key={option.value} value={option.value} disabled={option.is_disabled ?? false}>
+              {option.label}
+            </option>
+          ))}
+        </select>
+      )}
+    </Frame>
+  );
+}
+
+interface CheckboxProps {
+  readonly label: ComponentChildren;
+  readonly name: string;
+  readonly is_checked?: boolean;
+  readonly is_disabled?: boolean;
+  readonly onChange?: (is_checked: boolean) => void;
+}
+
+/** A yes or no. */
+export function Checkbox({ label, name, is_checked, is_disabled = false, onChange }: CheckboxProps) {
+  return (
+    <label class="checkbox">
+      <input
+        type="checkbox"
+        name={name}
+        disabled={is_disabled}
+        {...(is_checked === undefined ? {} : { checked: is_checked })}
+        onChange={(event) => onChange?.(event.currentTarget.checked)}
+      />
+      <span>{label}</span>
+    </label>
+  );
+}

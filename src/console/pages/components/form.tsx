@@ -1,0 +1,110 @@
+import { type ComponentChildren, createContext } from 'preact';
+import { useContext, useRef, useState } from 'preact/hooks';
+import { type ApiError, asApiError } from '../client.ts';
+import { Button } from './button.tsx';
+import { Notice } from './notice.tsx';
+
+interface FormState {
+  readonly is_busy: boolean;
+  /** The server's complaint about a field, by the field's name. */
+  readonly errorOf: (name: string) => string | undefined;
+}
+
+const Context = createContext<FormState>({ is_busy: false, errorOf: () => undefined });
+
+/** The state of the form around a field. */
+export function useForm(): FormState {
+  return useContext(Context);
+}
+
+interface FormProps {
+  /** Rejects with an `ApiError` when it is refused: `param` names the field that shows the message. */
+  readonly onSubmit: (values: FormValues) => Promise<unknown>;
+  /** The text of the button. */
+  readonly submit: string;
+  readonly kind?: 'primary' | 'danger';
+  readonly onCancel?: () => void;
+  readonly children: ComponentChildren;
+  /** Names of fields in this form, so that an error of another field is shown above the button. */
+  readonly fields?: readonly string[];
+  readonly is_disabled?: boolean;
+}
+
+/** What was entered, by the names of the fields. */
+export interface FormValues {
+  /** The text of a field, without spaces at its ends. */
+  text(name: string): string;
+  /** The text exactly as it was entered, for passwords. */
+  exact(name: string): string;
+  isChecked(name: string): boolean;
+}
+
+/** A form that is sent once at a time, and that shows what the server refuses beside the field at fault. */
+export function Form({
+  onSubmit,
+  submit,
+  kind = 'primary',
+  onCancel,
+  children,
+  fields = [],
+  is_disabled,
+}: FormProps) {
+  const [is_busy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError>();
+  const form = useRef<HTMLFormElement>(null);
+  const is_of_field = error?.param != null && fields.includes(error.param);
+
+  const send = async (element: HTMLFormElement) => {
+    if (is_busy) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onSubmit(valuesOf(element));
+    } catch (thrown) {
+      const failure = asApiError(thrown);
+      setError(failure);
+      const field = failure.param === null ? null : element.elements.namedItem(failure.param);
+      if (field instanceof HTMLElement) field.focus();
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Context.Provider
+      value={{
+        is_busy,
+        errorOf: (name) => (is_of_field && error?.param === name ? error.message : undefined),
+      }}
+    >
+      <form
+        ref={form}
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send(event.currentTarget);
+        }}
+      >
+        {children}
+        {error !== undefined && !is_of_field && (
+          <Notice tone="danger" title={error.message} request_id={error.request_id} />
+        )}
+        <div class="form-actions">
+          {onCancel !== undefined && <Button onClick={onCancel}>Cancel</Button>}
+          <Button type="submit" kind={kind} is_busy={is_busy} is_disabled={is_disabled ?? false}>
+            {submit}
+          </Button>
+        </div>
+      </form>
+    </Context.Provider>
+  );
+}
+
+function valuesOf(form: HTMLFormElement): FormValues {
+  const values = new FormData(form);
+  const exact = (name: string) => {
+    const value = values.get(name);
+    return typeof value === 'string' ? value : '';
+  };
+  return { exact, text: (name) => exact(name).trim(), isChecked: (name) => values.has(name) };
+}

@@ -1,0 +1,62 @@
+import { formatPercent } from '../format.ts';
+
+interface MeterProps {
+  readonly label: string;
+  readonly value: number;
+  /** The whole; null where there is no limit. */
+  readonly limit: number | null;
+  readonly format: (value: number) => string;
+}
+
+/** How much of a limit is used: calm, then a warning from 80 %, then full. */
+export function Meter({ label, value, limit, format }: MeterProps) {
+  const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, value / limit);
+  const tone = share >= 1 ? 'danger' : share >= 0.8 ? 'warning' : 'calm';
+  const text = limit === null ? `${format(value)}, no limit` : `${format(value)} of ${format(limit)}`;
+  return (
+    <div class="meter">
+      <div class="meter-text">
+        <span>{label}</span>
+        <span class="number">{text}</span>
+      </div>
+      {limit !== null && (
+        <div class="meter-track" aria-hidden="true">
+          <div class={`meter-fill ${tone}`} style={{ width: `${share * 100}%` }} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface ProbabilityBarProps {
+  readonly label: string;
+  /** 0 to 1. */
+  readonly probability: number;
+  /** Marks where the answer turns; null for none. */
+  readonly threshold?: number | null;
+  /** Whether this is the option that the answer names. */
+  readonly is_answer?: boolean;
+}
+
+/** One option of an answer with its probability. */
+export function ProbabilityBar({
+  label,
+  probability,
+  threshold = null,
+  is_answer = false,
+}: ProbabilityBarProps) {
+  return (
+    <div class={is_answer ? 'probability is-answer' : 'probability'}>
+      <span class="probability-label">
+        {label}
+        {is_answer && <span class="visually-hidden"> (the answer)</span>}
+      </span>
+      <span class="probability-track" aria-hidden="true">
+        <span class="probability-fill" style={{ width: `${probability * 100}%` }} />
+        {threshold !== null && <span class="probability-threshold" style={{ left: `${threshold * 100}%` }} />}
+      </span>
+      <span class="number">{formatPercent(probability)}</span>
+      {threshold !== null && <span class="visually-hidden">threshold {formatPercent(threshold, 0)}</span>}
+    </div>
+  );
+}

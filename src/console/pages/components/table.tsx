@@ -1,0 +1,80 @@
+import type { ComponentChildren } from 'preact';
+import { Button } from './button.tsx';
+import { Skeleton } from './skeleton.tsx';
+
+export interface Column<Row> {
+  readonly title: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  /** Numbers and actions stand at the end of their column. */
+  readonly is_at_end?: boolean;
+  /** The cell that names the row: the head of its card on a phone. */
+  readonly is_name?: boolean;
+  /** Actions need no title for the eye. */
+  readonly hides_title?: boolean;
+}
+
+interface TableProps<Row> {
+  /** What the table has, for screen readers. */
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  /** Undefined while nothing is loaded yet. */
+  readonly rows: readonly Row[] | undefined;
+  readonly keyOf: (row: Row) => string;
+  /** What is shown instead of no rows: an `EmptyState` that says what to do. */
+  readonly empty: ComponentChildren;
+  readonly is_loading?: boolean;
+  /** Loads the next rows; null when all are there. */
+  readonly loadMore?: (() => Promise<void>) | null;
+}
+
+/** Rows with headers; on a phone each row is a card. */
+export function Table<Row>({
+  caption,
+  columns,
+  rows,
+  keyOf,
+  empty,
+  is_loading = false,
+  loadMore,
+}: TableProps<Row>) {
+  if (rows === undefined) return <Skeleton lines={5} label={`Loading ${caption}`} />;
+  if (rows.length === 0) return <div class="panel">{empty}</div>;
+  return (
+    <div class="panel table-frame" aria-busy={is_loading}>
+      <table class="table">
+        <caption class="visually-hidden">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map(({ title, is_at_end, hides_title }) => (
+              <th key={title} scope="col" class={is_at_end ? 'at-end' : undefined}>
+                {hides_title ? <span class="visually-hidden">{title}</span> : title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map(({ title, cell, is_at_end, is_name, hides_title }) => (
+                <td
+                  key={title}
+                  data-title={hides_title || is_name ? undefined : title}
+                  class={[is_at_end ? 'at-end' : '', is_name ? 'name' : ''].join(' ').trim() || undefined}
+                >
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {loadMore != null && (
+        <div class="table-more">
+          <Button is_busy={is_loading} onClick={loadMore}>
+            Show more
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,17 @@
+import { formatExact, formatRelative } from '../format.ts';
+
+/** A time as people say it, with the exact one at hand. */
+export function Time({
+  time_ms,
+  none = 'Never',
+}: {
+  readonly time_ms: number | null;
+  readonly none?: string;
+}) {
+  if (time_ms === null) return <span class="muted">{none}</span>;
+  return (
+    <time dateTime={new Date(time_ms).toISOString()} title={formatExact(time_ms)}>
+      {formatRelative(time_ms, Date.now())}
+    </time>
+  );
+}

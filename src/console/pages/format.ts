@@ -1,0 +1,100 @@
+import { formatDollars } from '../../money.ts';
+
+const LOCALE = 'en-US';
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Exact dollars: at least two decimals, and as many more as the amount has: `$12.50`, `$0.00015`, `-$3.00`. */
+export function formatMoney(amount_micros: number): string {
+  const [whole = '0', fraction = ''] = formatDollars(Math.abs(amount_micros)).split('.');
+  const decimals = fraction.replace(/0+$/, '').padEnd(2, '0');
+  return `${amount_micros < 0 ? '-' : ''}$${formatNumber(Number(whole))}.${decimals}`;
+}
+
+/** Dollars for headings and axes: whole cents from one dollar on, three significant digits below. */
+export function formatMoneyShort(amount_micros: number): string {
+  const dollars = amount_micros / 1_000_000;
+  const style = { style: 'currency', currency: 'USD' } as const;
+  const digits =
+    Math.abs(dollars) >= 1 || dollars === 0
+      ? { minimumFractionDigits: 2, maximumFractionDigits: 2 }
+      : { minimumFractionDigits: 2, maximumFractionDigits: 6, maximumSignificantDigits: 3 };
+  return new Intl.NumberFormat(LOCALE, { ...style, ...digits }).format(dollars);
+}
+
+/** A number with separators between thousands: `12,345`. */
+export function formatNumber(value: number, decimals_max = 0): string {
+  return new Intl.NumberFormat(LOCALE, { maximumFractionDigits: decimals_max }).format(value);
+}
+
+/** A number in few characters, for axes and tiles: `1.2K`. */
+export function formatCompact(value: number): string {
+  return new Intl.NumberFormat(LOCALE, { notation: 'compact', maximumFractionDigits: 1 }).format(value);
+}
+
+/** A share from 0 to 1 in percent: `12.5%`. */
+export function formatPercent(share: number, decimals = 1): string {
+  return new Intl.NumberFormat(LOCALE, {
+    style: 'percent',
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  }).format(share);
+}
+
+/** A length of time: `85 ms`, `1.25 s`, `3 min`, `2 h`, `5 d`. */
+export function formatDuration(duration_ms: number): string {
+  if (duration_ms < 1_000) return `${formatNumber(duration_ms, duration_ms < 10 ? 1 : 0)} ms`;
+  if (duration_ms < MINUTE_MS) return `${formatNumber(duration_ms / 1_000, 2)} s`;
+  if (duration_ms < HOUR_MS) return `${formatNumber(duration_ms / MINUTE_MS)} min`;
+  if (duration_ms < 2 * DAY_MS) return `${formatNumber(duration_ms / HOUR_MS)} h`;
+  return `${formatNumber(duration_ms / DAY_MS)} d`;
+}
+
+/** A time as people say it: `just now`, `5 minutes ago`, `in 2 days`; a date from 30 days on. */
+export function formatRelative(time_ms: number, now_ms: number): string {
+  const distance_ms = time_ms - now_ms;
+  const magnitude_ms = Math.abs(distance_ms);
+  const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' });
+  if (magnitude_ms < MINUTE_MS) return 'just now';
+  if (magnitude_ms < HOUR_MS) return relative.format(Math.trunc(distance_ms / MINUTE_MS), 'minute');
+  if (magnitude_ms < DAY_MS) return relative.format(Math.trunc(distance_ms / HOUR_MS), 'hour');
+  if (magnitude_ms < 30 * DAY_MS) return relative.format(Math.trunc(distance_ms / DAY_MS), 'day');
+  return formatDate(time_ms);
+}
+
+/** A day: `Mar 5, 2026`, in the reader's time zone or the one that is given. */
+export function formatDate(time_ms: number, time_zone?: string): string {
+  return new Intl.DateTimeFormat(LOCALE, {
+    dateStyle: 'medium',
+    ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+  }).format(time_ms);
+}
+
+/** A time to the second, with its zone: `Mar 5, 2026, 14:03:07 GMT+1`. */
+export function formatExact(time_ms: number, time_zone?: string): string {
+  return new Intl.DateTimeFormat(LOCALE, {
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    timeZoneName: 'short',
+    ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+  }).format(time_ms);
+}
+
+/** Bytes: `512 B`, `1.2 kB`, `3.4 MB`. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 1_000_000
+    ? `${formatNumber(bytes / 1_000, 1)} kB`
+    : `${formatNumber(bytes / 1_000_000, 1)} MB`;
+}
+
+/** `1 key`, `2 keys`. */
+export function formatCount(count: number, singular: string, plural = `${singular}s`): string {
+  return `${formatNumber(count)} ${count === 1 ? singular : plural}`;
+}

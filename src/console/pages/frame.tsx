@@ -1,0 +1,182 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { Menu } from './components/menu.tsx';
+import { SegmentedControl } from './components/tabs.tsx';
+import { Toasts } from './components/toast.tsx';
+import type { PageEntry } from './page.ts';
+import { PAGES } from './pages.ts';
+import { matchPath, path } from './router.ts';
+import { may, organization, organizations, session, signOut } from './session.ts';
+import { THEMES, theme } from './theme.ts';
+
+const THEME_NAMES = { system: 'System', light: 'Light', dark: 'Dark' } as const;
+
+/** What surrounds every page of somebody who is signed in: the bar, the navigation, and the toasts. */
+export function Frame({ children }: { readonly children: ComponentChildren }) {
+  const is_open = useSignal(false);
+  const shown_path = path.value;
+  useEffect(() => {
+    is_open.value = false;
+  }, [shown_path]);
+  const links = navigation();
+  return (
+    <div class="frame">
+      <a class="skip-link" href="#content">
+        Skip to the content
+      </a>
+      <header class="top-bar">
+        {links.length > 0 && (
+          <button
+            type="button"
+            class="button quiet navigation-button"
+            aria-expanded={is_open.value}
+            aria-controls="navigation"
+            aria-label="Navigation"
+            onClick={() => {
+              is_open.value = !is_open.value;
+            }}
+          >
+            <svg viewBox="0 0 16 16" aria-hidden="true">
+              <path d="M2 4h12M2 8h12M2 12h12" />
+            </svg>
+          </button>
+        )}
+        <Brand />
+        <OrganizationMenu />
+        <AccountMenu />
+      </header>
+      {links.length > 0 && (
+        <nav id="navigation" class={is_open.value ? 'side is-open' : 'side'} aria-label="Pages">
+          <ul>
+            {links.map(({ label, href }) => (
+              <li key={href}>
+                <a href={href} aria-current={href === shown_path ? 'page' : undefined}>
+                  {label}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+      )}
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      <Toasts />
+    </div>
+  );
+}
+
+/** What surrounds the pages of somebody who is not signed in: one column. */
+export function PlainFrame({ children }: { readonly children: ComponentChildren }) {
+  return (
+    <div class="plain-frame">
+      <header>
+        <Brand />
+      </header>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      <Toasts />
+    </div>
+  );
+}
+
+function Brand() {
+  return (
+    <a class="brand" href="/console">
+      <svg viewBox="0 0 32 32" aria-hidden="true">
+        <rect width="32" height="32" rx="7" class="brand-ground" />
+        <path d="M8 10h16M8 16h11M8 22h6" />
+      </svg>
+      <span>Decisions</span>
+    </a>
+  );
+}
+
+/** The links that the reader may follow from here: of the organization, or of the operator. */
+function navigation(): readonly { readonly label: string; readonly href: string }[] {
+  const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
+  const is_operators_page = path.value.startsWith('/console/operator/');
+  const here = organization.value;
+  return PAGES.flatMap((page) => {
+    if (page.label === undefined) return [];
+    if (page.audience === 'operator' && is_operators_page && is_operator)
+      return [{ label: page.label, href: page.path }];
+    if (page.audience !== 'organization' || here === undefined || !isOffered(page)) return [];
+    return [{ label: page.label, href: page.path.replace(':organization_id', here.id) }];
+  });
+}
+
+/** Whether the reader's role in the shown organization allows a page. */
+export function isOffered({ permission }: PageEntry): boolean {
+  return permission === undefined || may(permission);
+}
+
+function OrganizationMenu() {
+  const here = organization.value;
+  const all = organizations.value;
+  const operator_page = PAGES.find(({ audience }) => audience === 'operator');
+  const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
+  const name =
+    here?.name ?? (path.value.startsWith('/console/operator/') ? 'Operator' : 'Choose an organization');
+  return (
+    <Menu button={<span class="menu-text">{name}</span>} label="Organization">
+      <p class="menu-title">Organizations</p>
+      {all.map((one) => (
+        <a
+          key={one.id}
+          href={pathInOrganization(one.id)}
+          aria-current={one.id === here?.id ? 'true' : undefined}
+        >
+          {one.name}
+          <span class="muted">{one.role}</span>
+        </a>
+      ))}
+      {is_operator && operator_page !== undefined && <a href={operator_page.path}>Operator pages</a>}
+    </Menu>
+  );
+}
+
+/** The same page of another organization, or its first where no such page is open. */
+function pathInOrganization(id: string): string {
+  const of_organizations = PAGES.filter(({ audience }) => audience === 'organization');
+  const page =
+    of_organizations.find((one) => matchPath(one.path, path.value) !== null) ?? of_organizations[0];
+  return page?.path.replace(':organization_id', id) ?? '/console';
+}
+
+function AccountMenu() {
+  if (session.value.state !== 'signed_in') return null;
+  const { name, email } = session.value.user;
+  return (
+    <Menu
+      button={
+        <>
+          <span class="avatar" aria-hidden="true">
+            {name.slice(0, 1).toUpperCase()}
+          </span>
+          <span class="menu-text account-name">{name}</span>
+        </>
+      }
+      label="Account"
+      is_at_end
+    >
+      <p class="menu-title">{email}</p>
+      <a href="/console/account">Your account</a>
+      <div class="menu-theme">
+        <SegmentedControl
+          label="Colours"
+          options={THEMES.map((value) => ({ value, label: THEME_NAMES[value] }))}
+          value={theme.value}
+          onChange={(chosen) => {
+            theme.value = chosen;
+          }}
+        />
+      </div>
+      <button type="button" onClick={() => void signOut()}>
+        Sign out
+      </button>
+    </Menu>
+  );
+}

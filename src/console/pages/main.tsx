@@ -1,0 +1,91 @@
+import { type ComponentType, render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { type ApiError, asApiError } from './client.ts';
+import { Skeleton } from './components/skeleton.tsx';
+import { ErrorState, ForbiddenState, NotFoundState } from './components/states.tsx';
+import { Frame, isOffered, PlainFrame } from './frame.tsx';
+import type { PageEntry, PageProps } from './page.ts';
+import { PAGES } from './pages.ts';
+import { matchPath, navigate, path, startRouter } from './router.ts';
+import { loadSession, organization, session } from './session.ts';
+import { startTheme } from './theme.ts';
+
+/** The page of the address, within its frame, for whoever is signed in. */
+function Console() {
+  const entry = PAGES.find((page) => matchPath(page.path, path.value) !== null);
+  const is_for_anyone = entry?.audience === 'anyone';
+  const { state } = session.value;
+  useEffect(() => {
+    if (state !== 'signed_out' || is_for_anyone) return;
+    const here = location.pathname + location.search;
+    const wanted = here === '/console' ? '' : `?return=${encodeURIComponent(here)}`;
+    navigate(`/console/sign-in${wanted}`, { replace: true });
+  }, [state, is_for_anyone]);
+
+  if (session.value.state === 'failed') {
+    return (
+      <PlainFrame>
+        <ErrorState error={session.value.error} onRetry={loadSession} />
+      </PlainFrame>
+    );
+  }
+  if (is_for_anyone && state !== 'loading') {
+    return (
+      <PlainFrame>
+        <LoadedPage entry={entry} />
+      </PlainFrame>
+    );
+  }
+  if (state !== 'signed_in') {
+    return (
+      <PlainFrame>
+        <Skeleton />
+      </PlainFrame>
+    );
+  }
+  return (
+    <Frame>
+      <AllowedPage entry={entry} />
+    </Frame>
+  );
+}
+
+function AllowedPage({ entry }: { readonly entry: PageEntry | undefined }) {
+  const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
+  // What the reader may not know of does not exist for them.
+  if (entry === undefined || (entry.audience === 'operator' && !is_operator)) return <NotFoundState />;
+  if (entry.audience === 'organization') {
+    if (organization.value === undefined) return <NotFoundState />;
+    if (!isOffered(entry)) return <ForbiddenState />;
+  }
+  return <LoadedPage entry={entry} />;
+}
+
+type Shown =
+  | { readonly entry: PageEntry; readonly Component: ComponentType<PageProps> }
+  | { readonly entry: PageEntry; readonly error: ApiError };
+
+function LoadedPage({ entry }: { readonly entry: PageEntry }) {
+  const [shown, setShown] = useState<Shown>();
+  useEffect(() => {
+    let is_current = true;
+    entry.load().then(
+      (module) => is_current && setShown({ entry, Component: module.default }),
+      (error: unknown) => is_current && setShown({ entry, error: asApiError(error) }),
+    );
+    return () => {
+      is_current = false;
+    };
+  }, [entry]);
+  if (shown?.entry !== entry) return <Skeleton lines={4} />;
+  if ('error' in shown) return <ErrorState error={shown.error} onRetry={() => location.reload()} />;
+  const { Component } = shown;
+  // Another organization is another page, whose state starts anew.
+  return <Component key={path.value} params={matchPath(entry.path, path.value) ?? {}} />;
+}
+
+startTheme();
+startRouter();
+void loadSession();
+const place = document.getElementById('page');
+if (place !== null) render(<Console />, place);

@@ -1,0 +1,37 @@
+const DAY_MS = 86_400_000;
+
+export const PRESETS = [
+  { value: 'day', label: '24 h' },
+  { value: 'week', label: '7 days' },
+  { value: 'month', label: '30 days' },
+  { value: 'quarter', label: '90 days' },
+] as const;
+
+export type Preset = (typeof PRESETS)[number]['value'];
+
+const PRESET_DAYS: Readonly<Record<Preset, number>> = { day: 1, week: 7, month: 30, quarter: 90 };
+
+/** A span of time: from its first to before its last millisecond. */
+export interface DateRange {
+  readonly from_ms: number;
+  readonly to_ms: number;
+  readonly preset: Preset | 'days';
+}
+
+/** The span of a preset that ends now. */
+export function rangeOfPreset(preset: Preset, now_ms: number): DateRange {
+  return { preset, from_ms: now_ms - PRESET_DAYS[preset] * DAY_MS, to_ms: now_ms };
+}
+
+/** Whole UTC days, both included, as `YYYY-MM-DD`; null when a day is none or the last is before the first. */
+export function rangeOfDays(first: string, last: string): DateRange | null {
+  const from_ms = Date.parse(`${first}T00:00:00Z`);
+  const last_ms = Date.parse(`${last}T00:00:00Z`);
+  if (Number.isNaN(from_ms) || Number.isNaN(last_ms) || last_ms < from_ms) return null;
+  return { preset: 'days', from_ms, to_ms: last_ms + DAY_MS };
+}
+
+/** The UTC day of a time, as `YYYY-MM-DD`. */
+export function utcDay(time_ms: number): string {
+  return new Date(time_ms).toISOString().slice(0, 10);
+}

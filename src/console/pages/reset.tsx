@@ -1,0 +1,66 @@
+import { useState } from 'preact/hooks';
+import { api, call } from './client.ts';
+import { TextField } from './components/field.tsx';
+import { Form } from './components/form.tsx';
+import { NewPasswordField } from './components/new-password.tsx';
+import { Notice } from './components/notice.tsx';
+import { PageHeader } from './components/page-header.tsx';
+import { showToast } from './components/toast.tsx';
+import { navigate, query } from './router.ts';
+
+/** Asks for the e-mail that resets a password; with its token, takes the new password. */
+export default function Reset() {
+  const token = query.value.get('token');
+  return token === null ? <RequestReset /> : <NewPassword token={token} />;
+}
+
+function RequestReset() {
+  const [sent_to, setSentTo] = useState<string>();
+  return (
+    <>
+      <PageHeader title="Reset your password" />
+      {sent_to === undefined ? (
+        <Form
+          submit="Send the link"
+          fields={['email']}
+          onSubmit={async (values) => {
+            const email = values.text('email');
+            await call(api['reset-request'].post({ email }));
+            setSentTo(email);
+          }}
+        >
+          <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
+        </Form>
+      ) : (
+        <Notice tone="success" title="Look into your mailbox">
+          If {sent_to} has an account here, a link to choose a new password is on its way.
+        </Notice>
+      )}
+      <p class="form-links">
+        <a href="/console/sign-in">Back to sign-in</a>
+      </p>
+    </>
+  );
+}
+
+function NewPassword({ token }: { readonly token: string }) {
+  return (
+    <>
+      <PageHeader title="Choose a new password" description="You are signed out everywhere else." />
+      <Form
+        submit="Set password"
+        fields={['new_password']}
+        onSubmit={async (values) => {
+          await call(api.reset.post({ token, new_password: values.exact('new_password') }));
+          showToast('Your password is changed. Sign in with it.');
+          navigate('/console/sign-in', { replace: true });
+        }}
+      >
+        <NewPasswordField label="New password" name="new_password" />
+      </Form>
+      <p class="form-links">
+        <a href="/console/reset">Ask for a new link</a>
+      </p>
+    </>
+  );
+}

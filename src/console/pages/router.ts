@@ -1,0 +1,71 @@
+import { computed, signal } from '@preact/signals';
+
+const address = signal(new URL(location.href));
+
+/** The path that is shown, without a slash at its end. */
+export const path = computed(() => address.value.pathname.replace(/\/+$/, ''));
+/** The query of the address that is shown: filters and tokens of links. */
+export const query = computed(() => address.value.searchParams);
+
+/** Shows another page of the console without loading the document again. */
+export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
+  const target = new URL(to, location.href);
+  if (replace) history.replaceState(null, '', target);
+  else history.pushState(null, '', target);
+  const is_other_page = target.pathname !== address.value.pathname;
+  address.value = target;
+  if (is_other_page) scrollTo(0, 0);
+}
+
+/** Changes fields of the query in place, so that a filtered page has an address of its own; null removes a field. */
+export function setQuery(fields: Readonly<Record<string, string | null>>): void {
+  const target = new URL(address.value);
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === null) target.searchParams.delete(name);
+    else target.searchParams.set(name, value);
+  }
+  navigate(target.href, { replace: true });
+}
+
+/** Follows the browser's back and forward, and every plain `<a href>` to a page of the console. */
+export function startRouter(): void {
+  addEventListener('popstate', () => {
+    address.value = new URL(location.href);
+  });
+  document.addEventListener('click', (event) => {
+    if (event.defaultPrevented || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target instanceof Element ? event.target.closest('a') : null;
+    if (link === null || link.target !== '' || link.hasAttribute('download')) return;
+    const target = new URL(link.href, location.href);
+    const is_page = target.pathname === '/console' || target.pathname.startsWith('/console/');
+    if (target.origin !== location.origin || !is_page || target.pathname.startsWith('/console/api/')) return;
+    // A jump within the page is the browser's.
+    if (target.hash !== '' && target.pathname === location.pathname) return;
+    event.preventDefault();
+    navigate(target.href);
+  });
+}
+
+/** The named parts of a path that matches a pattern such as `/console/o/:organization_id/usage`; null where it does not. */
+export function matchPath(pattern: string, actual: string): Readonly<Record<string, string>> | null {
+  const expected = pattern.split('/');
+  const parts = actual.split('/');
+  if (expected.length !== parts.length) return null;
+  const found: Record<string, string> = {};
+  for (const [index, name] of expected.entries()) {
+    const part = parts[index] ?? '';
+    if (name.startsWith(':')) found[name.slice(1)] = part;
+    else if (name !== part) return null;
+  }
+  return found;
+}
+
+/** A path to return to after sign-in: one of the console's own pages, or else its first. */
+export function safeReturnPath(wanted: string | null): string {
+  if (wanted === null) return '/console';
+  const target = URL.canParse(wanted, location.origin) ? new URL(wanted, location.origin) : null;
+  const is_ours =
+    target !== null && target.origin === location.origin && /^\/console(?:\/|$)/.test(target.pathname);
+  return is_ours ? target.pathname + target.search : '/console';
+}

@@ -1,0 +1,55 @@
+import { computed, signal } from '@preact/signals';
+import { allows, type Permission } from '../../accounts/roles.ts';
+import { type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
+import { matchPath, path } from './router.ts';
+
+type SessionAnswer = NonNullable<Awaited<ReturnType<typeof api.session.get>>['data']>;
+type SignedIn = Exclude<SessionAnswer, { user: null }>;
+type SessionState =
+  | { readonly state: 'loading' }
+  | { readonly state: 'failed'; readonly error: ApiError }
+  | { readonly state: 'signed_out'; readonly sign_up: 'open' | 'invited' }
+  | ({ readonly state: 'signed_in' } & SignedIn);
+
+export type Organization = SignedIn['organizations'][number];
+
+/** Who is signed in; asked for once when the document is loaded, and again after sign-in. */
+export const session = signal<SessionState>({ state: 'loading' });
+
+/** The organizations of whoever is signed in. */
+export const organizations = computed(() =>
+  session.value.state === 'signed_in' ? session.value.organizations : [],
+);
+
+/** The organization that the address names, if it is one of the reader's. */
+export const organization = computed(() => {
+  const [, , , id] = path.value.split('/');
+  const is_within =
+    matchPath('/console/o/:id/:page', path.value) !== null || path.value.startsWith('/console/o/');
+  return is_within ? organizations.value.find((one) => one.id === id) : undefined;
+});
+
+/** Whether the reader's role in the shown organization has a permission. The server checks every action again. */
+export function may(permission: Permission): boolean {
+  return organization.value !== undefined && allows(organization.value.role, permission);
+}
+
+/** Asks the service who is signed in. Never rejects: a failure is a state of `session`. */
+export async function loadSession(): Promise<void> {
+  try {
+    const answer = await call(api.session.get());
+    setCsrfToken(answer.user === null ? null : answer.csrf_token);
+    session.value =
+      answer.user === null
+        ? { state: 'signed_out', sign_up: answer.sign_up }
+        : { state: 'signed_in', ...answer };
+  } catch (error) {
+    session.value = { state: 'failed', error: asApiError(error) };
+  }
+}
+
+/** Ends the session, and loads the sign-in page anew so that nothing of it is left in the document. */
+export async function signOut(): Promise<void> {
+  await call(api['sign-out'].post());
+  location.assign('/console/sign-in');
+}

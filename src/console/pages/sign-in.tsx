@@ -1,0 +1,41 @@
+import { api, call } from './client.ts';
+import { TextField } from './components/field.tsx';
+import { Form } from './components/form.tsx';
+import { PageHeader } from './components/page-header.tsx';
+import { navigate, query, safeReturnPath } from './router.ts';
+import { loadSession, session } from './session.ts';
+
+/** Sign-in with e-mail and password; goes on to the page that was asked for. */
+export default function SignIn() {
+  const wanted = query.value.get('return');
+  const is_open = session.value.state === 'signed_out' && session.value.sign_up === 'open';
+  return (
+    <>
+      <PageHeader title="Sign in" />
+      <Form
+        submit="Sign in"
+        fields={['email', 'password']}
+        onSubmit={async (values) => {
+          await call(
+            api['sign-in'].post({ email: values.text('email'), password: values.exact('password') }),
+          );
+          await loadSession();
+          navigate(safeReturnPath(wanted), { replace: true });
+        }}
+      >
+        <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
+        <TextField
+          label="Password"
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          is_required
+        />
+      </Form>
+      <p class="form-links">
+        <a href="/console/reset">Forgot your password?</a>
+        {is_open && <a href="/console/sign-up">Create an account</a>}
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,86 @@
+import { useState } from 'preact/hooks';
+import { api, call } from './client.ts';
+import { Button } from './components/button.tsx';
+import { TextField } from './components/field.tsx';
+import { Form } from './components/form.tsx';
+import { NewPasswordField } from './components/new-password.tsx';
+import { Notice } from './components/notice.tsx';
+import { PageHeader } from './components/page-header.tsx';
+import { showToast } from './components/toast.tsx';
+import { query } from './router.ts';
+import { session } from './session.ts';
+
+/** Creates an account; the link in the e-mail that follows verifies the address. */
+export default function SignUp() {
+  const invitation_token = query.value.get('invitation');
+  const invited_email = query.value.get('email');
+  const [sent_to, setSentTo] = useState<string>();
+  const is_closed = session.value.state === 'signed_out' && session.value.sign_up === 'invited';
+
+  if (sent_to !== undefined) {
+    return (
+      <>
+        <PageHeader title="Look into your mailbox" />
+        <Notice tone="success" title={`A link was sent to ${sent_to}.`}>
+          Open it to verify your address. It may take a minute to arrive.
+        </Notice>
+        <p class="form-links">
+          <Button
+            kind="quiet"
+            onClick={async () => {
+              await call(api.verification.post({ email: sent_to }));
+              showToast('The link was sent again.');
+            }}
+          >
+            Send it again
+          </Button>
+          <a href="/console/sign-in">Sign in</a>
+        </p>
+      </>
+    );
+  }
+  if (is_closed && invitation_token === null) {
+    return (
+      <>
+        <PageHeader title="Accounts are by invitation" />
+        <Notice title="This service opens accounts by invitation only.">
+          Ask a member of your organization for an invitation, and follow the link in it.
+        </Notice>
+        <p class="form-links">
+          <a href="/console/sign-in">Sign in</a>
+        </p>
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHeader title="Create an account" />
+      <Form
+        submit="Create account"
+        fields={['name', 'email', 'password']}
+        onSubmit={async (values) => {
+          const email = values.text('email');
+          const account = { name: values.text('name'), email, password: values.exact('password') };
+          await call(
+            api['sign-up'].post(invitation_token === null ? account : { ...account, invitation_token }),
+          );
+          setSentTo(email);
+        }}
+      >
+        <TextField label="Name" name="name" autocomplete="name" length_max={100} is_required />
+        <TextField
+          label="E-mail"
+          name="email"
+          type="email"
+          autocomplete="username"
+          is_required
+          {...(invited_email === null ? {} : { value: invited_email })}
+        />
+        <NewPasswordField name="password" />
+      </Form>
+      <p class="form-links">
+        <a href="/console/sign-in">Sign in instead</a>
+      </p>
+    </>
+  );
+}

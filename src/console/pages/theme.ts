@@ -1,0 +1,40 @@
+import { effect, signal } from '@preact/signals';
+
+export const THEMES = ['system', 'light', 'dark'] as const;
+export type Theme = (typeof THEMES)[number];
+
+const STORED_AS = 'tds-theme';
+const system_is_dark = matchMedia('(prefers-color-scheme: dark)');
+const system_dark = signal(system_is_dark.matches);
+
+/** What the reader chose; kept in this browser. */
+export const theme = signal<Theme>(storedTheme());
+
+/** Whether the page is dark now, by choice or by the system. */
+export function isDark(): boolean {
+  return theme.value === 'system' ? system_dark.value : theme.value === 'dark';
+}
+
+/** Applies the chosen theme now and whenever it changes. */
+export function startTheme(): void {
+  system_is_dark.addEventListener('change', (event) => {
+    system_dark.value = event.matches;
+  });
+  effect(() => {
+    document.documentElement.dataset.theme = theme.value;
+    try {
+      localStorage.setItem(STORED_AS, theme.value);
+    } catch {
+      // A browser that stores nothing forgets the choice at the next visit.
+    }
+  });
+}
+
+function storedTheme(): Theme {
+  try {
+    const stored = localStorage.getItem(STORED_AS);
+    return THEMES.find((name) => name === stored) ?? 'system';
+  } catch {
+    return 'system';
+  }
+}

@@ -1,0 +1,108 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { type ApiError, asApiError } from './client.ts';
+
+/** What a page loads, with everything that it must show of it. */
+export interface Loaded<T> {
+  /** The last answer. It stays while it is loaded again; undefined before the first and after other inputs. */
+  readonly data: T | undefined;
+  readonly error: ApiError | undefined;
+  readonly is_loading: boolean;
+  /** Asks again; resolves when the answer or the error is there. */
+  readonly reload: () => Promise<void>;
+}
+
+interface State<T> {
+  readonly data: T | undefined;
+  readonly error: ApiError | undefined;
+  readonly is_loading: boolean;
+}
+
+/**
+ * Loads when the page is shown and whenever an input changes. The answer to earlier inputs is dropped when it comes late.
+ * `keep_stale` shows the old answer while other inputs are loaded, as charts and tables with filters want.
+ */
+export function useLoaded<T>(
+  load: () => Promise<T>,
+  inputs: readonly unknown[],
+  { keep_stale = false }: { keep_stale?: boolean } = {},
+): Loaded<T> {
+  const [state, setState] = useState<State<T>>({ data: undefined, error: undefined, is_loading: true });
+  const newest = useRef(0);
+  const latest_load = useRef(load);
+  latest_load.current = load;
+
+  const run = useCallback(async (keep: boolean) => {
+    const turn = ++newest.current;
+    const isStale = () => turn !== newest.current;
+    setState(({ data }) => ({ data: keep ? data : undefined, error: undefined, is_loading: true }));
+    try {
+      const data = await latest_load.current();
+      if (!isStale()) setState({ data, error: undefined, is_loading: false });
+    } catch (thrown) {
+      if (!isStale()) setState(({ data }) => ({ data, error: asApiError(thrown), is_loading: false }));
+    }
+  }, []);
+
+  const is_first = useRef(true);
+  useEffect(() => {
+    void run(keep_stale && !is_first.current);
+    is_first.current = false;
+    return () => {
+      newest.current++;
+    };
+  }, inputs);
+
+  const reload = useCallback(() => run(true), [run]);
+  return { ...state, reload };
+}
+
+/** One answer of a list that grows without bound. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly next: string | null;
+}
+
+/** A list as it is read page by page; give it to `Table` as `more`. */
+export interface LoadedPages<T> extends Loaded<readonly T[]> {
+  /** Loads what comes next; null when everything is shown. */
+  readonly loadMore: (() => Promise<void>) | null;
+}
+
+/** Loads the first page of a list, and the next ones when they are asked for. */
+export function useLoadedPages<T>(
+  load: (cursor: string | null) => Promise<Page<T>>,
+  inputs: readonly unknown[],
+): LoadedPages<T> {
+  const first = useLoaded(() => load(null), inputs);
+  const [following, setFollowing] = useState<{ after: Page<T> | undefined; pages: readonly Page<T>[] }>({
+    after: undefined,
+    pages: [],
+  });
+  const [more, setMore] = useState<{ error: ApiError | undefined; is_loading: boolean }>({
+    error: undefined,
+    is_loading: false,
+  });
+  // Pages that followed another first page are dropped.
+  const pages = following.after === first.data ? following.pages : [];
+  const all = first.data === undefined ? [] : [first.data, ...pages];
+  const next = all.at(-1)?.next ?? null;
+  return {
+    data: first.data === undefined ? undefined : all.flatMap(({ items }) => items),
+    error: first.error ?? more.error,
+    is_loading: first.is_loading || more.is_loading,
+    reload: first.reload,
+    loadMore:
+      next === null
+        ? null
+        : async () => {
+            setMore({ error: undefined, is_loading: true });
+            try {
+              const page = await load(next);
+              setFollowing({ after: first.data, pages: [...pages, page] });
+              setMore({ error: undefined, is_loading: false });
+            } catch (thrown) {
+              setMore({ error: asApiError(thrown), is_loading: false });
+            }
+          },
+  };
+}

@@ -1,0 +1,150 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { projectFile } from '../../src/project-root.ts';
+
+/** A screen on which every page must read well. */
+export interface View {
+  readonly name: string;
+  readonly width: number;
+  readonly height: number;
+  readonly theme: 'light' | 'dark';
+}
+
+export const PHONE = { name: 'phone-light', width: 390, height: 844, theme: 'light' } as const;
+export const DESKTOP = { name: 'desktop-light', width: 1280, height: 860, theme: 'light' } as const;
+
+/** A phone and a desk, light and dark. */
+export const VIEWS: readonly View[] = [
+  PHONE,
+  { ...PHONE, name: 'phone-dark', theme: 'dark' },
+  DESKTOP,
+  { ...DESKTOP, name: 'desktop-dark', theme: 'dark' },
+];
+
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
+
+const Findings = Type.Object({
+  violations: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      impact: Type.Union([Type.String(), Type.Null()]),
+      help: Type.String(),
+      nodes: Type.Array(Type.Object({ html: Type.String(), target: Type.Array(Type.Unknown()) })),
+    }),
+  ),
+});
+
+/** One real browser; each page that it opens has cookies and storage of its own. */
+export class ConsoleBrowser implements AsyncDisposable {
+  /** Where photographs go: a folder of the environment's choice, or a new temporary one. */
+  readonly photographs = process.env.TDS_PHOTOGRAPHS ?? mkdtempSync(join(tmpdir(), 'tds-photographs-'));
+
+  private constructor(private readonly browser: Browser) {}
+
+  /** Starts the browser's program (`chromiumPath` of `test/support/chromium.ts`). */
+  static async open(program: string): Promise<ConsoleBrowser> {
+    return new ConsoleBrowser(await chromium.launch({ executablePath: program, args: FLAGS }));
+  }
+
+  /** A new page on such a screen. */
+  async page({ width, height, theme }: View): Promise<ConsolePage> {
+    const context = await this.browser.newContext({
+      viewport: { width, height },
+      colorScheme: theme,
+      locale: 'en-US',
+      timezoneId: 'UTC',
+      reducedMotion: 'reduce',
+    });
+    return new ConsolePage(context, await context.newPage(), this.photographs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.browser.close();
+  }
+}
+
+/** A page, and what the browser says about it. */
+export class ConsolePage implements AsyncDisposable {
+  /** Uncaught errors, refusals by the content security policy, and loads that failed. */
+  readonly complaints: string[] = [];
+
+  constructor(
+    private readonly context: BrowserContext,
+    readonly page: Page,
+    private readonly photographs: string,
+  ) {
+    page.on('pageerror', (error) => this.complaints.push(String(error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error') this.complaints.push(`${message.text()} ${message.location().url}`);
+    });
+  }
+
+  /** What axe finds serious or critical on the page as it is now: each as its rule and the element. */
+  async seriousFindings(): Promise<readonly string[]> {
+    await evaluate(this.context, this.page, await axe());
+    const { violations } = checked(
+      Findings,
+      await evaluate(
+        this.context,
+        this.page,
+        `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => ({
+          violations: violations.map(({ id, impact, help, nodes }) => ({
+            id, impact: impact ?? null, help, nodes: nodes.map(({ html, target }) => ({ html, target })),
+          })),
+        }))`,
+      ),
+    );
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`));
+  }
+
+  /** Whether the page is wider than the screen, so that a phone would scroll sideways. */
+  async overflows(): Promise<boolean> {
+    const width = await evaluate(this.context, this.page, 'document.documentElement.scrollWidth');
+    return Number(width) > (this.page.viewportSize()?.width ?? 0);
+  }
+
+  /** Photographs the whole page; returns the file's path. */
+  async photograph(name: string): Promise<string> {
+    const path = join(this.photographs, `${name}.png`);
+    await this.page.screenshot({ path, fullPage: true, animations: 'disabled' });
+    return path;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.context.close();
+  }
+}
+
+let axe_source: Promise<string> | undefined;
+
+function axe(): Promise<string> {
+  axe_source ??= Bun.file(projectFile('node_modules/axe-core/axe.min.js')).text();
+  return axe_source;
+}
+
+/** The value of an expression, evaluated as the developer tools do it: the pages' own policy forbids added scripts. */
+async function evaluate(context: BrowserContext, page: Page, expression: string): Promise<unknown> {
+  const devtools = await context.newCDPSession(page);
+  try {
+    const { result, exceptionDetails } = await devtools.send('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    if (exceptionDetails !== undefined) throw new Error(exceptionDetails.text);
+    return result.value;
+  } finally {
+    await devtools.detach();
+  }
+}
+
+function checked<T extends TSchema>(schema: T, value: unknown): Static<T> {
+  if (!Value.Check(schema, value)) throw new Error(`axe said ${JSON.stringify(value)?.slice(0, 200)}`);
+  return value;
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import {
+  formatBytes,
+  formatCompact,
+  formatCount,
+  formatDate,
+  formatDuration,
+  formatExact,
+  formatMoney,
+  formatMoneyShort,
+  formatNumber,
+  formatPercent,
+  formatRelative,
+} from '../../src/console/pages/format.ts';
+import { rangeOfDays, rangeOfPreset, utcDay } from '../../src/console/pages/ranges.ts';
+import { parseDollars } from '../../src/money.ts';
+
+const NOW_MS = Date.UTC(2026, 2, 5, 14, 3, 7);
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+describe('money', () => {
+  test.each([
+    [0, '$0.00'],
+    [12_500_000, '$12.50'],
+    [150, '$0.00015'],
+    [-3_000_000, '-$3.00'],
+    [1_234_567_890_000, '$1,234,567.89'],
+    [12_345_678, '$12.345678'],
+  ])('%d micro-dollars are %s', (micros, text) => expect(formatMoney(micros)).toBe(text));
+
+  test('is exact for every amount', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 999_999_999_999_999 }), (micros) => {
+        expect(parseDollars(formatMoney(micros).replace(/[$,]/g, ''))).toBe(micros);
+      }),
+    );
+  });
+
+  test.each([
+    [0, '$0.00'],
+    [87_654_321, '$87.65'],
+    [150, '$0.00015'],
+    [-2_000_000, '-$2.00'],
+  ])('in short, %d micro-dollars are %s', (micros, text) => expect(formatMoneyShort(micros)).toBe(text));
+});
+
+test('numbers', () => {
+  expect(formatNumber(1_234_567)).toBe('1,234,567');
+  expect(formatCompact(1_234)).toBe('1.2K');
+  expect(formatPercent(0.125)).toBe('12.5%');
+  expect(formatPercent(1, 0)).toBe('100%');
+  expect(formatBytes(512)).toBe('512 B');
+  expect(formatBytes(1_200)).toBe('1.2 kB');
+  expect(formatCount(1, 'key')).toBe('1 key');
+  expect(formatCount(2_000, 'key')).toBe('2,000 keys');
+});
+
+test.each([
+  [0.5, '0.5 ms'],
+  [85, '85 ms'],
+  [1_250, '1.25 s'],
+  [3 * MINUTE_MS, '3 min'],
+  [2 * 60 * MINUTE_MS, '2 h'],
+  [5 * DAY_MS, '5 d'],
+])('a length of %d ms is %s', (duration_ms, text) => expect(formatDuration(duration_ms)).toBe(text));
+
+test.each([
+  [0, 'just now'],
+  [-59_000, 'just now'],
+  [-5 * MINUTE_MS, '5 minutes ago'],
+  [-DAY_MS, 'yesterday'],
+  [2 * DAY_MS, 'in 2 days'],
+  [-60 * MINUTE_MS, '1 hour ago'],
+])('%d ms from now is %s', (distance_ms, text) =>
+  expect(formatRelative(NOW_MS + distance_ms, NOW_MS)).toBe(text),
+);
+
+test('times name their zone, and long ago is a date', () => {
+  expect(formatExact(NOW_MS, 'UTC')).toBe('Mar 5, 2026, 14:03:07 UTC');
+  expect(formatDate(NOW_MS, 'UTC')).toBe('Mar 5, 2026');
+  expect(formatRelative(NOW_MS - 40 * DAY_MS, NOW_MS)).toContain('2026');
+});
+
+test('a span of days has both of its ends, and no other', () => {
+  const range = rangeOfDays('2026-03-01', '2026-03-05');
+  expect(range).toEqual({ preset: 'days', from_ms: Date.UTC(2026, 2, 1), to_ms: Date.UTC(2026, 2, 6) });
+  expect(utcDay((range?.to_ms ?? 0) - 1)).toBe('2026-03-05');
+  expect(rangeOfDays('2026-03-05', '2026-03-01')).toBeNull();
+  expect(rangeOfDays('', '2026-03-01')).toBeNull();
+  expect(rangeOfPreset('week', NOW_MS)).toEqual({
+    preset: 'week',
+    from_ms: NOW_MS - 7 * DAY_MS,
+    to_ms: NOW_MS,
+  });
+});

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { answerPage, bundlePages, type PageFiles, preparedPages } from '../../src/console/bundle.ts';
+import { projectFile } from '../../src/project-root.ts';
+import { chromiumPath } from '../support/chromium.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from './browser.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+if (program === null)
+  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
+
+const SESSION = {
+  user: { id: 'user_1', email: 'ada@example.com', name: 'Ada Lovelace', is_operator: true },
+  csrf_token: 'token',
+  organizations: [
+    { id: 'org_1', name: 'Analytical Engines', role: 'owner' },
+    { id: 'org_2', name: 'Ada Lovelace', role: 'reader' },
+  ],
+  expires_at_ms: Date.UTC(2030, 0, 1),
+};
+
+describe.skipIf(program === null)('the components of the console in a real browser', () => {
+  let server: Bun.Server<undefined>;
+  let browser: ConsoleBrowser;
+  beforeAll(async () => {
+    const files: PageFiles = await preparedPages(
+      await bundlePages(projectFile('test/console/gallery/index.html')),
+    );
+    server = Bun.serve({
+      port: 0,
+      fetch: (request) =>
+        new URL(request.url).pathname === '/console/api/session'
+          ? Response.json(SESSION)
+          : answerPage(request, files, 'req_test'),
+    });
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await server.stop(true);
+  });
+
+  const openGallery = async (view: View): Promise<ConsolePage> => {
+    const opened = await browser.page(view);
+    await opened.page.goto(`http://localhost:${server.port}/console/o/org_1/gallery`);
+    await opened.page.getByRole('heading', { name: 'Gallery' }).waitFor();
+    return opened;
+  };
+
+  test.each(VIEWS.map((view) => [view.name, view] as const))(
+    'axe finds nothing serious, nothing is wider than the screen, and the browser complains about nothing: %s',
+    async (name, view) => {
+      await using opened = await openGallery(view);
+      await opened.photograph(`gallery-${name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(await opened.overflows()).toBe(false);
+      await opened.page.getByRole('button', { name: 'Account: Ada Lovelace' }).click();
+      expect(await opened.seriousFindings()).toEqual([]);
+      await opened.page.keyboard.press('Escape');
+      await opened.page.getByRole('button', { name: 'Show Latency as a table' }).click();
+      await opened.page.getByRole('button', { name: 'Revoke key…' }).click();
+      await opened.photograph(`gallery-dialog-${name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(opened.complaints).toEqual([]);
+    },
+  );
+
+  test('the keyboard reaches a dialog, confirms it, and comes back to where it was', async () => {
+    await using opened = await openGallery(DESKTOP);
+    const { page } = opened;
+    const opener = page.getByRole('button', { name: 'Revoke key…' });
+    const isFocused = async () => (await opener.and(page.locator(':focus')).count()) === 1;
+    for (let presses = 0; presses < 80 && !(await isFocused()); presses++) await page.keyboard.press('Tab');
+    expect(await isFocused()).toBe(true);
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Revoke this key?' });
+    await dialog.waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(await isFocused()).toBe(true);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('The key is revoked.').waitFor();
+    await dialog.waitFor({ state: 'hidden' });
+  });
+
+  test('a menu opens, walks and closes by keyboard', async () => {
+    await using opened = await openGallery(DESKTOP);
+    const { page } = opened;
+    const menu = page.getByRole('button', { name: 'Organization: Analytical Engines' });
+    await menu.focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('ArrowDown');
+    const isLinkFocused = async (name: string) =>
+      (await page.getByRole('link', { name }).and(page.locator(':focus')).count()) === 1;
+    expect(await isLinkFocused('Analytical Engines owner')).toBe(true);
+    await page.keyboard.press('ArrowDown');
+    expect(await isLinkFocused('Ada Lovelace reader')).toBe(true);
+    await page.keyboard.press('Escape');
+    expect(await menu.getAttribute('aria-expanded')).toBe('false');
+  });
+
+  test('what the server refuses is said beside its field, which has the focus', async () => {
+    await using opened = await openGallery(DESKTOP);
+    await opened.page.getByRole('button', { name: 'Save' }).click();
+    await opened.page.getByRole('alert').getByText('The limit is below what is spent.').waitFor();
+    const limit = opened.page.getByLabel('Monthly limit');
+    expect(await limit.getAttribute('aria-invalid')).toBe('true');
+    expect(await limit.and(opened.page.locator(':focus')).count()).toBe(1);
+  });
+
+  test('the reader chooses dark or light, and it stays', async () => {
+    await using opened = await openGallery(DESKTOP);
+    const { page } = opened;
+    const ground = async () => await page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const light = await ground();
+    await page.getByRole('button', { name: 'Account: Ada Lovelace' }).click();
+    await page.getByText('Dark', { exact: true }).click();
+    const dark = await ground();
+    expect(dark).not.toBe(light);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Gallery' }).waitFor();
+    expect(await ground()).toBe(dark);
+  });
+});
