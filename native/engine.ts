@@ -1,7 +1,8 @@
 /**
- * All that the service knows of the engine: outside of `native/` and its tests, only this file of it is imported. It
- * loads neither node-llama-cpp nor the addon before a model is opened or the machine is inspected.
+ * All that `src/` knows of `native/`: outside of it and its tests, only this file is imported. It loads neither
+ * node-llama-cpp, the addon nor its build before one of the functions below is called.
  */
+import type { BuiltAddon } from './addon/build.ts';
 import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
 import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import type { Gpu } from './gpu.ts';
@@ -75,4 +76,13 @@ export async function engineRelease(): Promise<EngineRelease> {
 export async function engineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<EngineStatus> {
   const { inspectMachine } = await import('./machine.ts');
   return await inspectMachine(gpu, wanted);
+}
+
+/**
+ * The addon for a device, and the libraries that it was linked against; compiled where it is not there yet. Rejects with
+ * `AddonUnavailable` and what is missing.
+ */
+export async function compiledAddon(gpu: Gpu): Promise<BuiltAddon> {
+  const { buildAddon } = await import('./addon/build.ts');
+  return await buildAddon(gpu);
 }

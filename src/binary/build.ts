@@ -8,7 +8,7 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
-import { buildAddon } from '../../native/addon/build.ts';
+import { compiledAddon } from '../../native/engine.ts';
 import { buildInfo } from '../build-info.ts';
 import { PROJECT_ROOT, projectFile } from '../project-root.ts';
 import type { EmbeddedManifest } from './launcher.ts';
@@ -117,7 +117,7 @@ async function withoutBuildPath(path: string, library_directory: string): Promis
 
 /** The addon and the C++ runtime beside llama.cpp's libraries, where the search of all of them begins. */
 async function copyEngine(gpu: 'cuda' | false, package_folder: string): Promise<void> {
-  const { path, library } = await buildAddon(gpu);
+  const { path, library } = await compiledAddon(gpu);
   const place = join(package_folder, 'bins', relative(dirname(library.directory), library.directory));
   await Bun.write(join(place, 'tds-engine.node'), await withoutBuildPath(path, library.directory));
   for (const name of CPP_RUNTIME) await cp(await runtimeLibrary(name), join(place, name));

@@ -70,7 +70,7 @@ const DIRECTIONS: readonly Direction[] = [
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
-  { files: BINARY, may_import: [...PURE, 'native/addon/build.ts'] },
+  { files: BINARY, may_import: [...PURE, ...ENGINE] },
   { files: PURE, may_import: [] },
   { files: ['db/'], may_import: [...RULES, ...PURE] },
   {
