@@ -6,9 +6,9 @@ import type { BuiltAddon } from './addon/build.ts';
 import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
 import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import type { Gpu } from './gpu.ts';
-import type { EngineStatus } from './machine.ts';
+import type { MachineStatus } from './machine.ts';
 import type { OpenOptions } from './open-options.ts';
-import type { EngineRelease } from './release.ts';
+import type { EvaluatorRelease } from './release.ts';
 
 export {
   applyTemperature,
@@ -39,7 +39,7 @@ export {
 } from './errors.ts';
 export { EVALUATOR_CHOICES, type EvaluatorChoice } from './evaluators/evaluator-names.ts';
 export { GPUS, type Gpu } from './gpu.ts';
-export type { CpuKernels, DeviceStatus, EngineStatus } from './machine.ts';
+export type { CpuKernels, DeviceStatus, MachineStatus } from './machine.ts';
 export type { OpenOptions } from './open-options.ts';
 export type { DecisionInput, DecisionPlan } from './plan/profile.ts';
 export type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
@@ -64,16 +64,16 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
 }
 
 /** The addon and the release of llama.cpp in this program. */
-export async function engineRelease(): Promise<EngineRelease> {
-  const { readEngineRelease } = await import('./release.ts');
-  return await readEngineRelease();
+export async function evaluatorRelease(): Promise<EvaluatorRelease> {
+  const { readEvaluatorRelease } = await import('./release.ts');
+  return await readEvaluatorRelease();
 }
 
 /**
  * Says what would evaluate plans on this machine, without a model. The addon is built where it is wanted and not there
  * yet.
  */
-export async function engineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<EngineStatus> {
+export async function machineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<MachineStatus> {
   const { inspectMachine } = await import('./machine.ts');
   return await inspectMachine(gpu, wanted);
 }

@@ -28,8 +28,8 @@ export interface DeviceStatus {
   readonly kernels: CpuKernels | undefined;
 }
 
-/** What this machine has for an engine. An `unavailable` is the reason, in a sentence. */
-export interface EngineStatus {
+/** What this machine has for evaluating plans. An `unavailable` is the reason, in a sentence. */
+export interface MachineStatus {
   /** Undefined where no evaluator that is wanted can be used. */
   readonly device: DeviceStatus | { readonly unavailable: string } | undefined;
   /** The path of the addon, and whether it came compiled; undefined where another evaluator is wanted. */
@@ -43,7 +43,7 @@ export interface EngineStatus {
  * Says what would evaluate plans on this machine, without a model. Builds the addon where it is wanted and not there
  * yet. Loads node-llama-cpp's backend only where it is what serves.
  */
-export async function inspectMachine(gpu: Gpu, wanted: EvaluatorChoice): Promise<EngineStatus> {
+export async function inspectMachine(gpu: Gpu, wanted: EvaluatorChoice): Promise<MachineStatus> {
   if (wanted === 'llama') return { device: await llamaDevice(gpu), addon: undefined };
   const addon = await addonStatus(gpu);
   if (addon.available) {

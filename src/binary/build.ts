@@ -1,5 +1,5 @@
 /**
- * Builds `dist/tds-<platform>`: one executable with the program, its libraries, the compiled engine and the embedded
+ * Builds `dist/tds-<platform>`: one executable with the program, its libraries, the compiled addon and the embedded
  * weights, which needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
  * libraries in an archive beside it, `--arch` builds for another CPU.
  */
@@ -34,7 +34,7 @@ const UNBUNDLED = 'node-llama-cpp';
 const LEFT_OUT = ['llama/gitRelease.bundle', 'llama/addon', 'llama/cmake', 'llama/toolchains', 'llama/xpack'];
 /** What only people and compilers read; licences stay. */
 const UNREAD = /\.(map|d\.[cm]?ts|md|h|tsbuildinfo)$/;
-/** What the engine's libraries need besides the C library. */
+/** What the addon and llama.cpp's libraries need besides the C library. */
 const CPP_RUNTIME = ['libstdc++.so.6', 'libgcc_s.so.1'];
 
 /** The program, and every thread that is started by its own path. */
@@ -116,10 +116,10 @@ async function withoutBuildPath(path: string, library_directory: string): Promis
 }
 
 /** The addon and the C++ runtime beside llama.cpp's libraries, where the search of all of them begins. */
-async function copyEngine(gpu: 'cuda' | false, package_folder: string): Promise<void> {
+async function copyAddon(gpu: 'cuda' | false, package_folder: string): Promise<void> {
   const { path, library } = await compiledAddon(gpu);
   const place = join(package_folder, 'bins', relative(dirname(library.directory), library.directory));
-  await Bun.write(join(place, 'tds-engine.node'), await withoutBuildPath(path, library.directory));
+  await Bun.write(join(place, 'tds-addon.node'), await withoutBuildPath(path, library.directory));
   for (const name of CPP_RUNTIME) await cp(await runtimeLibrary(name), join(place, name));
 }
 
@@ -144,7 +144,7 @@ async function writeArchive(stage: string, archive: string): Promise<readonly Pa
   return files;
 }
 
-/** The program's own files, its packages, and the engine for the CPU. */
+/** The program's own files, its packages, and the addon for the CPU. */
 async function stageProgram(stage: string, { arch }: Target): Promise<void> {
   await bundle(stage);
   for (const folder of DATA) {
@@ -154,7 +154,7 @@ async function stageProgram(stage: string, { arch }: Target): Promise<void> {
   for (const folder of packageClosure(UNBUNDLED, PROJECT_ROOT)) await copyPackage(folder, stage);
   const platform = await copyPlatform(`linux-${arch}`, stage);
   // For another CPU there is no compiler here: node-llama-cpp serves there.
-  if (arch === process.arch) await copyEngine(false, platform);
+  if (arch === process.arch) await copyAddon(false, platform);
   const { version, commit } = buildInfo();
   await Bun.write(join(stage, 'package.json'), JSON.stringify({ name: 'tds', version, type: 'module' }));
   // A build in a container has no repository.
@@ -165,7 +165,7 @@ async function stageProgram(stage: string, { arch }: Target): Promise<void> {
 async function packCuda(work: string, archive: string): Promise<readonly PackedFile[]> {
   const stage = join(work, 'cuda');
   await mkdir(stage);
-  await copyEngine('cuda', await copyPlatform('linux-x64-cuda', stage));
+  await copyAddon('cuda', await copyPlatform('linux-x64-cuda', stage));
   await copyPlatform('linux-x64-cuda-ext', stage);
   return await writeArchive(stage, join(DIST, archive));
 }

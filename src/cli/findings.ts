@@ -10,7 +10,7 @@ export interface Finding {
 /** Which kernels compute on the CPU: ours where it has the instructions, a variant of llama.cpp's, and AMX. */
 export function kernelsFinding(cpu: CpuKernels): Finding {
   const llama = `llama.cpp's${cpu.library === undefined ? '' : ` (${cpu.library})`}`;
-  const kernels = cpu.has_own_kernels ? `the native engine's (AVX-512 VNNI) and ${llama}` : llama;
+  const kernels = cpu.has_own_kernels ? `the addon's (AVX-512 VNNI) and ${llama}` : llama;
   if (cpu.uses_amx) return { subject: 'kernels', state: 'ok', detail: `${kernels}, which use AMX` };
   return cpu.has_amx
     ? {

@@ -33,7 +33,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   const program = new Command('tds')
     .configureOutput({ writeErr })
     .description('Typed Decision Service: probabilities for typed questions about one record')
-    .option('-V, --version', 'print version, commit, engine and the hash of the weights')
+    .option('-V, --version', 'print version, commit, evaluator and the hash of the weights')
     .showHelpAfterError('(add --help for help)')
     .hook('preAction', (_program, command) => {
       if (!asksForExample(command)) applySettings(command);

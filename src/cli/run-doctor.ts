@@ -7,9 +7,9 @@ import { lastWriter, type Writer } from '../../db/sqlite/program-versions.ts';
 import {
   type DeviceStatus,
   EMBEDDED_WEIGHTS,
-  type EngineStatus,
-  engineStatus,
   type Gpu,
+  type MachineStatus,
+  machineStatus,
   verifyWeights,
   WeightsError,
 } from '../../native/engine.ts';
@@ -34,7 +34,7 @@ export interface DoctorOptions extends JsonOptions, ModelConfig {
 export async function runDoctor(options: DoctorOptions): Promise<void> {
   const findings = [
     await weightsFinding(options.model ?? EMBEDDED_WEIGHTS),
-    ...(await engineFindings(options)),
+    ...(await evaluatorFindings(options)),
     ...(await dataFindings(options)),
     diskFinding(options.data),
     descriptorsFinding(),
@@ -60,27 +60,27 @@ async function weightsFinding(path: string): Promise<Finding> {
 }
 
 /** The device, what computes on it, and the addon. */
-async function engineFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
-  const { device, addon } = await engineStatus(gpu, evaluator);
+async function evaluatorFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
+  const { device, addon } = await machineStatus(gpu, evaluator);
   const devices = device === undefined ? [] : deviceFindings(device, gpu);
   if (addon === undefined) return devices;
   if ('path' in addon) {
     const detail = addon.is_prebuilt ? `${addon.path}, compiled already: no compiler is needed` : addon.path;
-    return [...devices, { subject: 'native engine', state: 'ok', detail }];
+    return [...devices, { subject: 'addon', state: 'ok', detail }];
   }
   return device === undefined
-    ? [{ subject: 'native engine', state: 'broken', detail: addon.unavailable }]
+    ? [{ subject: 'addon', state: 'broken', detail: addon.unavailable }]
     : [
         ...devices,
         {
-          subject: 'native engine',
+          subject: 'addon',
           state: 'slow',
           detail: `${addon.unavailable} Plans go through node-llama-cpp instead.`,
         },
       ];
 }
 
-function deviceFindings(status: NonNullable<EngineStatus['device']>, gpu: Gpu): readonly Finding[] {
+function deviceFindings(status: NonNullable<MachineStatus['device']>, gpu: Gpu): readonly Finding[] {
   if ('unavailable' in status) return [{ subject: 'device', state: 'broken', detail: status.unavailable }];
   const { kernels } = status;
   return [deviceFinding(status, gpu), ...(kernels === undefined ? [] : [kernelsFinding(kernels)])];

@@ -72,9 +72,9 @@ const BYTES_PER_MEGABYTE = 1_000_000;
 const CHECKED_BYTES_MAX = 256 * 1_024 * 1_024;
 
 /** What evaluates plans, in words. */
-const ENGINE_NAMES = {
-  addon: 'the native engine',
-  llama: 'node-llama-cpp ("tds doctor" says why not by the native engine)',
+const EVALUATOR_NAMES = {
+  addon: 'the addon',
+  llama: 'node-llama-cpp ("tds doctor" says why not by the addon)',
 } as const satisfies Record<EngineFacts['evaluator'], string>;
 
 /** How `tds serve` was started. */
@@ -401,7 +401,7 @@ function announce(
 const OWNER_LINE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
 
 function engineLines(engine: EngineFacts): readonly string[] {
-  const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${ENGINE_NAMES[engine.evaluator]}`;
+  const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${EVALUATOR_NAMES[engine.evaluator]}`;
   return engine.missing_gpu === undefined ? [model] : [model, `The GPU is not used: ${engine.missing_gpu}`];
 }
 

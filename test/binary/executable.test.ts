@@ -81,22 +81,22 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     return join(root.cache, name);
   };
 
-  test('says what it is: version, commit, engine and the hash of its weights', async () => {
+  test('says what it is: version, commit, evaluator and the hash of its weights', async () => {
     const { code, stdout } = await root.tds(['--version']);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^tds \d+\.\d+\.\d+\ncommit [0-9a-f]{12}(-dirty)?\nengine native engine \(compiled already\), llama\.cpp \S+\nweights decision-1, SHA-256 [0-9a-f]{64}\n$/,
+      /^tds \d+\.\d+\.\d+\ncommit [0-9a-f]{12}(-dirty)?\nevaluator addon \(compiled already\), llama\.cpp \S+\nweights decision-1, SHA-256 [0-9a-f]{64}\n$/,
     );
   });
 
-  test('has what it needs: the doctor finds an engine that needs no compiler', async () => {
+  test('has what it needs: the doctor finds an addon that needs no compiler', async () => {
     const { code, stdout } = await root.tds(['doctor', '--json', '--data', '/data/none']);
     expect(code).toBe(0);
     const findings: unknown = JSON.parse(stdout);
     expect(findings).toContainEqual({
-      subject: 'native engine',
+      subject: 'addon',
       state: 'ok',
-      detail: expect.stringMatching(/^\/cache\/.*tds-engine\.node, compiled already: no compiler is needed$/),
+      detail: expect.stringMatching(/^\/cache\/.*tds-addon\.node, compiled already: no compiler is needed$/),
     });
   });
 
@@ -106,7 +106,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       readdirSync(directory)
         .filter((name) => /^libggml-cpu-.*\.so$/.test(name))
         .sort();
-    const [packed] = [...new Bun.Glob('**/tds-engine.node').scanSync({ cwd: unpacked(), absolute: true })];
+    const [packed] = [...new Bun.Glob('**/tds-addon.node').scanSync({ cwd: unpacked(), absolute: true })];
     const wanted = variants(library?.directory ?? '');
     expect(wanted).toContain('libggml-cpu-haswell.so');
     expect(wanted).toContain('libggml-cpu-sapphirerapids.so');
