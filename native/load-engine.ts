@@ -1,3 +1,4 @@
+import { errorMessage } from '../src/error-message.ts';
 import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
 import { WeightsError } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';
@@ -52,7 +53,7 @@ async function makeProfile(
     return { needs, profile: await needs.make({ tokenizer, vocabulary, chat_template }) };
   } catch (error) {
     throw new WeightsError(
-      `The model ${first} cannot answer typed questions (${error instanceof Error ? error.message : String(error)}): give another model.`,
+      `The model ${first} cannot answer typed questions (${errorMessage(error)}): give another model.`,
       { cause: error },
     );
   }

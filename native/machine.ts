@@ -1,3 +1,4 @@
+import { errorMessage } from '../src/error-message.ts';
 import { servesAmx } from './amx.ts';
 import { loadedCpuLibrary } from './cpu-library.ts';
 import { addonStatus } from './evaluators/addon/addon-status.ts';
@@ -66,7 +67,7 @@ async function llamaDevice(gpu: Gpu): Promise<DeviceStatus | { readonly unavaila
     const kernels = device === 'cpu' ? cpuKernels(false, servesAmx()) : undefined;
     return { device, device_name: undefined, missing_gpu: undefined, kernels };
   } catch (error) {
-    return { unavailable: error instanceof Error ? error.message : String(error) };
+    return { unavailable: errorMessage(error) };
   }
 }
 

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { OWNER_ONLY_DIRECTORY } from '../../src/file-permissions.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 import { runAudit } from './audit.ts';
 import { copyDatabase, reachDisk, UNFINISHED } from './backup.ts';
@@ -34,7 +35,7 @@ export async function writeBackup(database: string, file: string): Promise<void>
   const { folder, copy, compressed } = unfinishedFiles(file);
   removeUnfinished(file);
   try {
-    mkdirSync(folder, { mode: 0o700 });
+    mkdirSync(folder, { mode: OWNER_ONLY_DIRECTORY });
     const client = new Database(database, { readonly: true, strict: true });
     try {
       copyDatabase(client, copy);

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { compiledAddon } from '../../native/engine.ts';
 import { buildInfo } from '../build-info.ts';
 import { PROJECT_ROOT, projectFile } from '../project-root.ts';
-import type { EmbeddedManifest } from './launcher.ts';
+import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
 import type { PackedFile } from './unpack.ts';
 
 /** What an executable is built for. */
@@ -22,8 +22,6 @@ interface Target {
 }
 
 const DIST = projectFile('dist');
-const ARCHIVE = 'program.tar.zst';
-const MANIFEST = 'program.json';
 const COMPRESSION_LEVEL = 9;
 
 /** What the program reads beside its code. */
@@ -177,7 +175,7 @@ async function compile(work: string, { name, arch }: Target): Promise<string> {
     compile: {
       target: arch === 'x64' ? 'bun-linux-x64' : 'bun-linux-arm64',
       outfile,
-      assets: [join(work, ARCHIVE), join(work, MANIFEST)],
+      assets: [join(work, ARCHIVE_NAME), join(work, MANIFEST_NAME)],
       // Whoever starts the program elsewhere must not change what it does by the files of that folder.
       autoloadDotenv: false,
       autoloadBunfig: false,
@@ -201,12 +199,12 @@ async function build(target: Target): Promise<string> {
     await stageProgram(stage, target);
     const libraries_archive = target.cuda ? `${target.name}-libraries.tar.zst` : null;
     const files = [
-      ...(await writeArchive(stage, join(work, ARCHIVE))),
+      ...(await writeArchive(stage, join(work, ARCHIVE_NAME))),
       ...(libraries_archive === null ? [] : await packCuda(work, libraries_archive)),
     ];
     const sha256 = createHash('sha256').update(JSON.stringify(files)).digest('hex');
     const manifest: EmbeddedManifest = { sha256, files, libraries_archive };
-    await Bun.write(join(work, MANIFEST), JSON.stringify(manifest));
+    await Bun.write(join(work, MANIFEST_NAME), JSON.stringify(manifest));
     return await compile(work, target);
   } finally {
     await rm(work, { recursive: true, force: true });

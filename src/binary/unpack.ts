@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Stats, statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 
 /** One file of the program, as it must be after unpacking. */
@@ -35,9 +36,6 @@ const UNPACKING = 'unpacking-';
 /** Leftovers of starts that were cut are removed once nobody can still be writing them. */
 const LEFTOVER_MS = 3_600_000;
 const FOLDER_NAME_LENGTH = 16;
-const OTHERS_WRITE = 0o022;
-const OWNER_ONLY_FOLDER = 0o700;
-const OWNER_ONLY_FILE = 0o600;
 /** The modification time of every unpacked file: a file with another one was written to since. */
 const UNPACKED_MTIME_S = 1_000_000_000;
 /** So many files are written at once, because each waits for the disk. */
@@ -60,7 +58,7 @@ function requirePrivate(directory: string, { uid, mode }: Stats): void {
 }
 
 async function prepareCache(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: OWNER_ONLY_FOLDER });
+  await mkdir(directory, { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   requirePrivate(directory, await stat(directory));
 }
 
@@ -120,7 +118,7 @@ async function writeVerified(root: string, file: PackedFile, bytes: Uint8Array):
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   if (sha256 !== file.sha256) throw new UnpackFailed(`${file.path} is damaged: get the executable again.`);
   const path = join(root, file.path);
-  await mkdir(dirname(path), { recursive: true, mode: OWNER_ONLY_FOLDER });
+  await mkdir(dirname(path), { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   await using handle = await open(path, 'wx', OWNER_ONLY_FILE);
   await handle.writeFile(bytes);
   await handle.utimes(UNPACKED_MTIME_S, UNPACKED_MTIME_S);
@@ -163,7 +161,7 @@ async function putInPlace(root: string, target: string, files: readonly PackedFi
 
 async function replace(root: string, target: string, { path }: PackedFile): Promise<void> {
   try {
-    await mkdir(dirname(join(target, path)), { recursive: true, mode: OWNER_ONLY_FOLDER });
+    await mkdir(dirname(join(target, path)), { recursive: true, mode: OWNER_ONLY_DIRECTORY });
     await rename(join(root, path), join(target, path));
   } catch (cause) {
     throw new UnpackFailed(
@@ -182,7 +180,7 @@ async function unpackInto(target: string, given: Package): Promise<void> {
   const work = await mkdtemp(join(cache, UNPACKING));
   try {
     const root = join(work, 'root');
-    await mkdir(root, { mode: OWNER_ONLY_FOLDER });
+    await mkdir(root, { mode: OWNER_ONLY_DIRECTORY });
     await writeFiles(root, given);
     await syncFolder(root);
     await putInPlace(root, target, given.files);

@@ -30,6 +30,7 @@ import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 import { backupDirectory } from './backup-directory.ts';
 import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
@@ -209,7 +210,8 @@ async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): 
   try {
     return await LogFile.open(logFile, { bytes_max: logFileSize * BYTES_PER_MEGABYTE, keep: logFileKeep });
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+    const code = systemErrorCode(error);
+    const reason = code === undefined ? '' : ` (${code})`;
     throw new CommandFailed(`The log file ${logFile} cannot be opened for writing${reason}.`, {
       cause: error,
     });

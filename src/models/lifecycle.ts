@@ -9,6 +9,7 @@ import {
   EvaluationTimedOut,
   PlanRejected,
 } from '../../native/engine.ts';
+import { errorMessage } from '../error-message.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { askSmallQuestion } from './small-question.ts';
@@ -99,10 +100,6 @@ class EngineStuck extends Error {
 
 function modelClosed(): ModelUnavailable {
   return new ModelUnavailable('The model has been closed.');
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Resolves as `promise` does, or rejects with the signal's reason when that comes first. */
@@ -310,7 +307,7 @@ export class ModelLifecycle {
       if (!this.#closed) this.#onProblem('model_load', error);
       await engine?.close().catch((failure: unknown) => this.#onProblem('model_close', failure));
       this.#loading = undefined;
-      this.#load_error = reasonOf(error);
+      this.#load_error = errorMessage(error);
       throw error instanceof ModelUnavailable
         ? error
         : new ModelUnavailable('The model could not be loaded.', { cause: error });

@@ -26,7 +26,7 @@ const US_PER_S = 1_000_000;
 type LabelledValue<Label extends string> = readonly [labels: Partial<Record<Label, string>>, value: number];
 
 /** What is said of the program itself. */
-export interface BuildInfo {
+export interface ProgramFacts {
   readonly version: string;
   readonly runtime: string;
 }
@@ -94,13 +94,13 @@ export class PrometheusMetrics implements Metrics {
     LAG_BUCKETS,
   );
 
-  constructor(build: BuildInfo, now_ms: () => number = () => performance.now()) {
+  constructor(program: ProgramFacts, now_ms: () => number = () => performance.now()) {
     const started_s = Date.now() / MS_PER_S - process.uptime();
     const info = this.#gauge('tds_build_info', 'The version of this program; always 1.', [
       'version',
       'runtime',
     ]);
-    info.set({ version: build.version, runtime: build.runtime }, 1);
+    info.set({ version: program.version, runtime: program.runtime }, 1);
     this.#gauge('process_start_time_seconds', 'When the process started, in Unix time.').set(started_s);
     this.#gauge('process_resident_memory_bytes', 'Memory of the process.', [], (gauge) =>
       gauge.set(process.memoryUsage.rss()),

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { inTime } from '../in-time.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
 
 /** What a service needs to answer. */
@@ -67,8 +68,8 @@ export class Readiness {
     const { write, freeBytes, disk_floor_bytes = DISK_FLOOR_BYTES } = this.parts;
     const model = this.#canAnswer();
     const [database, disk] = await Promise.all([
-      inTime(() => write().then(() => true)),
-      inTime(async () => (await freeBytes()) >= disk_floor_bytes),
+      isWell(() => write().then(() => true)),
+      isWell(async () => (await freeBytes()) >= disk_floor_bytes),
     ]);
     const is_well: Record<ReadinessCheck, boolean> = { draining: true, model, database, disk };
     return READINESS_CHECKS.filter((check) => !is_well[check]);
@@ -94,11 +95,6 @@ function isAble({ state, load_error }: LifecycleStatus): boolean {
 }
 
 /** What the look finds; false when it fails or takes too long. */
-async function inTime(look: () => Promise<boolean>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(() => resolve(false), LOOK_MS);
-  const found = look().catch(() => false);
-  const is_well = await Promise.race([found, late]);
-  clearTimeout(timer);
-  return is_well;
+function isWell(look: () => Promise<boolean>): Promise<boolean> {
+  return inTime(look(), LOOK_MS, 'The look took too long.').catch(() => false);
 }

@@ -9,8 +9,13 @@ import {
   startedPrograms,
 } from './source-files.ts';
 
-/** Where the service itself starts; `package.json` names the other programs that are run by hand. */
-const ENTRY_POINTS = ['src/main.ts', 'db/sqlite/drizzle.config.ts', ...scriptsOf(scripts)];
+/** Where the service itself and its executable start; `package.json` names the other programs that are run by hand. */
+const ENTRY_POINTS = [
+  'src/main.ts',
+  'src/binary/launcher.ts',
+  'db/sqlite/drizzle.config.ts',
+  ...scriptsOf(scripts),
+];
 
 /** No I/O and no rules: imported by everybody. */
 const PURE = [
@@ -20,6 +25,8 @@ const PURE = [
   'src/client-timeout.ts',
   'src/money.ts',
   'src/errors.ts',
+  'src/error-message.ts',
+  'src/file-permissions.ts',
   'src/clock.ts',
   'src/identifiers.ts',
   'src/system-error-code.ts',
@@ -38,6 +45,7 @@ const RULES = [
   'src/problems/',
   'src/usage/',
   'src/store.ts',
+  'src/in-time.ts',
 ];
 const DECISIONS = ['src/decisions/'];
 const EVAL = ['src/eval/'];
@@ -79,6 +87,7 @@ const DIRECTIONS: readonly Direction[] = [
       'src/questions/',
       'src/json/',
       'src/hashing/',
+      'src/error-message.ts',
       'src/system-error-code.ts',
       'src/project-root.ts',
     ],
