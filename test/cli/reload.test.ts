@@ -7,13 +7,13 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { sign } from '../payments/paddle-calls.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
+import { MAIN } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 import { field } from './support.ts';
 
 setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
 
-const MAIN = join(import.meta.dir, '../../src/main.ts');
 /** Together they take far longer at the model than it takes to send them. */
 const LONG_REQUEST = { ...SMALL_REQUEST, state: 'The parcel is late and nobody calls. '.repeat(40) };
 const BURST = 6;

@@ -48,3 +48,8 @@ export function parseRaw(received: string): RawResponse {
     body: rest.join('\r\n\r\n'),
   };
 }
+
+/** A raw answer as a `Response`, for the checks that those go through. */
+export function asResponse({ status, headers, body }: RawResponse): Response {
+  return new Response(body, { status, headers });
+}
