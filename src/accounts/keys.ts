@@ -1,4 +1,3 @@
-import type { Records } from '../store.ts';
 import { type Actor, userIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
@@ -7,6 +6,7 @@ import type { ListedKey } from './key-records.ts';
 import { checkedName } from './names.ts';
 import { permits, requirePermission } from './permissions.ts';
 import { requireProject } from './projects.ts';
+import { inTransaction, type Transaction } from './transaction.ts';
 
 /** How many active keys an organization may have (contract: 100 active API keys). */
 export const ACTIVE_KEYS_MAX = 100;
@@ -31,13 +31,12 @@ export interface CreatedKey {
  * `not_found`, `permission_denied`, `project_archived`, `too_many_keys`.
  */
 export function createKey(context: AccountContext, actor: Actor, given: NewKeyRequest): Promise<CreatedKey> {
-  return context.store.transaction((records) => insertKey(records, context, actor, given));
+  return inTransaction(context, (transaction) => insertKey(transaction, actor, given));
 }
 
 /** The same as `createKey`, to be called inside a transaction. */
 export async function insertKey(
-  records: Pick<Records, 'accounts' | 'keys'>,
-  { clock, identifiers }: Pick<AccountContext, 'clock' | 'identifiers'>,
+  { records, clock, identifiers }: Transaction,
   actor: Actor,
   given: NewKeyRequest,
 ): Promise<CreatedKey> {

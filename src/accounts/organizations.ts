@@ -7,6 +7,7 @@ import { checkedName } from './names.ts';
 import { requireOperator, requirePermission } from './permissions.ts';
 import { recalculateTier } from './tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS } from './tiers.ts';
+import { inTransaction, type Transaction } from './transaction.ts';
 
 /** The project that every new organization starts with. */
 const DEFAULT_PROJECT_NAME = 'Default';
@@ -25,8 +26,7 @@ interface NewOrganization {
 
 /** Writes an organization with its Default project and its owner, if it has one. To be called inside a transaction. */
 export async function insertOrganization(
-  { accounts }: Pick<Records, 'accounts'>,
-  { clock, identifiers }: Pick<AccountContext, 'clock' | 'identifiers'>,
+  { records: { accounts }, clock, identifiers }: Transaction,
   { name, owner_user_id, personal }: NewOrganization,
 ): Promise<CreatedOrganization> {
   const created_at_ms = clock.now_ms();
@@ -63,8 +63,8 @@ export async function createOrganization(
   const name = checkedName(given.name);
   if (given.owner_user_id !== undefined) requireOperator(actor);
   const owner_user_id = given.owner_user_id ?? userIdOf(actor);
-  return await context.store.transaction((records) =>
-    insertOrganization(records, context, { name, owner_user_id, personal: false }),
+  return await inTransaction(context, (transaction) =>
+    insertOrganization(transaction, { name, owner_user_id, personal: false }),
   );
 }
 

@@ -6,12 +6,12 @@ import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator, requirePermission } from '../accounts/permissions.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
+import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import type { Clock } from '../clock.ts';
 import { CENT_MICROS, formatDollars } from '../money.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
-import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 /**
  * The range of one top-up of the organization now, in micro-dollars (contract: the single top-up range). It is that of
@@ -136,7 +136,7 @@ export async function creditByHand(
  * `top_up_out_of_range`.
  */
 export async function enterCreditByHand(
-  transaction: PaymentTransaction,
+  transaction: Transaction,
   given: HandledByHand & { readonly within_range?: boolean },
 ): Promise<Organization> {
   const { organization_id, amount_micros } = given;
@@ -208,10 +208,7 @@ export async function confirmManualPayment(
 }
 
 /** Settles a payment: its row, the ledger and the tier together. Resolves with the payment as it is then. */
-export async function completePayment(
-  { records, clock }: PaymentTransaction,
-  payment: Payment,
-): Promise<Payment> {
+export async function completePayment({ records, clock }: Transaction, payment: Payment): Promise<Payment> {
   const { id, organization_id, amount_micros, kind } = payment;
   const at_ms = clock.now_ms();
   const settled = { status: 'completed', amount_micros, settled_at_ms: at_ms } as const;
@@ -225,7 +222,7 @@ export async function completePayment(
 
 /** Enters a payment or refund by hand, and settles it. */
 async function settleByHand(
-  transaction: PaymentTransaction,
+  transaction: Transaction,
   { organization_id, amount_micros }: HandledByHand,
   kind: Payment['kind'],
 ): Promise<void> {
