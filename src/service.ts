@@ -135,18 +135,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const refusals = new RefusalBudgets(drawHashKey());
   const keys = new KeyDirectory(store.keys, clock);
   const catalog = new Catalog(store.catalog);
-  // Who starts the service tells why it does not start.
-  let is_told_by_start = false;
   const models = new Models({
     openPlanner: parts.openPlanner,
     queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
     idle_unload_ms: parts.idle_unload_ms,
     clock,
-    problems: {
-      report: (problem) => {
-        if (problem.step !== 'model_load' || !is_told_by_start) problems.report(problem);
-      },
-    },
+    problems,
   });
   models.follow(await catalog.listDecisionModels());
   const payments =
@@ -228,12 +222,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     async loadModels() {
       const live = await catalog.listDecisionModels();
       const first = live.find(({ id }) => id === DEFAULT_MODEL);
-      is_told_by_start = true;
-      try {
-        if (first !== undefined) await models.load(first);
-      } finally {
-        is_told_by_start = false;
-      }
+      // Whoever starts the service tells why it does not start.
+      if (first !== undefined) await models.load(first, { failure: 'thrown' });
       void loadInTurn(models, live);
     },
     change({ queue_limit, evaluation_ms, usage_retention_days, payment_provider }) {

@@ -52,6 +52,9 @@ export interface LifecycleOptions {
 
 type BackgroundStep = ProblemStep & `model_${string}`;
 
+/** Who tells why a load failed: the lifecycle reports it, or leaves that to whoever began the load and gets the error. */
+export type LoadFailure = 'reported' | 'thrown';
+
 /** A loaded engine, and who is using it. */
 interface Loaded {
   readonly engine: DecisionEngine;
@@ -174,8 +177,8 @@ export class ModelLifecycle {
    * starts loading), with `ModelUnavailable` when the model cannot be loaded (the next call tries again), and with the
    * signal's reason. An engine so got may be unloaded when idle: work on it belongs in `use`.
    */
-  async ready(mode: Mode, signal?: AbortSignal): Promise<DecisionEngine> {
-    const loaded = await this.#ready(mode, signal);
+  async ready(mode: Mode, signal?: AbortSignal, failure: LoadFailure = 'reported'): Promise<DecisionEngine> {
+    const loaded = await this.#ready(mode, signal, failure);
     this.#restartIdle();
     return loaded.engine;
   }
@@ -205,14 +208,6 @@ export class ModelLifecycle {
         }
       }
     }
-  }
-
-  /**
-   * Tells that an evaluation outside of `use` failed: after an `EngineFailed` the engine is unloaded, and the next call
-   * loads anew. Other errors change nothing.
-   */
-  reportFailure(error: unknown): void {
-    if (error instanceof EngineFailed && this.#loaded !== undefined) this.#retire(this.#loaded, error);
   }
 
   /** Unloads the model for good; what still runs on it is rejected. */
@@ -245,7 +240,11 @@ export class ModelLifecycle {
     return this.#loading === undefined ? 'cold' : 'loading';
   }
 
-  async #ready(mode: Mode, signal: AbortSignal | undefined): Promise<Loaded> {
+  async #ready(
+    mode: Mode,
+    signal: AbortSignal | undefined,
+    failure: LoadFailure = 'reported',
+  ): Promise<Loaded> {
     if (this.#closed) throw modelClosed();
     signal?.throwIfAborted();
     const loaded = this.#loaded;
@@ -254,7 +253,7 @@ export class ModelLifecycle {
       return loaded;
     }
     const failed_before = this.#load_error !== undefined;
-    const loading = this.#startLoading();
+    const loading = this.#startLoading(failure);
     if (mode === 'fast') return await unlessAborted(loading, signal);
     // A model that cannot be loaded is not warming up: after a failure the outcome is waited for.
     if (failed_before) await unlessAborted(loading, signal);
@@ -268,11 +267,11 @@ export class ModelLifecycle {
     return loaded;
   }
 
-  #startLoading(): Promise<Loaded> {
+  #startLoading(failure: LoadFailure): Promise<Loaded> {
     if (this.#loading === undefined) {
       this.#loading_since_ms = this.#now_ms();
-      this.#loading = this.#load();
-      // The load reports its failure; where nobody waits for it, it must not become an unhandled rejection.
+      this.#loading = this.#load(failure);
+      // Nothing is lost: the load reports its failure, or whoever began it gets it. Nobody else may wait for it.
       this.#loading.catch(() => {});
     }
     return this.#loading;
@@ -294,7 +293,7 @@ export class ModelLifecycle {
     return new ModelWarmingUp(retry_after_s);
   }
 
-  async #load(): Promise<Loaded> {
+  async #load(failure: LoadFailure): Promise<Loaded> {
     let engine: DecisionEngine | undefined;
     try {
       await this.#ended;
@@ -304,8 +303,8 @@ export class ModelLifecycle {
       await askSmallQuestion(engine, 'fast');
       if (this.#closed) throw modelClosed();
     } catch (error) {
-      if (!this.#closed) this.#onProblem('model_load', error);
-      await engine?.close().catch((failure: unknown) => this.#onProblem('model_close', failure));
+      if (failure === 'reported' && !this.#closed) this.#onProblem('model_load', error);
+      await engine?.close().catch((unclosed: unknown) => this.#onProblem('model_close', unclosed));
       this.#loading = undefined;
       this.#load_error = errorMessage(error);
       throw error instanceof ModelUnavailable

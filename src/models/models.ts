@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
-import { type LifecycleStatus, ModelLifecycle } from './lifecycle.ts';
+import { type LifecycleStatus, type LoadFailure, ModelLifecycle } from './lifecycle.ts';
 
 export interface ModelsOptions {
   /** Reads the vocabulary of a model's weights. */
@@ -142,9 +142,12 @@ export class Models {
     for (const { turns } of this.#open) turns.setLimit(limit);
   }
 
-  /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; that is reported. */
-  async load(model: DecisionModelEntry): Promise<void> {
-    await this.#lifeOf(model).lifecycle.ready('fast');
+  /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; the cause is reported, or left to the caller. */
+  async load(
+    model: DecisionModelEntry,
+    { failure }: { readonly failure: LoadFailure } = { failure: 'reported' },
+  ): Promise<void> {
+    await this.#lifeOf(model).lifecycle.ready('fast', undefined, failure);
   }
 
   /** Closes all models; what still runs on them is rejected. */

@@ -156,6 +156,11 @@ async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number>
 
 const askFast = (engine: DecisionEngine) => ask(engine);
 
+/** Does work that breaks the engine. */
+async function breakEngine(lifecycle: ModelLifecycle): Promise<void> {
+  await lifecycle.use('fast', () => Promise.reject(new EngineFailed('broken'))).catch(() => {});
+}
+
 /** Asks again until consistent mode is up. */
 async function consistentReady(lifecycle: ModelLifecycle): Promise<void> {
   while (lifecycle.status().state !== 'ready') await new Promise(setImmediate);
@@ -292,7 +297,7 @@ describe('the time until consistent mode is ready', () => {
 
   test('is what it took before, less what has passed', async () => {
     const made = await measured();
-    made.lifecycle.reportFailure(new EngineFailed('to be loaded again'));
+    await breakEngine(made.lifecycle);
     const ends = {
       fast: Promise.withResolvers<void>(),
       consistent: Promise.withResolvers<void>(),
@@ -382,10 +387,9 @@ describe('recovering', () => {
     const failure = new EngineFailed('decode failed');
     await lifecycle.use('fast', () => Promise.reject(failure)).catch(() => {});
     await lifecycle.ready('fast');
-    lifecycle.reportFailure(new Error('something else'));
     await lifecycle.use('fast', () => Promise.reject(new Error('something else'))).catch(() => {});
     expect(events).toEqual(['open', 'close', 'open']);
-    lifecycle.reportFailure(new EngineFailed('another'));
+    await breakEngine(lifecycle);
     await lifecycle.ready('fast');
     expect(events).toEqual(['open', 'close', 'open', 'close', 'open']);
   });
@@ -486,6 +490,16 @@ describe('what fails in the background', () => {
     expect(made.problems).toEqual([failed, failed]);
     await made.lifecycle.ready('fast');
     expect(made.problems).toHaveLength(2);
+  });
+
+  test('a load whose failure is thrown to whoever began it is told by nobody else', async () => {
+    const made = world();
+    made.failures = 1;
+    await expect(made.lifecycle.ready('fast', undefined, 'thrown')).rejects.toMatchObject({
+      name: 'ModelUnavailable',
+      cause: { message: 'no memory' },
+    });
+    expect(made.problems).toEqual([]);
   });
 
   test('a load that a refused request set off, and nobody waits for', async () => {
