@@ -1,6 +1,6 @@
 /**
- * What metrics cost: processor time of the server a decision, with an engine that answers at once and 16 connections,
- * without metrics, with metrics that nobody reads, and with metrics that are read every second. In turns.
+ * What metrics cost: processor time of the server a decision, with an engine that answers at once and 16 connections.
+ * Servers without metrics, with metrics that nobody reads, and with metrics that are read every second take turns.
  *
  *   bun bench/metrics.ts [rounds, default 7] [seconds a run, default 5]
  */

@@ -79,8 +79,8 @@ export async function machineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<
 }
 
 /**
- * The addon for a device, and the libraries that it was linked against; compiled where it is not there yet. Rejects with
- * `AddonUnavailable` and what is missing.
+ * The addon for a device, and the libraries that it was linked against; compiled where it is not there yet. Rejects
+ * with `AddonUnavailable` and what is missing.
  */
 export async function compiledAddon(gpu: Gpu): Promise<BuiltAddon> {
   const { buildAddon } = await import('./addon/build.ts');

@@ -13,7 +13,7 @@ interface BuildMetadata {
   readonly buildOptions: { readonly llamaCpp: { readonly release: string } };
 }
 
-/** The state of the addon, and the release of llama.cpp that it and node-llama-cpp use here. Loads and builds nothing. */
+/** The state of the addon, and the release of llama.cpp that it and node-llama-cpp use. Loads and builds nothing. */
 export async function readEvaluatorRelease(): Promise<EvaluatorRelease> {
   const library = findLibrary('auto');
   if (library === undefined) return { addon: 'unavailable', llama_cpp: 'unknown' };

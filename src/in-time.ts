@@ -1,4 +1,4 @@
-/** What `result` resolves to. Rejects as it does, or with an error of that message when it takes longer than `limit_ms`. */
+/** What `result` resolves to. Rejects as it does, or with an error of that message when `limit_ms` are over. */
 export async function inTime<Result>(
   result: Promise<Result>,
   limit_ms: number,

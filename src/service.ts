@@ -249,7 +249,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   };
 }
 
-/** One after the other, because each needs the disk and the cores. What fails is reported, and tried again by a request. */
+/** One after the other, because each needs the disk and the cores. What fails is reported; a request tries it again. */
 async function loadInTurn(models: Models, live: readonly DecisionModelEntry[]): Promise<void> {
   for (const model of live) await models.load(model).catch(() => undefined);
 }

@@ -190,8 +190,8 @@ async function buildOnce(
 }
 
 /**
- * The addon for a device. One that lies beside llama.cpp's libraries is taken as it is; otherwise it is built when it is
- * not there yet, and `onBuild` is called before, because building takes a while. An executable never builds. Throws
+ * The addon for a device. One that lies beside llama.cpp's libraries is taken as it is. Otherwise it is built where it
+ * is not there yet. `onBuild` is called before, because building takes a while. An executable never builds. Throws
  * `AddonUnavailable` with what is missing (a prebuilt llama.cpp, a compiler) or the compiler's errors.
  */
 export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {

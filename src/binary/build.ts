@@ -1,6 +1,6 @@
 /**
  * Builds `dist/tds-<platform>`: one executable with the program, its libraries, the compiled addon and the embedded
- * weights, which needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
+ * weights. It needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
  * libraries in an archive beside it, `--arch` builds for another CPU.
  */
 import { createHash } from 'node:crypto';
@@ -102,8 +102,8 @@ async function runtimeLibrary(name: string): Promise<string> {
 }
 
 /**
- * The addon's bytes, which look for libraries beside the addon only: the folder of this machine that it was linked
- * against may belong to anybody on another one.
+ * The addon's bytes, which look for libraries beside the addon only. On another machine, the folder that it was linked
+ * against may belong to anybody.
  */
 async function withoutBuildPath(path: string, library_directory: string): Promise<Uint8Array> {
   const bytes = Buffer.from(await Bun.file(path).bytes());

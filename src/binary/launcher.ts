@@ -35,8 +35,8 @@ async function readBeside(name: string): Promise<Uint8Array> {
 }
 
 /**
- * Sets variables in the C library's environment, where Bun looks: it does not see what is set in `process.env`. It reads
- * each only once, so nobody may have asked before.
+ * Sets variables in the C library's environment, where Bun looks: it does not see what is set in `process.env`. It
+ * reads each only once, so nobody may have asked before.
  */
 function setEnvironment(variables: Readonly<Record<string, string>>): void {
   try {
@@ -53,8 +53,8 @@ function setEnvironment(variables: Readonly<Record<string, string>>): void {
 }
 
 /**
- * The script that this process was forked for: node-llama-cpp tries a library out in a process of its own, and a fork
- * of an executable is that executable again. Undefined for any other start.
+ * The script that this process was forked for; undefined for any other start. A library is tried out by node-llama-cpp
+ * in a process of its own, and a fork of an executable is that executable again.
  */
 function forkedScript(root: string): string | undefined {
   const script = process.argv[2];

@@ -73,7 +73,7 @@ function isIntact(root: string, { path, size_bytes }: PackedFile): boolean {
   }
 }
 
-/** As `isIntact` for all files; synchronous, because a start has nothing else to do and it takes a tenth of the time. */
+/** As `isIntact` for all files; synchronous, which takes a tenth of the time, and a start has nothing else to do. */
 function isComplete(root: string, files: readonly PackedFile[]): boolean {
   const found = statSync(root, { throwIfNoEntry: false });
   if (found === undefined) return false;
@@ -125,7 +125,7 @@ async function writeVerified(root: string, file: PackedFile, bytes: Uint8Array):
   await handle.sync();
 }
 
-/** Writes all files into an empty folder. Throws `UnpackFailed` when the archives lack one, or it is not as it must be. */
+/** Writes all files into an empty folder. Throws `UnpackFailed` for one that the archives lack or that is damaged. */
 async function writeFiles(root: string, { files, archives }: Package): Promise<void> {
   const missing = new Map(files.map((file) => [file.path, file]));
   for (const read of archives) {
@@ -191,9 +191,9 @@ async function unpackInto(target: string, given: Package): Promise<void> {
 }
 
 /**
- * The folder with the program's files in the cache folder, unpacked first where it is missing, and repaired where it has
- * lost something. Both folders must be this user's and writable for nobody else. Starts at the same time do the same
- * work, and the first result stays. Throws `UnpackFailed` with what to do.
+ * The folder with the program's files in the cache folder, unpacked first where it is missing, and repaired where it
+ * has lost something. Both folders must be this user's and writable for nobody else. Starts at the same time do the
+ * same work, and the first result stays. Throws `UnpackFailed` with what to do.
  */
 export async function unpackedRoot(given: Package, cache_directory: string, now_ms: number): Promise<string> {
   const target = join(cache_directory, given.sha256.slice(0, FOLDER_NAME_LENGTH));

@@ -11,7 +11,7 @@ export class CatalogChangeRefused extends Error {
 /** A model that the service is to know. */
 export type NewModel = Omit<CatalogModel, 'status' | 'released_at_ms' | keyof ModelWeights>;
 
-/** What clients write as `model`: what the ids of known models look like, and nothing that a terminal or a log obeys. */
+/** What clients write as `model`: like the ids of known models, and nothing that a terminal or a log obeys. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$/;
 
 /** Above it the cost of the largest request would not be an exact number any more. */

@@ -18,7 +18,7 @@ const ADVICE: readonly (readonly [code: RegExp, advice: string])[] = [
   [/^(ENOENT|ENOTDIR)/, 'does not exist: make it first'],
 ];
 
-/** The end of a sentence about that folder, without a full stop, such as "has no room left: …"; null for another failure. */
+/** The end of a sentence about that folder, such as "has no room left: …"; no full stop. Null for other errors. */
 export function adviceOn(error: unknown): string | null {
   const codes = codesOf(error);
   return ADVICE.find(([start]) => codes.some((code) => start.test(code)))?.[1] ?? null;

@@ -1,6 +1,6 @@
 import type { CpuKernels } from '../../native/engine.ts';
 
-/** How one thing was found: `slow` works, but less well than it could; `warning` works, and somebody should look at it. */
+/** How one thing was found. `slow` works, but less well than it could; `warning` works, and needs a look. */
 export interface Finding {
   readonly subject: string;
   readonly state: 'ok' | 'slow' | 'warning' | 'broken';

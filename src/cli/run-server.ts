@@ -115,7 +115,7 @@ export async function runServer(
 }
 
 /**
- * Refuses a damaged database before it is served, where reading all of it takes a moment only; the audit of a running
+ * Refuses a damaged database before it is served, where reading all of it takes a moment only. The audit of a running
  * service finds it otherwise. Warns of a clock that is behind what was written.
  */
 function checkDatabase(client: Db['$client']): void {
@@ -422,9 +422,9 @@ function authorization(first: FirstKey | null): string {
 }
 
 /**
- * Resolves at the first SIGINT or SIGTERM, or when the terminal that it began on is gone; SIGHUP otherwise asks for a reload.
- * A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener
- * that finds itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
+ * Resolves at the first SIGINT or SIGTERM, or when the terminal that it began on is gone. SIGHUP otherwise asks for a
+ * reload. A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener that finds
+ * itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
  */
 function stopSignal(reload: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

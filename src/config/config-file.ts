@@ -81,8 +81,8 @@ function decoded(path: string, bytes: Uint8Array): string {
 }
 
 /**
- * Why the file must not be believed by that user: whoever writes it decides what the service does, which is for that user
- * and root only. Null where nobody else can.
+ * Why the file must not be believed by that user; null where only that user and root can write it. Whoever writes it
+ * decides what the service does.
  */
 export function whyUntrusted(
   path: string,

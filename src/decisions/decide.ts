@@ -219,8 +219,8 @@ type Planned =
   | { readonly refusal: Refusal; readonly rate: RateStatus };
 
 /**
- * Step 2, second half, in the organization's turn: a request counts as soon as it is planned, and a burst would all be
- * planned before any of it counts. Refused with `overloaded` where too many bytes of the organization wait for that.
+ * Step 2, second half, in the organization's turn. A request counts once it is planned; without turns, a whole burst
+ * would be planned before any of it counts. Refused with `overloaded` where too many bytes of the organization wait.
  */
 async function planInTurn(services: DecisionServices, checked: ServedRequest): Promise<Planned | Refusal> {
   const { organization_id } = checked.caller;
@@ -298,8 +298,9 @@ function tokensOf(plan: DecisionPlan | Refusal): number {
 }
 
 /**
- * Steps 3 and 4 of a request that has no plan: what would refuse any hold comes first, and nothing is written, because a
- * request that costs nothing must leave nothing that grows (contract: a request refused before the model leaves no usage row).
+ * Steps 3 and 4 of a request that has no plan: what would refuse any hold comes first. Nothing is written, because a
+ * request that costs nothing must leave nothing that grows. Contract: a request refused before the model leaves no
+ * usage row.
  */
 async function refuseUnplanned(
   services: DecisionServices,
@@ -317,7 +318,7 @@ async function refuseUnplanned(
   return { result: rejection, reached_model: true };
 }
 
-/** What a hold for the request reserves, and of whom. The plan says what is read, so that the worst case is the exact cost. */
+/** What a hold for the request reserves, and of whom. The plan says what is read: the worst case is the exact cost. */
 function exactCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   return {
     organization_id: caller.organization_id,
@@ -390,7 +391,7 @@ async function askModel(
 
 /**
  * Step 5 after a failure: nothing is charged. The row of usage goes with the release. A client that went away has none,
- * because its request was taken off the model; its tokens stay in the window, or leaving early would be free work.
+ * because its request was taken off the model. Its tokens stay in the window, or leaving early would be free work.
  */
 async function releaseHold(
   services: DecisionServices,

@@ -52,7 +52,7 @@ export interface LifecycleOptions {
 
 type BackgroundStep = ProblemStep & `model_${string}`;
 
-/** Who tells why a load failed: the lifecycle reports it, or leaves that to whoever began the load and gets the error. */
+/** Who tells why a load failed: the lifecycle reports it, or whoever began the load gets it thrown and tells it. */
 export type LoadFailure = 'reported' | 'thrown';
 
 /** A loaded engine, and who is using it. */
@@ -118,7 +118,7 @@ function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | u
 /**
  * The model's life: cold → loading → fast_ready → ready, and back to cold when nobody has asked
  * for a while or when the engine failed. Whoever needs a cold model loads it, once for all who wait. Its planner is
- * opened at the first use and stays until the end, so that requests are planned alike whether the model is cold or not.
+ * opened at the first use and stays until the end: requests are planned alike whether the model is cold or not.
  */
 export class ModelLifecycle {
   readonly #openPlanner: () => Promise<DecisionPlanner>;
@@ -174,8 +174,8 @@ export class ModelLifecycle {
 
   /**
    * The engine, loaded for this call if need be. Rejects with `ModelWarmingUp` when consistent mode is not ready (and
-   * starts loading), with `ModelUnavailable` when the model cannot be loaded (the next call tries again), and with the
-   * signal's reason. An engine so got may be unloaded when idle: work on it belongs in `use`.
+   * starts loading). Rejects with `ModelUnavailable` when the model cannot be loaded (the next call tries again), and
+   * with the signal's reason. An engine so got may be unloaded when idle: work on it belongs in `use`.
    */
   async ready(mode: Mode, signal?: AbortSignal, failure: LoadFailure = 'reported'): Promise<DecisionEngine> {
     const loaded = await this.#ready(mode, signal, failure);
@@ -185,10 +185,10 @@ export class ModelLifecycle {
 
   /**
    * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do, and
-   * at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine; other work on it
-   * is given up through the signal that it was called with, and is begun anew on the next engine. After an
-   * `EvaluationFailed`, an `EvaluationTimedOut`, or any failure after a long time, the engine is asked whether it still
-   * answers, and retired when it does not.
+   * at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine. Other work on
+   * it is given up through the signal that it was called with, and begun anew on the next engine. After an
+   * `EvaluationFailed`, an `EvaluationTimedOut`, or any failure after a long time, the engine is asked a small request.
+   * It is retired when it does not answer.
    */
   async use<Result>(
     mode: Mode,

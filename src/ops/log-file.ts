@@ -17,8 +17,8 @@ interface OpenFile {
 }
 
 /**
- * A file of lines. Before it would grow beyond its size it becomes `<path>.1`, the one before that `<path>.2`, and so on;
- * the oldest is written over. Every operation waits for the one before and happens beside the event loop.
+ * A file of lines. Before it would grow beyond its size it becomes `<path>.1`, the one before that `<path>.2`, and so
+ * on; the oldest is written over. Every operation waits for the one before and happens beside the event loop.
  */
 export class LogFile implements TextSink {
   #last: Promise<unknown> = Promise.resolve();

@@ -34,7 +34,7 @@ export interface ProgramFacts {
 /**
  * Metrics in Prometheus' text format. What happens is counted as it happens; the state of the service is looked at when
  * the text is made. Labels are endpoint, mode, code, model and step, whose values are known beforehand or named by the
- * operator: nothing that a client writes, and no id of a customer, is in them.
+ * operator. Nothing that a client writes, and no id of a customer, is in them.
  */
 export class PrometheusMetrics implements Metrics {
   readonly #registry = new Registry();

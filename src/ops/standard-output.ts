@@ -18,8 +18,8 @@ interface Line {
 }
 
 /**
- * Lines on their way to a stream or file that may be full, closed at its other end, or read by nobody. Nothing here throws or
- * waits: what cannot be written waits in a bounded buffer, and what does not fit is lost and counted.
+ * Lines on their way to a stream or file that may be full, closed at its other end, or read by nobody. Nothing here
+ * throws or waits: what cannot be written waits in a bounded buffer, and what does not fit is lost and counted.
  */
 export class BoundedOutput {
   /** Is told, once a write has succeeded again, how many lines were lost before. */
