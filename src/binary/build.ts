@@ -3,7 +3,6 @@
  * weights. It needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
  * libraries in an archive beside it, `--arch` builds for another CPU.
  */
-import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
@@ -12,7 +11,7 @@ import { compiledAddon } from '../../native/engine.ts';
 import { buildInfo } from '../build-info.ts';
 import { PROJECT_ROOT, projectFile } from '../project-root.ts';
 import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
-import type { PackedFile } from './unpack.ts';
+import { type PackedFile, sha256Of } from './unpack.ts';
 
 /** What an executable is built for. */
 interface Target {
@@ -127,8 +126,7 @@ async function packedFiles(stage: string): Promise<PackedFile[]> {
   for (const entry of names.filter((one) => one.isFile())) {
     const path = join(entry.parentPath, entry.name);
     const bytes = await Bun.file(path).bytes();
-    const sha256 = createHash('sha256').update(bytes).digest('hex');
-    files.push({ path: relative(stage, path), size_bytes: bytes.byteLength, sha256 });
+    files.push({ path: relative(stage, path), size_bytes: bytes.byteLength, sha256: sha256Of(bytes) });
   }
   return files.sort((left, right) => (left.path < right.path ? -1 : 1));
 }
@@ -202,7 +200,7 @@ async function build(target: Target): Promise<string> {
       ...(await writeArchive(stage, join(work, ARCHIVE_NAME))),
       ...(libraries_archive === null ? [] : await packCuda(work, libraries_archive)),
     ];
-    const sha256 = createHash('sha256').update(JSON.stringify(files)).digest('hex');
+    const sha256 = sha256Of(JSON.stringify(files));
     const manifest: EmbeddedManifest = { sha256, files, libraries_archive };
     await Bun.write(join(work, MANIFEST_NAME), JSON.stringify(manifest));
     return await compile(work, target);

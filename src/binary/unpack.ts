@@ -96,6 +96,11 @@ async function syncFolder(path: string): Promise<void> {
   await handle.sync();
 }
 
+/** In hex. */
+export function sha256Of(content: Uint8Array | string): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
 function totalBytes(files: readonly PackedFile[]): number {
   return files.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
 }
@@ -115,8 +120,8 @@ async function requireRoom(directory: string, files: readonly PackedFile[]): Pro
 
 /** Writes one verified file; it is on the disk when this resolves. */
 async function writeVerified(root: string, file: PackedFile, bytes: Uint8Array): Promise<void> {
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
-  if (sha256 !== file.sha256) throw new UnpackFailed(`${file.path} is damaged: get the executable again.`);
+  if (sha256Of(bytes) !== file.sha256)
+    throw new UnpackFailed(`${file.path} is damaged: get the executable again.`);
   const path = join(root, file.path);
   await mkdir(dirname(path), { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   await using handle = await open(path, 'wx', OWNER_ONLY_FILE);

@@ -129,7 +129,7 @@ export class Models {
     return sum;
   }
 
-  /** Takes over what the catalog has opened. New models stand cold; closed ones end after their last request. */
+  /** Takes over what the catalog has opened. New models stand cold; removed ones close after their last request. */
   follow(live: readonly DecisionModelEntry[]): void {
     const ids = new Set(live.map(({ id }) => id));
     for (const life of this.#lives.values()) if (!ids.has(life.model.id)) this.#retire(life);

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { MS_PER_S } from '../clock.ts';
 import type {
   AnsweredRequest,
   ChargedDecision,
@@ -20,7 +21,6 @@ const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
 
 /** How often the event loop is asked how late it is. */
 const LAG_INTERVAL_MS = 100;
-const MS_PER_S = 1_000;
 const US_PER_S = 1_000_000;
 
 type LabelledValue<Label extends string> = readonly [labels: Partial<Record<Label, string>>, value: number];

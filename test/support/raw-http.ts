@@ -1,5 +1,8 @@
 import { connect } from 'node:net';
 
+/** The smallest request that is in order. */
+export const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
 /** One response as it came over the wire; header names in lower case. */
 export interface RawResponse {
   readonly status: number;
