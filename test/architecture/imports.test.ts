@@ -92,6 +92,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   elysia: HTTP,
   'node-llama-cpp': ['native/'],
   'prom-client': ['src/ops/'],
+  '@opentelemetry': ['src/ops/otlp-tracing.ts'],
 };
 
 let files: ReadonlyMap<string, SourceFile>;
