@@ -87,7 +87,7 @@ const DIRECTIONS: readonly Direction[] = [
 
 /** Packages that only one layer knows. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
-  'bun:sqlite': ['db/'],
+  'bun:sqlite': ['db/', 'src/binary/in-use.ts'],
   'drizzle-orm': ['db/'],
   elysia: HTTP,
   'node-llama-cpp': ['native/'],
