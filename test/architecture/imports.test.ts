@@ -25,6 +25,8 @@ const PURE = [
   'src/system-error-code.ts',
   'src/project-root.ts',
   'src/build-info.ts',
+  'src/installed-packages.ts',
+  'src/licenses.ts',
 ];
 /** The rules, and the ports that the database implements. */
 const RULES = [

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { findLibrary } from '../../native/addon/library.ts';
 import { createProgram } from '../../src/cli/program.ts';
+import type { LicensedPart } from '../../src/licenses.ts';
 import { field, textField } from '../cli/support.ts';
 import { EmptyRoot } from './empty-root.ts';
 
@@ -87,6 +88,27 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     expect(stdout).toMatch(
       /^tds \d+\.\d+\.\d+\ncommit [0-9a-f]{12}(-dirty)?\nengine native engine \(compiled already\), llama\.cpp \S+\nweights decision-1, SHA-256 [0-9a-f]{64}\n$/,
     );
+  });
+
+  test('prints the licenses of what it carries, and of nothing else', async () => {
+    const { code, stdout } = await root.tds(['licenses', '--json']);
+    expect(code).toBe(0);
+    const parts: readonly LicensedPart[] = JSON.parse(stdout);
+    const names = parts.map(({ name }) => name.replace(/ \d.*$/, ''));
+    const weights = 'decision-1, weights derived from SmolLM2-135M-Instruct';
+    const expected = [weights, 'llama.cpp', 'Bun', 'node-llama-cpp', 'elysia', 'pino', 'drizzle-orm'];
+    expect(expected.filter((name) => !names.includes(name))).toEqual([]);
+    // Installed, but not in the bundle.
+    expect(names).not.toContain('typescript');
+    expect(parts.filter(({ text }) => text.length < 40)).toEqual([]);
+    const packed = new Bun.Glob('node_modules/**/package.json').scanSync({ cwd: unpacked(), absolute: true });
+    const carried = [...packed]
+      .map((path): { readonly name?: string; readonly version?: string } =>
+        JSON.parse(readFileSync(path, 'utf8')),
+      )
+      .filter(({ version }) => version !== undefined)
+      .map(({ name }) => name ?? '');
+    expect(carried.filter((name) => !names.includes(name))).toEqual([]);
   });
 
   test('has what it needs: the doctor finds an engine that needs no compiler', async () => {
