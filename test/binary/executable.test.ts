@@ -1,10 +1,21 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findLibrary } from '../../native/addon/library.ts';
+import { USE_FILE } from '../../src/binary/in-use.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import type { LicensedPart } from '../../src/licenses.ts';
 import { field, textField } from '../cli/support.ts';
+import { OtlpReceiver } from '../support/otlp-receiver.ts';
 import { EmptyRoot } from './empty-root.ts';
 
 // Run by `bun run test:binary`, which builds the executable and enters namespaces of its own.
@@ -174,6 +185,14 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     expect(JSON.parse(stdout)).toMatchObject({ audit: { ok: true } });
   });
 
+  test('sends traces to a collector', async () => {
+    await using receiver = new OtlpReceiver();
+    const server = await serve(root, '--otlp-endpoint', receiver.endpoint);
+    expect(await ask(server.address, key)).toMatchObject({ status: 200 });
+    expect(await server.stop()).toBe(0);
+    expect(receiver.spans.map(({ name }) => name)).toContain('POST /v1/decisions');
+  });
+
   test('runs every command', async () => {
     writeFileSync(join(root.path, 'data/question.json'), JSON.stringify(QUESTION));
     const cases = readFileSync(join(import.meta.dir, '../../src/eval/example-cases.jsonl'));
@@ -258,6 +277,15 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [0, ''],
       [0, ''],
     ]);
+    expect(readdirSync(root.cache)).toHaveLength(1);
+  });
+
+  test('removes what another version unpacked and nobody runs', async () => {
+    const old = join(root.cache, '0123456789abcdef');
+    mkdirSync(old);
+    writeFileSync(join(old, USE_FILE), '');
+    utimesSync(join(old, USE_FILE), 1e9, 1e9);
+    expect((await root.tds(['--version'])).code).toBe(0);
     expect(readdirSync(root.cache)).toHaveLength(1);
   });
 
