@@ -31,6 +31,7 @@ import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
 import { Readiness } from './ops/readiness.ts';
+import { NO_TRACING, type Tracing } from './ops/tracing.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
@@ -68,6 +69,8 @@ export interface ServiceParts {
   readonly api_reference?: boolean;
   /** Who watches; nobody by default. */
   readonly metrics?: Metrics | undefined;
+  /** Who follows requests through their steps; nobody by default. */
+  readonly tracing?: Tracing | undefined;
   /** Free bytes where the database is; the file system's by default. */
   readonly freeBytes?: (() => Promise<number>) | undefined;
   /** Other bounds of the bodies that are being received than the usual ones. */
@@ -115,10 +118,11 @@ export interface Service {
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
-  const { clock, identifiers, log, metrics = NO_METRICS } = parts;
+  const { clock, identifiers, log, metrics = NO_METRICS, tracing = NO_TRACING } = parts;
   const problems = new ProblemLog(log, clock);
   const reportBackground = (step: ProblemStep, error: unknown) =>
     problems.report({ request_id: null, step, code: null, error });
+  tracing.onFailure((error) => reportBackground('trace_export', error));
   const commits = new GroupCommit(db, {
     ...parts.writes,
     onCommit: (duration_ms, writes) => metrics.committed(duration_ms, writes),
@@ -162,6 +166,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   });
   const services = {
     metrics,
+    tracing,
     readiness,
     payments,
     api_reference: parts.api_reference ?? true,

@@ -3,12 +3,14 @@
  * weights. It needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
  * libraries in an archive beside it, `--arch` builds for another CPU.
  */
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compiledAddon } from '../../native/engine.ts';
 import { buildInfo } from '../build-info.ts';
+import { packageClosure, packageFolder } from '../installed-packages.ts';
+import { LICENSES_FILE, licensesOf } from '../licenses.ts';
 import { PROJECT_ROOT, projectFile } from '../project-root.ts';
 import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
 import { type PackedFile, sha256Of } from './unpack.ts';
@@ -25,6 +27,8 @@ const COMPRESSION_LEVEL = 9;
 
 /** What the program reads beside its code. */
 const DATA = ['db/sqlite/migrations', 'src/http/assets', 'src/ops/deploy', 'native/models'];
+/** What node-llama-cpp's engine needs for NVIDIA's devices: its library, and NVIDIA's. */
+const CUDA_PLATFORMS = ['linux-x64-cuda', 'linux-x64-cuda-ext'] as const;
 /** Loaded through its own files, because it finds its libraries from where they lie. */
 const UNBUNDLED = 'node-llama-cpp';
 /** Sources of llama.cpp, for compiling it: the executable carries what they become. */
@@ -40,38 +44,31 @@ async function entryPoints(): Promise<string[]> {
   return ['src/main.ts', ...workers.sort()].map(projectFile);
 }
 
-async function bundle(stage: string): Promise<void> {
+/** The package that a file of the bundle belongs to; a package may lie in another one. */
+const PACKAGE_FOLDER = /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
+
+/** Bundles the program; returns the folders of the packages of which it has code. */
+async function bundle(stage: string): Promise<ReadonlySet<string>> {
   const built = await Bun.build({
     entrypoints: await entryPoints(),
     root: PROJECT_ROOT,
     outdir: stage,
     target: 'bun',
     splitting: true,
+    metafile: true,
     external: [UNBUNDLED],
     throw: false,
   });
   if (!built.success) throw new AggregateError(built.logs, 'The program cannot be bundled.');
-}
-
-/** The folder of an installed package as a package in `from` finds it; undefined where it is not installed. */
-function packageFolder(name: string, from: string): string | undefined {
-  for (let folder = from; ; folder = dirname(folder)) {
-    const found = join(folder, 'node_modules', name);
-    if (existsSync(join(found, 'package.json'))) return found;
-    if (folder === dirname(folder)) return undefined;
-  }
-}
-
-/** The folders of a package and of all that it depends on. */
-function packageClosure(name: string, from: string, found = new Set<string>()): ReadonlySet<string> {
-  const folder = packageFolder(name, from);
-  if (folder === undefined || found.has(folder)) return found;
-  found.add(folder);
-  const { dependencies = {} }: { dependencies?: Record<string, string> } = JSON.parse(
-    readFileSync(join(folder, 'package.json'), 'utf8'),
+  const inputs = Object.values(built.metafile?.outputs ?? {}).flatMap((output) =>
+    Object.entries(output.inputs),
   );
-  for (const dependency of Object.keys(dependencies)) packageClosure(dependency, folder, found);
-  return found;
+  const folders = inputs
+    .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+    .flatMap(([path]) => PACKAGE_FOLDER.exec(resolve(path)) ?? []);
+  // Nobody would miss the licenses of a bundle that says nothing of itself.
+  if (folders.length === 0) throw new Error('The bundle does not say what it is made of.');
+  return new Set(folders);
 }
 
 async function copyPackage(folder: string, stage: string): Promise<void> {
@@ -141,14 +138,20 @@ async function writeArchive(stage: string, archive: string): Promise<readonly Pa
 }
 
 /** The program's own files, its packages, and the addon for the CPU. */
-async function stageProgram(stage: string, { arch }: Target): Promise<void> {
-  await bundle(stage);
+async function stageProgram(stage: string, { arch, cuda }: Target): Promise<void> {
+  const bundled = await bundle(stage);
   for (const folder of DATA) {
     if (existsSync(projectFile(folder)))
       await cp(projectFile(folder), join(stage, folder), { recursive: true });
   }
-  for (const folder of packageClosure(UNBUNDLED, PROJECT_ROOT)) await copyPackage(folder, stage);
+  const unbundled = packageClosure(UNBUNDLED, PROJECT_ROOT);
+  for (const folder of unbundled) await copyPackage(folder, stage);
   const platform = await copyPlatform(`linux-${arch}`, stage);
+  const platforms = [`linux-${arch}`, ...(cuda ? CUDA_PLATFORMS : [])].flatMap(
+    (name) => packageFolder(`@node-llama-cpp/${name}`, PROJECT_ROOT) ?? [],
+  );
+  const parts = licensesOf([...bundled, ...unbundled, ...platforms]);
+  await Bun.write(join(stage, relative(PROJECT_ROOT, LICENSES_FILE)), JSON.stringify(parts));
   // For another CPU there is no compiler here: node-llama-cpp serves there.
   if (arch === process.arch) await copyAddon(false, platform);
   const { version, commit } = buildInfo();
@@ -161,8 +164,9 @@ async function stageProgram(stage: string, { arch }: Target): Promise<void> {
 async function packCuda(work: string, archive: string): Promise<readonly PackedFile[]> {
   const stage = join(work, 'cuda');
   await mkdir(stage);
-  await copyAddon('cuda', await copyPlatform('linux-x64-cuda', stage));
-  await copyPlatform('linux-x64-cuda-ext', stage);
+  const [addon, libraries] = CUDA_PLATFORMS;
+  await copyAddon('cuda', await copyPlatform(addon, stage));
+  await copyPlatform(libraries, stage);
   return await writeArchive(stage, join(DIST, archive));
 }
 

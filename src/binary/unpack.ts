@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type Stats, statSync } from 'node:fs';
-import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
+import { claimUnused, lastUse_ms, markInUse, USE_FILE } from './in-use.ts';
 
 /** One file of the program, as it must be after unpacking. */
 export interface PackedFile {
@@ -36,6 +37,11 @@ const UNPACKING = 'unpacking-';
 /** Leftovers of starts that were cut are removed once nobody can still be writing them. */
 const LEFTOVER_MS = 3_600_000;
 const FOLDER_NAME_LENGTH = 16;
+const FOLDER_NAME = /^[0-9a-f]{16}$/;
+/** Another version's folder stays so long after its last start: who goes back to that version need not unpack it again. */
+const UNUSED_MS = 86_400_000;
+/** Somebody may remove a folder just as it is to be used, but hardly twice. */
+const ATTEMPTS = 5;
 /** The modification time of every unpacked file: a file with another one was written to since. */
 const UNPACKED_MTIME_S = 1_000_000_000;
 /** So many files are written at once, because each waits for the disk. */
@@ -88,6 +94,36 @@ async function removeLeftovers(directory: string, now_ms: number): Promise<void>
     const found = await stat(path).catch(() => null);
     if (found !== null && now_ms - found.mtimeMs > LEFTOVER_MS)
       await rm(path, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Removes the folders of other versions that no process runs from and none was started from for a day. A folder that is
+ * used is locked, so that versions run side by side; one that was never marked is left alone. Whatever fails is left for the next start.
+ */
+async function removeUnused(cache: string, used: string, now_ms: number): Promise<void> {
+  const names = await readdir(cache).catch(() => []);
+  for (const name of names.filter((one) => FOLDER_NAME.test(one) && one !== used)) {
+    try {
+      await removeIfUnused(cache, join(cache, name), now_ms);
+    } catch {
+      // A start never fails for what an earlier version left.
+    }
+  }
+}
+
+async function removeIfUnused(cache: string, folder: string, now_ms: number): Promise<void> {
+  const last_ms = lastUse_ms(folder);
+  if (last_ms === undefined || now_ms - last_ms <= UNUSED_MS) return;
+  const release = claimUnused(folder);
+  if (release === null) return;
+  const work = await mkdtemp(join(cache, UNPACKING));
+  try {
+    // Away in one step: who starts from it now finds all of it or nothing.
+    await rename(folder, join(work, 'root'));
+  } finally {
+    release();
+    await rm(work, { recursive: true, force: true });
   }
 }
 
@@ -187,6 +223,7 @@ async function unpackInto(target: string, given: Package): Promise<void> {
     const root = join(work, 'root');
     await mkdir(root, { mode: OWNER_ONLY_DIRECTORY });
     await writeFiles(root, given);
+    await writeFile(join(root, USE_FILE), '', { mode: OWNER_ONLY_FILE });
     await syncFolder(root);
     await putInPlace(root, target, given.files);
     await syncFolder(cache);
@@ -197,17 +234,24 @@ async function unpackInto(target: string, given: Package): Promise<void> {
 
 /**
  * The folder with the program's files in the cache folder, unpacked first where it is missing, and repaired where it
- * has lost something. Both folders must be this user's and writable for nobody else. Starts at the same time do the
- * same work, and the first result stays. Throws `UnpackFailed` with what to do.
+ * has lost something. It is marked as used until this process ends, and folders of other versions that nobody uses are
+ * removed. Both folders must be this user's and writable for nobody else. Starts at the same time do the same work, and
+ * the first result stays. Throws `UnpackFailed` with what to do.
  */
 export async function unpackedRoot(given: Package, cache_directory: string, now_ms: number): Promise<string> {
   const target = join(cache_directory, given.sha256.slice(0, FOLDER_NAME_LENGTH));
   try {
     await prepareCache(cache_directory);
-    if (isComplete(target, given.files)) return target;
-    await removeLeftovers(cache_directory, now_ms);
-    await unpackInto(target, given);
-    return target;
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      if (!isComplete(target, given.files)) {
+        await removeLeftovers(cache_directory, now_ms);
+        await unpackInto(target, given);
+      }
+      if (!markInUse(target, now_ms)) continue;
+      await removeUnused(cache_directory, basename(target), now_ms);
+      return target;
+    }
+    throw new UnpackFailed(`${target} is removed again and again: name another folder with TDS_CACHE.`);
   } catch (error) {
     if (error instanceof UnpackFailed) throw error;
     if (NO_ROOM_CODES.includes(systemErrorCode(error) ?? ''))

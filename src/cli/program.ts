@@ -13,6 +13,7 @@ import { registerEval } from './eval.ts';
 import { registerInit } from './init.ts';
 import { registerInstall } from './install.ts';
 import { registerKeys } from './keys.ts';
+import { registerLicenses } from './licenses.ts';
 import { registerMembers } from './members.ts';
 import { registerModels } from './models.ts';
 import { registerOrganizations } from './organizations.ts';
@@ -59,6 +60,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerInstall(program);
   registerConfig(program);
   registerTop(program);
+  registerLicenses(program);
   return program;
 }
 

@@ -27,6 +27,7 @@ import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
 import { LogFile } from '../ops/log-file.ts';
 import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
 import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
+import type { Tracing } from '../ops/tracing.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
@@ -68,6 +69,7 @@ const STANDARD_INPUT = 0;
 const FLUSH_DEADLINE_MS = 2_000;
 
 const BYTES_PER_MEGABYTE = 1_000_000;
+const PERCENT = 100;
 
 /** A database up to this size is read as a whole at the start, in about two seconds. */
 const CHECKED_BYTES_MAX = 256 * 1_024 * 1_024;
@@ -146,6 +148,7 @@ async function serve(
   const output = log_file === null ? standardOutput : new BoundedOutput(log_file);
   const log = createLog(options.logLevel, output);
   const metrics = await openMetrics(options);
+  const tracing = await openTracing(options);
   const certificate = await openCertificate(options, log);
   const backup_directory = options.backupEvery === undefined ? undefined : backupDirectory(options);
   const service = await openService({
@@ -161,6 +164,7 @@ async function serve(
     payment_provider: paymentProvider(options),
     api_reference: options.apiReference === 'on',
     metrics: metrics ?? undefined,
+    tracing,
   });
   const backups = backupSchedule(options, backup_directory, context, service, log);
   try {
@@ -195,6 +199,7 @@ async function serve(
   } finally {
     certificate?.stop();
     await service.close();
+    await tracing?.close();
     metrics?.close();
     // Standard output is flushed after the data directory is given back; a file waits for no reader.
     if (log_file !== null) {
@@ -224,6 +229,26 @@ async function openMetrics({ metricsPort }: ServeConfig): Promise<PrometheusMetr
   // Only where it is asked for: it costs the start a tenth of a second.
   const { PrometheusMetrics } = await import('../ops/prometheus-metrics.ts');
   return new PrometheusMetrics({ version: PROGRAM_VERSION, runtime: `bun ${Bun.version}` });
+}
+
+/** The traces that `--otlp-endpoint` asks for; undefined for none. */
+async function openTracing({
+  otlpEndpoint: url,
+  otlpHeaders: headers = {},
+  tracePercent,
+}: ServeConfig): Promise<Tracing | undefined> {
+  if (url === undefined) return undefined;
+  // Only where it is asked for, as metrics are.
+  const { OtlpTracing } = await import('../ops/otlp-tracing.ts');
+  const instance_id = randomIdentifiers.id('process');
+  return new OtlpTracing({
+    url,
+    headers,
+    ratio: tracePercent / PERCENT,
+    version: PROGRAM_VERSION,
+    instance_id,
+    clock: systemClock,
+  });
 }
 
 async function listenForMetrics(

@@ -4,6 +4,7 @@ import { AccountError } from '../accounts/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
 import { QUEUE_LIMIT } from '../limits/model-turns.ts';
 import { LOG_LEVELS } from '../ops/log-level.ts';
+import { parseOtlpEndpoint, parseOtlpHeaders } from './otlp.ts';
 import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
 
 const PORT_MAX = 65_535;
@@ -15,6 +16,7 @@ const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
 const RETENTION_DAYS_MAX = 36_500;
 const CONNECTIONS_MAX = 1_000_000;
+const PERCENT_MAX = 100;
 
 /**
  * Every setting, under the name that commander gives to its flag. Flags and `--help`, the environment, the TOML file,
@@ -243,6 +245,28 @@ export const SETTINGS = {
     help: 'port on which Prometheus and "tds top" read metrics; 0 takes any free one',
     example: '9464',
   }),
+  otlpEndpoint: setting(textOf(parseOtlpEndpoint), {
+    flag: '--otlp-endpoint <url>',
+    variable: 'TDS_OTLP_ENDPOINT',
+    key: 'traces.otlp_endpoint',
+    help: 'OpenTelemetry collector that gets traces by OTLP over HTTP, at /v1/traces below this; none without it',
+    example: 'http://127.0.0.1:4318',
+  }),
+  otlpHeaders: setting(textOf(parseOtlpHeaders), {
+    flag: null,
+    variable: 'TDS_OTLP_HEADERS',
+    key: 'traces.otlp_headers',
+    help: 'headers for the collector, such as its key: name=value, with a comma between two',
+    example: 'authorization=Bearer%20KEY',
+    is_secret: true,
+  }),
+  tracePercent: setting(wholeNumber(1, PERCENT_MAX), {
+    flag: '--trace-percent <n>',
+    variable: 'TDS_TRACE_PERCENT',
+    key: 'traces.percent',
+    help: 'of a hundred requests, how many are traced; never one whose client says that it is not sampled',
+    default: PERCENT_MAX,
+  }),
   paddleApiKey: setting(TEXT, {
     flag: null,
     variable: 'TDS_PADDLE_API_KEY',
@@ -358,6 +382,9 @@ export const SERVE_SETTINGS = [
   'metricsHost',
   'metricsPort',
   'apiReference',
+  'otlpEndpoint',
+  'otlpHeaders',
+  'tracePercent',
   ...MODEL_SETTINGS,
   ...PADDLE_SETTINGS,
 ] as const satisfies readonly SettingName[];

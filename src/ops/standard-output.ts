@@ -46,6 +46,11 @@ export class BoundedOutput {
     return this.#is_writing;
   }
 
+  /** Whether anything was written here: what cannot be written is then no reason to end. */
+  get isUsed(): boolean {
+    return this.#is_listening;
+  }
+
   /** Writes the text, which ends in a line break, as soon as it can be written. */
   write(text: string): void {
     const bytes = Buffer.byteLength(text);

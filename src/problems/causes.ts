@@ -53,6 +53,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'PruneRefused',
   'SchemaRefused',
   'SetupError',
+  'TraceExportFailed',
   'TransactionEnded',
   'TransactionStalled',
   'UnknownAccount',

@@ -32,6 +32,8 @@ const PURE = [
   'src/system-error-code.ts',
   'src/project-root.ts',
   'src/build-info.ts',
+  'src/installed-packages.ts',
+  'src/licenses.ts',
 ];
 /** The rules, and the ports that the database implements. */
 const RULES = [
@@ -96,11 +98,12 @@ const DIRECTIONS: readonly Direction[] = [
 
 /** Packages that only one layer knows. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
-  'bun:sqlite': ['db/'],
+  'bun:sqlite': ['db/', 'src/binary/in-use.ts'],
   'drizzle-orm': ['db/'],
   elysia: HTTP,
   'node-llama-cpp': ['native/'],
   'prom-client': ['src/ops/'],
+  '@opentelemetry': ['src/ops/otlp-tracing.ts'],
 };
 
 let files: ReadonlyMap<string, SourceFile>;

@@ -113,6 +113,7 @@ describe('answers and log lines', () => {
       {
         request_id: 'req_1',
         started_ms: 0,
+        span: null,
         path: null,
         client_address: '',
         caller: null,
