@@ -51,6 +51,8 @@ export interface ServiceParts {
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
   /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
+  /** Free bytes that the disk of the database must have, or the service is not ready. */
+  readonly disk_floor_bytes?: number | undefined;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
   /** Requests that may be at one model, waiting or running. */
@@ -77,6 +79,8 @@ export interface ServiceParts {
 /** What can be changed while requests are answered. */
 export interface ServiceChanges {
   readonly queue_limit: number;
+  readonly idle_unload_ms: number;
+  readonly disk_floor_bytes: number;
   readonly evaluation_ms: number;
   readonly usage_retention_days: number | undefined;
   /** In place of the one before; without one before, or with null, nothing changes until a restart. */
@@ -156,6 +160,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const readiness = new Readiness({
     models: () => models.observed(),
     write: writeProbe(commits),
+    disk_floor_bytes: parts.disk_floor_bytes,
     freeBytes: parts.freeBytes ?? (() => freeBytes(db.$client.filename)),
     clock,
   });
@@ -236,8 +241,11 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       }
       void loadInTurn(models, live);
     },
-    change({ queue_limit, evaluation_ms, usage_retention_days, payment_provider }) {
+    change(changes) {
+      const { queue_limit, idle_unload_ms, evaluation_ms, usage_retention_days, payment_provider } = changes;
       models.setQueueLimit(queue_limit);
+      models.setIdleUnload(idle_unload_ms);
+      readiness.setDiskFloor(changes.disk_floor_bytes);
       services.model_time.evaluation_ms = evaluation_ms;
       maintenance.usage_retention_days = usage_retention_days ?? null;
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;

@@ -26,6 +26,7 @@ import { BackupSchedule } from '../ops/backup-schedule.ts';
 import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
 import { LogFile } from '../ops/log-file.ts';
 import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
+import { BYTES_PER_MEGABYTE } from '../ops/readiness.ts';
 import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
@@ -65,8 +66,6 @@ const STANDARD_INPUT = 0;
 
 /** How long the end waits for somebody to read the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
-
-const BYTES_PER_MEGABYTE = 1_000_000;
 
 /** A database up to this size is read as a whole at the start, in about two seconds. */
 const CHECKED_BYTES_MAX = 256 * 1_024 * 1_024;
@@ -151,6 +150,7 @@ async function serve(
     db: context.db,
     openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
     idle_unload_ms: options.idleUnload * 1_000,
+    disk_floor_bytes: options.diskFloor * BYTES_PER_MEGABYTE,
     usage_retention_days: options.usageRetentionDays,
     queue_limit: options.queueLimit,
     evaluation_ms: options.evaluationTimeout * 1_000,
@@ -301,6 +301,8 @@ async function change(
   server.setConnectionLimits(connectionBounds(config));
   service.change({
     queue_limit: config.queueLimit,
+    idle_unload_ms: config.idleUnload * 1_000,
+    disk_floor_bytes: config.diskFloor * BYTES_PER_MEGABYTE,
     evaluation_ms: config.evaluationTimeout * 1_000,
     usage_retention_days: config.usageRetentionDays,
     payment_provider,

@@ -122,7 +122,7 @@ function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | u
  */
 export class ModelLifecycle {
   readonly #openPlanner: () => Promise<DecisionPlanner>;
-  readonly #idle_unload_ms: number;
+  #idle_unload_ms: number;
   readonly #schedule: Schedule;
   readonly #now_ms: () => number;
   readonly #onProblem: LifecycleOptions['onProblem'];
@@ -151,6 +151,13 @@ export class ModelLifecycle {
 
   status(): LifecycleStatus {
     return { state: this.#state(), load_error: this.#load_error };
+  }
+
+  /** Changes after which time without work the engine is closed, counted from now; 0 keeps it. */
+  setIdleUnload(idle_unload_ms: number): void {
+    if (idle_unload_ms === this.#idle_unload_ms) return;
+    this.#idle_unload_ms = idle_unload_ms;
+    this.#restartIdle();
   }
 
   /** The engine when one is loaded, without loading any; it may be unloaded at any later time. */

@@ -69,11 +69,13 @@ export class Models {
   readonly #closing = new Set<Promise<void>>();
   /** Requests that may be at one model, waiting or running. */
   #queue_limit: number;
+  #idle_unload_ms: number;
   #is_closed = false;
 
   constructor(options: ModelsOptions) {
     this.#options = options;
     this.#queue_limit = options.queue_limit;
+    this.#idle_unload_ms = options.idle_unload_ms;
   }
 
   /** The model of a row that was just read, for one request. Opens nothing yet, and never throws. */
@@ -142,6 +144,12 @@ export class Models {
     for (const { turns } of this.#open) turns.setLimit(limit);
   }
 
+  /** Changes after which time without work an engine is closed; 0 keeps it. */
+  setIdleUnload(idle_unload_ms: number): void {
+    this.#idle_unload_ms = idle_unload_ms;
+    for (const { lifecycle } of this.#open) lifecycle.setIdleUnload(idle_unload_ms);
+  }
+
   /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; that is reported. */
   async load(model: DecisionModelEntry): Promise<void> {
     await this.#lifeOf(model).lifecycle.ready('fast');
@@ -158,12 +166,12 @@ export class Models {
     const known = this.#lives.get(model.id);
     if (known !== undefined && isSameModel(known.model, model)) return known;
     if (known !== undefined) this.#retire(known);
-    const { idle_unload_ms, clock, problems, openPlanner } = this.#options;
+    const { clock, problems, openPlanner } = this.#options;
     const life: Life = {
       model,
       lifecycle: new ModelLifecycle({
         openPlanner: () => openPlanner(model),
-        idle_unload_ms,
+        idle_unload_ms: this.#idle_unload_ms,
         now_ms: () => clock.monotonic_ms(),
         onProblem: (step, error) =>
           problems.report({ request_id: null, step, code: null, model: model.id, error }),

@@ -242,6 +242,19 @@ describe('unloading when idle', () => {
     expect(events).toEqual(['open', 'close', 'open']);
   });
 
+  test('takes another idle time while the engine is loaded, and none any more', async () => {
+    const { lifecycle, passTime, delays_ms } = world();
+    await lifecycle.use('fast', askFast);
+    lifecycle.setIdleUnload(5_000);
+    expect(delays_ms).toEqual([5_000]);
+    lifecycle.setIdleUnload(0);
+    passTime();
+    expect(lifecycle.status().state).not.toBe('cold');
+    lifecycle.setIdleUnload(1_000);
+    passTime();
+    expect(lifecycle.status().state).toBe('cold');
+  });
+
   test('never closes an engine in use', async () => {
     const { lifecycle, events, passTime } = world({ idle_unload_ms: 60_000 });
     await lifecycle.ready('fast');
