@@ -1,10 +1,14 @@
 import type { DecisionEngine, DecisionInput, DecisionPlan, DecisionPlanner } from '../../native/engine.ts';
 import type { DecisionModelEntry } from '../catalog/catalog.ts';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { type LifecycleStatus, ModelLifecycle } from './lifecycle.ts';
+
+/** The largest weights take minutes to be read, checked and loaded; what takes longer hangs. */
+const OPENING_MS = 15 * 60_000;
 
 export interface ModelsOptions {
   /** Reads the vocabulary of a model's weights. */
@@ -172,6 +176,8 @@ export class Models {
       lifecycle: new ModelLifecycle({
         openPlanner: () => openPlanner(model),
         idle_unload_ms: this.#idle_unload_ms,
+        waiting_ms: CLIENT_TIMEOUT_MS,
+        opening_ms: OPENING_MS,
         now_ms: () => clock.monotonic_ms(),
         onProblem: (step, error) =>
           problems.report({ request_id: null, step, code: null, model: model.id, error }),
