@@ -42,7 +42,7 @@ export type { CpuKernels, DeviceStatus, EngineStatus } from './machine.ts';
 export type { OpenOptions } from './open-options.ts';
 export type { DecisionInput, DecisionPlan } from './plan/profile.ts';
 export type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
-export { EMBEDDED_WEIGHTS, verifyWeights } from './weights.ts';
+export { EMBEDDED_WEIGHTS, verifyWeights, weightsBytes } from './weights.ts';
 
 /**
  * Reads a model's vocabulary, so that requests can be planned. Rejects with `SetupError`: `WeightsError` when the files

@@ -62,7 +62,7 @@ async function makeProfile(
 function requireWeights({ first, sha256 }: Weights, { weights_sha256 }: ExpectedModel): void {
   if (weights_sha256 === null || weights_sha256 === sha256) return;
   throw new WeightsError(
-    `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or remove the model and add it again.`,
+    `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or take the new one by "tds model reload".`,
   );
 }
 

@@ -109,6 +109,18 @@ async function readWeights(path: string, use: (piece: Uint8Array) => void): Prom
   }
 }
 
+/** How many bytes the weights at `path` have, over all parts. Throws `WeightsError` when one cannot be read. */
+export async function weightsBytes(path: string): Promise<number> {
+  const sizes = weightsParts(path).map(async (part) => {
+    try {
+      return (await stat(part)).size;
+    } catch (error) {
+      throw unreadable(part, error);
+    }
+  });
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+}
+
 /** Device, inode, size and times of the files as one text. Throws `WeightsError` when one cannot be read. */
 async function fileIdentity(parts: readonly string[]): Promise<string> {
   const identities = parts.map(async (part) => {
@@ -131,7 +143,7 @@ export async function requireUnchanged(weights: Weights): Promise<void> {
   const { sha256 } = await verifyWeights(weights.first);
   if (sha256 === weights.sha256) return;
   throw new WeightsError(
-    `The weights ${weights.first} are others than at the start: start the service again to serve them.`,
+    `The weights ${weights.first} are others than when they were loaded: reload the model ("tds model reload") to serve them.`,
   );
 }
 

@@ -27,6 +27,7 @@ import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
+import { type ReloadParts, ReloadRefused, type ReloadRequest, reloadModel } from './models/reload.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
@@ -49,6 +50,8 @@ export interface ServiceParts {
   readonly db: Db;
   /** Reads the vocabulary of a catalog's model. */
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
+  /** The memory that a second set of a model's weights takes; not looked at by default. */
+  readonly memoryFor?: ReloadParts['memoryFor'];
   /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
   /** Free bytes that the disk of the database must have, or the service is not ready. */
@@ -109,6 +112,8 @@ export interface Service {
    * default one cannot be loaded; whichever other cannot be is reported.
    */
   loadModels(): Promise<void>;
+  /** Swaps an open model's weights while requests go on. Rejects with `ReloadRefused`, and then all is as before. */
+  reloadModel(request: ReloadRequest): Promise<void>;
   /** Writes what is waiting and unloads the models; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -250,6 +255,13 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       maintenance.usage_retention_days = usage_retention_days ?? null;
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
     },
+    async reloadModel(request) {
+      if (services.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
+      await reloadModel(
+        { store, models, memoryFor: parts.memoryFor ?? (() => Promise.resolve(null)) },
+        request,
+      );
+    },
     drain,
     async close() {
       drain();
@@ -269,7 +281,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
 
 /** One after the other, because each needs the disk and the cores. What fails is reported, and tried again by a request. */
 async function loadInTurn(models: Models, live: readonly DecisionModelEntry[]): Promise<void> {
-  for (const model of live) await models.load(model).catch(() => undefined);
+  for (const { id } of live) {
+    await models
+      .lifecycle(id)
+      ?.ready('fast')
+      .catch(() => undefined);
+  }
 }
 
 /** What may still be written to the file system of a file, by users without privileges. */

@@ -31,6 +31,7 @@ import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 import { backupDirectory } from './backup-directory.ts';
 import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
@@ -42,6 +43,8 @@ import { leaveMetricsUrl, removeMetricsUrl } from './metrics-url.ts';
 import { ownerAdvice } from './organizations.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
+import { reloadMemory } from './reload-model.ts';
+import { type ReloadListener, startReloadListener } from './reload-socket.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -149,6 +152,7 @@ async function serve(
   const service = await openService({
     db: context.db,
     openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
+    memoryFor: (model) => reloadMemory(openOptionsOf(model, options).model_path),
     idle_unload_ms: options.idleUnload * 1_000,
     disk_floor_bytes: options.diskFloor * BYTES_PER_MEGABYTE,
     usage_retention_days: options.usageRetentionDays,
@@ -162,8 +166,10 @@ async function serve(
     metrics: metrics ?? undefined,
   });
   const backups = backupSchedule(options, backup_directory, context, service, log);
+  let reload_listener: ReloadListener | null = null;
   try {
     await load(service);
+    reload_listener = await listenForReloads(options, service, log);
     const server = await listen(service, options, certificate);
     let metrics_listener: MetricsListener | null = null;
     try {
@@ -194,6 +200,7 @@ async function serve(
   } finally {
     certificate?.stop();
     await service.close();
+    await reload_listener?.stop();
     metrics?.close();
     // Standard output is flushed after the data directory is given back; a file waits for no reader.
     if (log_file !== null) {
@@ -234,6 +241,32 @@ async function listenForMetrics(
   } catch (error) {
     if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
     throw error;
+  }
+}
+
+/** Takes reloads of models from `tds model reload`; null where no socket can be made, which is no reason not to serve. */
+async function listenForReloads(
+  { data }: ServeConfig & JsonOptions,
+  service: Service,
+  log: Log,
+): Promise<ReloadListener | null> {
+  try {
+    return await startReloadListener(data, async (request) => {
+      log.info('loading a model anew', { model: request.id });
+      try {
+        await service.reloadModel(request);
+        log.info('a model is answered for by its new weights', { model: request.id });
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        log.error('a model was not loaded anew: the weights before stay', { model: request.id, reason });
+        throw error;
+      }
+    });
+  } catch (error) {
+    log.warn('models cannot be reloaded: no socket can be made in the data directory', {
+      reason: systemErrorCode(error) ?? String(error),
+    });
+    return null;
   }
 }
 

@@ -202,6 +202,11 @@ export class ModelLifecycle {
     return loaded.engine;
   }
 
+  /** Resolves when the loaded engine answers in both modes, or is none any more. */
+  async consistentStarted(): Promise<void> {
+    await this.#loaded?.consistent;
+  }
+
   /**
    * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do, with
    * `ModelWarmingUp` when the model is not loaded in the time that a request waits, and at once when the signal is
