@@ -6,6 +6,7 @@ import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
 import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import type { Gpu } from './gpu.ts';
 import type { EngineStatus } from './machine.ts';
+import type { CheckedModel } from './model-planner.ts';
 import type { OpenOptions } from './open-options.ts';
 import type { EngineRelease } from './release.ts';
 
@@ -51,6 +52,15 @@ export { EMBEDDED_WEIGHTS, verifyWeights, weightsBytes } from './weights.ts';
 export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
   const { openPlanner: open } = await import('./load-engine.ts');
   return await open(options);
+}
+
+/**
+ * Checks all that a model is loaded from, without loading its weights: checksums, vocabulary, profile, calibration.
+ * Rejects as `openPlanner` does.
+ */
+export async function checkModel(options: OpenOptions = {}): Promise<CheckedModel> {
+  const { checkModel: check } = await import('./load-engine.ts');
+  return await check(options);
 }
 
 /**

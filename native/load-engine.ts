@@ -1,8 +1,8 @@
-import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
+import type { DecisionEngine } from './decision-engine.ts';
 import { WeightsError } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
-import { ModelPlanner } from './model-planner.ts';
+import { type CheckedModel, ModelPlanner } from './model-planner.ts';
 import type { ModelTokenizer } from './model-tokenizer.ts';
 import type { ExpectedModel, OpenOptions } from './open-options.ts';
 import type { PromptProfile, RegisteredProfile } from './plan/profile.ts';
@@ -78,7 +78,7 @@ function requireProfile({ first }: Weights, { name }: PromptProfile, { profile }
  * Reads a model's vocabulary and makes the first prompt profile that fits it. Throws `SetupError`: `WeightsError` when
  * the files are missing, cut or corrupt, are others than `options.expected` says, or the model cannot be served.
  */
-export async function openPlanner(options: OpenOptions): Promise<DecisionPlanner> {
+export async function openPlanner(options: OpenOptions): Promise<ModelPlanner> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const { expected } = options;
   if (expected !== undefined) requireWeights(weights, expected);
@@ -100,6 +100,16 @@ export async function openPlanner(options: OpenOptions): Promise<DecisionPlanner
   } catch (error) {
     await tokenizer.close();
     throw error;
+  }
+}
+
+/** Checks all that a model is loaded from, without loading its weights. Throws as `openPlanner` does. */
+export async function checkModel(options: OpenOptions): Promise<CheckedModel> {
+  const planner = await openPlanner(options);
+  try {
+    return await planner.check();
+  } finally {
+    await planner.close();
   }
 }
 
