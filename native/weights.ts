@@ -58,9 +58,11 @@ function unreadable(path: string, error: unknown): WeightsError {
   if (code === 'ENOENT') {
     return new WeightsError(`The weights file ${path} is missing: check the path, or ${remedy(path)}.`);
   }
-  return new WeightsError(
-    `The weights file ${path} cannot be read (${code ?? String(error)}): make it readable for this user.`,
-  );
+  const advice =
+    code === 'EMFILE' || code === 'ENFILE'
+      ? 'raise the limit of file descriptors ("ulimit -n")'
+      : 'make it readable for this user';
+  return new WeightsError(`The weights file ${path} cannot be read (${code ?? String(error)}): ${advice}.`);
 }
 
 /**
