@@ -7,6 +7,7 @@ import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
 import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import type { Gpu } from './gpu.ts';
 import type { MachineStatus } from './machine.ts';
+import type { CheckedModel } from './model-planner.ts';
 import type { OpenOptions } from './open-options.ts';
 import type { EvaluatorRelease } from './release.ts';
 
@@ -43,7 +44,7 @@ export type { CpuKernels, DeviceStatus, MachineStatus } from './machine.ts';
 export type { OpenOptions } from './open-options.ts';
 export type { DecisionInput, DecisionPlan } from './plan/profile.ts';
 export type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
-export { EMBEDDED_WEIGHTS, verifyWeights } from './weights.ts';
+export { EMBEDDED_WEIGHTS, verifyWeights, weightsBytes } from './weights.ts';
 
 /**
  * Reads a model's vocabulary, so that requests can be planned. Rejects with `SetupError`: `WeightsError` when the files
@@ -52,6 +53,15 @@ export { EMBEDDED_WEIGHTS, verifyWeights } from './weights.ts';
 export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
   const { openPlanner: open } = await import('./load-engine.ts');
   return await open(options);
+}
+
+/**
+ * Checks all that a model is loaded from, without loading its weights: checksums, vocabulary, profile, calibration.
+ * Rejects as `openPlanner` does.
+ */
+export async function checkModel(options: OpenOptions = {}): Promise<CheckedModel> {
+  const { checkModel: check } = await import('./load-engine.ts');
+  return await check(options);
 }
 
 /**

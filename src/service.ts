@@ -27,6 +27,7 @@ import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
+import { type ReloadParts, ReloadRefused, type ReloadRequest, reloadModel } from './models/reload.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
@@ -50,8 +51,12 @@ export interface ServiceParts {
   readonly db: Db;
   /** Reads the vocabulary of a catalog's model. */
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
+  /** The memory that a second set of a model's weights takes; not looked at by default. */
+  readonly memoryFor?: ReloadParts['memoryFor'];
   /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
+  /** Free bytes that the disk of the database must have, or the service is not ready. */
+  readonly disk_floor_bytes?: number | undefined;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
   /** Requests that may be at one model, waiting or running. */
@@ -80,6 +85,8 @@ export interface ServiceParts {
 /** What can be changed while requests are answered. */
 export interface ServiceChanges {
   readonly queue_limit: number;
+  readonly idle_unload_ms: number;
+  readonly disk_floor_bytes: number;
   readonly evaluation_ms: number;
   readonly usage_retention_days: number | undefined;
   /** In place of the one before; without one before, or with null, nothing changes until a restart. */
@@ -108,6 +115,8 @@ export interface Service {
    * default one cannot be loaded; whichever other cannot be is reported.
    */
   loadModels(): Promise<void>;
+  /** Swaps an open model's weights while requests go on. Rejects with `ReloadRefused`, and then all is as before. */
+  reloadModel(request: ReloadRequest): Promise<void>;
   /** Writes what is waiting and unloads the models; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -154,6 +163,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const readiness = new Readiness({
     models: () => models.observed(),
     write: writeProbe(commits),
+    disk_floor_bytes: parts.disk_floor_bytes,
     freeBytes: parts.freeBytes ?? (() => freeBytes(db.$client.filename)),
     clock,
   });
@@ -231,11 +241,21 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       if (first !== undefined) await models.load(first, { failure: 'thrown' });
       void loadInTurn(models, live);
     },
-    change({ queue_limit, evaluation_ms, usage_retention_days, payment_provider }) {
+    change(changes) {
+      const { queue_limit, idle_unload_ms, evaluation_ms, usage_retention_days, payment_provider } = changes;
       models.setQueueLimit(queue_limit);
+      models.setIdleUnload(idle_unload_ms);
+      readiness.setDiskFloor(changes.disk_floor_bytes);
       services.model_time.evaluation_ms = evaluation_ms;
       maintenance.usage_retention_days = usage_retention_days ?? null;
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
+    },
+    async reloadModel(request) {
+      if (services.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
+      await reloadModel(
+        { store, models, memoryFor: parts.memoryFor ?? (() => Promise.resolve(null)) },
+        request,
+      );
     },
     drain,
     async close() {
@@ -256,7 +276,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
 
 /** One after the other, because each needs the disk and the cores. What fails is reported; a request tries it again. */
 async function loadInTurn(models: Models, live: readonly DecisionModelEntry[]): Promise<void> {
-  for (const model of live) await models.load(model).catch(() => undefined);
+  for (const { id } of live) {
+    await models
+      .lifecycle(id)
+      ?.ready('fast')
+      .catch(() => undefined);
+  }
 }
 
 /** What may still be written to the file system of a file, by users without privileges. */

@@ -147,6 +147,28 @@ export function removeModel(store: Store, id: string): Promise<CatalogModel> {
 }
 
 /**
+ * Gives a model other weights, which were checked; `before` is its row when that began. Rejects with
+ * `CatalogChangeRefused`, also when its weights were changed meanwhile.
+ */
+export function setModelWeights(
+  store: Store,
+  before: Pick<CatalogModel, 'id' | 'context_tokens' | keyof ModelWeights>,
+  { weights, weights_sha256, profile }: ModelWeights,
+): Promise<CatalogModel> {
+  return store.transaction(async ({ catalog }) => {
+    const { id } = before;
+    const now = await requireModel(catalog, id);
+    const is_same =
+      now.context_tokens === before.context_tokens &&
+      now.weights === before.weights &&
+      now.weights_sha256 === before.weights_sha256 &&
+      now.profile === before.profile;
+    if (!is_same) throw new CatalogChangeRefused(`${id} was changed while its new weights were loaded.`);
+    return update(catalog, id, { weights, weights_sha256, profile });
+  });
+}
+
+/**
  * Sets what a million input tokens cost, in micro-dollars; requests that are being answered keep the price before.
  * Rejects with `CatalogChangeRefused`.
  */

@@ -156,6 +156,13 @@ export function claimDataDirectory(directory: string): () => void {
   }
 }
 
+/** Whether a server has claimed the data directory, or a command that updates its database. */
+export function isServerRunning(directory: string): boolean {
+  const unclaim = claimForUpdate(directory);
+  unclaim?.();
+  return unclaim === null;
+}
+
 /**
  * Opens the database in a data directory, with a schema that is this program's. An older schema is brought up to date
  * by whoever has the directory's claim, after a backup; so not beneath a running server. Other users' access to the

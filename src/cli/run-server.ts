@@ -26,6 +26,7 @@ import { BackupSchedule } from '../ops/backup-schedule.ts';
 import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
 import { LogFile } from '../ops/log-file.ts';
 import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
+import { BYTES_PER_MEGABYTE } from '../ops/readiness.ts';
 import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
 import type { Tracing } from '../ops/tracing.ts';
 import { paddleProvider } from '../payments/paddle.ts';
@@ -43,6 +44,8 @@ import { leaveMetricsUrl, removeMetricsUrl } from './metrics-url.ts';
 import { ownerAdvice } from './organizations.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
+import { reloadMemory } from './reload-model.ts';
+import { type ReloadListener, startReloadListener } from './reload-socket.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -68,7 +71,6 @@ const STANDARD_INPUT = 0;
 /** How long the end waits for somebody to read the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
 
-const BYTES_PER_MEGABYTE = 1_000_000;
 const PERCENT = 100;
 
 /** A database up to this size is read as a whole at the start, in about two seconds. */
@@ -154,7 +156,9 @@ async function serve(
   const service = await openService({
     db: context.db,
     openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
+    memoryFor: (model) => reloadMemory(openOptionsOf(model, options).model_path),
     idle_unload_ms: options.idleUnload * 1_000,
+    disk_floor_bytes: options.diskFloor * BYTES_PER_MEGABYTE,
     usage_retention_days: options.usageRetentionDays,
     queue_limit: options.queueLimit,
     evaluation_ms: options.evaluationTimeout * 1_000,
@@ -167,8 +171,10 @@ async function serve(
     tracing,
   });
   const backups = backupSchedule(options, backup_directory, context, service, log);
+  let reload_listener: ReloadListener | null = null;
   try {
     await load(service);
+    reload_listener = await listenForReloads(options, service, log);
     const server = await listen(service, options, certificate);
     let metrics_listener: MetricsListener | null = null;
     try {
@@ -199,6 +205,7 @@ async function serve(
   } finally {
     certificate?.stop();
     await service.close();
+    await reload_listener?.stop();
     await tracing?.close();
     metrics?.close();
     // Standard output is flushed after the data directory is given back; a file waits for no reader.
@@ -261,6 +268,32 @@ async function listenForMetrics(
   } catch (error) {
     if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
     throw error;
+  }
+}
+
+/** Takes reloads of models from `tds model reload`; null where no socket can be made, which is no reason not to serve. */
+async function listenForReloads(
+  { data }: ServeConfig & JsonOptions,
+  service: Service,
+  log: Log,
+): Promise<ReloadListener | null> {
+  try {
+    return await startReloadListener(data, async (request) => {
+      log.info('loading a model anew', { model: request.id });
+      try {
+        await service.reloadModel(request);
+        log.info('a model is answered for by its new weights', { model: request.id });
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        log.error('a model was not loaded anew: the weights before stay', { model: request.id, reason });
+        throw error;
+      }
+    });
+  } catch (error) {
+    log.warn('models cannot be reloaded: no socket can be made in the data directory', {
+      reason: systemErrorCode(error) ?? String(error),
+    });
+    return null;
   }
 }
 
@@ -328,6 +361,8 @@ async function change(
   server.setConnectionLimits(connectionBounds(config));
   service.change({
     queue_limit: config.queueLimit,
+    idle_unload_ms: config.idleUnload * 1_000,
+    disk_floor_bytes: config.diskFloor * BYTES_PER_MEGABYTE,
     evaluation_ms: config.evaluationTimeout * 1_000,
     usage_retention_days: config.usageRetentionDays,
     payment_provider,

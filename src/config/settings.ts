@@ -4,11 +4,13 @@ import { AccountError } from '../accounts/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
 import { QUEUE_LIMIT } from '../limits/model-turns.ts';
 import { LOG_LEVELS } from '../ops/log-level.ts';
+import { BYTES_PER_MEGABYTE, DISK_FLOOR_BYTES } from '../ops/readiness.ts';
 import { parseOtlpEndpoint, parseOtlpHeaders } from './otlp.ts';
 import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
 
 const PORT_MAX = 65_535;
 const LOG_FILE_MEGABYTES_MAX = 100_000;
+const DISK_FLOOR_MEGABYTES_MAX = 1_000_000_000;
 const LOG_FILES_MAX = 1_000;
 const BACKUPS_MAX = 10_000;
 const THREADS_MAX = 512;
@@ -43,6 +45,14 @@ export const SETTINGS = {
     key: 'data.owner',
     help: 'owner of the first organization, when an empty data directory is filled',
     example: 'ada@example.com',
+  }),
+  diskFloor: setting(wholeNumber(0, DISK_FLOOR_MEGABYTES_MAX), {
+    flag: '--disk-floor <megabytes>',
+    variable: 'TDS_DISK_FLOOR',
+    key: 'data.disk_floor',
+    help: 'megabytes that must be free on the disk of the data directory, or /readyz fails; 0 never fails it',
+    default: DISK_FLOOR_BYTES / BYTES_PER_MEGABYTE,
+    on_reload: 'applied',
   }),
   host: setting(TEXT, {
     flag: '--host <address>',
@@ -154,6 +164,7 @@ export const SETTINGS = {
     help: 'unload the model after this time without a request; 0 keeps it',
     default: 0,
     unit: 'seconds',
+    on_reload: 'applied',
   }),
   queueLimit: setting(wholeNumber(1, QUEUE_MAX), {
     flag: '--queue-limit <n>',
@@ -362,6 +373,7 @@ export const SERVE_SETTINGS = [
   'port',
   'init',
   'owner',
+  'diskFloor',
   'idleUnload',
   'usageRetentionDays',
   'connectionLimit',

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test
 import { closeSync, constants, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '../accounts/support.ts';
-import { MAIN, tds } from './support.ts';
+import { MAIN } from '../support/program.ts';
+import { tds } from './support.ts';
 
 setDefaultTimeout(60_000);
 
