@@ -4,6 +4,7 @@
  *
  *   bun bench/free-refusals.ts [rounds, default 15]
  */
+
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,11 +19,11 @@ import { createLog } from '../src/ops/log.ts';
 import { BoundedOutput } from '../src/ops/standard-output.ts';
 import { creditByHand } from '../src/payments/credit.ts';
 import { openService } from '../src/service.ts';
+import { UNKNOWN_KEY } from '../test/support/requests.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 15);
 const SPENT_ADDRESS = '192.0.2.1';
-const UNKNOWN_KEY = `sk_svc_${'0'.repeat(32)}`;
 const LARGE_BODY = `{"state":"${'x'.repeat(1_000_000)}"}`;
 
 const directory = mkdtempSync(join(tmpdir(), 'tds-bench-'));

@@ -1,17 +1,18 @@
 /**
- * What metrics cost: processor time of the server a decision, with an engine that answers at once and 16 connections,
- * without metrics, with metrics that nobody reads, and with metrics that are read every second. In turns.
+ * What metrics cost: processor time of the server a decision, with an engine that answers at once and 16 connections.
+ * Servers without metrics, with metrics that nobody reads, and with metrics that are read every second take turns.
  *
  *   bun bench/metrics.ts [rounds, default 7] [seconds a run, default 5]
  */
+
 import { readFileSync } from 'node:fs';
 import autocannon from 'autocannon';
+import { THREADS } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { type ServiceProcess, startServiceProcess } from './support/service-process.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 const CONNECTIONS = 16;
-const THREADS = 1;
 const SCRAPE_MS = 1_000;
 /** Linux counts processor time in hundredths of a second. */
 const US_PER_TICK = 10_000;

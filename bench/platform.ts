@@ -4,13 +4,14 @@
  *
  *   bun bench/platform.ts [seconds a run, default 10]
  */
+
 import autocannon from 'autocannon';
+import { THREADS } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { type ServiceProcess, startServiceProcess } from './support/service-process.ts';
 import { quantile, report, rounded } from './support/statistics.ts';
 
 const CONNECTIONS = [1, 16, 64];
-const THREADS = 1;
 const duration_s = Number(process.argv[2] ?? 10);
 
 interface Times {

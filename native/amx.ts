@@ -54,7 +54,7 @@ export async function rejectNarrowMatrices(weights: Weights, cpuinfo = readCpuin
     const narrow = narrowMatrix(tensorInfo ?? []);
     if (narrow === undefined) continue;
     throw new WeightsError(
-      `The model ${weights.first} would give wrong answers on this CPU (its matrix ${narrow.name} has ${narrow.dimensions[0]} columns, and llama.cpp's AMX kernels need ${COLUMNS_MIN}): give it in 32 bits, or use a CPU without AMX.`,
+      `The model ${weights.first} would give wrong answers on this CPU (${narrow.name} has ${narrow.dimensions[0]} columns, AMX needs ${COLUMNS_MIN}): give it in 32 bits, or use another CPU.`,
     );
   }
 }

@@ -1,13 +1,15 @@
 /**
- * All that the service knows of the engine: outside of `native/` and its tests, only this file of it is imported. It
- * loads neither node-llama-cpp nor the addon before a model is opened or the machine is inspected.
+ * All that `src/` knows of `native/`: outside of it and its tests, only this file is imported. It loads neither
+ * node-llama-cpp, the addon nor its build before one of the functions below is called.
  */
+import type { BuiltAddon } from './addon/build.ts';
 import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
 import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import type { Gpu } from './gpu.ts';
-import type { EngineStatus } from './machine.ts';
+import type { MachineStatus } from './machine.ts';
+import type { CheckedModel } from './model-planner.ts';
 import type { OpenOptions } from './open-options.ts';
-import type { EngineRelease } from './release.ts';
+import type { EvaluatorRelease } from './release.ts';
 
 export {
   applyTemperature,
@@ -38,11 +40,11 @@ export {
 } from './errors.ts';
 export { EVALUATOR_CHOICES, type EvaluatorChoice } from './evaluators/evaluator-names.ts';
 export { GPUS, type Gpu } from './gpu.ts';
-export type { CpuKernels, DeviceStatus, EngineStatus } from './machine.ts';
+export type { CpuKernels, DeviceStatus, MachineStatus } from './machine.ts';
 export type { OpenOptions } from './open-options.ts';
 export type { DecisionInput, DecisionPlan } from './plan/profile.ts';
 export type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
-export { EMBEDDED_WEIGHTS, verifyWeights } from './weights.ts';
+export { EMBEDDED_WEIGHTS, verifyWeights, weightsBytes } from './weights.ts';
 
 /**
  * Reads a model's vocabulary, so that requests can be planned. Rejects with `SetupError`: `WeightsError` when the files
@@ -51,6 +53,15 @@ export { EMBEDDED_WEIGHTS, verifyWeights } from './weights.ts';
 export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
   const { openPlanner: open } = await import('./load-engine.ts');
   return await open(options);
+}
+
+/**
+ * Checks all that a model is loaded from, without loading its weights: checksums, vocabulary, profile, calibration.
+ * Rejects as `openPlanner` does.
+ */
+export async function checkModel(options: OpenOptions = {}): Promise<CheckedModel> {
+  const { checkModel: check } = await import('./load-engine.ts');
+  return await check(options);
 }
 
 /**
@@ -63,16 +74,25 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
 }
 
 /** The addon and the release of llama.cpp in this program. */
-export async function engineRelease(): Promise<EngineRelease> {
-  const { readEngineRelease } = await import('./release.ts');
-  return await readEngineRelease();
+export async function evaluatorRelease(): Promise<EvaluatorRelease> {
+  const { readEvaluatorRelease } = await import('./release.ts');
+  return await readEvaluatorRelease();
 }
 
 /**
  * Says what would evaluate plans on this machine, without a model. The addon is built where it is wanted and not there
  * yet.
  */
-export async function engineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<EngineStatus> {
+export async function machineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<MachineStatus> {
   const { inspectMachine } = await import('./machine.ts');
   return await inspectMachine(gpu, wanted);
+}
+
+/**
+ * The addon for a device, and the libraries that it was linked against; compiled where it is not there yet. Rejects
+ * with `AddonUnavailable` and what is missing.
+ */
+export async function compiledAddon(gpu: Gpu): Promise<BuiltAddon> {
+  const { buildAddon } = await import('./addon/build.ts');
+  return await buildAddon(gpu);
 }

@@ -1,8 +1,9 @@
-import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
+import { errorMessage } from '../src/error-message.ts';
+import type { DecisionEngine } from './decision-engine.ts';
 import { WeightsError } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
-import { ModelPlanner } from './model-planner.ts';
+import { type CheckedModel, ModelPlanner } from './model-planner.ts';
 import type { ModelTokenizer } from './model-tokenizer.ts';
 import type { ExpectedModel, OpenOptions } from './open-options.ts';
 import type { PromptProfile, RegisteredProfile } from './plan/profile.ts';
@@ -52,7 +53,7 @@ async function makeProfile(
     return { needs, profile: await needs.make({ tokenizer, vocabulary, chat_template }) };
   } catch (error) {
     throw new WeightsError(
-      `The model ${first} cannot answer typed questions (${error instanceof Error ? error.message : String(error)}): give another model.`,
+      `The model ${first} cannot answer typed questions (${errorMessage(error)}): give another model.`,
       { cause: error },
     );
   }
@@ -62,7 +63,7 @@ async function makeProfile(
 function requireWeights({ first, sha256 }: Weights, { weights_sha256 }: ExpectedModel): void {
   if (weights_sha256 === null || weights_sha256 === sha256) return;
   throw new WeightsError(
-    `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or remove the model and add it again.`,
+    `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or take the new one by "tds model reload".`,
   );
 }
 
@@ -78,7 +79,7 @@ function requireProfile({ first }: Weights, { name }: PromptProfile, { profile }
  * Reads a model's vocabulary and makes the first prompt profile that fits it. Throws `SetupError`: `WeightsError` when
  * the files are missing, cut or corrupt, are others than `options.expected` says, or the model cannot be served.
  */
-export async function openPlanner(options: OpenOptions): Promise<DecisionPlanner> {
+export async function openPlanner(options: OpenOptions): Promise<ModelPlanner> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const { expected } = options;
   if (expected !== undefined) requireWeights(weights, expected);
@@ -100,6 +101,16 @@ export async function openPlanner(options: OpenOptions): Promise<DecisionPlanner
   } catch (error) {
     await tokenizer.close();
     throw error;
+  }
+}
+
+/** Checks all that a model is loaded from, without loading its weights. Throws as `openPlanner` does. */
+export async function checkModel(options: OpenOptions): Promise<CheckedModel> {
+  const planner = await openPlanner(options);
+  try {
+    return await planner.check();
+  } finally {
+    await planner.close();
   }
 }
 

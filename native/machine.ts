@@ -1,3 +1,4 @@
+import { errorMessage } from '../src/error-message.ts';
 import { servesAmx } from './amx.ts';
 import { loadedCpuLibrary } from './cpu-library.ts';
 import { addonStatus } from './evaluators/addon/addon-status.ts';
@@ -28,8 +29,8 @@ export interface DeviceStatus {
   readonly kernels: CpuKernels | undefined;
 }
 
-/** What this machine has for an engine. An `unavailable` is the reason, in a sentence. */
-export interface EngineStatus {
+/** What this machine has for evaluating plans. An `unavailable` is the reason, in a sentence. */
+export interface MachineStatus {
   /** Undefined where no evaluator that is wanted can be used. */
   readonly device: DeviceStatus | { readonly unavailable: string } | undefined;
   /** The path of the addon, and whether it came compiled; undefined where another evaluator is wanted. */
@@ -43,7 +44,7 @@ export interface EngineStatus {
  * Says what would evaluate plans on this machine, without a model. Builds the addon where it is wanted and not there
  * yet. Loads node-llama-cpp's backend only where it is what serves.
  */
-export async function inspectMachine(gpu: Gpu, wanted: EvaluatorChoice): Promise<EngineStatus> {
+export async function inspectMachine(gpu: Gpu, wanted: EvaluatorChoice): Promise<MachineStatus> {
   if (wanted === 'llama') return { device: await llamaDevice(gpu), addon: undefined };
   const addon = await addonStatus(gpu);
   if (addon.available) {
@@ -66,7 +67,7 @@ async function llamaDevice(gpu: Gpu): Promise<DeviceStatus | { readonly unavaila
     const kernels = device === 'cpu' ? cpuKernels(false, servesAmx()) : undefined;
     return { device, device_name: undefined, missing_gpu: undefined, kernels };
   } catch (error) {
-    return { unavailable: error instanceof Error ? error.message : String(error) };
+    return { unavailable: errorMessage(error) };
   }
 }
 

@@ -1,5 +1,5 @@
 import { rejectNarrowMatrices } from './amx.ts';
-import { readCalibration } from './calibration.ts';
+import { type Calibration, readCalibration } from './calibration.ts';
 import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
 import { EngineFailed } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';
@@ -17,6 +17,14 @@ export interface ModelSetup {
   /** What the profile needs of an evaluator. */
   readonly needs: Pick<RegisteredProfile, 'reads' | 'flash_attention'>;
   readonly options: OpenOptions;
+}
+
+/** What a model's files hold. */
+export interface CheckedModel {
+  readonly weights_sha256: string;
+  readonly profile: string;
+  /** Whether a calibration lies beside the weights that was fitted on them. */
+  readonly is_calibrated: boolean;
 }
 
 /** A model's prompt profile with its tokenizer, and what its weights are loaded with. */
@@ -44,10 +52,7 @@ export class ModelPlanner implements DecisionPlanner {
     const evaluator = await openEvaluator(this.setup);
     try {
       if (evaluator.device === 'cpu') await rejectNarrowMatrices(weights);
-      const calibration =
-        options.calibration === 'none'
-          ? undefined
-          : await readCalibration(weights.first, profile.name, weights.sha256);
+      const calibration = options.calibration === 'none' ? undefined : await this.#readCalibration();
       return new ProfiledEngine(this, evaluator, profile, calibration, weights);
     } catch (error) {
       await evaluator.close();
@@ -55,9 +60,24 @@ export class ModelPlanner implements DecisionPlanner {
     }
   }
 
+  /** Reads what an engine needs beside the weights. Rejects with `WeightsError`. */
+  async check(): Promise<CheckedModel> {
+    const calibration = await this.#readCalibration();
+    return {
+      weights_sha256: this.setup.weights.sha256,
+      profile: this.profile.name,
+      is_calibrated: calibration !== undefined,
+    };
+  }
+
   close(): Promise<void> {
     this.#closed = true;
     return this.tokenizer.close();
+  }
+
+  #readCalibration(): Promise<Calibration | undefined> {
+    const { first, sha256 } = this.setup.weights;
+    return readCalibration(first, this.profile.name, sha256);
   }
 }
 

@@ -3,7 +3,7 @@ import { type AddonState, addonState } from './addon/build.ts';
 import { findLibrary } from './addon/library.ts';
 
 /** What evaluates plans in this program, without looking at the machine's devices. */
-export interface EngineRelease {
+export interface EvaluatorRelease {
   readonly addon: AddonState;
   /** The release of llama.cpp, as its project names it. */
   readonly llama_cpp: string;
@@ -13,8 +13,8 @@ interface BuildMetadata {
   readonly buildOptions: { readonly llamaCpp: { readonly release: string } };
 }
 
-/** The state of the addon, and the release of llama.cpp that it and node-llama-cpp use here. Loads and builds nothing. */
-export async function readEngineRelease(): Promise<EngineRelease> {
+/** The state of the addon, and the release of llama.cpp that it and node-llama-cpp use. Loads and builds nothing. */
+export async function readEvaluatorRelease(): Promise<EvaluatorRelease> {
   const library = findLibrary('auto');
   if (library === undefined) return { addon: 'unavailable', llama_cpp: 'unknown' };
   const metadata: BuildMetadata = await Bun.file(join(library.directory, '_nlcBuildMetadata.json')).json();

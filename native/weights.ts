@@ -58,9 +58,11 @@ function unreadable(path: string, error: unknown): WeightsError {
   if (code === 'ENOENT') {
     return new WeightsError(`The weights file ${path} is missing: check the path, or ${remedy(path)}.`);
   }
-  return new WeightsError(
-    `The weights file ${path} cannot be read (${code ?? String(error)}): make it readable for this user.`,
-  );
+  const advice =
+    code === 'EMFILE' || code === 'ENFILE'
+      ? 'raise the limit of file descriptors ("ulimit -n")'
+      : 'make it readable for this user';
+  return new WeightsError(`The weights file ${path} cannot be read (${code ?? String(error)}): ${advice}.`);
 }
 
 /**
@@ -109,6 +111,18 @@ async function readWeights(path: string, use: (piece: Uint8Array) => void): Prom
   }
 }
 
+/** How many bytes the weights at `path` have, over all parts. Throws `WeightsError` when one cannot be read. */
+export async function weightsBytes(path: string): Promise<number> {
+  const sizes = weightsParts(path).map(async (part) => {
+    try {
+      return (await stat(part)).size;
+    } catch (error) {
+      throw unreadable(part, error);
+    }
+  });
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+}
+
 /** Device, inode, size and times of the files as one text. Throws `WeightsError` when one cannot be read. */
 async function fileIdentity(parts: readonly string[]): Promise<string> {
   const identities = parts.map(async (part) => {
@@ -131,7 +145,7 @@ export async function requireUnchanged(weights: Weights): Promise<void> {
   const { sha256 } = await verifyWeights(weights.first);
   if (sha256 === weights.sha256) return;
   throw new WeightsError(
-    `The weights ${weights.first} are others than at the start: start the service again to serve them.`,
+    `The weights ${weights.first} are others than when they were loaded: reload the model ("tds model reload") to serve them.`,
   );
 }
 

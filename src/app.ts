@@ -8,12 +8,14 @@ import { REQUEST_ID_HEADER } from './http/responses.ts';
 import { answer, type Refused, refusedResponse } from './http/route.ts';
 import { type RouteServices, routesOf } from './http/routes.ts';
 import type { Log } from './ops/log.ts';
+import type { Tracing } from './ops/tracing.ts';
 
 /** Everything that the HTTP interface needs. */
 export interface AppServices extends RouteServices {
   /** Begun when the service is being stopped. */
   readonly draining: Draining;
   readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
+  readonly tracing: Pick<Tracing, 'begin'>;
   /** Everything under `/console`; null where this service does without. */
   readonly console: ConsolePort | null;
 }
@@ -33,15 +35,19 @@ export function createApp(services: AppServices) {
   const { console } = services;
   const pathOf = (pathname: string) =>
     console !== null && isOfConsole(pathname) ? CONSOLE : paths.find(pathname);
-  const contexts = new RequestContexts((request, client_address) => ({
-    request_id: services.identifiers.id('request'),
-    started_ms: services.clock.monotonic_ms(),
-    path: pathOf(new URL(request.url).pathname),
-    client_address,
-    caller: null,
-    code: null,
-    is_over_budget: false,
-  }));
+  const contexts = new RequestContexts((request, client_address) => {
+    const path = pathOf(new URL(request.url).pathname);
+    return {
+      request_id: services.identifiers.id('request'),
+      started_ms: services.clock.monotonic_ms(),
+      path,
+      client_address,
+      span: services.tracing.begin(request, path?.path ?? null),
+      caller: null,
+      code: null,
+      is_over_budget: false,
+    };
+  });
 
   // Elysia otherwise looks for the path behind the 11th character, where that of `http://tds/` has begun already.
   const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
@@ -87,6 +93,7 @@ export function createApp(services: AppServices) {
       if (!isUnlisted(context)) {
         const { path, mode = null, code } = context;
         services.metrics.requestAnswered({ endpoint: path?.path ?? null, mode, code });
+        endSpan(context, response.status);
       }
       return response;
     },
@@ -142,6 +149,19 @@ function logRequest(
 /** An answer that nobody lists: not what the port itself refuses on such a path. */
 function isUnlisted({ path, code }: RequestContext): boolean {
   return path?.is_unlisted === true && code === null;
+}
+
+/** Sends the span of a request, unless its client has spent its budget of refusals: then nobody lists it. */
+function endSpan({ request_id, span, caller, code, is_over_budget }: RequestContext, status: number): void {
+  if (is_over_budget) return;
+  span?.end({
+    request_id,
+    status,
+    code,
+    organization_id: caller?.organization_id ?? null,
+    project_id: caller?.project_id ?? null,
+    key_id: caller?.key_id ?? null,
+  });
 }
 
 function statusOf(response: unknown): number {

@@ -1,4 +1,5 @@
-/** Milliseconds of a day. */
+/** Milliseconds of a second, and of a day. */
+export const MS_PER_S = 1_000;
 export const DAY_MS = 24 * 3_600_000;
 
 /** The two times that the service knows; tests give their own. */

@@ -20,7 +20,7 @@ export function projectFile(path: string): string {
   return join(PROJECT_ROOT, path);
 }
 
-/** The path of a worker's script, given by its source: TypeScript in a checkout, its bundle in the unpacked executable. */
+/** The path of a worker's script, given by its source: TypeScript in a checkout, its bundle in an executable. */
 export function workerScript(source_path: string): string {
   const source = projectFile(source_path);
   return existsSync(source) ? source : source.replace(/\.ts$/, '.js');

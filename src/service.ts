@@ -31,11 +31,13 @@ import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
+import { type ReloadParts, ReloadRefused, type ReloadRequest, reloadModel } from './models/reload.ts';
 import { Audits } from './ops/audits.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
 import { Readiness } from './ops/readiness.ts';
+import { NO_TRACING, type Tracing } from './ops/tracing.ts';
 import type { BillingContext } from './payments/billing.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
@@ -56,8 +58,12 @@ export interface ServiceParts {
   readonly db: Db;
   /** Reads the vocabulary of a catalog's model. */
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
+  /** The memory that a second set of a model's weights takes; not looked at by default. */
+  readonly memoryFor?: ReloadParts['memoryFor'];
   /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
+  /** Free bytes that the disk of the database must have, or the service is not ready. */
+  readonly disk_floor_bytes?: number | undefined;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
   /** Requests that may be at one model, waiting or running. */
@@ -75,6 +81,8 @@ export interface ServiceParts {
   readonly api_reference?: boolean;
   /** Who watches; nobody by default. */
   readonly metrics?: Metrics | undefined;
+  /** Who follows requests through their steps; nobody by default. */
+  readonly tracing?: Tracing | undefined;
   /** Free bytes where the database is; the file system's by default. */
   readonly freeBytes?: (() => Promise<number>) | undefined;
   /** Other bounds of the bodies that are being received than the usual ones. */
@@ -86,6 +94,8 @@ export interface ServiceParts {
 /** What can be changed while requests are answered. */
 export interface ServiceChanges {
   readonly queue_limit: number;
+  readonly idle_unload_ms: number;
+  readonly disk_floor_bytes: number;
   readonly evaluation_ms: number;
   readonly usage_retention_days: number | undefined;
   /** In place of the one before; without one before, or with null, nothing changes until a restart. */
@@ -119,6 +129,8 @@ export interface Service {
    * default one cannot be loaded; whichever other cannot be is reported.
    */
   loadModels(): Promise<void>;
+  /** Swaps an open model's weights while requests go on. Rejects with `ReloadRefused`, and then all is as before. */
+  reloadModel(request: ReloadRequest): Promise<void>;
   /** Writes what is waiting and unloads the models; the database stays open. Call it after the last request. */
   close(): Promise<void>;
 }
@@ -129,10 +141,11 @@ export interface Service {
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
-  const { clock, identifiers, log, metrics = NO_METRICS } = parts;
+  const { clock, identifiers, log, metrics = NO_METRICS, tracing = NO_TRACING } = parts;
   const problems = new ProblemLog(log, clock);
   const reportBackground = (step: ProblemStep, error: unknown) =>
     problems.report({ request_id: null, step, code: null, error });
+  tracing.onFailure((error) => reportBackground('trace_export', error));
   const commits = new GroupCommit(db, {
     ...parts.writes,
     onCommit: (duration_ms, writes) => metrics.committed(duration_ms, writes),
@@ -149,18 +162,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const refusals = new RefusalBudgets(drawHashKey());
   const keys = new KeyDirectory(store.keys, clock);
   const catalog = new Catalog(store.catalog);
-  // Who starts the service tells why it does not start.
-  let is_told_by_start = false;
   const models = new Models({
     openPlanner: parts.openPlanner,
     queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
     idle_unload_ms: parts.idle_unload_ms,
     clock,
-    problems: {
-      report: (problem) => {
-        if (problem.step !== 'model_load' || !is_told_by_start) problems.report(problem);
-      },
-    },
+    problems,
   });
   models.follow(await catalog.listDecisionModels());
   const payments =
@@ -170,6 +177,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const readiness = new Readiness({
     models: () => models.observed(),
     write: writeProbe(commits),
+    disk_floor_bytes: parts.disk_floor_bytes,
     freeBytes: parts.freeBytes ?? (() => freeBytes(db.$client.filename)),
     clock,
   });
@@ -187,6 +195,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const answering = {
     metrics,
     audits,
+    tracing,
     readiness,
     payments,
     api_reference: parts.api_reference ?? true,
@@ -253,19 +262,25 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     async loadModels() {
       const live = await catalog.listDecisionModels();
       const first = live.find(({ id }) => id === DEFAULT_MODEL);
-      is_told_by_start = true;
-      try {
-        if (first !== undefined) await models.load(first);
-      } finally {
-        is_told_by_start = false;
-      }
+      // Whoever starts the service tells why it does not start.
+      if (first !== undefined) await models.load(first, { failure: 'thrown' });
       void loadInTurn(models, live);
     },
-    change({ queue_limit, evaluation_ms, usage_retention_days, payment_provider }) {
+    change(changes) {
+      const { queue_limit, idle_unload_ms, evaluation_ms, usage_retention_days, payment_provider } = changes;
       models.setQueueLimit(queue_limit);
+      models.setIdleUnload(idle_unload_ms);
+      readiness.setDiskFloor(changes.disk_floor_bytes);
       services.model_time.evaluation_ms = evaluation_ms;
       maintenance.usage_retention_days = usage_retention_days ?? null;
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
+    },
+    async reloadModel(request) {
+      if (services.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
+      await reloadModel(
+        { store, models, memoryFor: parts.memoryFor ?? (() => Promise.resolve(null)) },
+        request,
+      );
     },
     drain,
     async close() {
@@ -286,9 +301,14 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   };
 }
 
-/** One after the other, because each needs the disk and the cores. What fails is reported, and tried again by a request. */
+/** One after the other, because each needs the disk and the cores. What fails is reported; a request tries it again. */
 async function loadInTurn(models: Models, live: readonly DecisionModelEntry[]): Promise<void> {
-  for (const model of live) await models.load(model).catch(() => undefined);
+  for (const { id } of live) {
+    await models
+      .lifecycle(id)
+      ?.ready('fast')
+      .catch(() => undefined);
+  }
 }
 
 /** What may still be written to the file system of a file, by users without privileges. */

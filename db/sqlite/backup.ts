@@ -36,7 +36,7 @@ export function backUp(client: Database, at_ms: number): string {
   return path;
 }
 
-/** Copies the database as it is now into a new file, for the owner only, on disk when it returns. Others go on writing. */
+/** Copies the database as it is into a new file for the owner only, on disk when it returns. Others go on writing. */
 export function copyDatabase(client: Database, path: string): void {
   makePrivateFile(path);
   client.run('VACUUM INTO ?', [path]);

@@ -7,7 +7,7 @@ import { reachDisk } from './backup.ts';
 /** Each frame ends with a checksum of its content, which reading it verifies. */
 const PARAMETERS = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
 
-/** Compresses a file into one that is there and empty; on disk when it resolves. Rejects with what the file system throws. */
+/** Compresses a file into an empty one that is there; on disk when it resolves. Rejects as the file system throws. */
 export async function compressFile(from: string, to: string): Promise<void> {
   await pipeline(createReadStream(from), createZstdCompress(PARAMETERS), writing(to));
   reachDisk(to);

@@ -1,8 +1,7 @@
 import { chownSync, closeSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { OWNER_ONLY_FILE, ROOT_USER_ID } from '../../src/file-permissions.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
-
-const PRIVATE_FILE_MODE = 0o600;
 
 /**
  * Makes an empty file that its owner alone can read and write. Made by root, it belongs to the owner of its folder, so
@@ -11,12 +10,12 @@ const PRIVATE_FILE_MODE = 0o600;
  */
 export function makePrivateFile(path: string): boolean {
   try {
-    closeSync(openSync(path, 'ax', PRIVATE_FILE_MODE));
+    closeSync(openSync(path, 'ax', OWNER_ONLY_FILE));
   } catch (error) {
     if (systemErrorCode(error) === 'EEXIST') return false;
     throw error;
   }
-  if (process.getuid?.() === 0) {
+  if (process.getuid?.() === ROOT_USER_ID) {
     const { uid, gid } = statSync(dirname(path));
     chownSync(path, uid, gid);
   }

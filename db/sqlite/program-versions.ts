@@ -6,7 +6,7 @@ export interface Writer {
   readonly last_ms: number;
 }
 
-/** Notes that this version writes the database. Call it when the schema is this program's. Throws what SQLite throws. */
+/** Notes that this version writes the database, whose schema must be this program's. Throws what SQLite throws. */
 export function noteVersion(client: Database, version: string, now_ms: number): void {
   client
     .query<never, { version: string; now_ms: number }>(

@@ -28,7 +28,7 @@ export interface Restored {
  * Puts a backup, compressed or not, into place as the database file, once it was found whole and its books right. A
  * database that is there is kept beside it under a name of that time. Call it with the claim of the data directory.
  * Rejects with `BackupRefused`, with `SchemaRefused` for a backup of a newer version, and with what SQLite and the file
- * system throw; the database is then as it was.
+ * system throw. The database is then as it was.
  */
 export async function restoreBackup(backup: string, database: string, at_ms: number): Promise<Restored> {
   const unfinished = join(dirname(database), `restored${UNFINISHED}`);

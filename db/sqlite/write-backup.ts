@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { OWNER_ONLY_DIRECTORY } from '../../src/file-permissions.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 import { runAudit } from './audit.ts';
 import { copyDatabase, reachDisk, UNFINISHED } from './backup.ts';
@@ -11,8 +12,8 @@ import { SchemaRefused, schemaState } from './migrate.ts';
 import { makePrivateFile } from './private-file.ts';
 
 /**
- * Where a backup is written before it has its name: the copy in a folder of its own, and the copy compressed. SQLite keeps
- * a journal beside the copy, and a thread that is being stopped cannot make another one once the folder is gone.
+ * Where a backup is written before it has its name: the copy in a folder of its own, and the copy compressed. SQLite
+ * keeps a journal beside the copy, and a thread that is being stopped cannot make another one once the folder is gone.
  */
 function unfinishedFiles(file: string) {
   const folder = `${file}.copy${UNFINISHED}`;
@@ -26,15 +27,15 @@ export function removeUnfinished(file: string): void {
 }
 
 /**
- * Writes a backup of the database to a new file: copied in one read transaction, so that others go on writing, checked,
- * compressed, read back, and on disk before it has its name. Nothing is overwritten, and nothing is left of a backup that
- * fails. Rejects with `BackupRefused`, and with what SQLite and the file system throw.
+ * Writes a backup of the database to a new file. It is copied in one read transaction, so that others go on writing.
+ * Then it is checked, compressed, read back, and on disk before it has its name. Nothing is overwritten, and nothing is
+ * left of a backup that fails. Rejects with `BackupRefused`, and with what SQLite and the file system throw.
  */
 export async function writeBackup(database: string, file: string): Promise<void> {
   const { folder, copy, compressed } = unfinishedFiles(file);
   removeUnfinished(file);
   try {
-    mkdirSync(folder, { mode: 0o700 });
+    mkdirSync(folder, { mode: OWNER_ONLY_DIRECTORY });
     const client = new Database(database, { readonly: true, strict: true });
     try {
       copyDatabase(client, copy);

@@ -14,7 +14,7 @@ const SOURCES = projectFile('native/addon/src');
 const SCRIPTS = ['native/addon/build.ts', 'native/addon/llama-sources.ts'].map(projectFile);
 /** Built files; not under version control. */
 const BUILD_DIRECTORY = projectFile('build/addon');
-const ADDON_FILE = 'tds-engine.node';
+const ADDON_FILE = 'tds-addon.node';
 /** What of the sources only the addon needs, and only the stress program. */
 const ADDON_SOURCES: readonly string[] = ['addon.cpp', 'javascript_values.cpp'];
 const STRESS_SOURCES: readonly string[] = ['stress.cpp'];
@@ -190,8 +190,8 @@ async function buildOnce(
 }
 
 /**
- * The addon for a device. One that lies beside llama.cpp's libraries is taken as it is; otherwise it is built when it is
- * not there yet, and `onBuild` is called before, because building takes a while. An executable never builds. Throws
+ * The addon for a device. One that lies beside llama.cpp's libraries is taken as it is. Otherwise it is built where it
+ * is not there yet. `onBuild` is called before, because building takes a while. An executable never builds. Throws
  * `AddonUnavailable` with what is missing (a prebuilt llama.cpp, a compiler) or the compiler's errors.
  */
 export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
@@ -199,7 +199,7 @@ export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Prom
   const prebuilt = join(library.directory, ADDON_FILE);
   if (isWritten(prebuilt)) return { path: prebuilt, library, is_prebuilt: true };
   if (IS_UNPACKED) {
-    throw new AddonUnavailable('This executable comes without a native engine for this platform and device.');
+    throw new AddonUnavailable('This executable comes without an addon for this platform and device.');
   }
   const target = join(BUILD_DIRECTORY, await buildHash(library));
   const built: BuiltAddon = { path: join(target, ADDON_FILE), library, is_prebuilt: false };

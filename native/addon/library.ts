@@ -68,7 +68,7 @@ function packageLibrary(name: string, gpu: LlamaLibrary['gpu']): LlamaLibrary | 
 
 /**
  * The libraries for a device, or undefined when no installed package has them. `auto` takes a GPU only where there is
- * one; Metal's package is also the one for a CPU-only engine on a Mac.
+ * one; Metal's package is also the one for the CPU alone on a Mac.
  */
 export function findLibrary(gpu: Gpu): LlamaLibrary | undefined {
   for (const candidate of candidates()) {

@@ -10,7 +10,7 @@ export interface Branch {
   readonly reads: readonly Read[];
 }
 
-/** All that the engine understands, and pure data: a prefix that is read once, and branches over it. */
+/** All that an evaluator understands, and pure data: a prefix that is read once, and branches over it. */
 export interface Plan {
   readonly prefix: readonly number[];
   readonly branches: readonly Branch[];

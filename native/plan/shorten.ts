@@ -35,8 +35,8 @@ function characterStart(text: string, at: number): number {
  * others.
  *
  * The exception is a uniform text (white space, rules of dashes) that is longer than both windows. Where it has less
- * than one token to eight characters, its middle is left out, though it might fit, because such text takes a tokenizer
- * the longest.
+ * than one token to eight characters, its middle is left out, though it might fit. Such text takes a tokenizer the
+ * longest.
  */
 export function recordWindows(text: string, most_tokens: number): readonly string[] {
   // Each end keeps half of the room.

@@ -1,4 +1,3 @@
-import type { Records } from '../store.ts';
 import { recordAct } from '../trail/record.ts';
 import { type Actor, memberIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
@@ -9,6 +8,7 @@ import { checkedName } from './names.ts';
 import { permits, requirePermission } from './permissions.ts';
 import { requireProject } from './projects.ts';
 import { secretHash } from './secret-hash.ts';
+import { inTransaction, type Transaction } from './transaction.ts';
 
 /** How many active keys an organization may have (contract: 100 active API keys). */
 export const ACTIVE_KEYS_MAX = 100;
@@ -33,13 +33,12 @@ export interface CreatedKey {
  * `not_found`, `permission_denied`, `project_archived`, `too_many_keys`.
  */
 export function createKey(context: AccountContext, actor: Actor, given: NewKeyRequest): Promise<CreatedKey> {
-  return context.store.transaction((records) => insertKey(records, context, actor, given));
+  return inTransaction(context, (transaction) => insertKey(transaction, actor, given));
 }
 
 /** The same as `createKey`, to be called inside a transaction. */
 export async function insertKey(
-  records: Pick<Records, 'accounts' | 'keys' | 'trail'>,
-  { clock, identifiers }: Pick<AccountContext, 'clock' | 'identifiers'>,
+  { records, clock, identifiers }: Transaction,
   actor: Actor,
   given: NewKeyRequest,
 ): Promise<CreatedKey> {

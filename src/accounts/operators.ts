@@ -1,6 +1,7 @@
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { requireOperator } from './permissions.ts';
+import { inTransaction } from './transaction.ts';
 import { insertUser, type NewUser, type SignedUp } from './users.ts';
 
 /**
@@ -13,9 +14,9 @@ export async function createOperator(
   given: NewUser,
 ): Promise<SignedUp> {
   requireOperator(actor);
-  return await context.store.transaction(async (records) => {
-    const created = await insertUser(records, context, given);
-    await records.accounts.writeOperator(created.user.id, true);
+  return await inTransaction(context, async (transaction) => {
+    const created = await insertUser(transaction, given);
+    await transaction.records.accounts.writeOperator(created.user.id, true);
     return created;
   });
 }

@@ -9,6 +9,7 @@ import { checkedName } from './names.ts';
 import { requireOperator, requirePermission } from './permissions.ts';
 import { recalculateTier } from './tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS } from './tiers.ts';
+import { inTransaction, type Transaction } from './transaction.ts';
 
 /** The project that every new organization starts with. */
 const DEFAULT_PROJECT_NAME = 'Default';
@@ -27,8 +28,7 @@ interface NewOrganization {
 
 /** Writes an organization with its Default project and its owner, if it has one. To be called inside a transaction. */
 export async function insertOrganization(
-  { accounts }: Pick<Records, 'accounts'>,
-  { clock, identifiers }: Pick<AccountContext, 'clock' | 'identifiers'>,
+  { records: { accounts }, clock, identifiers }: Transaction,
   { name, owner_user_id, personal }: NewOrganization,
 ): Promise<CreatedOrganization> {
   const created_at_ms = clock.now_ms();
@@ -65,8 +65,8 @@ export async function ensurePersonalOrganization(
   // Every sign-in asks, and nearly all of them have one: they need no transaction.
   const known = await store.accounts.findPersonalOrganization(user_id);
   if (known !== undefined) return { organization_id: known.id };
-  return await store.transaction(async (records) => {
-    const { accounts } = records;
+  return await inTransaction(context, async (transaction) => {
+    const { accounts } = transaction.records;
     const user = await accounts.findUser(user_id);
     const standing = await accounts.standingOf(user_id);
     if (user === undefined || standing?.deleted_at_ms !== null) {
@@ -74,7 +74,7 @@ export async function ensurePersonalOrganization(
     }
     const meanwhile = await accounts.findPersonalOrganization(user_id);
     if (meanwhile !== undefined) return { organization_id: meanwhile.id };
-    const { id } = await insertOrganization(records, context, {
+    const { id } = await insertOrganization(transaction, {
       name: user.name,
       owner_user_id: user_id,
       personal: true,
@@ -95,9 +95,9 @@ export async function createOrganization(
   const name = checkedName(given.name);
   if (given.owner_user_id !== undefined) requireOperator(actor);
   const owner_user_id = given.owner_user_id ?? memberIdOf(actor) ?? null;
-  return await context.store.transaction(async (records) => {
-    const created = await insertOrganization(records, context, { name, owner_user_id, personal: false });
-    await recordAct(records, context, actor, {
+  return await inTransaction(context, async (transaction) => {
+    const created = await insertOrganization(transaction, { name, owner_user_id, personal: false });
+    await recordAct(transaction.records, context, actor, {
       action: 'organization.create',
       organization_id: created.id,
       object_id: created.id,

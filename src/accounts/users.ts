@@ -6,6 +6,7 @@ import { AccountError } from './errors.ts';
 import { checkedEmail, checkedName } from './names.ts';
 import { type CreatedOrganization, insertOrganization } from './organizations.ts';
 import { requireOperator } from './permissions.ts';
+import { inTransaction, type Transaction } from './transaction.ts';
 
 /** The user with an email address; null when there is none. */
 export async function findUserByEmail(
@@ -40,7 +41,7 @@ export interface SignedUp {
  * `email_taken`.
  */
 export function signUp(context: AccountContext, given: NewUser): Promise<SignedUp> {
-  return context.store.transaction((records) => insertUser(records, context, given));
+  return inTransaction(context, (transaction) => insertUser(transaction, given));
 }
 
 /** Gives a user another name; whoever calls has checked that it is the user. Rejects with `invalid_name`. */
@@ -53,18 +54,15 @@ export async function renameUser(
 }
 
 /** The same as `signUp`, to be called inside a transaction. */
-export async function insertUser(
-  records: Pick<Records, 'accounts'>,
-  context: Pick<AccountContext, 'clock' | 'identifiers'>,
-  given: NewUser,
-): Promise<SignedUp> {
+export async function insertUser(transaction: Transaction, given: NewUser): Promise<SignedUp> {
+  const { records, clock, identifiers } = transaction;
   const email = checkedEmail(given.email);
   const name = checkedName(given.name);
   const organization_name = checkedName(given.organization_name ?? name);
   if ((await findUserByEmail(records, email)) !== null) throw new AccountError('email_taken');
-  const user = { id: context.identifiers.id('user'), email, name, created_at_ms: context.clock.now_ms() };
+  const user = { id: identifiers.id('user'), email, name, created_at_ms: clock.now_ms() };
   await records.accounts.insertUser(user);
-  const organization = await insertOrganization(records, context, {
+  const organization = await insertOrganization(transaction, {
     name: organization_name,
     owner_user_id: user.id,
     personal: true,

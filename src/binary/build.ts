@@ -1,19 +1,20 @@
 /**
- * Builds `dist/tds-<platform>`: one executable with the program, its libraries, the compiled engine and the embedded
- * weights, which needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
+ * Builds `dist/tds-<platform>`: one executable with the program, its libraries, the compiled addon and the embedded
+ * weights. It needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
  * libraries in an archive beside it, `--arch` builds for another CPU.
  */
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { buildAddon } from '../../native/addon/build.ts';
+import { compiledAddon } from '../../native/engine.ts';
 import { buildInfo } from '../build-info.ts';
 import { bundlePages, STAGED_PAGES } from '../console/bundle.ts';
+import { packageClosure, packageFolder } from '../installed-packages.ts';
+import { LICENSES_FILE, licensesOf } from '../licenses.ts';
 import { PROJECT_ROOT, projectFile } from '../project-root.ts';
-import type { EmbeddedManifest } from './launcher.ts';
-import type { PackedFile } from './unpack.ts';
+import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
+import { type PackedFile, sha256Of } from './unpack.ts';
 
 /** What an executable is built for. */
 interface Target {
@@ -23,19 +24,19 @@ interface Target {
 }
 
 const DIST = projectFile('dist');
-const ARCHIVE = 'program.tar.zst';
-const MANIFEST = 'program.json';
 const COMPRESSION_LEVEL = 9;
 
 /** What the program reads beside its code. */
 const DATA = ['db/sqlite/migrations', 'src/http/assets', 'src/ops/deploy', 'native/models'];
+/** What node-llama-cpp's engine needs for NVIDIA's devices: its library, and NVIDIA's. */
+const CUDA_PLATFORMS = ['linux-x64-cuda', 'linux-x64-cuda-ext'] as const;
 /** Loaded through its own files, because it finds its libraries from where they lie. */
 const UNBUNDLED = 'node-llama-cpp';
 /** Sources of llama.cpp, for compiling it: the executable carries what they become. */
 const LEFT_OUT = ['llama/gitRelease.bundle', 'llama/addon', 'llama/cmake', 'llama/toolchains', 'llama/xpack'];
 /** What only people and compilers read; licences stay. */
 const UNREAD = /\.(map|d\.[cm]?ts|md|h|tsbuildinfo)$/;
-/** What the engine's libraries need besides the C library. */
+/** What the addon and llama.cpp's libraries need besides the C library. */
 const CPP_RUNTIME = ['libstdc++.so.6', 'libgcc_s.so.1'];
 
 /** The program, and every thread that is started by its own path. */
@@ -44,38 +45,31 @@ async function entryPoints(): Promise<string[]> {
   return ['src/main.ts', ...workers.sort()].map(projectFile);
 }
 
-async function bundle(stage: string): Promise<void> {
+/** The package that a file of the bundle belongs to; a package may lie in another one. */
+const PACKAGE_FOLDER = /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
+
+/** Bundles the program; returns the folders of the packages of which it has code. */
+async function bundle(stage: string): Promise<ReadonlySet<string>> {
   const built = await Bun.build({
     entrypoints: await entryPoints(),
     root: PROJECT_ROOT,
     outdir: stage,
     target: 'bun',
     splitting: true,
+    metafile: true,
     external: [UNBUNDLED],
     throw: false,
   });
   if (!built.success) throw new AggregateError(built.logs, 'The program cannot be bundled.');
-}
-
-/** The folder of an installed package as a package in `from` finds it; undefined where it is not installed. */
-function packageFolder(name: string, from: string): string | undefined {
-  for (let folder = from; ; folder = dirname(folder)) {
-    const found = join(folder, 'node_modules', name);
-    if (existsSync(join(found, 'package.json'))) return found;
-    if (folder === dirname(folder)) return undefined;
-  }
-}
-
-/** The folders of a package and of all that it depends on. */
-function packageClosure(name: string, from: string, found = new Set<string>()): ReadonlySet<string> {
-  const folder = packageFolder(name, from);
-  if (folder === undefined || found.has(folder)) return found;
-  found.add(folder);
-  const { dependencies = {} }: { dependencies?: Record<string, string> } = JSON.parse(
-    readFileSync(join(folder, 'package.json'), 'utf8'),
+  const inputs = Object.values(built.metafile?.outputs ?? {}).flatMap((output) =>
+    Object.entries(output.inputs),
   );
-  for (const dependency of Object.keys(dependencies)) packageClosure(dependency, folder, found);
-  return found;
+  const folders = inputs
+    .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+    .flatMap(([path]) => PACKAGE_FOLDER.exec(resolve(path)) ?? []);
+  // Nobody would miss the licenses of a bundle that says nothing of itself.
+  if (folders.length === 0) throw new Error('The bundle does not say what it is made of.');
+  return new Set(folders);
 }
 
 async function copyPackage(folder: string, stage: string): Promise<void> {
@@ -105,8 +99,8 @@ async function runtimeLibrary(name: string): Promise<string> {
 }
 
 /**
- * The addon's bytes, which look for libraries beside the addon only: the folder of this machine that it was linked
- * against may belong to anybody on another one.
+ * The addon's bytes, which look for libraries beside the addon only. On another machine, the folder that it was linked
+ * against may belong to anybody.
  */
 async function withoutBuildPath(path: string, library_directory: string): Promise<Uint8Array> {
   const bytes = Buffer.from(await Bun.file(path).bytes());
@@ -117,10 +111,10 @@ async function withoutBuildPath(path: string, library_directory: string): Promis
 }
 
 /** The addon and the C++ runtime beside llama.cpp's libraries, where the search of all of them begins. */
-async function copyEngine(gpu: 'cuda' | false, package_folder: string): Promise<void> {
-  const { path, library } = await buildAddon(gpu);
+async function copyAddon(gpu: 'cuda' | false, package_folder: string): Promise<void> {
+  const { path, library } = await compiledAddon(gpu);
   const place = join(package_folder, 'bins', relative(dirname(library.directory), library.directory));
-  await Bun.write(join(place, 'tds-engine.node'), await withoutBuildPath(path, library.directory));
+  await Bun.write(join(place, 'tds-addon.node'), await withoutBuildPath(path, library.directory));
   for (const name of CPP_RUNTIME) await cp(await runtimeLibrary(name), join(place, name));
 }
 
@@ -130,8 +124,7 @@ async function packedFiles(stage: string): Promise<PackedFile[]> {
   for (const entry of names.filter((one) => one.isFile())) {
     const path = join(entry.parentPath, entry.name);
     const bytes = await Bun.file(path).bytes();
-    const sha256 = createHash('sha256').update(bytes).digest('hex');
-    files.push({ path: relative(stage, path), size_bytes: bytes.byteLength, sha256 });
+    files.push({ path: relative(stage, path), size_bytes: bytes.byteLength, sha256: sha256Of(bytes) });
   }
   return files.sort((left, right) => (left.path < right.path ? -1 : 1));
 }
@@ -145,18 +138,24 @@ async function writeArchive(stage: string, archive: string): Promise<readonly Pa
   return files;
 }
 
-/** The program's own files, its packages, and the engine for the CPU. */
-async function stageProgram(stage: string, { arch }: Target): Promise<void> {
-  await bundle(stage);
+/** The program's own files, its packages, and the addon for the CPU. */
+async function stageProgram(stage: string, { arch, cuda }: Target): Promise<void> {
+  const bundled = await bundle(stage);
   for (const folder of DATA) {
     if (existsSync(projectFile(folder)))
       await cp(projectFile(folder), join(stage, folder), { recursive: true });
   }
   for (const { name, body } of await bundlePages()) await Bun.write(join(stage, STAGED_PAGES, name), body);
-  for (const folder of packageClosure(UNBUNDLED, PROJECT_ROOT)) await copyPackage(folder, stage);
+  const unbundled = packageClosure(UNBUNDLED, PROJECT_ROOT);
+  for (const folder of unbundled) await copyPackage(folder, stage);
   const platform = await copyPlatform(`linux-${arch}`, stage);
+  const platforms = [`linux-${arch}`, ...(cuda ? CUDA_PLATFORMS : [])].flatMap(
+    (name) => packageFolder(`@node-llama-cpp/${name}`, PROJECT_ROOT) ?? [],
+  );
+  const parts = licensesOf([...bundled, ...unbundled, ...platforms]);
+  await Bun.write(join(stage, relative(PROJECT_ROOT, LICENSES_FILE)), JSON.stringify(parts));
   // For another CPU there is no compiler here: node-llama-cpp serves there.
-  if (arch === process.arch) await copyEngine(false, platform);
+  if (arch === process.arch) await copyAddon(false, platform);
   const { version, commit } = buildInfo();
   await Bun.write(join(stage, 'package.json'), JSON.stringify({ name: 'tds', version, type: 'module' }));
   // A build in a container has no repository.
@@ -167,8 +166,9 @@ async function stageProgram(stage: string, { arch }: Target): Promise<void> {
 async function packCuda(work: string, archive: string): Promise<readonly PackedFile[]> {
   const stage = join(work, 'cuda');
   await mkdir(stage);
-  await copyEngine('cuda', await copyPlatform('linux-x64-cuda', stage));
-  await copyPlatform('linux-x64-cuda-ext', stage);
+  const [addon, libraries] = CUDA_PLATFORMS;
+  await copyAddon('cuda', await copyPlatform(addon, stage));
+  await copyPlatform(libraries, stage);
   return await writeArchive(stage, join(DIST, archive));
 }
 
@@ -179,7 +179,7 @@ async function compile(work: string, { name, arch }: Target): Promise<string> {
     compile: {
       target: arch === 'x64' ? 'bun-linux-x64' : 'bun-linux-arm64',
       outfile,
-      assets: [join(work, ARCHIVE), join(work, MANIFEST)],
+      assets: [join(work, ARCHIVE_NAME), join(work, MANIFEST_NAME)],
       // Whoever starts the program elsewhere must not change what it does by the files of that folder.
       autoloadDotenv: false,
       autoloadBunfig: false,
@@ -203,12 +203,12 @@ async function build(target: Target): Promise<string> {
     await stageProgram(stage, target);
     const libraries_archive = target.cuda ? `${target.name}-libraries.tar.zst` : null;
     const files = [
-      ...(await writeArchive(stage, join(work, ARCHIVE))),
+      ...(await writeArchive(stage, join(work, ARCHIVE_NAME))),
       ...(libraries_archive === null ? [] : await packCuda(work, libraries_archive)),
     ];
-    const sha256 = createHash('sha256').update(JSON.stringify(files)).digest('hex');
+    const sha256 = sha256Of(JSON.stringify(files));
     const manifest: EmbeddedManifest = { sha256, files, libraries_archive };
-    await Bun.write(join(work, MANIFEST), JSON.stringify(manifest));
+    await Bun.write(join(work, MANIFEST_NAME), JSON.stringify(manifest));
     return await compile(work, target);
   } finally {
     await rm(work, { recursive: true, force: true });

@@ -1,17 +1,8 @@
 import { dlopen } from 'bun:ffi';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { type PackageManifest, UnpackFailed, unpackedRoot } from './unpack.ts';
-
-/** What `build.ts` puts into an executable for its launcher. */
-export interface EmbeddedManifest extends PackageManifest {
-  /** The name of the archive with more of the files, which lies beside the executable; null where there is none. */
-  readonly libraries_archive: string | null;
-}
-
-/** Put beside this module into the executable by `build.ts`. */
-const ARCHIVE = join(import.meta.dir, 'program.tar.zst');
-const MANIFEST = join(import.meta.dir, 'program.json');
+import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
+import { UnpackFailed, unpackedRoot } from './unpack.ts';
 
 /**
  * Where the program is unpacked: `TDS_CACHE`, the folder that systemd gives (`CacheDirectory=`), else the user's own
@@ -28,7 +19,7 @@ function cacheDirectory(environment: NodeJS.ProcessEnv): string {
 }
 
 async function readEmbedded(): Promise<Uint8Array> {
-  return Bun.zstdDecompressSync(await Bun.file(ARCHIVE).bytes());
+  return Bun.zstdDecompressSync(await Bun.file(join(import.meta.dir, ARCHIVE_NAME)).bytes());
 }
 
 /** Reads the archive beside the executable. Throws `UnpackFailed` where it is not there or cut. */
@@ -44,8 +35,8 @@ async function readBeside(name: string): Promise<Uint8Array> {
 }
 
 /**
- * Sets variables in the C library's environment, where Bun looks: it does not see what is set in `process.env`. It reads
- * each only once, so nobody may have asked before.
+ * Sets variables in the C library's environment, where Bun looks: it does not see what is set in `process.env`. It
+ * reads each only once, so nobody may have asked before.
  */
 function setEnvironment(variables: Readonly<Record<string, string>>): void {
   try {
@@ -62,8 +53,8 @@ function setEnvironment(variables: Readonly<Record<string, string>>): void {
 }
 
 /**
- * The script that this process was forked for: node-llama-cpp tries a library out in a process of its own, and a fork
- * of an executable is that executable again. Undefined for any other start.
+ * The script that this process was forked for; undefined for any other start. A library is tried out by node-llama-cpp
+ * in a process of its own, and a fork of an executable is that executable again.
  */
 function forkedScript(root: string): string | undefined {
   const script = process.argv[2];
@@ -73,7 +64,9 @@ function forkedScript(root: string): string | undefined {
 }
 
 async function launch(): Promise<void> {
-  const { sha256, files, libraries_archive }: EmbeddedManifest = await Bun.file(MANIFEST).json();
+  const { sha256, files, libraries_archive }: EmbeddedManifest = await Bun.file(
+    join(import.meta.dir, MANIFEST_NAME),
+  ).json();
   const archives =
     libraries_archive === null ? [readEmbedded] : [readEmbedded, () => readBeside(libraries_archive)];
   const cache = cacheDirectory(process.env);

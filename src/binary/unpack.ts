@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type Stats, statSync } from 'node:fs';
-import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
+import { claimUnused, lastUse_ms, markInUse, USE_FILE } from './in-use.ts';
 
 /** One file of the program, as it must be after unpacking. */
 export interface PackedFile {
@@ -35,9 +37,11 @@ const UNPACKING = 'unpacking-';
 /** Leftovers of starts that were cut are removed once nobody can still be writing them. */
 const LEFTOVER_MS = 3_600_000;
 const FOLDER_NAME_LENGTH = 16;
-const OTHERS_WRITE = 0o022;
-const OWNER_ONLY_FOLDER = 0o700;
-const OWNER_ONLY_FILE = 0o600;
+const FOLDER_NAME = /^[0-9a-f]{16}$/;
+/** Another version's folder stays so long after its last start: who goes back to that version need not unpack it again. */
+const UNUSED_MS = 86_400_000;
+/** Somebody may remove a folder just as it is to be used, but hardly twice. */
+const ATTEMPTS = 5;
 /** The modification time of every unpacked file: a file with another one was written to since. */
 const UNPACKED_MTIME_S = 1_000_000_000;
 /** So many files are written at once, because each waits for the disk. */
@@ -60,7 +64,7 @@ function requirePrivate(directory: string, { uid, mode }: Stats): void {
 }
 
 async function prepareCache(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: OWNER_ONLY_FOLDER });
+  await mkdir(directory, { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   requirePrivate(directory, await stat(directory));
 }
 
@@ -75,7 +79,7 @@ function isIntact(root: string, { path, size_bytes }: PackedFile): boolean {
   }
 }
 
-/** As `isIntact` for all files; synchronous, because a start has nothing else to do and it takes a tenth of the time. */
+/** As `isIntact` for all files; synchronous, which takes a tenth of the time, and a start has nothing else to do. */
 function isComplete(root: string, files: readonly PackedFile[]): boolean {
   const found = statSync(root, { throwIfNoEntry: false });
   if (found === undefined) return false;
@@ -93,9 +97,44 @@ async function removeLeftovers(directory: string, now_ms: number): Promise<void>
   }
 }
 
+/**
+ * Removes the folders of other versions that no process runs from and none was started from for a day. A folder that is
+ * used is locked, so that versions run side by side; one that was never marked is left alone. Whatever fails is left for the next start.
+ */
+async function removeUnused(cache: string, used: string, now_ms: number): Promise<void> {
+  const names = await readdir(cache).catch(() => []);
+  for (const name of names.filter((one) => FOLDER_NAME.test(one) && one !== used)) {
+    try {
+      await removeIfUnused(cache, join(cache, name), now_ms);
+    } catch {
+      // A start never fails for what an earlier version left.
+    }
+  }
+}
+
+async function removeIfUnused(cache: string, folder: string, now_ms: number): Promise<void> {
+  const last_ms = lastUse_ms(folder);
+  if (last_ms === undefined || now_ms - last_ms <= UNUSED_MS) return;
+  const release = claimUnused(folder);
+  if (release === null) return;
+  const work = await mkdtemp(join(cache, UNPACKING));
+  try {
+    // Away in one step: who starts from it now finds all of it or nothing.
+    await rename(folder, join(work, 'root'));
+  } finally {
+    release();
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
 async function syncFolder(path: string): Promise<void> {
   await using handle = await open(path, 'r');
   await handle.sync();
+}
+
+/** In hex. */
+export function sha256Of(content: Uint8Array | string): string {
+  return createHash('sha256').update(content).digest('hex');
 }
 
 function totalBytes(files: readonly PackedFile[]): number {
@@ -117,17 +156,17 @@ async function requireRoom(directory: string, files: readonly PackedFile[]): Pro
 
 /** Writes one verified file; it is on the disk when this resolves. */
 async function writeVerified(root: string, file: PackedFile, bytes: Uint8Array): Promise<void> {
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
-  if (sha256 !== file.sha256) throw new UnpackFailed(`${file.path} is damaged: get the executable again.`);
+  if (sha256Of(bytes) !== file.sha256)
+    throw new UnpackFailed(`${file.path} is damaged: get the executable again.`);
   const path = join(root, file.path);
-  await mkdir(dirname(path), { recursive: true, mode: OWNER_ONLY_FOLDER });
+  await mkdir(dirname(path), { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   await using handle = await open(path, 'wx', OWNER_ONLY_FILE);
   await handle.writeFile(bytes);
   await handle.utimes(UNPACKED_MTIME_S, UNPACKED_MTIME_S);
   await handle.sync();
 }
 
-/** Writes all files into an empty folder. Throws `UnpackFailed` when the archives lack one, or it is not as it must be. */
+/** Writes all files into an empty folder. Throws `UnpackFailed` for one that the archives lack or that is damaged. */
 async function writeFiles(root: string, { files, archives }: Package): Promise<void> {
   const missing = new Map(files.map((file) => [file.path, file]));
   for (const read of archives) {
@@ -163,7 +202,7 @@ async function putInPlace(root: string, target: string, files: readonly PackedFi
 
 async function replace(root: string, target: string, { path }: PackedFile): Promise<void> {
   try {
-    await mkdir(dirname(join(target, path)), { recursive: true, mode: OWNER_ONLY_FOLDER });
+    await mkdir(dirname(join(target, path)), { recursive: true, mode: OWNER_ONLY_DIRECTORY });
     await rename(join(root, path), join(target, path));
   } catch (cause) {
     throw new UnpackFailed(
@@ -182,8 +221,9 @@ async function unpackInto(target: string, given: Package): Promise<void> {
   const work = await mkdtemp(join(cache, UNPACKING));
   try {
     const root = join(work, 'root');
-    await mkdir(root, { mode: OWNER_ONLY_FOLDER });
+    await mkdir(root, { mode: OWNER_ONLY_DIRECTORY });
     await writeFiles(root, given);
+    await writeFile(join(root, USE_FILE), '', { mode: OWNER_ONLY_FILE });
     await syncFolder(root);
     await putInPlace(root, target, given.files);
     await syncFolder(cache);
@@ -193,18 +233,25 @@ async function unpackInto(target: string, given: Package): Promise<void> {
 }
 
 /**
- * The folder with the program's files in the cache folder, unpacked first where it is missing, and repaired where it has
- * lost something. Both folders must be this user's and writable for nobody else. Starts at the same time do the same
- * work, and the first result stays. Throws `UnpackFailed` with what to do.
+ * The folder with the program's files in the cache folder, unpacked first where it is missing, and repaired where it
+ * has lost something. It is marked as used until this process ends, and folders of other versions that nobody uses are
+ * removed. Both folders must be this user's and writable for nobody else. Starts at the same time do the same work, and
+ * the first result stays. Throws `UnpackFailed` with what to do.
  */
 export async function unpackedRoot(given: Package, cache_directory: string, now_ms: number): Promise<string> {
   const target = join(cache_directory, given.sha256.slice(0, FOLDER_NAME_LENGTH));
   try {
     await prepareCache(cache_directory);
-    if (isComplete(target, given.files)) return target;
-    await removeLeftovers(cache_directory, now_ms);
-    await unpackInto(target, given);
-    return target;
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      if (!isComplete(target, given.files)) {
+        await removeLeftovers(cache_directory, now_ms);
+        await unpackInto(target, given);
+      }
+      if (!markInUse(target, now_ms)) continue;
+      await removeUnused(cache_directory, basename(target), now_ms);
+      return target;
+    }
+    throw new UnpackFailed(`${target} is removed again and again: name another folder with TDS_CACHE.`);
   } catch (error) {
     if (error instanceof UnpackFailed) throw error;
     if (NO_ROOM_CODES.includes(systemErrorCode(error) ?? ''))

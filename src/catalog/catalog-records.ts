@@ -8,7 +8,7 @@ export const EMBEDDED = 'embedded';
 export interface ModelWeights {
   /** `EMBEDDED`, or the absolute path of a GGUF file (the first part of a split one). */
   readonly weights: string;
-  /** SHA-256 over the parts in order, in hex. Null where any weights are taken, as for decision-1, which follows the program. */
+  /** SHA-256 over the parts in order, in hex. Null where any weights are taken: decision-1's follow the program. */
   readonly weights_sha256: string | null;
   /** The prompt profile; null where any is taken. */
   readonly profile: string | null;

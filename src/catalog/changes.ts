@@ -35,7 +35,7 @@ async function change<T>(
 /** A model that the service is to know. */
 export type NewModel = Omit<CatalogModel, 'status' | 'released_at_ms' | keyof ModelWeights>;
 
-/** What clients write as `model`: what the ids of known models look like, and nothing that a terminal or a log obeys. */
+/** What clients write as `model`: like the ids of known models, and nothing that a terminal or a log obeys. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$/;
 
 /** Above it the cost of the largest request would not be an exact number any more. */
@@ -175,6 +175,28 @@ export function removeModel(context: CatalogContext, actor: Actor, id: string): 
     }
     await catalog.deleteModel(id);
     return model;
+  });
+}
+
+/**
+ * Gives a model other weights, which were checked; `before` is its row when that began. Rejects with
+ * `CatalogChangeRefused`, also when its weights were changed meanwhile.
+ */
+export function setModelWeights(
+  store: Store,
+  before: Pick<CatalogModel, 'id' | 'context_tokens' | keyof ModelWeights>,
+  { weights, weights_sha256, profile }: ModelWeights,
+): Promise<CatalogModel> {
+  return store.transaction(async ({ catalog }) => {
+    const { id } = before;
+    const now = await requireModel(catalog, id);
+    const is_same =
+      now.context_tokens === before.context_tokens &&
+      now.weights === before.weights &&
+      now.weights_sha256 === before.weights_sha256 &&
+      now.profile === before.profile;
+    if (!is_same) throw new CatalogChangeRefused(`${id} was changed while its new weights were loaded.`);
+    return update(catalog, id, { weights, weights_sha256, profile });
   });
 }
 

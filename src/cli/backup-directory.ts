@@ -1,9 +1,9 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { OWNER_ONLY_DIRECTORY } from '../file-permissions.ts';
 import { CommandFailed } from './command-failed.ts';
 
 const DEFAULT_NAME = 'backups';
-const DIRECTORY_MODE = 0o700;
 
 interface BackupPlace {
   readonly data: string;
@@ -22,7 +22,7 @@ export function backupDirectoryPath({ data, backupDirectory }: BackupPlace): str
  */
 export function backupDirectory(place: BackupPlace): string {
   const path = backupDirectoryPath(place);
-  if (place.backupDirectory === undefined) mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+  if (place.backupDirectory === undefined) mkdirSync(path, { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   else if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new CommandFailed(
       `There is no folder ${path}: mount or make it, or name another with --backup-directory.`,

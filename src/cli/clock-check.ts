@@ -4,11 +4,11 @@ import { formatTime } from './output.ts';
 const TOLERANCE_MS = 86_400_000;
 
 /**
- * One sentence about a clock that is far behind what is known to be past; null where it is not. `written_ms` is when the
- * database was last written, `made_ms` when this program's newest migration was made.
+ * One sentence about a clock that is far behind what is known to be past; null where it is not. `written_ms` is when
+ * the database was last written, `made_ms` when this program's newest migration was made.
  *
- * It is a warning, not a refusal: the money is right whatever the clock says, and a clock that was ahead once has left
- * times in the database that would otherwise stop every start.
+ * It is a warning, because the money is right whatever the clock says. A refusal would stop every start after a clock
+ * that was ahead once: its times are in the database.
  */
 export function clockWarning(
   now_ms: number,

@@ -13,6 +13,8 @@ import {
 import { makePrivateFile } from '../../db/sqlite/private-file.ts';
 import { lastWriter, noteVersion } from '../../db/sqlite/program-versions.ts';
 import { systemClock } from '../clock.ts';
+import { errorMessage } from '../error-message.ts';
+import { OWNER_ONLY_DIRECTORY } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 import { adviceOn } from './file-advice.ts';
@@ -21,8 +23,6 @@ import { PROGRAM_VERSION } from './program-version.ts';
 
 /** The database's file in the data directory. */
 export const DATABASE_FILE = 'tds.sqlite';
-
-const DIRECTORY_MODE = 0o700;
 
 /** Two processes that meet on a new database get in each other's way once: the second finds it made when it retries. */
 const OPEN_ATTEMPTS = 5;
@@ -51,8 +51,8 @@ function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error;
 }
 
-function codeOf(error: unknown): string {
-  return systemErrorCode(error) ?? '';
+function isFromSqlite(error: unknown): boolean {
+  return systemErrorCode(error)?.startsWith('SQLITE') === true;
 }
 
 /** One sentence about a failure of SQLite on this file, with what to do; null when the error is another. */
@@ -60,14 +60,12 @@ export function describeDatabaseError(path: string, error: unknown): string | nu
   const cause = rootCause(error);
   const advice = adviceFor(path, cause);
   if (advice !== null) return advice;
-  return codeOf(cause).startsWith('SQLITE') && cause instanceof Error
-    ? `${path} failed: ${cause.message}.`
-    : null;
+  return isFromSqlite(cause) ? `${path} failed: ${errorMessage(cause)}.` : null;
 }
 
 function adviceFor(path: string, cause: unknown): string | null {
-  const code = codeOf(cause);
-  const known = SQLITE_ADVICE.find(([start]) => code.startsWith(start));
+  const code = systemErrorCode(cause);
+  const known = SQLITE_ADVICE.find(([start]) => code?.startsWith(start));
   return known === undefined ? null : `${path} ${known[1]}.`;
 }
 
@@ -80,9 +78,9 @@ function missing(directory: string): CommandFailed {
 /** Makes the directory when it is missing, and looks who can reach it before anything is put into it. */
 function prepareDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
+    mkdirSync(directory, { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   } catch (error) {
-    const code = codeOf(error);
+    const code = systemErrorCode(error);
     if (code === 'EEXIST' || code === 'ENOTDIR') {
       throw new CommandFailed(`${directory} is not a directory: name another with --data.`, { cause: error });
     }
@@ -100,7 +98,7 @@ function prepareFile(directory: string): void {
 }
 
 function unwritable(directory: string, error: unknown): CommandFailed {
-  const code = codeOf(error);
+  const code = systemErrorCode(error) ?? error;
   // Where not even the code is one of those that say what to do, the right to write is what is usually missing.
   const advice = adviceOn(error);
   const is_about_rights = advice === null || code === 'EACCES' || code === 'EPERM';
@@ -153,9 +151,16 @@ export function claimDataDirectory(directory: string): () => void {
         { cause: error },
       );
     }
-    if (codeOf(error).startsWith('SQLITE')) throw unusable(join(directory, LOCK_FILE), error);
+    if (isFromSqlite(error)) throw unusable(join(directory, LOCK_FILE), error);
     throw unwritable(directory, error);
   }
+}
+
+/** Whether a server has claimed the data directory, or a command that updates its database. */
+export function isServerRunning(directory: string): boolean {
+  const unclaim = claimForUpdate(directory);
+  unclaim?.();
+  return unclaim === null;
 }
 
 /**
@@ -254,6 +259,6 @@ function unusable(path: string, error: unknown): CommandFailed {
   const cause = rootCause(error);
   const text =
     adviceFor(path, cause) ??
-    `${path} cannot be used (${cause instanceof Error ? cause.message : cause}): name another directory with --data.`;
+    `${path} cannot be used (${errorMessage(cause)}): name another directory with --data.`;
   return new CommandFailed(text, { cause: error });
 }

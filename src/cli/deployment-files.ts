@@ -10,8 +10,8 @@ export class UnwritableValue extends Error {
 }
 
 /**
- * The text with each `{{name}}` replaced by its value. Throws `UnwritableValue` for one with a character that would mean
- * something else in the file.
+ * The text with each `{{name}}` replaced by its value. Throws `UnwritableValue` for one with a character that would
+ * mean something else in the file.
  */
 export function fillTemplate(template: string, values: DeploymentValues): string {
   return template.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {

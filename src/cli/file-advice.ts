@@ -1,11 +1,12 @@
 import { ThreadFailed } from '../problems/causes.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 
 /** The system's and SQLite's code of an error, of its causes, and of what a thread sent; outermost first. */
 function codesOf(error: unknown): readonly string[] {
   if (!(error instanceof Error)) return [];
-  const own = 'code' in error && typeof error.code === 'string' ? [error.code] : [];
+  const own = systemErrorCode(error);
   const sent = error instanceof ThreadFailed ? error.causes.flatMap(({ code }) => code ?? []) : [];
-  return [...own, ...sent, ...codesOf(error.cause)];
+  return [...(own === undefined ? [] : [own]), ...sent, ...codesOf(error.cause)];
 }
 
 /** What a person can do about a failure on a folder or a file in it, by the start of the code. */
@@ -17,7 +18,7 @@ const ADVICE: readonly (readonly [code: RegExp, advice: string])[] = [
   [/^(ENOENT|ENOTDIR)/, 'does not exist: make it first'],
 ];
 
-/** The end of a sentence about that folder, without a full stop, such as "has no room left: …"; null for another failure. */
+/** The end of a sentence about that folder, such as "has no room left: …"; no full stop. Null for other errors. */
 export function adviceOn(error: unknown): string | null {
   const codes = codesOf(error);
   return ADVICE.find(([start]) => codes.some((code) => start.test(code)))?.[1] ?? null;

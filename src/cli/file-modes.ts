@@ -2,12 +2,11 @@ import { chmodSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { backupNames } from '../../db/sqlite/backup.ts';
 import { LOCK_FILE } from '../../db/sqlite/lock.ts';
+import { OTHERS_WRITE, ROOT_USER_ID } from '../file-permissions.ts';
 import { CommandFailed } from './command-failed.ts';
 
 const OTHERS = 0o077;
-const OTHERS_WRITE = 0o022;
 const PERMISSIONS = 0o777;
-const ROOT = 0;
 
 /** What `stat` says of a file or directory, as far as it decides who can reach it. */
 export interface Reach {
@@ -23,7 +22,7 @@ export interface Reach {
 export function judgeReach({ kind, mode, uid }: Reach, user_id: number): 'private' | 'tighten' | 'refuse' {
   if ((mode & OTHERS) === 0) return 'private';
   if (kind === 'directory' && (mode & OTHERS_WRITE) !== 0) return 'refuse';
-  return user_id === uid || user_id === ROOT ? 'tighten' : 'refuse';
+  return user_id === uid || user_id === ROOT_USER_ID ? 'tighten' : 'refuse';
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { CpuKernels } from '../../native/engine.ts';
 
-/** How one thing was found: `slow` works, but less well than it could; `warning` works, and somebody should look at it. */
+/** How one thing was found. `slow` works, but less well than it could; `warning` works, and needs a look. */
 export interface Finding {
   readonly subject: string;
   readonly state: 'ok' | 'slow' | 'warning' | 'broken';
@@ -10,7 +10,7 @@ export interface Finding {
 /** Which kernels compute on the CPU: ours where it has the instructions, a variant of llama.cpp's, and AMX. */
 export function kernelsFinding(cpu: CpuKernels): Finding {
   const llama = `llama.cpp's${cpu.library === undefined ? '' : ` (${cpu.library})`}`;
-  const kernels = cpu.has_own_kernels ? `the native engine's (AVX-512 VNNI) and ${llama}` : llama;
+  const kernels = cpu.has_own_kernels ? `the addon's (AVX-512 VNNI) and ${llama}` : llama;
   if (cpu.uses_amx) return { subject: 'kernels', state: 'ok', detail: `${kernels}, which use AMX` };
   return cpu.has_amx
     ? {

@@ -1,13 +1,13 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { AccountContext } from '../accounts/context.ts';
+import { OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 import { initialize, isInitialized } from './initialize.ts';
 
 /** The file in the data directory that holds the first API key where no terminal could show it. */
 const FIRST_KEY_FILE = 'first-api-key.txt';
-const FILE_MODE = 0o600;
 
 /**
  * Fills an empty database and writes its first key to a file of the data directory, for the owner only: both or
@@ -35,7 +35,7 @@ export async function initializeIntoFile(
 /** A new file: one that is there already may hold the only copy of another key. */
 function createKeyFile(path: string): number {
   try {
-    return openSync(path, 'wx', FILE_MODE);
+    return openSync(path, 'wx', OWNER_ONLY_FILE);
   } catch (error) {
     const code = systemErrorCode(error) ?? error;
     throw new CommandFailed(

@@ -3,11 +3,11 @@ import type { AccountContext } from '../accounts/context.ts';
 import { insertKey } from '../accounts/keys.ts';
 import { NAME_LENGTH_MAX } from '../accounts/names.ts';
 import { type CreatedOrganization, insertOrganization } from '../accounts/organizations.ts';
+import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import { insertUser } from '../accounts/users.ts';
 import { seedCatalog } from '../catalog/catalog.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 import { enterCreditByHand } from '../payments/credit.ts';
-import { inTransaction } from '../payments/transaction.ts';
 import type { Records } from '../store.ts';
 
 export const FIRST_ORGANIZATION_NAME = 'My organization';
@@ -41,13 +41,12 @@ export interface InitializeOptions {
 
 /** The first organization: the personal one of its owner, where one is named. */
 async function firstOrganization(
-  records: Records,
-  context: AccountContext,
+  transaction: Transaction,
   owner: string | undefined,
 ): Promise<{ readonly organization: CreatedOrganization; readonly owner_user_id: string | null }> {
   const organization_name = FIRST_ORGANIZATION_NAME;
   if (owner === undefined) {
-    const organization = await insertOrganization(records, context, {
+    const organization = await insertOrganization(transaction, {
       name: organization_name,
       owner_user_id: null,
       personal: false,
@@ -57,7 +56,7 @@ async function firstOrganization(
   // No organization, no user: every user has a personal one.
   const [local_part = ''] = owner.trim().split('@');
   const name = [...local_part].slice(0, NAME_LENGTH_MAX).join('');
-  const { user, organization } = await insertUser(records, context, {
+  const { user, organization } = await insertUser(transaction, {
     email: owner,
     name,
     organization_name,
@@ -78,10 +77,10 @@ export function initialize(
     const { records } = transaction;
     if (await isInitialized(records)) return null;
     await seedCatalog(records.catalog);
-    const { organization, owner_user_id } = await firstOrganization(records, context, options.owner);
+    const { organization, owner_user_id } = await firstOrganization(transaction, options.owner);
     const { id: organization_id } = organization;
     await enterCreditByHand(transaction, OPERATOR, { organization_id, amount_micros: FIRST_CREDIT_MICROS });
-    const { id, key } = await insertKey(records, context, OPERATOR, {
+    const { id, key } = await insertKey(transaction, OPERATOR, {
       project_id: organization.default_project_id,
       name: FIRST_KEY_NAME,
     });

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { settingOf } from '../config/settings.ts';
 import { IS_UNPACKED, projectFile } from '../project-root.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 import { type DataOptions, dataCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployment-files.ts';
@@ -168,7 +169,7 @@ async function write(path: string, text: string, replace: boolean): Promise<void
   try {
     await writeFile(path, text, { flag: replace ? 'w' : 'wx', mode: 0o644 });
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? cause.code : cause;
+    const code = systemErrorCode(cause) ?? cause;
     throw new CommandFailed(
       code === 'EEXIST'
         ? `${path} is there already: replace it with --force, or name another folder with --output.`

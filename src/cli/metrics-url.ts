@@ -1,13 +1,13 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { OWNER_ONLY_FILE } from '../file-permissions.ts';
 
 /** In the data directory while a server with metrics runs on it, so that `tds top` finds them at any port. */
 const FILE = 'metrics-url.txt';
-const FILE_MODE = 0o600;
 
 /** Leaves the address of the metrics in the data directory. */
 export function leaveMetricsUrl(data: string, url: string): void {
-  writeFileSync(join(data, FILE), `${url}\n`, { mode: FILE_MODE });
+  writeFileSync(join(data, FILE), `${url}\n`, { mode: OWNER_ONLY_FILE });
 }
 
 /** The address that a server left, which may be gone; null for none. */

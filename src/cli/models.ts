@@ -22,6 +22,7 @@ import { checkWeights } from './check-weights.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
+import { type ReloadOptions, reloadModel } from './reload-model.ts';
 import { addSettings } from './settings.ts';
 import { dollars, NONE } from './values.ts';
 
@@ -104,6 +105,7 @@ export function registerModels(program: Command): void {
   });
 
   registerAdd(parent);
+  registerReload(parent);
 
   jsonCommand(parent, {
     usage: 'open',
@@ -203,6 +205,35 @@ function registerAdd(parent: Command): void {
       const model = await withData(options, (context) => add(context, id, kind, options));
       const state = model.status === 'live' ? 'open' : options.closed ? 'closed' : 'coming soon';
       printModel(model, options, `Added ${id}, which is ${state}.`);
+    });
+}
+
+function registerReload(parent: Command): void {
+  const command = jsonCommand(parent, {
+    usage: 'reload',
+    description:
+      'load a model anew while requests go on: those that have begun are answered by the weights before, which are freed after the last of them',
+    example: 'tds model reload decision-2 --weights /var/lib/models/decision-2b.gguf',
+  })
+    .argument('<id>')
+    .option(
+      '--weights <path>',
+      'GGUF file of the new weights (default: the path before, where the file was replaced by moving another there)',
+    );
+  addSettings(
+    command,
+    MODEL_SETTINGS.filter((name) => name !== 'model'),
+  )
+    .addHelpText(
+      'after',
+      '\nWeights that do not load change nothing. Both sets are in memory for a moment. Never write into a file that is served: move a new one to its place. Without a running server, or for a closed model, the new weights are checked by this command, with the settings above.',
+    )
+    .action(async (id: string, options: JsonOptions & ReloadOptions) => {
+      const { model, is_swapped } = await withData(options, (context) => reloadModel(context, id, options));
+      const done = is_swapped
+        ? `${id} is answered for by the new weights.`
+        : `The weights of ${id} are good, and the next load takes them.`;
+      printModel(model, options, done);
     });
 }
 

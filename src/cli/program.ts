@@ -13,6 +13,7 @@ import { registerEval } from './eval.ts';
 import { registerInit } from './init.ts';
 import { registerInstall } from './install.ts';
 import { registerKeys } from './keys.ts';
+import { registerLicenses } from './licenses.ts';
 import { registerMembers } from './members.ts';
 import { registerModels } from './models.ts';
 import { registerOrganizations } from './organizations.ts';
@@ -33,7 +34,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   const program = new Command('tds')
     .configureOutput({ writeErr })
     .description('Typed Decision Service: probabilities for typed questions about one record')
-    .option('-V, --version', 'print version, commit, engine and the hash of the weights')
+    .option('-V, --version', 'print version, commit, evaluator and the hash of the weights')
     .showHelpAfterError('(add --help for help)')
     .hook('preAction', (_program, command) => {
       if (!asksForExample(command)) applySettings(command);
@@ -59,6 +60,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerInstall(program);
   registerConfig(program);
   registerTop(program);
+  registerLicenses(program);
   return program;
 }
 

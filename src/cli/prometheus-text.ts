@@ -68,8 +68,8 @@ export function grown(name: string, before: Reading, now: Reading, labels: Label
 }
 
 /**
- * The value below which that share of what a histogram took between two readings lies, as Prometheus' `histogram_quantile`
- * estimates it; null where it took nothing.
+ * The value below which that share of what a histogram took between two readings lies; null where it took nothing.
+ * It is estimated as by Prometheus' `histogram_quantile`.
  */
 export function quantileOf(name: string, share: number, before: Reading, now: Reading): number | null {
   const buckets = [...now.by(`${name}_bucket`, 'le').keys()]

@@ -12,7 +12,7 @@ export interface ReadServeSettings {
   readonly config: ServeConfig;
 }
 
-/** Applies what can change while requests are answered. Rejects with `CertificateRefused`, and then nothing has changed. */
+/** Applies what can change while requests are answered. Changes nothing where it rejects with `CertificateRefused`. */
 type Change = (config: ServeConfig) => Promise<void>;
 
 /** Reads the settings again, one time after the other, once the service has started. */

@@ -5,16 +5,20 @@ import { newestMigration_ms } from '../../db/sqlite/migrate.ts';
 import { lastWritten_ms } from '../../db/sqlite/newest-time.ts';
 import { lastWriter, type Writer } from '../../db/sqlite/program-versions.ts';
 import {
+  checkModel,
   type DeviceStatus,
   EMBEDDED_WEIGHTS,
-  type EngineStatus,
-  engineStatus,
   type Gpu,
-  verifyWeights,
-  WeightsError,
+  type MachineStatus,
+  machineStatus,
+  type OpenOptions,
+  SetupError,
 } from '../../native/engine.ts';
+import { DEFAULT_MODEL, isServed } from '../catalog/catalog.ts';
+import { EMBEDDED } from '../catalog/catalog-records.ts';
 import { systemClock } from '../clock.ts';
 import type { ModelConfig } from '../config/settings.ts';
+import type { Records } from '../store.ts';
 import { backupDirectoryPath } from './backup-directory.ts';
 import { clockWarning } from './clock-check.ts';
 import { type JsonOptions, withData } from './command.ts';
@@ -33,8 +37,8 @@ export interface DoctorOptions extends JsonOptions, ModelConfig {
 /** Prints what was found; the exit code is 1 when something is broken. */
 export async function runDoctor(options: DoctorOptions): Promise<void> {
   const findings = [
-    await weightsFinding(options.model ?? EMBEDDED_WEIGHTS),
-    ...(await engineFindings(options)),
+    await weightsFinding('weights', { model_path: options.model }),
+    ...(await evaluatorFindings(options)),
     ...(await dataFindings(options)),
     diskFinding(options.data),
     descriptorsFinding(),
@@ -49,38 +53,57 @@ export async function runDoctor(options: DoctorOptions): Promise<void> {
   if (findings.some((finding) => finding.state === 'broken')) process.exitCode = 1;
 }
 
-async function weightsFinding(path: string): Promise<Finding> {
+/** Those that the catalog has beside the default model's, opened or not. */
+async function modelFindings({ catalog }: Pick<Records, 'catalog'>): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  for (const model of await catalog.allModels()) {
+    const { id, weights, context_tokens, status } = model;
+    if (!isServed(model) || weights === null || id === DEFAULT_MODEL) continue;
+    const found = await weightsFinding(`weights of ${id}`, {
+      model_path: weights === EMBEDDED ? undefined : weights,
+      context_tokens: context_tokens ?? undefined,
+      expected: model,
+    });
+    // Nobody is refused for the sake of a model that is closed.
+    findings.push(found.state === 'broken' && status !== 'live' ? { ...found, state: 'warning' } : found);
+  }
+  return findings;
+}
+
+async function weightsFinding(subject: string, options: OpenOptions): Promise<Finding> {
   try {
-    const { sha256 } = await verifyWeights(path);
-    return { subject: 'weights', state: 'ok', detail: `${path}, SHA-256 ${sha256}` };
+    // The vocabulary is read by what needs neither a device nor a compiler: these are findings of their own.
+    const { weights_sha256 } = await checkModel({ ...options, evaluator: 'llama', gpu: false });
+    const path = options.model_path ?? EMBEDDED_WEIGHTS;
+    return { subject, state: 'ok', detail: `${path}, SHA-256 ${weights_sha256}` };
   } catch (error) {
-    if (!(error instanceof WeightsError)) throw error;
-    return { subject: 'weights', state: 'broken', detail: error.message };
+    if (!(error instanceof SetupError)) throw error;
+    return { subject, state: 'broken', detail: error.message };
   }
 }
 
 /** The device, what computes on it, and the addon. */
-async function engineFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
-  const { device, addon } = await engineStatus(gpu, evaluator);
+async function evaluatorFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
+  const { device, addon } = await machineStatus(gpu, evaluator);
   const devices = device === undefined ? [] : deviceFindings(device, gpu);
   if (addon === undefined) return devices;
   if ('path' in addon) {
     const detail = addon.is_prebuilt ? `${addon.path}, compiled already: no compiler is needed` : addon.path;
-    return [...devices, { subject: 'native engine', state: 'ok', detail }];
+    return [...devices, { subject: 'addon', state: 'ok', detail }];
   }
   return device === undefined
-    ? [{ subject: 'native engine', state: 'broken', detail: addon.unavailable }]
+    ? [{ subject: 'addon', state: 'broken', detail: addon.unavailable }]
     : [
         ...devices,
         {
-          subject: 'native engine',
+          subject: 'addon',
           state: 'slow',
           detail: `${addon.unavailable} Plans go through node-llama-cpp instead.`,
         },
       ];
 }
 
-function deviceFindings(status: NonNullable<EngineStatus['device']>, gpu: Gpu): readonly Finding[] {
+function deviceFindings(status: NonNullable<MachineStatus['device']>, gpu: Gpu): readonly Finding[] {
   if ('unavailable' in status) return [{ subject: 'device', state: 'broken', detail: status.unavailable }];
   const { kernels } = status;
   return [deviceFinding(status, gpu), ...(kernels === undefined ? [] : [kernelsFinding(kernels)])];
@@ -94,7 +117,7 @@ function deviceFinding({ device, device_name, missing_gpu }: DeviceStatus, gpu: 
     : { subject: 'device', state: 'broken', detail: `there is no GPU to be used: ${missing_gpu}` };
 }
 
-/** The database, who wrote it, its backups, and the clock that its rows are dated by. */
+/** The database, who wrote it, its backups, its models, and the clock that its rows are dated by. */
 async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]> {
   const { data } = options;
   if (!existsSync(join(data, DATABASE_FILE))) {
@@ -102,11 +125,12 @@ async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]>
     return [{ subject: 'data', state: 'ok', detail }, clockFinding(null)];
   }
   try {
-    return await withData(options, ({ db }) => [
+    return await withData(options, async ({ db, store }) => [
       booksFinding(data, runAudit(db)),
       writerFinding(lastWriter(db.$client)),
       clockFinding(lastWritten_ms(db.$client)),
       backupsFinding(backupDirectoryPath(options), systemClock.now_ms()),
+      ...(await modelFindings(store)),
     ]);
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;

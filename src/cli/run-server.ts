@@ -26,10 +26,13 @@ import { BackupSchedule } from '../ops/backup-schedule.ts';
 import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
 import { LogFile } from '../ops/log-file.ts';
 import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
+import { BYTES_PER_MEGABYTE } from '../ops/readiness.ts';
 import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
+import type { Tracing } from '../ops/tracing.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
+import { systemErrorCode } from '../system-error-code.ts';
 import { backupDirectory } from './backup-directory.ts';
 import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
@@ -41,6 +44,8 @@ import { leaveMetricsUrl, removeMetricsUrl } from './metrics-url.ts';
 import { ownerAdvice } from './organizations.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
+import { reloadMemory } from './reload-model.ts';
+import { type ReloadListener, startReloadListener } from './reload-socket.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -66,15 +71,15 @@ const STANDARD_INPUT = 0;
 /** How long the end waits for somebody to read the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
 
-const BYTES_PER_MEGABYTE = 1_000_000;
+const PERCENT = 100;
 
 /** A database up to this size is read as a whole at the start, in about two seconds. */
 const CHECKED_BYTES_MAX = 256 * 1_024 * 1_024;
 
 /** What evaluates plans, in words. */
-const ENGINE_NAMES = {
-  addon: 'the native engine',
-  llama: 'node-llama-cpp ("tds doctor" says why not by the native engine)',
+const EVALUATOR_NAMES = {
+  addon: 'the addon',
+  llama: 'node-llama-cpp ("tds doctor" says why not by the addon)',
 } as const satisfies Record<EngineFacts['evaluator'], string>;
 
 /** How `tds serve` was started. */
@@ -114,7 +119,7 @@ export async function runServer(
 }
 
 /**
- * Refuses a damaged database before it is served, where reading all of it takes a moment only; the audit of a running
+ * Refuses a damaged database before it is served, where reading all of it takes a moment only. The audit of a running
  * service finds it otherwise. Warns of a clock that is behind what was written.
  */
 function checkDatabase(client: Db['$client']): void {
@@ -145,12 +150,15 @@ async function serve(
   const output = log_file === null ? standardOutput : new BoundedOutput(log_file);
   const log = createLog(options.logLevel, output);
   const metrics = await openMetrics(options);
+  const tracing = await openTracing(options);
   const certificate = await openCertificate(options, log);
   const backup_directory = options.backupEvery === undefined ? undefined : backupDirectory(options);
   const service = await openService({
     db: context.db,
     openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
+    memoryFor: (model) => reloadMemory(openOptionsOf(model, options).model_path),
     idle_unload_ms: options.idleUnload * 1_000,
+    disk_floor_bytes: options.diskFloor * BYTES_PER_MEGABYTE,
     usage_retention_days: options.usageRetentionDays,
     queue_limit: options.queueLimit,
     evaluation_ms: options.evaluationTimeout * 1_000,
@@ -160,10 +168,13 @@ async function serve(
     payment_provider: paymentProvider(options),
     api_reference: options.apiReference === 'on',
     metrics: metrics ?? undefined,
+    tracing,
   });
   const backups = backupSchedule(options, backup_directory, context, service, log);
+  let reload_listener: ReloadListener | null = null;
   try {
     await load(service);
+    reload_listener = await listenForReloads(options, service, log);
     const server = await listen(service, options, certificate);
     let metrics_listener: MetricsListener | null = null;
     try {
@@ -194,6 +205,8 @@ async function serve(
   } finally {
     certificate?.stop();
     await service.close();
+    await reload_listener?.stop();
+    await tracing?.close();
     metrics?.close();
     // Standard output is flushed after the data directory is given back; a file waits for no reader.
     if (log_file !== null) {
@@ -209,7 +222,8 @@ async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): 
   try {
     return await LogFile.open(logFile, { bytes_max: logFileSize * BYTES_PER_MEGABYTE, keep: logFileKeep });
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+    const code = systemErrorCode(error);
+    const reason = code === undefined ? '' : ` (${code})`;
     throw new CommandFailed(`The log file ${logFile} cannot be opened for writing${reason}.`, {
       cause: error,
     });
@@ -224,6 +238,26 @@ async function openMetrics({ metricsPort }: ServeConfig): Promise<PrometheusMetr
   return new PrometheusMetrics({ version: PROGRAM_VERSION, runtime: `bun ${Bun.version}` });
 }
 
+/** The traces that `--otlp-endpoint` asks for; undefined for none. */
+async function openTracing({
+  otlpEndpoint: url,
+  otlpHeaders: headers = {},
+  tracePercent,
+}: ServeConfig): Promise<Tracing | undefined> {
+  if (url === undefined) return undefined;
+  // Only where it is asked for, as metrics are.
+  const { OtlpTracing } = await import('../ops/otlp-tracing.ts');
+  const instance_id = randomIdentifiers.id('process');
+  return new OtlpTracing({
+    url,
+    headers,
+    ratio: tracePercent / PERCENT,
+    version: PROGRAM_VERSION,
+    instance_id,
+    clock: systemClock,
+  });
+}
+
 async function listenForMetrics(
   metrics: PrometheusMetrics | null,
   { metricsHost: host, metricsPort: port }: ServeConfig,
@@ -234,6 +268,32 @@ async function listenForMetrics(
   } catch (error) {
     if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
     throw error;
+  }
+}
+
+/** Takes reloads of models from `tds model reload`; null where no socket can be made, which is no reason not to serve. */
+async function listenForReloads(
+  { data }: ServeConfig & JsonOptions,
+  service: Service,
+  log: Log,
+): Promise<ReloadListener | null> {
+  try {
+    return await startReloadListener(data, async (request) => {
+      log.info('loading a model anew', { model: request.id });
+      try {
+        await service.reloadModel(request);
+        log.info('a model is answered for by its new weights', { model: request.id });
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        log.error('a model was not loaded anew: the weights before stay', { model: request.id, reason });
+        throw error;
+      }
+    });
+  } catch (error) {
+    log.warn('models cannot be reloaded: no socket can be made in the data directory', {
+      reason: systemErrorCode(error) ?? String(error),
+    });
+    return null;
   }
 }
 
@@ -301,6 +361,8 @@ async function change(
   server.setConnectionLimits(connectionBounds(config));
   service.change({
     queue_limit: config.queueLimit,
+    idle_unload_ms: config.idleUnload * 1_000,
+    disk_floor_bytes: config.diskFloor * BYTES_PER_MEGABYTE,
     evaluation_ms: config.evaluationTimeout * 1_000,
     usage_retention_days: config.usageRetentionDays,
     payment_provider,
@@ -401,7 +463,7 @@ function announce(
 const OWNER_LINE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
 
 function engineLines(engine: EngineFacts): readonly string[] {
-  const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${ENGINE_NAMES[engine.evaluator]}`;
+  const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${EVALUATOR_NAMES[engine.evaluator]}`;
   return engine.missing_gpu === undefined ? [model] : [model, `The GPU is not used: ${engine.missing_gpu}`];
 }
 
@@ -420,9 +482,9 @@ function authorization(first: FirstKey | null): string {
 }
 
 /**
- * Resolves at the first SIGINT or SIGTERM, or when the terminal that it began on is gone; SIGHUP otherwise asks for a reload.
- * A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener
- * that finds itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
+ * Resolves at the first SIGINT or SIGTERM, or when the terminal that it began on is gone. SIGHUP otherwise asks for a
+ * reload. A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener that finds
+ * itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
  */
 function stopSignal(reload: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

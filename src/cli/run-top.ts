@@ -29,7 +29,7 @@ class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** Prints one page with `--once`, or shows pages on the terminal until q, Ctrl-C or a signal. Throws `CommandFailed`. */
+/** Prints one page with `--once`; otherwise shows pages until q, Ctrl-C or a signal. Throws `CommandFailed`. */
 export async function runTop({
   data,
   url = findMetricsUrl(data) ?? undefined,

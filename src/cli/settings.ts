@@ -21,8 +21,8 @@ const read_of = new WeakMap<Command, ReadSettings>();
 const flags_of = new WeakMap<Command, ReadonlyMap<SettingName, string>>();
 
 /**
- * Gives a command these settings: their flags, and `--config`. Before its action runs, `applySettings` puts the values into
- * its options, under the settings' names.
+ * Gives a command these settings: their flags, and `--config`. Before its action runs, `applySettings` puts the values
+ * into its options, under the settings' names.
  */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
   const before = names_of.get(command) ?? [];

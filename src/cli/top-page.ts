@@ -1,3 +1,4 @@
+import { MS_PER_S } from '../clock.ts';
 import { grown, NOTHING_YET, quantileOf, type Reading } from './prometheus-text.ts';
 
 /** A reading, and when it was taken, in Unix milliseconds. */
@@ -6,7 +7,6 @@ export interface TimedReading {
   readonly reading: Reading;
 }
 
-const MS_PER_S = 1_000;
 const MEGABYTE = 1e6;
 const HISTOGRAMS = [
   ['whole', 'tds_request_seconds'],

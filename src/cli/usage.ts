@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { continueAudit } from '../../db/sqlite/audit.ts';
 import type { AccountContext } from '../accounts/context.ts';
+import { OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { dailyUsage, rolledUpUsage } from '../usage/daily.ts';
 import { exportUsage } from '../usage/export.ts';
@@ -60,7 +61,7 @@ async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<void
 async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<void> {
   const partial = `${file}.${randomUUID()}.partial`;
   try {
-    await pipeline(Readable.from(lines), createWriteStream(partial, { flags: 'wx', mode: 0o600 }));
+    await pipeline(Readable.from(lines), createWriteStream(partial, { flags: 'wx', mode: OWNER_ONLY_FILE }));
     await rename(partial, file);
   } catch (error) {
     await rm(partial, { force: true });

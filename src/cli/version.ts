@@ -1,12 +1,12 @@
-import { EMBEDDED_WEIGHTS, engineRelease, verifyWeights, WeightsError } from '../../native/engine.ts';
+import { EMBEDDED_WEIGHTS, evaluatorRelease, verifyWeights, WeightsError } from '../../native/engine.ts';
 import { buildInfo } from '../build-info.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printLine } from './output.ts';
 
 const ADDON_STATES = {
-  prebuilt: 'native engine (compiled already)',
-  built: 'native engine (compiled here)',
-  absent: 'native engine (compiled at the first start, where there is a C++ compiler)',
+  prebuilt: 'addon (compiled already)',
+  built: 'addon (compiled here)',
+  absent: 'addon (compiled at the first start, where there is a C++ compiler)',
   unavailable: 'node-llama-cpp',
 } as const;
 
@@ -20,13 +20,13 @@ async function weightsHash(): Promise<string> {
   }
 }
 
-/** `tds --version`: version, commit, engine with llama.cpp's release, and the hash of the embedded weights. */
+/** `tds --version`: version, commit, evaluator with llama.cpp's release, and the hash of the embedded weights. */
 export async function printVersion(): Promise<void> {
   const { version, commit } = buildInfo();
-  const { addon, llama_cpp } = await engineRelease();
+  const { addon, llama_cpp } = await evaluatorRelease();
   const sha256 = await weightsHash();
   printLine(`tds ${version}`);
   printLine(`commit ${commit}`);
-  printLine(`engine ${ADDON_STATES[addon]}, llama.cpp ${llama_cpp}`);
+  printLine(`evaluator ${ADDON_STATES[addon]}, llama.cpp ${llama_cpp}`);
   printLine(`weights decision-1, SHA-256 ${sha256}`);
 }

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
+import { OTHERS_WRITE, ROOT_USER_ID } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { ConfigurationRefused } from './refused.ts';
 import type { Setting } from './setting.ts';
@@ -11,10 +12,8 @@ export const DEFAULT_CONFIG_FILE = '/etc/tds.toml';
 /** In place of a path: no file is read. */
 const NO_CONFIG_FILE = 'none';
 
-const OTHERS_WRITE = 0o022;
 /** Not the group's: a file of root that the service's group can read is how a service usually gets its secrets. */
 const EVERYBODY_READS = 0o004;
-const ROOT = 0;
 
 /** What a file of settings says, checked. */
 export interface ConfigFile {
@@ -82,8 +81,8 @@ function decoded(path: string, bytes: Uint8Array): string {
 }
 
 /**
- * Why the file must not be believed by that user: whoever writes it decides what the service does, which is for that user
- * and root only. Null where nobody else can.
+ * Why the file must not be believed by that user; null where only that user and root can write it. Whoever writes it
+ * decides what the service does.
  */
 export function whyUntrusted(
   path: string,
@@ -94,7 +93,7 @@ export function whyUntrusted(
     const before = (mode & 0o777).toString(8);
     return `${path} can be written by other users (mode ${before}): run "chmod go-w ${path}" after a look at what it says.`;
   }
-  const is_own = uid === user_id || uid === ROOT || user_id === ROOT;
+  const is_own = uid === user_id || uid === ROOT_USER_ID || user_id === ROOT_USER_ID;
   return is_own ? null : `${path} belongs to another user: it must be this user's, or root's.`;
 }
 

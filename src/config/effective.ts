@@ -38,8 +38,9 @@ export interface Effective {
 }
 
 /**
- * The value of each of the settings: of its flag, else of its variable, else of the file, else its default. A variable that
- * is empty counts as not given. Throws `ConfigurationRefused` where a variable that counts holds no value of its setting.
+ * The value of each of the settings: of its flag, else of its variable, else of the file, else its default. A variable
+ * that is empty counts as not given. Throws `ConfigurationRefused` where a variable that counts holds no value of its
+ * setting.
  */
 export function effectiveSettings(names: readonly SettingName[], sources: Sources): readonly Effective[] {
   return names.map((name) => {
@@ -83,7 +84,7 @@ export function flagName({ flag }: Setting): string {
   return flag?.split(' ')[0] ?? '';
 }
 
-/** The variables that look like settings and are none: most likely misspelt, so that a setting is not what somebody believes. */
+/** The variables that look like settings and are none: most likely misspelt, so that somebody's setting is not used. */
 export function unknownVariables(environment: Environment): readonly string[] {
   const known = new Set<string>([CONFIG_VARIABLE, ...SETTING_NAMES.map((name) => settingOf(name).variable)]);
   return Object.keys(environment)

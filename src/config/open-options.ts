@@ -11,6 +11,6 @@ export function openOptions(config: ModelConfig): OpenOptions {
     deterministic: config.deterministic,
     // On standard error, because standard output may be JSON.
     onBuild: () =>
-      process.stderr.write('Compiling the native engine, once on this machine; this can take a minute.\n'),
+      process.stderr.write('Compiling the addon, once on this machine; this can take a minute.\n'),
   };
 }

@@ -4,10 +4,13 @@ import { AccountError } from '../accounts/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
 import { QUEUE_LIMIT } from '../limits/model-turns.ts';
 import { LOG_LEVELS } from '../ops/log-level.ts';
+import { BYTES_PER_MEGABYTE, DISK_FLOOR_BYTES } from '../ops/readiness.ts';
+import { parseOtlpEndpoint, parseOtlpHeaders } from './otlp.ts';
 import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
 
 const PORT_MAX = 65_535;
 const LOG_FILE_MEGABYTES_MAX = 100_000;
+const DISK_FLOOR_MEGABYTES_MAX = 1_000_000_000;
 const LOG_FILES_MAX = 1_000;
 /** Who may sign up to the console. */
 export const SIGN_UP_RULES = ['open', 'invited'] as const;
@@ -17,6 +20,7 @@ const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
 const RETENTION_DAYS_MAX = 36_500;
 const CONNECTIONS_MAX = 1_000_000;
+const PERCENT_MAX = 100;
 
 /**
  * Every setting, under the name that commander gives to its flag. Flags and `--help`, the environment, the TOML file,
@@ -43,6 +47,14 @@ export const SETTINGS = {
     key: 'data.owner',
     help: 'owner of the first organization, when an empty data directory is filled',
     example: 'ada@example.com',
+  }),
+  diskFloor: setting(wholeNumber(0, DISK_FLOOR_MEGABYTES_MAX), {
+    flag: '--disk-floor <megabytes>',
+    variable: 'TDS_DISK_FLOOR',
+    key: 'data.disk_floor',
+    help: 'megabytes that must be free on the disk of the data directory, or /readyz fails; 0 never fails it',
+    default: DISK_FLOOR_BYTES / BYTES_PER_MEGABYTE,
+    on_reload: 'applied',
   }),
   host: setting(TEXT, {
     flag: '--host <address>',
@@ -168,6 +180,7 @@ export const SETTINGS = {
     help: 'unload the model after this time without a request; 0 keeps it',
     default: 0,
     unit: 'seconds',
+    on_reload: 'applied',
   }),
   queueLimit: setting(wholeNumber(1, QUEUE_MAX), {
     flag: '--queue-limit <n>',
@@ -281,6 +294,28 @@ export const SETTINGS = {
     help: 'sender of mails',
     example: 'Typed Decision Service <tds@example.com>',
   }),
+  otlpEndpoint: setting(textOf(parseOtlpEndpoint), {
+    flag: '--otlp-endpoint <url>',
+    variable: 'TDS_OTLP_ENDPOINT',
+    key: 'traces.otlp_endpoint',
+    help: 'OpenTelemetry collector that gets traces by OTLP over HTTP, at /v1/traces below this; none without it',
+    example: 'http://127.0.0.1:4318',
+  }),
+  otlpHeaders: setting(textOf(parseOtlpHeaders), {
+    flag: null,
+    variable: 'TDS_OTLP_HEADERS',
+    key: 'traces.otlp_headers',
+    help: 'headers for the collector, such as its key: name=value, with a comma between two',
+    example: 'authorization=Bearer%20KEY',
+    is_secret: true,
+  }),
+  tracePercent: setting(wholeNumber(1, PERCENT_MAX), {
+    flag: '--trace-percent <n>',
+    variable: 'TDS_TRACE_PERCENT',
+    key: 'traces.percent',
+    help: 'of a hundred requests, how many are traced; never one whose client says that it is not sampled',
+    default: PERCENT_MAX,
+  }),
   paddleApiKey: setting(TEXT, {
     flag: null,
     variable: 'TDS_PADDLE_API_KEY',
@@ -376,6 +411,7 @@ export const SERVE_SETTINGS = [
   'port',
   'init',
   'owner',
+  'diskFloor',
   'idleUnload',
   'usageRetentionDays',
   'connectionLimit',
@@ -401,6 +437,9 @@ export const SERVE_SETTINGS = [
   'signUp',
   'smtpUrl',
   'mailFrom',
+  'otlpEndpoint',
+  'otlpHeaders',
+  'tracePercent',
   ...MODEL_SETTINGS,
   ...PADDLE_SETTINGS,
 ] as const satisfies readonly SettingName[];

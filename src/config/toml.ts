@@ -40,9 +40,9 @@ const INTEGER = new RegExp(`^([+-]?(?:0|[1-9](?:_?[0-9])*))${END}`);
 const BOOLEAN = new RegExp(`^(true|false)${END}`);
 
 /**
- * Reads the part of TOML that settings need, with the line of everything: `[section]`, and `name = value` with a string
- * on one line, an integer or a boolean. Other TOML is refused. A file that it takes means the same to every reader of TOML.
- * Throws `TomlError`.
+ * Reads the part of TOML that settings need: `[section]`, and `name = value` with a string on one line, an integer or a
+ * boolean. Everything comes with its line. Other TOML is refused. A file that it takes means the same to every reader
+ * of TOML. Throws `TomlError`.
  */
 export function parseToml(text: string): TomlFile {
   const sections = new Map<string, number>();

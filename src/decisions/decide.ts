@@ -8,6 +8,7 @@ import type { Hold } from '../ledger/hold.ts';
 import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
 import type { ServedModel } from '../models/models.ts';
 import { dollarsOf } from '../money.ts';
+import { inStep, type RequestSpan } from '../ops/tracing.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
 import { answerRequest, type Decided, engineInput } from './answer-request.ts';
@@ -40,6 +41,8 @@ export interface DecisionCall {
   readonly body_bytes: () => number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
+  /** Null where the request is not traced. */
+  readonly span: RequestSpan | null;
 }
 
 /** What became of a call. `rate` is known once the rate limits were looked at. */
@@ -88,15 +91,22 @@ interface HeldRequest extends AdmittedRequest {
  * refusal, nothing that is refused is charged, and no hold outlives its call.
  */
 export async function decide(services: DecisionServices, call: DecisionCall): Promise<DecisionOutcome> {
-  const caller = await authenticate(services, call);
+  const { span } = call;
+  const caller = await inStep(span, 'key', () => authenticate(services, call));
   if (caller instanceof Refusal) return { result: caller, caller: null, rate: null, reached_model: false };
 
-  const checked = await checkRequest(services, call, caller);
+  const checked = await inStep(span, 'request', () => checkRequest(services, call, caller));
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
   using served = services.models.for(checked.model);
   const asked = { model: checked.model.id, mode: checked.request.mode };
-  const planned = await planInTurn(services, { ...checked, served });
+  span?.describe(asked);
+  const planned = await inStep(
+    span,
+    'plan',
+    () => planInTurn(services, { ...checked, served }),
+    refusalOfPlan,
+  );
   if (planned instanceof Refusal) return { result: planned, caller, rate: null, reached_model: false, asked };
   if (planned.refusal !== null) {
     return { result: planned.refusal, caller, rate: planned.rate, reached_model: false, asked };
@@ -104,23 +114,41 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
 
   const { plan } = planned.request;
   if (plan instanceof Refusal) {
-    const { result, reached_model } = await refuseUnplanned(services, planned.request, plan);
+    const { result, reached_model } = await inStep(
+      span,
+      'hold',
+      () => refuseUnplanned(services, planned.request, plan),
+      (refused) => refused.result,
+    );
     return { result, caller, rate: planned.request.rate, reached_model, asked };
   }
 
-  const held = await placeHold(services, planned.request, plan);
+  const held = await inStep(span, 'hold', () => placeHold(services, planned.request, plan));
   if (held instanceof Refusal) {
     return { result: held, caller, rate: planned.request.rate, reached_model: false, asked };
   }
 
-  const model_time = new ModelTime(services.clock);
+  const model_time = new ModelTime(services.clock, span);
   const decided = await askModel(services, held, model_time);
-  model_time.end();
+  model_time.end(decided instanceof Refusal ? decided : null);
   const result =
     decided instanceof Refusal
-      ? await releaseHold(services, held, decided, model_time.queue_ms + model_time.model_ms)
-      : await charge(services, held, decided);
+      ? await inStep(
+          span,
+          'release',
+          () => releaseHold(services, held, decided, model_time.queue_ms + model_time.model_ms),
+          // The refusal is the model's, and the release is as it must be.
+          () => null,
+        )
+      : await inStep(span, 'charge', () => charge(services, held, decided));
   return { result, caller, rate: held.rate, reached_model: true, asked, model_time };
+}
+
+/** Why there is no plan, or it may not go on. */
+function refusalOfPlan(planned: Planned | Refusal): Refusal | null {
+  if (planned instanceof Refusal) return planned;
+  if (planned.refusal !== null) return planned.refusal;
+  return planned.request.plan instanceof Refusal ? planned.request.plan : null;
 }
 
 /** Step 1: the key, its project and its organization. */
@@ -220,8 +248,8 @@ type Planned =
   | { readonly refusal: Refusal; readonly rate: RateStatus };
 
 /**
- * Step 2, second half, in the organization's turn: a request counts as soon as it is planned, and a burst would all be
- * planned before any of it counts. Refused with `overloaded` where too many bytes of the organization wait for that.
+ * Step 2, second half, in the organization's turn. A request counts once it is planned; without turns, a whole burst
+ * would be planned before any of it counts. Refused with `overloaded` where too many bytes of the organization wait.
  */
 async function planInTurn(services: DecisionServices, checked: ServedRequest): Promise<Planned | Refusal> {
   const { organization_id } = checked.caller;
@@ -299,8 +327,9 @@ function tokensOf(plan: DecisionPlan | Refusal): number {
 }
 
 /**
- * Steps 3 and 4 of a request that has no plan: what would refuse any hold comes first, and nothing is written, because a
- * request that costs nothing must leave nothing that grows (contract: a request refused before the model leaves no usage row).
+ * Steps 3 and 4 of a request that has no plan: what would refuse any hold comes first. Nothing is written, because a
+ * request that costs nothing must leave nothing that grows. Contract: a request refused before the model leaves no
+ * usage row.
  */
 async function refuseUnplanned(
   services: DecisionServices,
@@ -318,7 +347,7 @@ async function refuseUnplanned(
   return { result: rejection, reached_model: true };
 }
 
-/** What a hold for the request reserves, and of whom. The plan says what is read, so that the worst case is the exact cost. */
+/** What a hold for the request reserves, and of whom. The plan says what is read: the worst case is the exact cost. */
 function exactCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   return {
     organization_id: caller.organization_id,
@@ -391,7 +420,7 @@ async function askModel(
 
 /**
  * Step 5 after a failure: nothing is charged. The row of usage goes with the release. A client that went away has none,
- * because its request was taken off the model; its tokens stay in the window, or leaving early would be free work.
+ * because its request was taken off the model. Its tokens stay in the window, or leaving early would be free work.
  */
 async function releaseHold(
   services: DecisionServices,

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import type { RequestSpan, SpanFailure, StepSpan } from '../ops/tracing.ts';
 
 /** How long one request was at the model: from its hold to its answer, or to its failure. */
 export class ModelTime {
@@ -6,17 +7,30 @@ export class ModelTime {
   #began_ms: number | null = null;
   #ended_ms: number | null = null;
 
-  constructor(private readonly clock: Pick<Clock, 'monotonic_ms'>) {
+  /** The step that lasts: the wait, and then the model. */
+  #step: StepSpan | undefined;
+
+  constructor(
+    private readonly clock: Pick<Clock, 'monotonic_ms'>,
+    private readonly span: RequestSpan | null = null,
+  ) {
     this.#asked_ms = clock.monotonic_ms();
+    this.#step = span?.beginStep('wait');
   }
 
   /** A turn has come; only the first one counts. */
   begin(): void {
-    this.#began_ms ??= this.clock.monotonic_ms();
+    if (this.#began_ms !== null) return;
+    this.#began_ms = this.clock.monotonic_ms();
+    this.#step?.end();
+    this.#step = this.span?.beginStep('model');
   }
 
-  end(): void {
-    this.#ended_ms ??= this.clock.monotonic_ms();
+  /** The answer is there, or why there is none. */
+  end(failure: SpanFailure | null = null): void {
+    if (this.#ended_ms !== null) return;
+    this.#ended_ms = this.clock.monotonic_ms();
+    this.#step?.end(failure);
   }
 
   /** Milliseconds from the hold to the first turn; all of it where there was none. */

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { XzReadableStream } from 'xz-decompress';
+import { errorMessage } from '../error-message.ts';
 import { CasesError, type EvalCase, parseCase } from './cases.ts';
 
 /** A cases file as it was read. */
@@ -36,7 +37,7 @@ export async function readCases(path: string): Promise<CasesFile> {
     }
   } catch (error) {
     if (error instanceof CasesError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new CasesError(`The cases ${path} cannot be read (${reason}): give a complete file.`, {
       cause: error,
     });

@@ -1,6 +1,8 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { errorMessage } from '../error-message.ts';
+import { OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { MODES } from '../questions/question.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { PROBES } from './probes.ts';
@@ -73,7 +75,7 @@ export class ScoreFile {
       );
     } catch (error) {
       if (error instanceof ScoreFileError) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       throw new ScoreFileError(`${path} cannot be used (${reason}): name another folder with --output.`, {
         cause: error,
       });
@@ -116,7 +118,7 @@ function readIfThere(path: string): string | undefined {
 }
 
 function truncateOrCreate(path: string): void {
-  closeSync(openSync(path, 'w', 0o600));
+  closeSync(openSync(path, 'w', OWNER_ONLY_FILE));
 }
 
 function parse(line: string): unknown {

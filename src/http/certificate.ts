@@ -63,7 +63,7 @@ export class Certificate {
     this.#timer.unref();
   }
 
-  /** Reads these files from now on. Rejects with `CertificateRefused`, and then the files and certificate before stay. */
+  /** Reads these files from now on. Those before stay where it rejects with `CertificateRefused`. */
   async use(files: CertificateFiles): Promise<void> {
     const read = await readPair(files);
     this.#context = contextOf(files, read);

@@ -1,5 +1,6 @@
 import type { Caller } from '../accounts/key-directory.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { RequestSpan } from '../ops/tracing.ts';
 import type { Mode } from '../questions/question.ts';
 
 /** What the service knows of one path. */
@@ -21,6 +22,8 @@ export interface RequestContext {
   readonly path: KnownPath | null;
   /** Tells clients without a valid key apart; empty when nothing is known. */
   readonly client_address: string;
+  /** Null where the request is not traced. */
+  readonly span: RequestSpan | null;
   caller: Caller | null;
   code: ErrorCode | null;
   /** Of a decision, once it is known. */

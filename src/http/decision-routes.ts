@@ -103,12 +103,16 @@ async function answer(
       }),
     body_bytes: () => body_bytes,
     signal: request.signal,
+    span: context.span,
   });
   context.caller = outcome.caller;
   if (outcome.asked !== undefined) context.mode = outcome.asked.mode;
   if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
   observe(services, outcome, context);
-  return respond(outcome, context, services.clock);
+  const step = context.span?.beginStep('response');
+  const response = respond(outcome, context, services.clock);
+  step?.end();
+  return response;
 }
 
 /** The mode of a query; null when it has none. Several are no mode, equal or not: which one is meant is not guessed. */
@@ -117,11 +121,11 @@ function queryMode(query: URLSearchParams): string | null {
   return modes.length === 0 ? null : modes.join(',');
 }
 
-/** What metrics are told of a decision, beside what they are of every request. */
+/** What metrics and the trace are told of a decision, beside what they are of every request. */
 function observe(
   { metrics, clock }: Pick<DecisionRouteServices, 'metrics' | 'clock'>,
   { result, asked, model_time }: DecisionOutcome,
-  { started_ms }: RequestContext,
+  { started_ms, span }: RequestContext,
 ): void {
   if (asked === undefined || model_time === undefined) return;
   const { queue_ms, model_ms } = model_time;
@@ -130,6 +134,7 @@ function observe(
   if (result instanceof Refusal) return;
   const { input_tokens, decisions } = result.usage;
   metrics.decisionCharged({ ...asked, input_tokens, questions: decisions });
+  span?.describe({ ...asked, input_tokens, questions: decisions });
 }
 
 /** Step 6: which headers go with which outcome (contract: response headers). */

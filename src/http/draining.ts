@@ -17,7 +17,7 @@ export class Draining {
   }
 }
 
-/** The refusal of a request that came, or was still arriving, when the service stopped. It costs nothing and is counted by no limit. */
+/** The refusal of a request that came, or was still arriving, at a stop. It is free, and no limit counts it. */
 export function stopping(): Refusal<'overloaded'> {
   return new Refusal('overloaded', {
     message: 'The service is being stopped: send the request again.',

@@ -19,8 +19,8 @@ const UNLISTED = {
 } as const;
 
 /**
- * `GET /healthz` and `GET /readyz`, for whoever looks after the service: without a key, outside of the API and its
- * errors, of log and metrics, and of the budgets of refusals.
+ * `GET /healthz` and `GET /readyz`, for whoever looks after the service, without a key. They are outside of the API and
+ * its errors, of log and metrics, and of the budgets of refusals.
  */
 export function healthRoutes({ readiness }: HealthServices): readonly Route[] {
   return [

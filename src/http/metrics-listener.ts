@@ -21,8 +21,8 @@ export interface MetricsListener {
 }
 
 /**
- * Serves metrics at `/metrics`, on a listener of its own: whoever may reach the API is not to read them. It is no part of
- * the API, and its few errors are plain text. Rejects with `PortTaken`.
+ * Serves metrics at `/metrics`, on a listener of its own: whoever may reach the API is not to read them. It is no part
+ * of the API, and its few errors are plain text. Rejects with `PortTaken`.
  */
 export async function startMetricsListener(
   metrics: MetricsText,

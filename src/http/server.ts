@@ -64,18 +64,18 @@ export interface RunningServer {
   /**
    * Lets the requests in flight finish for `drain_ms`, then cuts what is left: its clients get an error. What comes
    * meanwhile is answered, as the handler refuses it, and not waited for.
-   * Resolves with how many were cut, when the handler is done with every request, those of clients that are gone included.
+   * Resolves with how many were cut, when the handler is done with every request, also those of clients that are gone.
    */
   stop(): Promise<number>;
 }
 
-/** How long a stop waits for the requests in flight, unless configured: as long as clients are told to wait for an answer. */
+/** How long a stop waits for the requests in flight, unless configured: as long as clients are told to wait. */
 const DRAIN_MS = CLIENT_TIMEOUT_MS;
 
 /** How long a stop at least leaves clients to read their responses. */
 const LAST_READ_MS = 1_000;
 
-/** How long a stop waits for the handler to end what was cut: longer than two writes wait for another process's lock. */
+/** How long a stop waits for the handler to end what was cut: longer than two writes wait for a process's lock. */
 const CUT_MAX_MS = 15_000;
 
 /** The most connections however many file descriptors there are: a connection costs memory too. */

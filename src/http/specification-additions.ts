@@ -17,7 +17,7 @@ export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
   model_not_found:
     'On `/v1/systemone` also the answer to a `model` that is no string or empty: only an absent one, or null, is the default.',
   request_timeout: 'The connection is closed.',
-  rate_limit_exceeded: `Also the answer to whoever is only refused: above ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute without a valid key from one address, or ${keyRefusalsPerMinute(0)} of one key (more where its organization may ask more). With \`Retry-After\`.`,
+  rate_limit_exceeded: `Also the answer to whoever is only refused. An address without a valid key may have ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute, a key ${keyRefusalsPerMinute(0)} (more where its organization may ask more). With \`Retry-After\`.`,
   model_unavailable: 'With `Retry-After` when too many requests wait for the model; otherwise without.',
   model_warming_up: 'With `Retry-After`.',
   overloaded: 'With `Retry-After`.',
@@ -30,9 +30,9 @@ export const ADDITIONS = `## Additions to the specification
   .map((code) => `\`${code}\``)
   .join(', ')}. A 405 carries \`Allow\`.
 - \`Retry-After\` also on a 502 \`model_unavailable\` that is due to too many waiting requests, and on a 503 \`overloaded\`.
-- 429 \`rate_limit_exceeded\` also for clients that are only refused: ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute are answered to an address without a valid key, ${keyRefusalsPerMinute(0)} to a key, or twice the requests per minute of its organization where that is more. Requests with a valid key are not held against their address.
+- 429 \`rate_limit_exceeded\` also for clients that are only refused. ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute are answered to an address without a valid key. A key has ${keyRefusalsPerMinute(0)}, or twice the requests per minute of its organization where that is more. Requests with a valid key are not held against their address.
 - 422 \`invalid_request\` for a body that is nested deeper than ${NESTING_MAX} levels.
 - \`usage.output_tokens\`, always 0, and \`models\` in the model list, for clients of the open decision-request format.
-- A \`state\` may be an array; a \`model\` on \`/v1/systemone\`, a \`mode\` and the criteria of a noul may be null, which is the same as absent; a level of a score may be null, and is the empty string in the \`legend\`.
+- A \`state\` may be an array. A \`model\` on \`/v1/systemone\`, a \`mode\` and the criteria of a noul may be null, which is the same as absent. A level of a score may be null, and is the empty string in the \`legend\`.
 
 API keys belong on servers: no CORS headers are sent, and a browser's preflight is a method that no path takes.`;

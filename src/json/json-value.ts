@@ -3,7 +3,8 @@ export type JsonValue = string | number | boolean | null | readonly JsonValue[] 
 
 /**
  * A JSON object: names and values in the order in which they were written, each name once. Nothing is keyed by a name.
- * The engine's own hash of strings has no seed, so a client could choose names that collide in any object, Map or Set.
+ * JavaScriptCore's own hash of strings has no seed, so a client could choose names that collide in any object, Map or
+ * Set.
  */
 export class JsonObject<Value> {
   /** `values[i]` is the value of `names[i]`. */

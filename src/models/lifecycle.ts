@@ -9,6 +9,7 @@ import {
   EvaluationTimedOut,
   PlanRejected,
 } from '../../native/engine.ts';
+import { errorMessage } from '../error-message.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { askSmallQuestion } from './small-question.ts';
@@ -25,11 +26,11 @@ export interface LifecycleStatus {
   readonly load_error: string | undefined;
 }
 
-/** Consistent mode is still starting (contract: 503 `model_warming_up`). */
+/** Consistent mode is still starting, or a load outlasts what a request waits (contract: 503 `model_warming_up`). */
 export class ModelWarmingUp extends Error {
   override readonly name = 'ModelWarmingUp';
   constructor(readonly retry_after_s: number) {
-    super('The model is warming up for consistent mode.');
+    super('The model is warming up.');
   }
 }
 
@@ -42,6 +43,10 @@ export interface LifecycleOptions {
   readonly openPlanner: () => Promise<DecisionPlanner>;
   /** Without work for this long the engine is closed; 0, the default, keeps it. The planner stays. */
   readonly idle_unload_ms?: number;
+  /** A request waits for a cold model for at most so long; for as long as it loads when undefined. */
+  readonly waiting_ms?: number;
+  /** A planner, an engine or its first answer that takes longer will not come; waited for without end when undefined. */
+  readonly opening_ms?: number;
   readonly schedule?: Schedule;
   /** Milliseconds that only go forward. */
   readonly now_ms?: () => number;
@@ -50,6 +55,9 @@ export interface LifecycleOptions {
 }
 
 type BackgroundStep = ProblemStep & `model_${string}`;
+
+/** Who tells why a load failed: the lifecycle reports it, or whoever began the load gets it thrown and tells it. */
+export type LoadFailure = 'reported' | 'thrown';
 
 /** A loaded engine, and who is using it. */
 interface Loaded {
@@ -101,10 +109,6 @@ function modelClosed(): ModelUnavailable {
   return new ModelUnavailable('The model has been closed.');
 }
 
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** Resolves as `promise` does, or rejects with the signal's reason when that comes first. */
 function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   if (signal === undefined) return promise;
@@ -118,15 +122,19 @@ function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | u
 /**
  * The model's life: cold → loading → fast_ready → ready, and back to cold when nobody has asked
  * for a while or when the engine failed. Whoever needs a cold model loads it, once for all who wait. Its planner is
- * opened at the first use and stays until the end, so that requests are planned alike whether the model is cold or not.
+ * opened at the first use and stays until the end: requests are planned alike whether the model is cold or not.
  */
 export class ModelLifecycle {
   readonly #openPlanner: () => Promise<DecisionPlanner>;
-  readonly #idle_unload_ms: number;
+  #idle_unload_ms: number;
+  readonly #waiting_ms: number | undefined;
+  readonly #opening_ms: number | undefined;
   readonly #schedule: Schedule;
   readonly #now_ms: () => number;
   readonly #onProblem: LifecycleOptions['onProblem'];
   #planner: Promise<DecisionPlanner> | undefined;
+  /** The same, once it is there. */
+  #open_planner: DecisionPlanner | undefined;
   #loading: Promise<Loaded> | undefined;
   #loading_since_ms = 0;
   #loaded: Loaded | undefined;
@@ -144,6 +152,8 @@ export class ModelLifecycle {
   constructor(options: LifecycleOptions) {
     this.#openPlanner = options.openPlanner;
     this.#idle_unload_ms = options.idle_unload_ms ?? 0;
+    this.#waiting_ms = options.waiting_ms;
+    this.#opening_ms = options.opening_ms;
     this.#schedule = options.schedule ?? scheduleByTimer;
     this.#now_ms = options.now_ms ?? (() => performance.now());
     this.#onProblem = options.onProblem;
@@ -153,52 +163,67 @@ export class ModelLifecycle {
     return { state: this.#state(), load_error: this.#load_error };
   }
 
+  /** Changes after which time without work the engine is closed, counted from now; 0 keeps it. */
+  setIdleUnload(idle_unload_ms: number): void {
+    if (idle_unload_ms === this.#idle_unload_ms) return;
+    this.#idle_unload_ms = idle_unload_ms;
+    this.#restartIdle();
+  }
+
   /** The engine when one is loaded, without loading any; it may be unloaded at any later time. */
   engineIfLoaded(): DecisionEngine | undefined {
     return this.#loaded?.engine;
   }
 
   /**
-   * The plans of a request, and exactly what it is billed for; loads no engine. Rejects with `PlanRejected`, and with
-   * `ModelUnavailable` when there is no planner (the next call tries again) or when it fails.
+   * The plans of a request, and exactly what it is billed for; loads no engine. Rejects with `PlanRejected`, with
+   * `ModelUnavailable` when there is no planner (the next call tries again) or when it fails, and with `ModelWarmingUp`
+   * when the planner is not there in the time that a request waits.
    */
   async plan(input: DecisionInput): Promise<DecisionPlan> {
     try {
-      const planner = await this.#openedPlanner();
+      const planner = this.#open_planner ?? (await this.#waitFor(this.#openedPlanner()));
       return await planner.plan(input);
     } catch (error) {
-      if (error instanceof PlanRejected || error instanceof ModelUnavailable) throw error;
+      const is_told = error instanceof ModelUnavailable || error instanceof ModelWarmingUp;
+      if (error instanceof PlanRejected || is_told) throw error;
       throw new ModelUnavailable('The request could not be planned.', { cause: error });
     }
   }
 
   /**
    * The engine, loaded for this call if need be. Rejects with `ModelWarmingUp` when consistent mode is not ready (and
-   * starts loading), with `ModelUnavailable` when the model cannot be loaded (the next call tries again), and with the
-   * signal's reason. An engine so got may be unloaded when idle: work on it belongs in `use`.
+   * starts loading). Rejects with `ModelUnavailable` when the model cannot be loaded (the next call tries again), and
+   * with the signal's reason. An engine so got may be unloaded when idle: work on it belongs in `use`.
    */
-  async ready(mode: Mode, signal?: AbortSignal): Promise<DecisionEngine> {
-    const loaded = await this.#ready(mode, signal);
+  async ready(mode: Mode, signal?: AbortSignal, failure: LoadFailure = 'reported'): Promise<DecisionEngine> {
+    const loaded = await this.#ready(mode, signal, failure);
     this.#restartIdle();
     return loaded.engine;
   }
 
+  /** Resolves when the loaded engine answers in both modes, or is none any more. */
+  async consistentStarted(): Promise<void> {
+    await this.#loaded?.consistent;
+  }
+
   /**
-   * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do, and
-   * at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine; other work on it
-   * is given up through the signal that it was called with, and is begun anew on the next engine. After an
-   * `EvaluationFailed`, an `EvaluationTimedOut`, or any failure after a long time, the engine is asked whether it still
-   * answers, and retired when it does not.
+   * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do, with
+   * `ModelWarmingUp` when the model is not loaded in the time that a request waits, and at once when the signal is
+   * aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine. Other work on it is given up through the
+   * signal that it was called with, and begun anew on the next engine. After an `EvaluationFailed`, an
+   * `EvaluationTimedOut`, or any failure after a long time, the engine is asked a small request. It is retired when it
+   * does not answer.
    */
   async use<Result>(
     mode: Mode,
     work: (engine: DecisionEngine, signal: AbortSignal) => Promise<Result>,
     signal?: AbortSignal,
   ): Promise<Result> {
-    let loaded = await this.#ready(mode, signal);
+    let loaded = await this.#readyInTime(mode, signal);
     for (let engines = 1; ; engines++) {
       // Between becoming ready and this line, another request may have reported a failure.
-      while (loaded.is_retired) loaded = await this.#readyAgain(mode, signal);
+      while (loaded.is_retired) loaded = await this.#waitFor(this.#readyAgain(mode, signal));
       try {
         return await this.#useOnce(loaded, work, signal);
       } catch (error) {
@@ -210,36 +235,38 @@ export class ModelLifecycle {
     }
   }
 
-  /**
-   * Tells that an evaluation outside of `use` failed: after an `EngineFailed` the engine is unloaded, and the next call
-   * loads anew. Other errors change nothing.
-   */
-  reportFailure(error: unknown): void {
-    if (error instanceof EngineFailed && this.#loaded !== undefined) this.#retire(this.#loaded, error);
-  }
-
   /** Unloads the model for good; what still runs on it is rejected. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#open_planner = undefined;
     this.#cancelIdle?.();
-    const loading = this.#loading;
     // Nothing is lost: a load reports its failure itself, and so does whoever needed a planner that was not opened.
-    await loading?.catch(() => {});
+    const loading = this.#loading?.catch(() => {});
+    await this.#unlessStuck(loading);
     if (this.#loaded !== undefined) this.#retire(this.#loaded, modelClosed());
     await this.#ended;
-    const planner = await this.#planner?.catch(() => undefined);
-    await planner?.close();
+    const closing = this.#planner?.then(
+      (planner) => planner.close(),
+      () => {},
+    );
+    await this.#unlessStuck(closing);
   }
 
   #openedPlanner(): Promise<DecisionPlanner> {
     if (this.#closed) return Promise.reject(modelClosed());
     if (this.#planner !== undefined) return this.#planner;
-    const opening = this.#openPlanner();
+    const opening = this.#inTime('The vocabulary', this.#openPlanner(), (planner) => planner.close());
     this.#planner = opening;
-    opening.catch(() => {
-      // Nothing is lost: every caller gets the same rejection.
-      this.#planner = undefined;
-    });
+    opening.then(
+      (planner) => {
+        if (!this.#closed) this.#open_planner = planner;
+      },
+      (error) => {
+        this.#planner = undefined;
+        // Nothing else is lost: a load reports its failure, and every caller gets the same rejection, who has not left.
+        if (error instanceof EngineStuck && this.#loading === undefined) this.#onProblem('model_load', error);
+      },
+    );
     return opening;
   }
 
@@ -248,7 +275,11 @@ export class ModelLifecycle {
     return this.#loading === undefined ? 'cold' : 'loading';
   }
 
-  async #ready(mode: Mode, signal: AbortSignal | undefined): Promise<Loaded> {
+  async #ready(
+    mode: Mode,
+    signal: AbortSignal | undefined,
+    failure: LoadFailure = 'reported',
+  ): Promise<Loaded> {
     if (this.#closed) throw modelClosed();
     signal?.throwIfAborted();
     const loaded = this.#loaded;
@@ -257,11 +288,70 @@ export class ModelLifecycle {
       return loaded;
     }
     const failed_before = this.#load_error !== undefined;
-    const loading = this.#startLoading();
+    const loading = this.#startLoading(failure);
     if (mode === 'fast') return await unlessAborted(loading, signal);
     // A model that cannot be loaded is not warming up: after a failure the outcome is waited for.
     if (failed_before) await unlessAborted(loading, signal);
     throw this.#warmingUp();
+  }
+
+  /** As `#ready`, in the time that a request waits for a cold model. */
+  #readyInTime(mode: Mode, signal: AbortSignal | undefined): Promise<Loaded> {
+    const ready = this.#ready(mode, signal);
+    return this.#loaded === undefined ? this.#waitFor(ready) : ready;
+  }
+
+  /** Resolves as `coming` does, or rejects with `ModelWarmingUp` when a request has waited for it for long enough. */
+  async #waitFor<Result>(coming: Promise<Result>): Promise<Result> {
+    if (this.#waiting_ms === undefined) return await coming;
+    const late = Promise.withResolvers<never>();
+    const cancel = this.#schedule(() => late.reject(this.#warmingUp()), this.#waiting_ms);
+    try {
+      return await Promise.race([coming, late.promise]);
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Resolves as `opening` does. Rejects when that takes too long; what comes after all is given to `undo`. */
+  async #inTime<Opened>(
+    what: string,
+    opening: Promise<Opened>,
+    undo: (late: Opened) => Promise<void> = () => Promise.resolve(),
+  ): Promise<Opened> {
+    if (this.#opening_ms === undefined) return await opening;
+    const seconds = Math.round(this.#opening_ms / 1_000);
+    const stuck = Promise.withResolvers<never>();
+    let is_stuck = false;
+    const cancel = this.#schedule(() => {
+      is_stuck = true;
+      stuck.reject(new EngineStuck(`${what} did not come in ${seconds} seconds.`));
+      opening.then(
+        (late) => undo(late).catch((error: unknown) => this.#onProblem('model_close', error)),
+        // Nothing is lost: that it did not come in time is reported already.
+        () => {},
+      );
+    }, this.#opening_ms);
+    try {
+      return await Promise.race([opening, stuck.promise]);
+    } finally {
+      if (!is_stuck) cancel();
+    }
+  }
+
+  /** Resolves as `ending` does, or when it seems to hang: what comes of it later is still closed. */
+  async #unlessStuck(ending: Promise<unknown> | undefined): Promise<void> {
+    if (ending === undefined) return;
+    const stuck = Promise.withResolvers<void>();
+    const cancel = this.#schedule(() => {
+      this.#onProblem('model_close', new EngineStuck('The model did not end its load or its close.'));
+      stuck.resolve();
+    }, CLOSE_MS);
+    try {
+      await Promise.race([ending, stuck.promise]);
+    } finally {
+      cancel();
+    }
   }
 
   /** For a request that was accepted before its engine was retired: it waits, in consistent mode too. */
@@ -271,11 +361,11 @@ export class ModelLifecycle {
     return loaded;
   }
 
-  #startLoading(): Promise<Loaded> {
+  #startLoading(failure: LoadFailure): Promise<Loaded> {
     if (this.#loading === undefined) {
       this.#loading_since_ms = this.#now_ms();
-      this.#loading = this.#load();
-      // The load reports its failure; where nobody waits for it, it must not become an unhandled rejection.
+      this.#loading = this.#load(failure);
+      // Nothing is lost: the load reports its failure, or whoever began it gets it. Nobody else may wait for it.
       this.#loading.catch(() => {});
     }
     return this.#loading;
@@ -297,20 +387,20 @@ export class ModelLifecycle {
     return new ModelWarmingUp(retry_after_s);
   }
 
-  async #load(): Promise<Loaded> {
+  async #load(failure: LoadFailure): Promise<Loaded> {
     let engine: DecisionEngine | undefined;
     try {
       await this.#ended;
       const planner = await this.#openedPlanner();
-      engine = await planner.openEngine();
+      engine = await this.#inTime('The engine', planner.openEngine(), (late) => late.close());
       if (this.#closed) throw modelClosed();
-      await askSmallQuestion(engine, 'fast');
+      await this.#inTime('The first answer', askSmallQuestion(engine, 'fast'));
       if (this.#closed) throw modelClosed();
     } catch (error) {
-      if (!this.#closed) this.#onProblem('model_load', error);
-      await engine?.close().catch((failure: unknown) => this.#onProblem('model_close', failure));
+      if (failure === 'reported' && !this.#closed) this.#onProblem('model_load', error);
+      if (engine !== undefined) await this.#end(engine);
       this.#loading = undefined;
-      this.#load_error = reasonOf(error);
+      this.#load_error = errorMessage(error);
       throw error instanceof ModelUnavailable
         ? error
         : new ModelUnavailable('The model could not be loaded.', { cause: error });
@@ -336,13 +426,17 @@ export class ModelLifecycle {
 
   async #startConsistent(loaded: Loaded): Promise<void> {
     try {
-      await askSmallQuestion(loaded.engine, 'consistent');
+      await this.#inTime(
+        'The first answer in consistent mode',
+        askSmallQuestion(loaded.engine, 'consistent'),
+      );
     } catch (error) {
       // An engine that was retired meanwhile fails for the reason for which it was.
       if (loaded.is_retired) return;
       // A queue full of fast requests is no reason to hold consistent ones back.
       if (!(error instanceof EngineOverloaded)) this.#onProblem('model_warm_up', error);
-      if (error instanceof EvaluationFailed) return this.#retire(loaded, error);
+      const is_of_no_use = error instanceof EvaluationFailed || error instanceof EngineStuck;
+      if (is_of_no_use) return this.#retire(loaded, error);
     }
     this.#warm_up_ms = this.#now_ms() - loaded.since_ms;
     loaded.consistent_ready = true;

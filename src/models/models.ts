@@ -1,10 +1,20 @@
-import type { DecisionEngine, DecisionInput, DecisionPlan, DecisionPlanner } from '../../native/engine.ts';
+import {
+  type DecisionEngine,
+  type DecisionInput,
+  type DecisionPlan,
+  type DecisionPlanner,
+  WeightsError,
+} from '../../native/engine.ts';
 import type { DecisionModelEntry } from '../catalog/catalog.ts';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
-import { type LifecycleStatus, ModelLifecycle } from './lifecycle.ts';
+import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
+
+/** The largest weights take minutes to be read, checked and loaded; what takes longer hangs. */
+const OPENING_MS = 15 * 60_000;
 
 export interface ModelsOptions {
   /** Reads the vocabulary of a model's weights. */
@@ -16,6 +26,14 @@ export interface ModelsOptions {
   readonly clock: Pick<Clock, 'monotonic_ms'>;
   /** Takes what fails in the background, with the model's id. */
   readonly problems: Pick<Problems, 'report'>;
+}
+
+/** A model that is loaded anew. */
+export interface Reload {
+  /** What to load; its checksum is not required but renewed. */
+  readonly model: DecisionModelEntry;
+  /** Stores its row as it was loaded. */
+  readonly write: (loaded: DecisionModelEntry) => Promise<unknown>;
 }
 
 /** Where one model stands. */
@@ -35,7 +53,9 @@ export interface ObservedLife {
 
 /** One model as its catalog row described it, with an engine and a queue of its own. */
 interface Life {
-  readonly model: DecisionModelEntry;
+  model: DecisionModelEntry;
+  /** The row before a reload, which a request may have read just before; null for none. */
+  before: DecisionModelEntry | null;
   readonly lifecycle: ModelLifecycle;
   readonly turns: ModelTurns;
   /** Requests that have asked for it and are not answered yet. */
@@ -67,13 +87,23 @@ export class Models {
   /** The same and those that were retired, until they are closed. */
   readonly #open = new Set<Life>();
   readonly #closing = new Set<Promise<void>>();
+  /** Those whose row is being written: the first request that reads it takes them over. */
+  readonly #prepared = new Map<string, Life>();
+  /** The end of the last reload: two at once would need the memory of three sets of weights. */
+  #reloaded: Promise<void> = Promise.resolve();
+  /** Rejected when all is closed. */
+  readonly #ended = Promise.withResolvers<never>();
   /** Requests that may be at one model, waiting or running. */
   #queue_limit: number;
+  #idle_unload_ms: number;
   #is_closed = false;
 
   constructor(options: ModelsOptions) {
     this.#options = options;
     this.#queue_limit = options.queue_limit;
+    this.#idle_unload_ms = options.idle_unload_ms;
+    // Only reloads wait for it.
+    this.#ended.promise.catch(() => {});
   }
 
   /** The model of a row that was just read, for one request. Opens nothing yet, and never throws. */
@@ -129,11 +159,11 @@ export class Models {
     return sum;
   }
 
-  /** Takes over what the catalog has opened: new models stand cold, and those that are gone are closed after their last request. */
+  /** Takes over what the catalog has opened. New models stand cold; removed ones close after their last request. */
   follow(live: readonly DecisionModelEntry[]): void {
     const ids = new Set(live.map(({ id }) => id));
     for (const life of this.#lives.values()) if (!ids.has(life.model.id)) this.#retire(life);
-    for (const model of live) this.#lifeOf(model);
+    for (const model of live) this.#lifeOf(model).before = null;
   }
 
   /** Changes how many requests may be at one model; those that are there stay. */
@@ -142,28 +172,116 @@ export class Models {
     for (const { turns } of this.#open) turns.setLimit(limit);
   }
 
-  /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; that is reported. */
-  async load(model: DecisionModelEntry): Promise<void> {
-    await this.#lifeOf(model).lifecycle.ready('fast');
+  /** Changes after which time without work an engine is closed; 0 keeps it. */
+  setIdleUnload(idle_unload_ms: number): void {
+    this.#idle_unload_ms = idle_unload_ms;
+    for (const { lifecycle } of this.#open) lifecycle.setIdleUnload(idle_unload_ms);
+  }
+
+  /**
+   * Loads a model anew, planner and engine, beside the life that answers. When the new one answers in both modes and
+   * its row is written, it gets the requests that come from then on; those that have begun are finished by the life
+   * before, which is closed after the last of them. Reloads run one after the other; `prepare` is called in turn. Rejects
+   * with `ModelUnavailable`, which is reported, with `WeightsError`, and as what it is given; then the life before stays.
+   */
+  reload(prepare: () => Promise<Reload>): Promise<void> {
+    const reloading = this.#reloaded.then(() => this.#reload(prepare));
+    // Whoever asked gets the rejection.
+    this.#reloaded = reloading.catch(() => {});
+    return reloading;
+  }
+
+  /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; the cause is reported, or left to the caller. */
+  async load(
+    model: DecisionModelEntry,
+    { failure }: { readonly failure: LoadFailure } = { failure: 'reported' },
+  ): Promise<void> {
+    await this.#lifeOf(model).lifecycle.ready('fast', undefined, failure);
   }
 
   /** Closes all models; what still runs on them is rejected. */
   async close(): Promise<void> {
     this.#is_closed = true;
+    this.#ended.reject(new ModelUnavailable('The service is being stopped.'));
     for (const life of this.#open) this.#close(life);
     await Promise.all(this.#closing);
+    await this.#reloaded;
+  }
+
+  async #reload(prepare: () => Promise<Reload>): Promise<void> {
+    if (this.#is_closed) return await this.#ended.promise;
+    const { model, write } = await prepare();
+    const life = this.#openLife({ ...model, weights_sha256: null });
+    try {
+      life.model = await Promise.race([this.#loaded(life, model), this.#ended.promise]);
+      this.#prepared.set(model.id, life);
+      await write(life.model);
+      this.#takeOver(life);
+    } catch (error) {
+      if (this.#lives.get(model.id) !== life) this.#close(life);
+      throw error;
+    } finally {
+      this.#prepared.delete(model.id);
+    }
+  }
+
+  /** The row of a life that is loaded for both modes. */
+  async #loaded({ lifecycle }: Life, model: DecisionModelEntry): Promise<DecisionModelEntry> {
+    // Without the bound of a request's wait.
+    await lifecycle.ready('fast');
+    const facts = await lifecycle.use('fast', async (engine) => {
+      await lifecycle.consistentStarted();
+      return engine.facts;
+    });
+    const { weights_sha256, profile, context_tokens } = model;
+    // A model that was not checked, as one that follows the program, takes any weights.
+    if (weights_sha256 !== null && facts.context_tokens < context_tokens) {
+      throw new WeightsError(
+        `The new weights read at most ${facts.context_tokens} tokens, and ${model.id} promises ${context_tokens}: give other weights.`,
+      );
+    }
+    return {
+      ...model,
+      weights_sha256: weights_sha256 === null ? null : facts.weights_sha256,
+      profile: profile === null ? null : facts.profile,
+    };
+  }
+
+  /** From now on requests meet this life. */
+  #takeOver(life: Life): void {
+    const { id } = life.model;
+    const known = this.#lives.get(id);
+    if (known === life) return;
+    life.before = known?.model ?? null;
+    this.#lives.set(id, life);
+    if (known !== undefined) this.#closeIfRetired(known);
   }
 
   #lifeOf(model: DecisionModelEntry): Life {
     const known = this.#lives.get(model.id);
-    if (known !== undefined && isSameModel(known.model, model)) return known;
+    if (known !== undefined && isLifeOf(known, model)) return known;
+    const prepared = this.#prepared.get(model.id);
+    if (prepared !== undefined && isSameModel(prepared.model, model)) {
+      this.#takeOver(prepared);
+      return prepared;
+    }
     if (known !== undefined) this.#retire(known);
-    const { idle_unload_ms, clock, problems, openPlanner } = this.#options;
+    const life = this.#openLife(model);
+    this.#lives.set(model.id, life);
+    return life;
+  }
+
+  /** A life that no request meets yet. */
+  #openLife(model: DecisionModelEntry): Life {
+    const { clock, problems, openPlanner } = this.#options;
     const life: Life = {
       model,
+      before: null,
       lifecycle: new ModelLifecycle({
-        openPlanner: () => openPlanner(model),
-        idle_unload_ms,
+        openPlanner: () => openPlanner(life.model),
+        idle_unload_ms: this.#idle_unload_ms,
+        waiting_ms: CLIENT_TIMEOUT_MS,
+        opening_ms: OPENING_MS,
         now_ms: () => clock.monotonic_ms(),
         onProblem: (step, error) =>
           problems.report({ request_id: null, step, code: null, model: model.id, error }),
@@ -171,7 +289,6 @@ export class Models {
       turns: new ModelTurns(this.#queue_limit, clock),
       requests: 0,
     };
-    this.#lives.set(model.id, life);
     this.#open.add(life);
     // A request that comes after the end is refused as those that were there.
     if (this.#is_closed) this.#close(life);
@@ -205,6 +322,11 @@ export class Models {
       .finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
+}
+
+/** Whether a request that read that row is the life's. */
+function isLifeOf({ model, before }: Life, row: DecisionModelEntry): boolean {
+  return isSameModel(model, row) || (before !== null && isSameModel(before, row));
 }
 
 /** Whether both rows mean the same engine; a price is the request's own. */

@@ -17,8 +17,8 @@ interface ScheduleParts {
 }
 
 /**
- * Makes a backup when the newest one is older than it may be, so that restarts neither skip nor repeat one. A failure is
- * reported as a problem and tried again.
+ * Makes a backup when the newest one is older than it may be, so that restarts neither skip nor repeat one. A failure
+ * is reported as a problem and tried again.
  */
 export class BackupSchedule {
   #timer: ReturnType<typeof setInterval> | undefined;

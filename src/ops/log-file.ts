@@ -9,7 +9,7 @@ export interface Rotation {
 }
 
 /** Its owner writes it, its group may read it: whatever collects logs. It holds metadata only. */
-const FILE_MODE = 0o640;
+const LOG_FILE_MODE = 0o640;
 
 interface OpenFile {
   readonly handle: FileHandle;
@@ -17,8 +17,8 @@ interface OpenFile {
 }
 
 /**
- * A file of lines. Before it would grow beyond its size it becomes `<path>.1`, the one before that `<path>.2`, and so on;
- * the oldest is written over. Every operation waits for the one before and happens beside the event loop.
+ * A file of lines. Before it would grow beyond its size it becomes `<path>.1`, the one before that `<path>.2`, and so
+ * on; the oldest is written over. Every operation waits for the one before and happens beside the event loop.
  */
 export class LogFile implements TextSink {
   #last: Promise<unknown> = Promise.resolve();
@@ -98,7 +98,7 @@ export class LogFile implements TextSink {
 }
 
 async function openToAppend(path: string): Promise<OpenFile> {
-  const handle = await open(path, 'a', FILE_MODE);
+  const handle = await open(path, 'a', LOG_FILE_MODE);
   try {
     return { handle, bytes: (await handle.stat()).size };
   } catch (error) {

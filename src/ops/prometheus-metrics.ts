@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { MS_PER_S } from '../clock.ts';
 import type {
   AnsweredRequest,
   ChargedDecision,
@@ -20,13 +21,12 @@ const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
 
 /** How often the event loop is asked how late it is. */
 const LAG_INTERVAL_MS = 100;
-const MS_PER_S = 1_000;
 const US_PER_S = 1_000_000;
 
 type LabelledValue<Label extends string> = readonly [labels: Partial<Record<Label, string>>, value: number];
 
 /** What is said of the program itself. */
-export interface BuildInfo {
+export interface ProgramFacts {
   readonly version: string;
   readonly runtime: string;
 }
@@ -34,7 +34,7 @@ export interface BuildInfo {
 /**
  * Metrics in Prometheus' text format. What happens is counted as it happens; the state of the service is looked at when
  * the text is made. Labels are endpoint, mode, code, model and step, whose values are known beforehand or named by the
- * operator: nothing that a client writes, and no id of a customer, is in them.
+ * operator. Nothing that a client writes, and no id of a customer, is in them.
  */
 export class PrometheusMetrics implements Metrics {
   readonly #registry = new Registry();
@@ -94,13 +94,13 @@ export class PrometheusMetrics implements Metrics {
     LAG_BUCKETS,
   );
 
-  constructor(build: BuildInfo, now_ms: () => number = () => performance.now()) {
+  constructor(program: ProgramFacts, now_ms: () => number = () => performance.now()) {
     const started_s = Date.now() / MS_PER_S - process.uptime();
     const info = this.#gauge('tds_build_info', 'The version of this program; always 1.', [
       'version',
       'runtime',
     ]);
-    info.set({ version: build.version, runtime: build.runtime }, 1);
+    info.set({ version: program.version, runtime: program.runtime }, 1);
     this.#gauge('process_start_time_seconds', 'When the process started, in Unix time.').set(started_s);
     this.#gauge('process_resident_memory_bytes', 'Memory of the process.', [], (gauge) =>
       gauge.set(process.memoryUsage.rss()),

@@ -1,12 +1,15 @@
 import type { Clock } from '../clock.ts';
+import { inTime } from '../in-time.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
 
 /** What a service needs to answer. */
 export const READINESS_CHECKS = ['draining', 'model', 'database', 'disk'] as const;
 export type ReadinessCheck = (typeof READINESS_CHECKS)[number];
 
-/** Free bytes below which the database may soon not be written any more. */
-export const DISK_FLOOR_BYTES = 256 * 2 ** 20;
+export const BYTES_PER_MEGABYTE = 1_000_000;
+
+/** Free bytes below which the database may soon not be written any more, unless configured. */
+export const DISK_FLOOR_BYTES = 256 * BYTES_PER_MEGABYTE;
 
 /** For so long a result is given again: whoever asks without end costs one look a second at most. */
 const RESULT_MS = 1_000;
@@ -42,8 +45,16 @@ export class Readiness {
   #looked_at_ms = Number.NEGATIVE_INFINITY;
   #failing: Promise<readonly ReadinessCheck[]> = Promise.resolve([]);
   #reloaded_at_ms = Number.NEGATIVE_INFINITY;
+  #disk_floor_bytes: number;
 
-  constructor(private readonly parts: ReadinessParts) {}
+  constructor(private readonly parts: ReadinessParts) {
+    this.#disk_floor_bytes = parts.disk_floor_bytes ?? DISK_FLOOR_BYTES;
+  }
+
+  /** From the next look on, so many bytes must be free. */
+  setDiskFloor(bytes: number): void {
+    this.#disk_floor_bytes = bytes;
+  }
 
   /** From now on the service is not ready, because it stops. Nothing is looked at any more. */
   drain(): void {
@@ -64,11 +75,11 @@ export class Readiness {
   }
 
   async #look(): Promise<readonly ReadinessCheck[]> {
-    const { write, freeBytes, disk_floor_bytes = DISK_FLOOR_BYTES } = this.parts;
+    const { write, freeBytes } = this.parts;
     const model = this.#canAnswer();
     const [database, disk] = await Promise.all([
-      inTime(() => write().then(() => true)),
-      inTime(async () => (await freeBytes()) >= disk_floor_bytes),
+      isWell(() => write().then(() => true)),
+      isWell(async () => (await freeBytes()) >= this.#disk_floor_bytes),
     ]);
     const is_well: Record<ReadinessCheck, boolean> = { draining: true, model, database, disk };
     return READINESS_CHECKS.filter((check) => !is_well[check]);
@@ -94,11 +105,6 @@ function isAble({ state, load_error }: LifecycleStatus): boolean {
 }
 
 /** What the look finds; false when it fails or takes too long. */
-async function inTime(look: () => Promise<boolean>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(() => resolve(false), LOOK_MS);
-  const found = look().catch(() => false);
-  const is_well = await Promise.race([found, late]);
-  clearTimeout(timer);
-  return is_well;
+function isWell(look: () => Promise<boolean>): Promise<boolean> {
+  return inTime(look(), LOOK_MS, 'The look took too long.').catch(() => false);
 }

@@ -18,8 +18,8 @@ interface Line {
 }
 
 /**
- * Lines on their way to a stream or file that may be full, closed at its other end, or read by nobody. Nothing here throws or
- * waits: what cannot be written waits in a bounded buffer, and what does not fit is lost and counted.
+ * Lines on their way to a stream or file that may be full, closed at its other end, or read by nobody. Nothing here
+ * throws or waits: what cannot be written waits in a bounded buffer, and what does not fit is lost and counted.
  */
 export class BoundedOutput {
   /** Is told, once a write has succeeded again, how many lines were lost before. */
@@ -44,6 +44,11 @@ export class BoundedOutput {
   /** Whether a write has begun that the other end does not take. Such a write keeps the process alive. */
   get isStuck(): boolean {
     return this.#is_writing;
+  }
+
+  /** Whether anything was written here: what cannot be written is then no reason to end. */
+  get isUsed(): boolean {
+    return this.#is_listening;
   }
 
   /** Writes the text, which ends in a line break, as soon as it can be written. */

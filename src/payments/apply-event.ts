@@ -1,9 +1,9 @@
 import type { AccountContext } from '../accounts/context.ts';
+import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import { completePayment, PENDING } from './credit.ts';
 import { closeEvents, keepEvent, unresolvedReturns, type Verdict } from './event-journal.ts';
 import type { EventSubject, Payment } from './payment-records.ts';
 import type { CompletedPayment, PaymentEvent, PaymentReport, PaymentReturn } from './provider.ts';
-import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 const APPLIED: Verdict = { outcome: 'applied', reason: null };
 const WAITING: Verdict = { outcome: 'waiting', reason: null };
@@ -41,11 +41,7 @@ export function applyPaymentReport(
   });
 }
 
-async function apply(
-  transaction: PaymentTransaction,
-  provider: string,
-  event: PaymentEvent,
-): Promise<Verdict> {
+async function apply(transaction: Transaction, provider: string, event: PaymentEvent): Promise<Verdict> {
   switch (event.kind) {
     case 'completed':
       return await applyCompleted(transaction, provider, event);
@@ -62,7 +58,7 @@ async function apply(
 }
 
 async function applyCompleted(
-  transaction: PaymentTransaction,
+  transaction: Transaction,
   provider: string,
   event: CompletedPayment,
 ): Promise<Verdict> {
@@ -79,7 +75,7 @@ async function applyCompleted(
 }
 
 /** Completes a payment of that amount, then what came before it: its refunds and reversals. */
-export async function settleCompleted(transaction: PaymentTransaction, payment: Payment): Promise<void> {
+export async function settleCompleted(transaction: Transaction, payment: Payment): Promise<void> {
   const { payments } = transaction.records;
   const { provider, external_id } = payment;
   await completePayment(transaction, payment);
@@ -102,7 +98,7 @@ export async function settleCompleted(transaction: PaymentTransaction, payment: 
  * product of credit count.
  */
 async function enterUnknown(
-  transaction: PaymentTransaction,
+  transaction: Transaction,
   provider: string,
   event: CompletedPayment,
 ): Promise<Payment | Verdict> {
@@ -124,7 +120,7 @@ async function enterUnknown(
 
 /** Enters a pending payment that the provider's event alone has told of. */
 export async function enterPayment(
-  { records, clock }: PaymentTransaction,
+  { records, clock }: Transaction,
   given: Pick<Payment, 'organization_id' | 'provider' | 'external_id' | 'amount_micros'> & {
     readonly payment_id: string;
   },
@@ -145,7 +141,7 @@ export async function enterPayment(
 }
 
 async function applyCanceled(
-  { records: { payments }, clock }: PaymentTransaction,
+  { records: { payments }, clock }: Transaction,
   provider: string,
   external_id: string,
 ): Promise<Verdict> {
@@ -158,7 +154,7 @@ async function applyCanceled(
 }
 
 async function applyReturn(
-  transaction: PaymentTransaction,
+  transaction: Transaction,
   provider: string,
   event: PaymentReturn,
 ): Promise<Verdict> {
@@ -182,17 +178,13 @@ async function applyReturn(
 }
 
 /** Whether the operator has said that this very payment or refund moves nothing here. */
-function isDismissed(
-  { records }: PaymentTransaction,
-  provider: string,
-  subject: EventSubject,
-): Promise<boolean> {
+function isDismissed({ records }: Transaction, provider: string, subject: EventSubject): Promise<boolean> {
   return records.payments.hasEvent(provider, subject, ['dismissed']);
 }
 
 /** Enters the pending refund or reversal of a payment. */
 export async function enterReturn(
-  { records: { payments }, clock, identifiers }: PaymentTransaction,
+  { records: { payments }, clock, identifiers }: Transaction,
   payment: Payment,
   event: Pick<PaymentReturn, 'kind' | 'external_id'> & { readonly amount_micros: number },
 ): Promise<void> {
@@ -218,7 +210,7 @@ export async function enterReturn(
  * was refunded. Settling one can make way for another, so it goes on until none fits. What fits only together (a large
  * chargeback, and its reversal, that came after a refund that they preceded) is settled together.
  */
-export async function settleReturns(transaction: PaymentTransaction, payment_id: string): Promise<void> {
+export async function settleReturns(transaction: Transaction, payment_id: string): Promise<void> {
   const { payments } = transaction.records;
   const payment = await payments.findPayment(payment_id);
   if (payment?.status !== 'completed') return;

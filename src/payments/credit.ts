@@ -6,6 +6,7 @@ import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator, requirePermission } from '../accounts/permissions.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
+import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import type { Clock } from '../clock.ts';
 import { CENT_MICROS, formatDollars } from '../money.ts';
 import type { TrailAction } from '../trail/actions.ts';
@@ -13,7 +14,6 @@ import { recordAct } from '../trail/record.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
-import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 /**
  * The range of one top-up of the organization now, in micro-dollars (contract: the single top-up range). It is that of
@@ -145,7 +145,7 @@ export async function creditByHand(
  * `top_up_out_of_range`.
  */
 export async function enterCreditByHand(
-  transaction: PaymentTransaction,
+  transaction: Transaction,
   actor: Actor,
   given: HandledByHand & { readonly within_range?: boolean },
 ): Promise<Organization> {
@@ -224,10 +224,7 @@ export async function confirmManualPayment(
 }
 
 /** Settles a payment: its row, the ledger and the tier together. Resolves with the payment as it is then. */
-export async function completePayment(
-  { records, clock }: PaymentTransaction,
-  payment: Payment,
-): Promise<Payment> {
+export async function completePayment({ records, clock }: Transaction, payment: Payment): Promise<Payment> {
   const { id, organization_id, amount_micros, kind } = payment;
   const at_ms = clock.now_ms();
   const settled = { status: 'completed', amount_micros, settled_at_ms: at_ms } as const;
@@ -241,7 +238,7 @@ export async function completePayment(
 
 /** Enters a payment or refund by hand, and settles it. */
 async function settleByHand(
-  transaction: PaymentTransaction,
+  transaction: Transaction,
   actor: Actor,
   { organization_id, amount_micros }: HandledByHand,
   kind: Payment['kind'],

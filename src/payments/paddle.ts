@@ -1,4 +1,5 @@
 import { Environment, Paddle } from '@paddle/paddle-node-sdk';
+import { inTime } from '../in-time.ts';
 import { CENT_MICROS } from '../money.ts';
 import { PADDLE_CURRENCY, readNotification } from './paddle-events.ts';
 import { ageSeconds, isSignedBy, isWithinTolerance, parseSignature } from './paddle-signature.ts';
@@ -6,6 +7,7 @@ import type { Checkout, Order, PaymentProvider, Webhook, WebhookCall } from './p
 
 const PADDLE_PROVIDER_NAME = 'paddle';
 
+/** The SDK waits for as long as the network does; a person at a button must not. */
 const ANSWER_TIMEOUT_MS = 15_000;
 
 /** The settings of Paddle Billing; all of them come from Paddle's dashboard. */
@@ -32,7 +34,8 @@ export function paddleProvider(
   }
   return {
     name: PADDLE_PROVIDER_NAME,
-    createCheckout: (order) => inTime(createTransaction(client, settings, order)),
+    createCheckout: (order) =>
+      inTime(createTransaction(client, settings, order), ANSWER_TIMEOUT_MS, 'Paddle did not answer in time'),
     isSignature: (header) => parseSignature(header) !== null,
     readWebhook: (call) => readWebhook(settings, call),
   };
@@ -82,17 +85,4 @@ async function createTransaction(
   if (url === undefined || url === null)
     throw new Error('Paddle gave no checkout link: set a default payment link');
   return { external_id: transaction.id, url };
-}
-
-/** The SDK waits for as long as the network does; a person at a button must not. */
-async function inTime<T>(answer: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('Paddle did not answer in time')), ANSWER_TIMEOUT_MS);
-  });
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -3,12 +3,12 @@ import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator } from '../accounts/permissions.ts';
+import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import { recordAct } from '../trail/record.ts';
 import { enterPayment, enterReturn, settleCompleted, settleReturns } from './apply-event.ts';
 import { requireAmount } from './credit.ts';
 import { resolveEvent, unresolvedReturns } from './event-journal.ts';
 import type { KeptEvent, Payment } from './payment-records.ts';
-import { inTransaction, type PaymentTransaction } from './transaction.ts';
 
 /**
  * The payment events that are kept, newest first: those that an operator must look at, or all (operator only). Rejects
@@ -96,13 +96,13 @@ export async function dismissPaymentEvent(
   });
 }
 
-async function readEvent({ records }: PaymentTransaction, event_id: string): Promise<KeptEvent> {
+async function readEvent({ records }: Transaction, event_id: string): Promise<KeptEvent> {
   const event = await records.payments.findEvent(event_id);
   if (event === undefined) throw new AccountError('not_found', 'There is no such payment event.');
   return event;
 }
 
-async function readUnresolved(transaction: PaymentTransaction, event_id: string): Promise<KeptEvent> {
+async function readUnresolved(transaction: Transaction, event_id: string): Promise<KeptEvent> {
   const event = await readEvent(transaction, event_id);
   if (event.outcome !== 'unresolved') throw new AccountError('event_resolved');
   return event;
@@ -121,7 +121,7 @@ function worthOf(event: KeptEvent, given_micros: number | undefined): number {
 
 /** The payment that the event completes: the one that is known, or a new one of this organization. */
 async function paymentOf(
-  transaction: PaymentTransaction,
+  transaction: Transaction,
   event: KeptEvent,
   organization_id: string,
   amount_micros: number,
@@ -143,7 +143,7 @@ async function paymentOf(
 
 /** The payment that the event takes money back of, or brings it back to. */
 async function paymentReturned(
-  { records }: PaymentTransaction,
+  { records }: Transaction,
   event: KeptEvent,
   organization_id: string,
 ): Promise<Payment> {

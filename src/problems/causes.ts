@@ -1,3 +1,6 @@
+import { errorMessage } from '../error-message.ts';
+import { systemErrorCode } from '../system-error-code.ts';
+
 /** One error of a chain of causes, as far as it may be logged: metadata only. */
 export interface Cause {
   /** The name of its class. */
@@ -51,6 +54,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'PruneRefused',
   'SchemaRefused',
   'SetupError',
+  'TraceExportFailed',
   'TransactionEnded',
   'TransactionStalled',
   'UnknownAccount',
@@ -84,17 +88,16 @@ export function causesOf(error: unknown): readonly Cause[] {
 
 /** What a thread sends when it failed with that error. */
 export function threadFailure(error: unknown): ThreadFailure {
-  const message = error instanceof Error ? error.message : String(error);
-  return { failed: { message, causes: causesOf(error) } };
+  return { failed: { message: errorMessage(error), causes: causesOf(error) } };
 }
 
 function causeOf(error: unknown): Cause {
   if (!(error instanceof Error)) return { error: typeof error, at: [] };
   const { name, message } = error;
-  const code = 'code' in error ? error.code : undefined;
+  const code = systemErrorCode(error);
   return {
     error: CLASS_NAME.test(name) ? name : 'Error',
-    ...(typeof code === 'string' && SYSTEM_CODE.test(code) ? { code } : {}),
+    ...(code !== undefined && SYSTEM_CODE.test(code) ? { code } : {}),
     ...(CLASSES_WITHOUT_CLIENT_TEXT.has(name) ? { message: message.slice(0, MESSAGE_CHARACTERS_MAX) } : {}),
     at: framesOf(error),
   };

@@ -17,11 +17,12 @@ export type ProblemStep =
   | 'mail'
   /** Anything unexpected while a request was answered. */
   | 'http'
-  /** Background work: last-used times of keys, tiers with audit and usage, the copy of the write-ahead log, backups. */
+  /** Background work: last-used times of keys, tiers with audit and usage, the copy of the write-ahead log, backups, traces. */
   | 'last_used'
   | 'hourly_run'
   | 'checkpoint'
   | 'backup'
+  | 'trace_export'
   /** The life of a model: its load, the start of consistent mode, the question whether it still answers, its end. */
   | 'model_load'
   | 'model_warm_up'

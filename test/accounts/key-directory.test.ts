@@ -6,6 +6,7 @@ import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyDisplayPrefix } from '../../src/accounts/key-format.ts';
 import { secretHash } from '../../src/accounts/secret-hash.ts';
+import { DAY_MS } from '../../src/clock.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
 
@@ -98,7 +99,6 @@ describe('whether a key may exist', () => {
 
 describe('authenticate', () => {
   test('answers with the tier that is earned now, not only with the stored one', async () => {
-    const DAY_MS = 86_400_000;
     const secret = addKey('key_1');
     const first_paid_at_ms = clock.now_ms();
     setOrganization({ paid_micros: 50_000_000, first_paid_at_ms });

@@ -9,9 +9,10 @@ import {
   startedPrograms,
 } from './source-files.ts';
 
-/** Where the service itself and the console's pages start; `package.json` names the programs that are run by hand. */
+/** Where the service, its executable and the console's pages start; `package.json` names the programs that are run by hand. */
 const ENTRY_POINTS = [
   'src/main.ts',
+  'src/binary/launcher.ts',
   'src/console/pages/main.tsx',
   'db/sqlite/drizzle.config.ts',
   ...scriptsOf(scripts),
@@ -29,11 +30,15 @@ const PURE = [
   'src/client-timeout.ts',
   'src/money.ts',
   'src/errors.ts',
+  'src/error-message.ts',
+  'src/file-permissions.ts',
   'src/clock.ts',
   'src/identifiers.ts',
   'src/system-error-code.ts',
   'src/project-root.ts',
   'src/build-info.ts',
+  'src/installed-packages.ts',
+  'src/licenses.ts',
 ];
 /** The rules, and the ports that the database implements. */
 const RULES = [
@@ -48,6 +53,7 @@ const RULES = [
   'src/trail/',
   'src/usage/',
   'src/store.ts',
+  'src/in-time.ts',
 ];
 const DECISIONS = ['src/decisions/'];
 const EVAL = ['src/eval/'];
@@ -108,7 +114,7 @@ const DIRECTIONS: readonly Direction[] = [
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
-  { files: BINARY, may_import: [...PURE, 'native/addon/build.ts', 'src/console/bundle.ts'] },
+  { files: BINARY, may_import: [...PURE, ...ENGINE, 'src/console/bundle.ts'] },
   { files: PURE, may_import: [] },
   { files: ['db/'], may_import: [...RULES, ...PURE] },
   {
@@ -117,6 +123,7 @@ const DIRECTIONS: readonly Direction[] = [
       'src/questions/',
       'src/json/',
       'src/hashing/',
+      'src/error-message.ts',
       'src/system-error-code.ts',
       'src/project-root.ts',
     ],
@@ -126,8 +133,9 @@ const DIRECTIONS: readonly Direction[] = [
 /** Packages that only one layer knows. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@elysiajs/eden': PAGES,
+  '@opentelemetry': ['src/ops/otlp-tracing.ts'],
   '@preact/signals': PAGES,
-  'bun:sqlite': ['db/'],
+  'bun:sqlite': ['db/', 'src/binary/in-use.ts'],
   'drizzle-orm': ['db/'],
   elysia: [...HTTP, ...CONSOLE],
   'node-llama-cpp': ['native/'],

@@ -1,9 +1,21 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findLibrary } from '../../native/addon/library.ts';
+import { USE_FILE } from '../../src/binary/in-use.ts';
 import { createProgram } from '../../src/cli/program.ts';
+import type { LicensedPart } from '../../src/licenses.ts';
 import { field, textField } from '../cli/support.ts';
+import { OtlpReceiver } from '../support/otlp-receiver.ts';
 import { EmptyRoot } from './empty-root.ts';
 
 // Run by `bun run test:binary`, which builds the executable and enters namespaces of its own.
@@ -81,22 +93,43 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     return join(root.cache, name);
   };
 
-  test('says what it is: version, commit, engine and the hash of its weights', async () => {
+  test('says what it is: version, commit, evaluator and the hash of its weights', async () => {
     const { code, stdout } = await root.tds(['--version']);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^tds \d+\.\d+\.\d+\ncommit [0-9a-f]{12}(-dirty)?\nengine native engine \(compiled already\), llama\.cpp \S+\nweights decision-1, SHA-256 [0-9a-f]{64}\n$/,
+      /^tds \d+\.\d+\.\d+\ncommit [0-9a-f]{12}(-dirty)?\nevaluator addon \(compiled already\), llama\.cpp \S+\nweights decision-1, SHA-256 [0-9a-f]{64}\n$/,
     );
   });
 
-  test('has what it needs: the doctor finds an engine that needs no compiler', async () => {
+  test('prints the licenses of what it carries, and of nothing else', async () => {
+    const { code, stdout } = await root.tds(['licenses', '--json']);
+    expect(code).toBe(0);
+    const parts: readonly LicensedPart[] = JSON.parse(stdout);
+    const names = parts.map(({ name }) => name.replace(/ \d.*$/, ''));
+    const weights = 'decision-1, weights derived from SmolLM2-135M-Instruct';
+    const expected = [weights, 'llama.cpp', 'Bun', 'node-llama-cpp', 'elysia', 'pino', 'drizzle-orm'];
+    expect(expected.filter((name) => !names.includes(name))).toEqual([]);
+    // Installed, but not in the bundle.
+    expect(names).not.toContain('typescript');
+    expect(parts.filter(({ text }) => text.length < 40)).toEqual([]);
+    const packed = new Bun.Glob('node_modules/**/package.json').scanSync({ cwd: unpacked(), absolute: true });
+    const carried = [...packed]
+      .map((path): { readonly name?: string; readonly version?: string } =>
+        JSON.parse(readFileSync(path, 'utf8')),
+      )
+      .filter(({ version }) => version !== undefined)
+      .map(({ name }) => name ?? '');
+    expect(carried.filter((name) => !names.includes(name))).toEqual([]);
+  });
+
+  test('has what it needs: the doctor finds an addon that needs no compiler', async () => {
     const { code, stdout } = await root.tds(['doctor', '--json', '--data', '/data/none']);
     expect(code).toBe(0);
     const findings: unknown = JSON.parse(stdout);
     expect(findings).toContainEqual({
-      subject: 'native engine',
+      subject: 'addon',
       state: 'ok',
-      detail: expect.stringMatching(/^\/cache\/.*tds-engine\.node, compiled already: no compiler is needed$/),
+      detail: expect.stringMatching(/^\/cache\/.*tds-addon\.node, compiled already: no compiler is needed$/),
     });
   });
 
@@ -106,7 +139,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       readdirSync(directory)
         .filter((name) => /^libggml-cpu-.*\.so$/.test(name))
         .sort();
-    const [packed] = [...new Bun.Glob('**/tds-engine.node').scanSync({ cwd: unpacked(), absolute: true })];
+    const [packed] = [...new Bun.Glob('**/tds-addon.node').scanSync({ cwd: unpacked(), absolute: true })];
     const wanted = variants(library?.directory ?? '');
     expect(wanted).toContain('libggml-cpu-haswell.so');
     expect(wanted).toContain('libggml-cpu-sapphirerapids.so');
@@ -150,6 +183,14 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     const { stdout } = await root.tds([probe.replace(root.path, '')], { TEST_BINDING_CP: 'true' });
     rmSync(probe);
     expect(JSON.parse(stdout)).toMatchObject({ audit: { ok: true } });
+  });
+
+  test('sends traces to a collector', async () => {
+    await using receiver = new OtlpReceiver();
+    const server = await serve(root, '--otlp-endpoint', receiver.endpoint);
+    expect(await ask(server.address, key)).toMatchObject({ status: 200 });
+    expect(await server.stop()).toBe(0);
+    expect(receiver.spans.map(({ name }) => name)).toContain('POST /v1/decisions');
   });
 
   test('runs every command', async () => {
@@ -236,6 +277,15 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [0, ''],
       [0, ''],
     ]);
+    expect(readdirSync(root.cache)).toHaveLength(1);
+  });
+
+  test('removes what another version unpacked and nobody runs', async () => {
+    const old = join(root.cache, '0123456789abcdef');
+    mkdirSync(old);
+    writeFileSync(join(old, USE_FILE), '');
+    utimesSync(join(old, USE_FILE), 1e9, 1e9);
+    expect((await root.tds(['--version'])).code).toBe(0);
     expect(readdirSync(root.cache)).toHaveLength(1);
   });
 

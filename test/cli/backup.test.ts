@@ -15,7 +15,8 @@ import { bringUpToDate, knownMigrations } from '../../db/sqlite/migrate.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
-import { type Finished, MAIN, tds, tdsJson } from './support.ts';
+import { MAIN } from '../support/program.ts';
+import { expectRefused, tds, tdsJson } from './support.ts';
 
 setDefaultTimeout(60_000);
 
@@ -31,10 +32,6 @@ beforeEach(async () => {
   await tdsJson(['init', '--data', data]);
 });
 afterEach(() => root.remove());
-
-function expectRefused(finished: Finished, sentence: string): void {
-  expect(finished).toEqual({ code: 1, stdout: '', stderr: `tds: ${sentence}\n` });
-}
 
 const backup = (...flags: string[]) => tds(['backup', file, '--data', data, ...flags]);
 const restore = (...flags: string[]) => tds(['restore', file, '--data', other, ...flags]);

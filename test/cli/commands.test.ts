@@ -13,13 +13,13 @@ import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { TestClock, temporaryDirectory } from '../accounts/support.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { contextOn } from '../support/context.ts';
+import { MAIN } from '../support/program.ts';
 import { field, tds, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(60_000);
 
 const root = temporaryDirectory();
 const data = join(root.path, 'data');
-const MAIN = join(import.meta.dir, '../../src/main.ts');
 const KEY = /^sk_svc_[A-Za-z0-9_-]{32}$/;
 
 let first: unknown;

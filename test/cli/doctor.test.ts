@@ -37,15 +37,15 @@ const found = (subject: string, state: string, detail: RegExp) => ({
 test('a machine without a GPU serves on its CPU', async () => {
   const engine =
     compilerPath() === undefined
-      ? found('native engine', 'slow', /no C\+\+ compiler.*node-llama-cpp instead/)
-      : found('native engine', 'ok', /tds-engine\.node$/);
+      ? found('addon', 'slow', /no C\+\+ compiler.*node-llama-cpp instead/)
+      : found('addon', 'ok', /tds-addon\.node$/);
   // The kernels are the CPU's own matter, and so is whether the system lets AMX be used.
   const kernels = {
     subject: 'kernels',
     state: expect.stringMatching(/^(ok|slow)$/),
     detail: expect.stringMatching(
       new RegExp(
-        `^${HAS_VNNI && compilerPath() !== undefined ? "the native engine's \\(AVX-512 VNNI\\) and " : ''}llama\\.cpp's${LIBRARY}, (without|which use) AMX`,
+        `^${HAS_VNNI && compilerPath() !== undefined ? "the addon's \\(AVX-512 VNNI\\) and " : ''}llama\\.cpp's${LIBRARY}, (without|which use) AMX`,
       ),
     ),
   };

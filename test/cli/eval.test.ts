@@ -6,11 +6,11 @@ import { Value } from '@sinclair/typebox/value';
 import { Calibration } from '../../native/engine.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS } from '../native/support/models.ts';
+import { MAIN } from '../support/program.ts';
 
 // Each command is a process that loads a model, on cores that may be shared.
 setDefaultTimeout(120_000);
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const EXAMPLE = new URL('../../src/eval/example-cases.jsonl', import.meta.url).pathname;
 
 let directory: string;

@@ -15,13 +15,13 @@ test.each([
     'AVX-512 VNNI',
     { has_own_kernels: true, library: 'libggml-cpu-zen4.so', has_amx: false, uses_amx: false },
     'ok',
-    "the native engine's (AVX-512 VNNI) and llama.cpp's (libggml-cpu-zen4.so), without AMX",
+    "the addon's (AVX-512 VNNI) and llama.cpp's (libggml-cpu-zen4.so), without AMX",
   ],
   [
     'AMX',
     { has_own_kernels: true, library: RAPIDS, has_amx: true, uses_amx: true },
     'ok',
-    `the native engine's (AVX-512 VNNI) and llama.cpp's (${RAPIDS}), which use AMX`,
+    `the addon's (AVX-512 VNNI) and llama.cpp's (${RAPIDS}), which use AMX`,
   ],
   [
     'AMX that may not be used',

@@ -7,13 +7,14 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { sign } from '../payments/paddle-calls.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
+import { metricIn } from '../support/metrics.ts';
+import { MAIN } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 import { field } from './support.ts';
 
 setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
 
-const MAIN = join(import.meta.dir, '../../src/main.ts');
 /** Together they take far longer at the model than it takes to send them. */
 const LONG_REQUEST = { ...SMALL_REQUEST, state: 'The parcel is late and nobody calls. '.repeat(40) };
 const BURST = 6;
@@ -139,6 +140,26 @@ test('SIGHUP applies the log level and the limits of connections, and names what
   expect(await ask(server, SMALL_REQUEST)).toBe(200);
   while (requests() === before) await Bun.sleep(POLL_MS);
   expect(requests()).toBe(before + 1);
+  expect(await server.stop()).toBe(0);
+});
+
+test('SIGHUP applies the floor of the free disk and the idle time of models', async () => {
+  const floor = (megabytes: number) => `[data]\ndisk_floor = ${megabytes}\n`;
+  const server = await start(`${floor(1)}[metrics]\nport = 0\n`);
+  const readyz = async () => (await fetch(`${server.address}/readyz`)).json();
+  const metrics_url = /"metrics_url": "([^"]+)"/.exec(server.output())?.[1] ?? '';
+  const loaded = async () =>
+    metricIn(await (await fetch(metrics_url)).text(), 'tds_model_ready{model="decision-1",mode="fast"}');
+  expect(await readyz()).toEqual({ status: 'ready' });
+  expect(await loaded()).toBe(1);
+  await reload(server, `${floor(1_000_000_000)}[metrics]\nport = 0\n[model]\nidle_unload = 1\n`);
+  // A look of the last second is given again.
+  while (field(await readyz(), 'status') !== 'not_ready') await Bun.sleep(POLL_MS);
+  expect(await readyz()).toEqual({ status: 'not_ready', failing: ['disk'] });
+  while ((await loaded()) !== 0) await Bun.sleep(POLL_MS);
+  await reload(server, `${floor(1)}[metrics]\nport = 0\n`);
+  while (field(await readyz(), 'status') !== 'ready') await Bun.sleep(POLL_MS);
+  expect(await ask(server, SMALL_REQUEST)).toBe(200);
   expect(await server.stop()).toBe(0);
 });
 

@@ -10,9 +10,11 @@ import { noteVersion } from '../../db/sqlite/program-versions.ts';
 import { organizations } from '../../db/sqlite/schema.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/engine.ts';
 import { clockWarning } from '../../src/cli/clock-check.ts';
+import { DAY_MS } from '../../src/clock.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
-import { type Finished, MAIN, tds, tdsJson } from './support.ts';
+import { MAIN } from '../support/program.ts';
+import { expectRefused, type Finished, tds, tdsJson } from './support.ts';
 
 /** What an operator meets sooner or later gets one sentence that says what to do. */
 
@@ -20,7 +22,6 @@ setDefaultTimeout(60_000);
 
 const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1', '--log-level', 'silent'];
 const PAGE_BYTES = 4_096;
-const DAY_MS = 86_400_000;
 
 let root: ReturnType<typeof temporaryDirectory>;
 let data: string;
@@ -32,10 +33,6 @@ beforeEach(async () => {
   await tdsJson(['init', '--data', data]);
 });
 afterEach(() => root.remove());
-
-function expectSentence(finished: Finished, sentence: string): void {
-  expect(finished).toEqual({ code: 1, stdout: '', stderr: `tds: ${sentence}\n` });
-}
 
 const serve = (...flags: string[]) => tds([...SERVE, '--data', data, ...flags]);
 
@@ -54,7 +51,7 @@ describe('a damaged database', () => {
 
   test('in its header', async () => {
     damage(0, randomBytes(32));
-    expectSentence(
+    expectRefused(
       await serve(),
       `${database} is not a database: move it away or name another directory with --data.`,
     );
@@ -62,11 +59,11 @@ describe('a damaged database', () => {
 
   test('in its pages is not served, not backed up, and found by tds doctor', async () => {
     damage(2 * PAGE_BYTES, randomBytes(8 * PAGE_BYTES));
-    expectSentence(
+    expectRefused(
       await serve(),
       `${database} is damaged: move it away and restore a backup with "tds restore FILE --replace".`,
     );
-    expectSentence(
+    expectRefused(
       await tds(['backup', join(root.path, 'a.zst'), '--data', data]),
       'The database is damaged, so that no backup was made of it: restore an earlier one with "tds restore FILE --replace".',
     );
@@ -76,7 +73,7 @@ describe('a damaged database', () => {
 
   test('that was cut short', async () => {
     truncateSync(database, 2 * PAGE_BYTES);
-    expectSentence(
+    expectRefused(
       await serve(),
       `${database} is damaged: restore it from a backup ("tds restore FILE --replace").`,
     );
@@ -105,7 +102,7 @@ describe('a damaged database', () => {
 describe('weights', () => {
   test('that are missing', async () => {
     const missing = join(root.path, 'missing.gguf');
-    expectSentence(
+    expectRefused(
       await serve('--model', missing),
       `The weights file ${missing} is missing: check the path, or copy or download it again.`,
     );
@@ -115,7 +112,7 @@ describe('weights', () => {
     const first = join(root.path, 'decision-1-00001-of-00002.gguf');
     const second = join(root.path, 'decision-1-00002-of-00002.gguf');
     cpSync(EMBEDDED_WEIGHTS, first);
-    expectSentence(
+    expectRefused(
       await serve('--model', first),
       `The weights file ${second} is missing: check the path, or copy or download it again.`,
     );
@@ -134,7 +131,7 @@ test('a port that is taken', async () => {
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   const address = other.address();
   const port = typeof address === 'object' ? address?.port : undefined;
-  expectSentence(
+  expectRefused(
     await serve('--port', String(port)),
     `Port ${port} is taken: stop the program that listens on it, or choose another with --port.`,
   );
@@ -156,7 +153,7 @@ test('too few file descriptors', async () => {
   };
   const sentence =
     'This process may open 64 files, and needs 128: raise the limit ("ulimit -n", or LimitNOFILE of systemd).';
-  expectSentence(await limited(...SERVE, '--data', data), sentence);
+  expectRefused(await limited(...SERVE, '--data', data), sentence);
   const doctor = await limited('doctor', '--json', '--gpu', 'none', '--data', data);
   expect(JSON.parse(doctor.stdout)).toContainEqual({
     subject: 'file descriptors',

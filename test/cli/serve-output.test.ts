@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { lockDataDirectory } from '../../db/sqlite/lock.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
+import { MAIN } from '../support/program.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
-const MAIN = join(import.meta.dir, '../../src/main.ts');
 /** More lines than a pipe and the log's own buffer hold together. */
 const REQUESTS = 8_000;
 const REQUESTS_AT_ONCE = 50;

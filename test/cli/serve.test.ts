@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { MAIN } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 import { tds, tdsJson, textField } from './support.ts';
@@ -11,7 +12,6 @@ import { tds, tdsJson, textField } from './support.ts';
 // Shorter than a response may stay unread, which a stopped server must not wait for.
 setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
 
-const MAIN = join(import.meta.dir, '../../src/main.ts');
 const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1'];
 /** Long before such a record is read. */
 const LEAVING_MS = 400;

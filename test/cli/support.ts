@@ -1,6 +1,5 @@
-import { join } from 'node:path';
-
-export const MAIN = join(import.meta.dir, '../../src/main.ts');
+import { expect } from 'bun:test';
+import { MAIN } from '../support/program.ts';
 
 /** What a finished command left. */
 export interface Finished {
@@ -27,6 +26,11 @@ export async function tds(
     child.exited,
   ]);
   return { code, stdout, stderr };
+}
+
+/** Expects that a command failed with that sentence, and printed nothing else. */
+export function expectRefused(finished: Finished, sentence: string): void {
+  expect(finished).toEqual({ code: 1, stdout: '', stderr: `tds: ${sentence}\n` });
 }
 
 /** Runs `tds … --json`, which must succeed without a word on standard error, and returns what it printed. */

@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { join } from 'node:path';
 import { quantileOf, Reading } from '../../src/cli/prometheus-text.ts';
 import { startMetricsListener } from '../../src/http/metrics-listener.ts';
 import { startWatchedService, type WatchedService } from '../support/metrics.ts';
+import { MAIN } from '../support/program.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 import { tds } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-const MAIN = join(import.meta.dir, '../../src/main.ts');
 const ESCAPE = '\x1b';
 const LEAVE = `${ESCAPE}[?25h${ESCAPE}[?1049l`;
 

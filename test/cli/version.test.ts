@@ -12,7 +12,7 @@ test.each(['--version', '-V'])(
     const [first, commit, engine, weights] = stdout.split('\n');
     expect(first).toBe(`tds ${version}`);
     expect(commit).toMatch(/^commit ([0-9a-f]{12,40}(-dirty)?|unknown)$/);
-    expect(engine).toMatch(/^engine (native engine \(compiled .+\)|node-llama-cpp), llama\.cpp v[\d.]+$/);
+    expect(engine).toMatch(/^evaluator (addon \(compiled .+\)|node-llama-cpp), llama\.cpp v[\d.]+$/);
     expect(weights).toBe(`weights decision-1, SHA-256 ${sha256}`);
   },
 );

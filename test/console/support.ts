@@ -1,6 +1,6 @@
 import { signInDatabase } from '../../db/sqlite/sign-in-database.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
-import { insertOrganization } from '../../src/accounts/organizations.ts';
+import { ensurePersonalOrganization } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { Links } from '../../src/console/people/links.ts';
 import { smtpMailer } from '../../src/console/people/mail.ts';
@@ -47,18 +47,7 @@ export async function openTestSignIn(changes: Changes = {}) {
     links: new Links(() => PUBLIC_URL),
     mailer: smtpMailer(smtp_url, 'tds <tds@example.com>'),
     accounts: {
-      ensurePersonalOrganization: (user_id) =>
-        store.transaction(async (records) => {
-          const user = await records.accounts.findUser(user_id);
-          const owned = await records.accounts.organizationsOf(user_id);
-          if (user === undefined || owned.some(({ personal_user_id }) => personal_user_id === user_id))
-            return;
-          await insertOrganization(records, context, {
-            name: user.name,
-            owner_user_id: user_id,
-            personal: true,
-          });
-        }),
+      ensurePersonalOrganization: (user_id) => ensurePersonalOrganization(context, user_id),
       deleteAccount: () => Promise.reject(new Error('no test deletes an account')),
       invitedAddress: () => Promise.resolve(null),
     },

@@ -3,10 +3,11 @@ import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { DAY_MS } from '../../src/clock.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
 import { MovableClock } from '../support/clock.ts';
 import { type Around, aborted, Gate, intercepted } from '../support/faults.ts';
-import { booksOf, closeAudited, ledgerOf, untilHeld, usageOf } from '../support/money.ts';
+import { booksOf, closeAudited, DOLLAR, ledgerOf, untilHeld, usageOf } from '../support/money.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
@@ -19,9 +20,6 @@ import {
 import { expectDecision, expectError } from './expectations.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
-
-const DAY_MS = 86_400_000;
-const DOLLAR = 1_000_000;
 
 /** What is done about the next evaluations. */
 let around: Around = (run) => run();

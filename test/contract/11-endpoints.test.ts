@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { booksOf, closeAudited, usageOf } from '../support/money.ts';
-import { parseRaw, sendRaw } from '../support/raw-http.ts';
+import { asResponse, parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
@@ -32,11 +32,6 @@ function padded(bytes: number): string {
 /** What came back to a request with these header lines and then this body. */
 async function raw(head: readonly string[], body: Iterable<string | Uint8Array> = []) {
   return parseRaw(await sendRaw(service.server.address, `${head.join('\r\n')}\r\n\r\n`, body));
-}
-
-/** The raw answer as a `Response`, for the checks that those go through. */
-function asResponse({ status, headers, body }: ReturnType<typeof parseRaw>): Response {
-  return new Response(body, { status, headers });
 }
 
 describe('POST /v1/decisions', () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { parseRaw, type RawResponse, sendRaw } from '../support/raw-http.ts';
+import { asResponse, parseRaw, sendRaw } from '../support/raw-http.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { expectDecision, expectError } from './expectations.ts';
@@ -18,10 +18,6 @@ afterAll(() => service.close());
 /** Sends the text, with KEY replaced by a valid one, and waits until the service has closed the connection. */
 async function send(text: string): Promise<string> {
   return await sendRaw(service.server.address, text.replaceAll('KEY', key));
-}
-
-function asResponse({ status, headers, body }: RawResponse): Response {
-  return new Response(body, { status, headers });
 }
 
 function statuses(received: string): number[] {

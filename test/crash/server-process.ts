@@ -1,8 +1,6 @@
-import { join } from 'node:path';
 import { MARKERS_V1_TOKENS } from '../../native/plan/markers-v1.ts';
 import type { TinyModel } from '../native/support/gguf.ts';
-
-const MAIN = join(import.meta.dir, '../../src/main.ts');
+import { MAIN } from '../support/program.ts';
 
 /** As quick a model as the engine can load, so that many requests are on their way when the server dies. */
 export const TINY_MODEL: TinyModel = {

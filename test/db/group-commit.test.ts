@@ -5,6 +5,7 @@ import { neverWait, openDatabase, transact } from '../../db/sqlite/connection.ts
 import { GroupCommit, WriteQueueFull } from '../../db/sqlite/group-commit.ts';
 import { users } from '../../db/sqlite/schema.ts';
 import { propertySeed, TemporaryDatabase } from '../ledger/support.ts';
+import { turns } from '../support/event-loop.ts';
 
 class Users extends TemporaryDatabase {
   readonly commits = new GroupCommit(this.db);
@@ -73,11 +74,6 @@ function lock(file: Users): () => void {
     other.run('ROLLBACK');
     other.close();
   };
-}
-
-/** Lets the event loop turn until the first tries have met the lock. */
-async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setTimeout(resolve));
 }
 
 test('writes wait for a lock of another process while the event loop goes on, later ones with them, and keep their order', async () => {

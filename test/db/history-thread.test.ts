@@ -2,9 +2,9 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { auditedWholeAt_ms } from '../../db/sqlite/audit.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { usageDays, usageRecords } from '../../db/sqlite/schema.ts';
+import { DAY_MS } from '../../src/clock.ts';
 import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
 
-const DAY_MS = 86_400_000;
 const NEXT_MONTH_MS = Date.UTC(2026, 5, 2);
 
 let setup: LedgerSetup;

@@ -9,6 +9,7 @@ import { NestedTransaction, TransactionEnded, TransactionStalled } from '../../d
 import type { Records } from '../../src/store.ts';
 import { temporaryDatabase } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
+import { turns } from '../support/event-loop.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
 
 let file: ReturnType<typeof temporaryDatabase>;
@@ -37,11 +38,6 @@ function committed(): string[] {
     .query<{ id: string }, []>('SELECT id FROM users ORDER BY rowid')
     .all()
     .map(({ id }) => id);
-}
-
-/** Lets the event loop turn that often. */
-async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setTimeout(resolve));
 }
 
 /** A counter that loses a count when two transactions run at once: it is read, then written. */

@@ -60,8 +60,8 @@ test('a request whose engine is closed while it is planned is answered by the ne
   const response = ask(service, key);
   await gate.reached;
   beforePlanning = () => Promise.resolve();
-  // As an idle unload does: nobody uses the engine, and it is closed at once.
-  model.reportFailure(new EngineFailed('to be closed'));
+  // As an idle unload does: nobody else uses the engine, and it is closed at once.
+  await model.use('fast', () => Promise.reject(new EngineFailed('to be closed'))).catch(() => {});
   gate.open();
   await expectDecision(await response);
   expect(model.engineIfLoaded()).not.toBe(closed);

@@ -4,6 +4,7 @@ import { readJsonBody } from '../../src/http/body.ts';
 import { BODY_BYTES_MAX, readBytes } from '../../src/http/body-bytes.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
+import { refusalCode } from './refusal-code.ts';
 
 function limits(given: { owner_bytes?: number; total_bytes?: number; deadline_ms?: number } = {}) {
   const { owner_bytes = 8 * BODY_BYTES_MAX, total_bytes = 8 * BODY_BYTES_MAX, deadline_ms = 60_000 } = given;
@@ -37,10 +38,6 @@ function unfinished(bytes: number) {
   return { request: request(body), arrived: arrived.promise, finish: finished.resolve };
 }
 
-function codeOf(value: unknown): string | null {
-  return value instanceof Refusal ? value.code : null;
-}
-
 describe('readJsonBody', () => {
   test('a Content-Length beside Transfer-Encoding says nothing: the bytes are counted', async () => {
     const headers = { 'content-length': String(BODY_BYTES_MAX + 1), 'transfer-encoding': 'chunked' };
@@ -55,7 +52,7 @@ describe('readJsonBody', () => {
         controller.enqueue(new Uint8Array(65_536));
       },
     });
-    expect(codeOf(await readJsonBody(request(endless), 'key', limits()))).toBe('request_too_large');
+    expect(refusalCode(await readJsonBody(request(endless), 'key', limits()))).toBe('request_too_large');
     expect(sent).toBeLessThan(30);
   });
 
@@ -66,12 +63,12 @@ describe('readJsonBody', () => {
         controller.error(new Error('gone'));
       },
     });
-    expect(codeOf(await readJsonBody(request(broken), 'key', limits()))).toBe('invalid_json');
+    expect(refusalCode(await readJsonBody(request(broken), 'key', limits()))).toBe('invalid_json');
   });
 
   test('a body that is not there in time is request_timeout', async () => {
     const { request: late } = unfinished(5);
-    expect(codeOf(await readJsonBody(late, 'key', limits({ deadline_ms: 1 })))).toBe('request_timeout');
+    expect(refusalCode(await readJsonBody(late, 'key', limits({ deadline_ms: 1 })))).toBe('request_timeout');
   });
 });
 
@@ -82,7 +79,7 @@ describe('the budget of unfinished bodies', () => {
     const first_bytes = readBytes(first.request, 'a', bounds);
     await first.arrived;
     const refused = await readBytes(request('x'.repeat(200)), 'a', bounds);
-    expect(codeOf(refused)).toBe('overloaded');
+    expect(refusalCode(refused)).toBe('overloaded');
     expect(refused instanceof Refusal ? refused.retry_after_s : null).toBe(1);
     expect(await readBytes(request('x'.repeat(200)), 'b', bounds)).toHaveLength(200);
     first.finish();
@@ -93,11 +90,11 @@ describe('the budget of unfinished bodies', () => {
 
   test('all owners together stay below the total, and each leaves the next as much as it has', async () => {
     const bounds = limits({ owner_bytes: 1_000, total_bytes: 1_500 });
-    expect(codeOf(await readBytes(request('x'.repeat(751)), 'a', bounds))).toBe('overloaded');
+    expect(refusalCode(await readBytes(request('x'.repeat(751)), 'a', bounds))).toBe('overloaded');
     const first = unfinished(750);
     const first_bytes = readBytes(first.request, 'a', bounds);
     await first.arrived;
-    expect(codeOf(await readBytes(request('x'.repeat(376)), 'b', bounds))).toBe('overloaded');
+    expect(refusalCode(await readBytes(request('x'.repeat(376)), 'b', bounds))).toBe('overloaded');
     expect(await readBytes(request('x'.repeat(375)), 'c', bounds)).toHaveLength(375);
     first.finish();
     await first_bytes;

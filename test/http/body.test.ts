@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { Refusal } from '../../src/errors.ts';
 import { parseJson } from '../../src/http/body.ts';
 import { NESTING_MAX } from '../../src/json/read-json.ts';
+import { refusalCode } from './refusal-code.ts';
 
 function parse(text: string) {
   return parseJson(Buffer.from(text));
-}
-
-function codeOf(value: unknown): string | null {
-  return value instanceof Refusal ? value.code : null;
 }
 
 describe('parseJson', () => {
@@ -24,13 +20,13 @@ describe('parseJson', () => {
     'UTF-16': [0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00],
   })) {
     test(`bytes that are not UTF-8 are invalid_json: ${name}`, () => {
-      expect(codeOf(parseJson(new Uint8Array(bytes)))).toBe('invalid_json');
+      expect(refusalCode(parseJson(new Uint8Array(bytes)))).toBe('invalid_json');
     });
   }
 
   test('text that is no JSON is invalid_json', () => {
-    expect(codeOf(parse('{"a":1'))).toBe('invalid_json');
-    expect(codeOf(parse(''))).toBe('invalid_json');
+    expect(refusalCode(parse('{"a":1'))).toBe('invalid_json');
+    expect(refusalCode(parse(''))).toBe('invalid_json');
   });
 
   test.each([NESTING_MAX + 1, 1_000, 1_001, 100_000])(
@@ -38,7 +34,7 @@ describe('parseJson', () => {
     (levels) => {
       for (const text of ['['.repeat(levels) + ']'.repeat(levels), '{"a":'.repeat(levels)]) {
         const refusal = parse(text);
-        expect(codeOf(refusal)).toBe('invalid_request');
+        expect(refusalCode(refusal)).toBe('invalid_request');
         expect(refusal).toMatchObject({ message: expect.stringContaining(`${NESTING_MAX} levels`) });
       }
     },

@@ -9,10 +9,9 @@ import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { withoutTable } from '../support/faults.ts';
-import { SMALL_REQUEST } from '../support/requests.ts';
+import { SMALL_REQUEST, UNKNOWN_KEY } from '../support/requests.ts';
 import { addAccount, startTestService, type TestAccount, type TestService } from '../support/service.ts';
 
-const UNKNOWN_KEY = `sk_svc_${'0'.repeat(32)}`;
 const ATTACKER = '198.51.100.1';
 const SOMEBODY = '198.51.100.2';
 /** Of Tier 1. */

@@ -4,10 +4,10 @@ import type { Refusal } from '../../src/errors.ts';
 import type { HandlerFailure } from '../../src/http/request-handler.ts';
 import { errorResponse } from '../../src/http/responses.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
-import { parseRaw } from '../support/raw-http.ts';
+import { GET, parseRaw } from '../support/raw-http.ts';
+import { TIMEOUTS } from './timeouts.ts';
 
 /** So short that a test sees them end; the order among them is that of the real ones. */
-const TIMEOUTS = { idle_ms: 200, head_ms: 300, request_ms: 600, response_ms: 1_000, check_ms: 50 };
 
 const servers: RunningServer[] = [];
 const sockets: Socket[] = [];
@@ -59,7 +59,6 @@ class RawClient {
   }
 }
 
-const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
 const ok: Handle = () => new Response('ok');
 const unauthorized: Handle = () => new Response('no', { status: 401 });
 

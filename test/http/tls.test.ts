@@ -22,14 +22,13 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { tds, tdsJson, textField } from '../cli/support.ts';
 import { hasOpenssl, makeCertificate, replaceCertificate } from '../support/certificate.ts';
 import { startChildServer } from '../support/child-server.ts';
-import { parseRaw } from '../support/raw-http.ts';
+import { GET, parseRaw } from '../support/raw-http.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { TIMEOUTS } from './timeouts.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 /** So short that a test sees them end; the order among them is that of the real ones. */
-const TIMEOUTS = { idle_ms: 200, head_ms: 300, request_ms: 600, response_ms: 1_000, check_ms: 50 };
-const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 const report = (failure: HandlerFailure) => {
   throw failure.error;

@@ -13,13 +13,13 @@ import { assignPaymentEvent } from '../../src/payments/resolve-event.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { type Call, eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { openBooks } from '../payments/support.ts';
+import { DOLLAR } from '../support/money.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-const DOLLAR = 1_000_000;
 const provider = paddleProvider(SETTINGS);
 let service: TestService;
 beforeAll(async () => {
@@ -113,6 +113,7 @@ describe('answers and log lines', () => {
       {
         request_id: 'req_1',
         started_ms: 0,
+        span: null,
         path: null,
         client_address: '',
         caller: null,

@@ -1,6 +1,7 @@
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 import { limitFileSize } from './file-size-limit.ts';
 import { LedgerSetup, NOW_MS } from './support.ts';
 
@@ -36,7 +37,7 @@ for (let round = 0; round < ROUNDS; round += 1) {
           await setup.charge(hold, request_id);
           charged += 1;
         } catch (error) {
-          const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+          const code = systemErrorCode(error) ?? String(error);
           codes.set(code, (codes.get(code) ?? 0) + 1);
         }
       }),

@@ -56,25 +56,35 @@ interface World {
   readonly openGate: () => void;
   /** Runs what was scheduled last, if it was not cancelled. */
   readonly passTime: () => void;
+  /** Runs what was scheduled after that delay and not cancelled. */
+  readonly pass: (delay_ms: number) => void;
   readonly delays_ms: readonly number[];
+  /** Whether a warm-up or a probe has come to an engine. */
+  is_asked: boolean;
   /** The lifecycle's time. */
   now_ms: number;
+  /** What the opening of every planner, or engine, waits for. */
+  beforeOpening: (what: 'planner' | 'engine') => Promise<void>;
   /** What becomes of the warm-ups and probes of every engine, before it evaluates them. */
   beforeWarmUp: (mode: Mode) => Promise<void>;
 }
 
 /** A lifecycle of real engines on a generated model, whose time and whose failures are the test's. */
-function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = false): World {
+type Times = Pick<LifecycleOptions, 'idle_unload_ms' | 'waiting_ms' | 'opening_ms'>;
+function world(options: Times = {}, gated = false): World {
   const events: string[] = [];
   const planner_events: string[] = [];
   const delays_ms: number[] = [];
   const gate = Promise.withResolvers<void>();
   if (!gated) gate.resolve();
   let due: (() => void) | undefined;
+  const scheduled = new Map<() => void, number>();
   const schedule: Schedule = (callback, delay_ms) => {
     delays_ms.push(delay_ms);
     due = callback;
+    scheduled.set(callback, delay_ms);
     return () => {
+      scheduled.delete(callback);
       if (due === callback) due = undefined;
     };
   };
@@ -86,6 +96,7 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
       onProblem: (step, error) => made.problems.push([step, error]),
       openPlanner: async () => {
         planner_events.push('open');
+        await made.beforeOpening('planner');
         if (made.planner_failures > 0) {
           made.planner_failures -= 1;
           throw new Error('no vocabulary');
@@ -109,12 +120,20 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
     close_failure: undefined,
     openGate: gate.resolve,
     passTime: () => due?.(),
+    pass(delay) {
+      for (const [callback, delay_ms] of scheduled) {
+        if (delay_ms === delay && scheduled.delete(callback)) callback();
+      }
+    },
     delays_ms,
+    is_asked: false,
     now_ms: 0,
+    beforeOpening: () => Promise.resolve(),
     beforeWarmUp: () => Promise.resolve(),
   };
   const openEngine = async (planner: DecisionPlanner): Promise<DecisionEngine> => {
     events.push('open');
+    await made.beforeOpening('engine');
     if (made.failures > 0) {
       made.failures -= 1;
       throw new Error('no memory');
@@ -125,7 +144,10 @@ function world(options: Pick<LifecycleOptions, 'idle_unload_ms'> = {}, gated = f
       plan: (input) => engine.plan(input),
       async evaluate(plan, evaluation) {
         const { mode } = plan.input;
-        if (evaluation.scope === 'warm-up') await made.beforeWarmUp(mode);
+        if (evaluation.scope === 'warm-up') {
+          made.is_asked = true;
+          await made.beforeWarmUp(mode);
+        }
         if (mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
         return await engine.evaluate(plan, evaluation);
       },
@@ -155,6 +177,11 @@ async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number>
 }
 
 const askFast = (engine: DecisionEngine) => ask(engine);
+
+/** Does work that breaks the engine. */
+async function breakEngine(lifecycle: ModelLifecycle): Promise<void> {
+  await lifecycle.use('fast', () => Promise.reject(new EngineFailed('broken'))).catch(() => {});
+}
 
 /** Asks again until consistent mode is up. */
 async function consistentReady(lifecycle: ModelLifecycle): Promise<void> {
@@ -224,6 +251,107 @@ describe('loading', () => {
   });
 });
 
+describe('a load that takes too long', () => {
+  const TIMES = { waiting_ms: 120_000, opening_ms: 900_000 };
+  /** Waits for what takes turns of the event loop only. */
+  const until = async (is_so: () => boolean) => {
+    while (!is_so()) await new Promise(setImmediate);
+  };
+
+  test('a request waits for its bounded time, is told to come back, and then finds the model', async () => {
+    const made = world(TIMES);
+    const { lifecycle, events, problems } = made;
+    const opened = Promise.withResolvers<void>();
+    made.beforeOpening = () => opened.promise;
+    const asked = Promise.allSettled([lifecycle.plan(input('fast')), lifecycle.use('fast', askFast)]);
+    await until(() => made.delays_ms.filter((ms) => ms === TIMES.waiting_ms).length === 2);
+    made.pass(TIMES.waiting_ms);
+    for (const outcome of await asked) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(ModelWarmingUp) });
+    }
+    expect(lifecycle.status()).toEqual({ state: 'loading', load_error: undefined });
+    opened.resolve();
+    expect(Number.isFinite(await lifecycle.use('fast', askFast))).toBe(true);
+    expect(events).toEqual(['open']);
+    expect(problems).toEqual([]);
+  });
+
+  for (const hanging of ['planner', 'engine', 'first answer'] as const) {
+    test(`${hanging}: it is given up and reported, and the next request loads anew; what comes late is closed`, async () => {
+      const made = world(TIMES);
+      const { lifecycle, events, planner_events, problems } = made;
+      const late = Promise.withResolvers<void>();
+      made.beforeOpening = (what) => (what === hanging ? late.promise : Promise.resolve());
+      if (hanging === 'first answer') made.beforeWarmUp = () => late.promise;
+      const asked = Promise.allSettled([lifecycle.use('fast', askFast)]);
+      await until(() => (hanging === 'planner' ? planner_events : events).length === 1);
+      while (lifecycle.status().state === 'loading') {
+        if (hanging !== 'first answer' || made.is_asked) made.pass(TIMES.opening_ms);
+        await new Promise(setImmediate);
+      }
+      expect(await asked).toMatchObject([{ status: 'rejected', reason: expect.any(ModelUnavailable) }]);
+      expect(lifecycle.status()).toEqual({
+        state: 'cold',
+        load_error: expect.stringMatching(/did not come in 900 seconds\.$/),
+      });
+      expect(problems).toMatchObject([['model_load', { name: 'EngineStuck' }]]);
+
+      made.beforeOpening = () => Promise.resolve();
+      made.beforeWarmUp = () => Promise.resolve();
+      expect(Number.isFinite(await lifecycle.use('fast', askFast))).toBe(true);
+      expect(lifecycle.status().load_error).toBeUndefined();
+      late.resolve();
+      await until(() => [...events, ...planner_events].filter((event) => event === 'close').length === 1);
+      expect(Number.isFinite(await lifecycle.use('fast', askFast))).toBe(true);
+      expect(problems).toHaveLength(1);
+    });
+  }
+
+  test('a vocabulary that only plans wait for is reported, too', async () => {
+    const made = world(TIMES);
+    made.beforeOpening = () => new Promise(() => {});
+    const planned = made.lifecycle.plan(input('fast')).catch((error: unknown) => error);
+    await until(() => made.delays_ms.includes(TIMES.waiting_ms));
+    made.pass(TIMES.waiting_ms);
+    expect(await planned).toBeInstanceOf(ModelWarmingUp);
+    made.pass(TIMES.opening_ms);
+    await until(() => made.problems.length === 1);
+    expect(made.problems).toMatchObject([['model_load', { name: 'EngineStuck' }]]);
+    made.beforeOpening = () => Promise.resolve();
+    expect(await made.lifecycle.plan(input('fast'))).toMatchObject({ input: input('fast') });
+  });
+
+  test('a start of consistent mode: the engine is given up, and the next one is whole', async () => {
+    const made = world(TIMES);
+    const { lifecycle, events, problems } = made;
+    made.beforeWarmUp = (mode) => (mode === 'consistent' ? new Promise(() => {}) : Promise.resolve());
+    await lifecycle.ready('fast');
+    made.pass(TIMES.opening_ms);
+    await until(() => lifecycle.status().state === 'cold');
+    expect(problems).toMatchObject([['model_warm_up', { name: 'EngineStuck' }]]);
+    made.beforeWarmUp = () => Promise.resolve();
+    await lifecycle.ready('fast');
+    await consistentReady(lifecycle);
+    expect(events).toEqual(['open', 'close', 'open']);
+  });
+
+  test('the end does not wait for it for ever', async () => {
+    const made = world(TIMES);
+    made.beforeOpening = () => new Promise(() => {});
+    const asked = made.lifecycle.use('fast', askFast).catch((error: unknown) => error);
+    await until(() => made.planner_events.length === 1);
+    const closed = made.lifecycle.close();
+    // The load, and then the vocabulary that it waits for.
+    for (let waits = 1; waits <= 2; waits += 1) {
+      await until(() => made.delays_ms.filter((ms) => ms === 30_000).length === waits);
+      made.pass(30_000);
+    }
+    await closed;
+    made.pass(TIMES.opening_ms);
+    expect(await asked).toBeInstanceOf(ModelUnavailable);
+  });
+});
+
 describe('unloading when idle', () => {
   test('is off by default', async () => {
     const { lifecycle, delays_ms } = world();
@@ -240,6 +368,19 @@ describe('unloading when idle', () => {
     expect(lifecycle.engineIfLoaded()).toBeUndefined();
     expect(await lifecycle.use('fast', askFast)).toBe(before);
     expect(events).toEqual(['open', 'close', 'open']);
+  });
+
+  test('takes another idle time while the engine is loaded, and none any more', async () => {
+    const { lifecycle, passTime, delays_ms } = world();
+    await lifecycle.use('fast', askFast);
+    lifecycle.setIdleUnload(5_000);
+    expect(delays_ms).toEqual([5_000]);
+    lifecycle.setIdleUnload(0);
+    passTime();
+    expect(lifecycle.status().state).not.toBe('cold');
+    lifecycle.setIdleUnload(1_000);
+    passTime();
+    expect(lifecycle.status().state).toBe('cold');
   });
 
   test('never closes an engine in use', async () => {
@@ -292,7 +433,7 @@ describe('the time until consistent mode is ready', () => {
 
   test('is what it took before, less what has passed', async () => {
     const made = await measured();
-    made.lifecycle.reportFailure(new EngineFailed('to be loaded again'));
+    await breakEngine(made.lifecycle);
     const ends = {
       fast: Promise.withResolvers<void>(),
       consistent: Promise.withResolvers<void>(),
@@ -382,10 +523,9 @@ describe('recovering', () => {
     const failure = new EngineFailed('decode failed');
     await lifecycle.use('fast', () => Promise.reject(failure)).catch(() => {});
     await lifecycle.ready('fast');
-    lifecycle.reportFailure(new Error('something else'));
     await lifecycle.use('fast', () => Promise.reject(new Error('something else'))).catch(() => {});
     expect(events).toEqual(['open', 'close', 'open']);
-    lifecycle.reportFailure(new EngineFailed('another'));
+    await breakEngine(lifecycle);
     await lifecycle.ready('fast');
     expect(events).toEqual(['open', 'close', 'open', 'close', 'open']);
   });
@@ -486,6 +626,16 @@ describe('what fails in the background', () => {
     expect(made.problems).toEqual([failed, failed]);
     await made.lifecycle.ready('fast');
     expect(made.problems).toHaveLength(2);
+  });
+
+  test('a load whose failure is thrown to whoever began it is told by nobody else', async () => {
+    const made = world();
+    made.failures = 1;
+    await expect(made.lifecycle.ready('fast', undefined, 'thrown')).rejects.toMatchObject({
+      name: 'ModelUnavailable',
+      cause: { message: 'no memory' },
+    });
+    expect(made.problems).toEqual([]);
   });
 
   test('a load that a refused request set off, and nobody waits for', async () => {

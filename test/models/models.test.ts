@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import { type DecisionInput, openPlanner } from '../../native/engine.ts';
+import { type DecisionInput, openPlanner, WeightsError } from '../../native/engine.ts';
 import type { DecisionModelEntry } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/clock.ts';
 import { ModelUnavailable } from '../../src/models/lifecycle.ts';
@@ -145,6 +145,105 @@ test('a model that cannot be loaded is reported with its id, and says so in its 
   expect(a).toMatchObject({ id: 'a', state: expect.stringMatching(/ready$/), load_error: undefined });
   expect(of_broken).toMatchObject({ id: 'broken', state: 'cold', load_error: expect.any(String) });
   await models.close();
+});
+
+/** A row whose weights were checked when it was added. */
+const CHECKED = { weights_sha256: 'before', profile: 'markers-v1' } as const;
+
+test('a reload takes the requests that come, leaves those that have begun to the life before, and closes that after them', async () => {
+  const { models, events } = world();
+  const before = row('a', CHECKED);
+  models.follow([before]);
+  const first = models.lifecycle('a');
+  using begun = models.for(before);
+  const plan = await begun.plan(INPUT);
+  const reload = (write: (loaded: DecisionModelEntry) => Promise<void>) =>
+    models.reload(() => Promise.resolve({ model: before, write }));
+  let after = before;
+  await reload((loaded) => {
+    after = loaded;
+    // A request may read the row before the reload knows that it is written.
+    models.for(loaded)[Symbol.dispose]();
+    expect(models.lifecycle('a')).not.toBe(first);
+    return Promise.resolve();
+  });
+  expect(after).toMatchObject({
+    ...CHECKED,
+    weights_sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    profile: expect.any(String),
+  });
+  const second = models.lifecycle('a');
+  expect(second?.status().state).toBe('ready');
+  // Another request has read the row just before it was written.
+  models.for(before)[Symbol.dispose]();
+  models.for(after)[Symbol.dispose]();
+  models.follow([after]);
+  expect(models.lifecycle('a')).toBe(second);
+  expect(await begun.use('fast', (engine) => engine.evaluate(plan, { scope: 'test' }))).toHaveLength(1);
+  expect(events).toEqual(['open a', 'open a']);
+  begun[Symbol.dispose]();
+  while (events.length === 2) await turn();
+  expect(events).toEqual(['open a', 'open a', 'close a']);
+  await models.close();
+  expect(events).toEqual(['open a', 'open a', 'close a', 'close a']);
+});
+
+test('a reload that does not load, or whose row is not written, leaves the life before; reloads come one after the other', async () => {
+  const { models, events, problems } = world();
+  models.follow([row('a')]);
+  await models.load(row('a'));
+  const first = models.lifecycle('a');
+  const broken = { ...row('a'), weights: join(directory.path, 'missing.gguf') };
+  const written: string[] = [];
+  const write = (model: DecisionModelEntry) => {
+    written.push(model.weights);
+    return Promise.reject(new Error('the disk is full'));
+  };
+  const outcomes = await Promise.allSettled([
+    models.reload(() => Promise.resolve({ model: broken, write })),
+    models.reload(() => Promise.resolve({ model: row('a'), write })),
+    models.reload(() => Promise.reject(new Error('it is gone'))),
+  ]);
+  expect(outcomes).toMatchObject([
+    { reason: expect.any(ModelUnavailable) },
+    { reason: { message: 'the disk is full' } },
+    { reason: { message: 'it is gone' } },
+  ]);
+  expect(written).toEqual([path]);
+  expect(problems).toMatchObject([{ step: 'model_load', model: 'a' }]);
+  expect(models.lifecycle('a')).toBe(first);
+  while (events.length < 3) await turn();
+  expect(events).toEqual(['open a', 'open a', 'close a']);
+  await models.close();
+});
+
+test('new weights that read fewer tokens than the model promises are not taken', async () => {
+  const { models } = world();
+  const model = row('a', { ...CHECKED, context_tokens: 1_000_000 });
+  models.follow([model]);
+  const write = () => Promise.resolve();
+  await expect(models.reload(() => Promise.resolve({ model, write }))).rejects.toBeInstanceOf(WeightsError);
+  await models.close();
+});
+
+test('the end rejects a reload, and frees what it has loaded', async () => {
+  const { models, events } = world();
+  models.follow([row('a')]);
+  const begun = Promise.withResolvers<void>();
+  const reloaded = models.reload(() => {
+    begun.resolve();
+    return Promise.resolve({ model: row('a'), write: () => Promise.resolve() });
+  });
+  const outcome = reloaded.catch((error: unknown) => error);
+  await begun.promise;
+  await models.close();
+  expect(await outcome).toBeInstanceOf(ModelUnavailable);
+  expect(events.filter((event) => event.startsWith('open'))).toHaveLength(
+    events.filter((event) => event.startsWith('close')).length,
+  );
+  await expect(models.reload(() => Promise.reject(new Error('it is asked')))).rejects.toBeInstanceOf(
+    ModelUnavailable,
+  );
 });
 
 test('the end closes all models, those that are gone but in use too; who comes later is refused', async () => {

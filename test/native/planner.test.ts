@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { copyFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { compilerPath } from '../../native/addon/build.ts';
 import { type DecisionPlanner, openPlanner } from '../../native/engine.ts';
 import { EngineFailed, WeightsError } from '../../native/errors.ts';
 import { readModelFacts } from '../../native/gguf.ts';
@@ -14,6 +13,7 @@ import type { DecisionInput, PromptProfile } from '../../native/plan/profile.ts'
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
 import { ofAnyType } from '../support/questions.ts';
+import { IMPLEMENTATIONS } from './addon/support.ts';
 import { tinyModelBytes, writeTinyModel } from './support/gguf.ts';
 import { loadedTokenizer, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 import { VECTORS, vectorInput } from './support/vectors.ts';
@@ -22,7 +22,6 @@ import { VECTORS, vectorInput } from './support/vectors.ts';
 setDefaultTimeout(180_000);
 
 const CONTEXT_TOKENS = 512;
-const IMPLEMENTATIONS = compilerPath() === undefined ? (['llama'] as const) : (['addon', 'llama'] as const);
 /** A chat model whose words are pieces, so that texts can be split in many ways. */
 const CHAT = {
   ...TINY_CHAT,

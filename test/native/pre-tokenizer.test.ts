@@ -1,20 +1,17 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { compilerPath } from '../../native/addon/build.ts';
 import { openEngine } from '../../native/engine.ts';
 import { PlanRejected, WeightsError } from '../../native/errors.ts';
 import { createAddonTokenizer } from '../../native/evaluators/addon/addon-tokenizer.ts';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { rejectDeepRecursion, rejectSlowRuns, WORD_CHARACTERS_MAX } from '../../native/pre-tokenizer.ts';
-import { describeAddon } from './addon/support.ts';
+import { describeAddon, IMPLEMENTATIONS } from './addon/support.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { llamaTokenizer, TINY_CHAT, temporaryDirectory } from './support/models.ts';
 
 // The addon is built first where it is not yet.
 setDefaultTimeout(300_000);
-
-const IMPLEMENTATIONS = compilerPath() === undefined ? (['llama'] as const) : (['addon', 'llama'] as const);
 
 /** One of each kind that llama.cpp splits text for without recursion. */
 const WITHOUT_RECURSION = 'gpt-2 smollm llama3 qwen2 qwen35 kimi-k2 laguna gemma4 sarvam-moe'.split(' ');

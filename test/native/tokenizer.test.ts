@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { compilerPath } from '../../native/addon/build.ts';
 import { openPlanner } from '../../native/engine.ts';
 import { EvaluationFailed } from '../../native/errors.ts';
 import { createAddonTokenizer } from '../../native/evaluators/addon/addon-tokenizer.ts';
@@ -9,14 +8,12 @@ import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import type { Question } from '../../src/questions/question.ts';
-import { describeAddon } from './addon/support.ts';
+import { describeAddon, IMPLEMENTATIONS } from './addon/support.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { llamaTokenizer, loadedTokenizer, MARKER_CONTROL, temporaryDirectory } from './support/models.ts';
 
 // The addon is built first where it is not yet.
 setDefaultTimeout(180_000);
-
-const IMPLEMENTATIONS = compilerPath() === undefined ? (['llama'] as const) : (['addon', 'llama'] as const);
 
 async function openTokenizer(
   kind: (typeof IMPLEMENTATIONS)[number],

@@ -7,6 +7,7 @@ import { readOrganization, setTierSettings } from '../../src/accounts/organizati
 import type { Role } from '../../src/accounts/roles.ts';
 import { recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { DAY_MS } from '../../src/clock.ts';
 import {
   confirmManualPayment,
   creditByHand,
@@ -18,10 +19,8 @@ import {
 import { creditHistory } from '../../src/payments/history.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
+import { DOLLAR } from '../support/money.ts';
 import { type Books, expectCleanAudit, openBooks, spend } from './support.ts';
-
-const DOLLAR = 1_000_000;
-const DAY_MS = 86_400_000;
 
 let books: Books;
 

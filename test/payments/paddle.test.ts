@@ -9,6 +9,7 @@ import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { TestClock } from '../accounts/support.ts';
+import { DOLLAR } from '../support/money.ts';
 import {
   adjustment,
   type Call,
@@ -23,8 +24,6 @@ import { type Books, expectCleanAudit, openBooks } from './support.ts';
 
 /** What the clock of the books shows. */
 const NOW_MS = new TestClock().now_ms();
-
-const DOLLAR = 1_000_000;
 
 const COMPLETED = transaction('transaction.completed');
 const REFUND = adjustment('adjustment.updated');

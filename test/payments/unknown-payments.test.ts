@@ -16,10 +16,10 @@ import {
 } from '../../src/payments/resolve-event.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { contextOn } from '../support/context.ts';
+import { DOLLAR } from '../support/money.ts';
 import { adjustment, eventId, notification, SETTINGS, sign, transaction } from './paddle-calls.ts';
 import { type Books, expectCleanAudit, openBooks } from './support.ts';
 
-const DOLLAR = 1_000_000;
 const provider = paddleProvider(SETTINGS);
 
 /** The order that a checkout of $25 gives to Paddle; no row of it is left here. */

@@ -31,6 +31,7 @@ import {
   TemporaryDatabase,
   usageOf,
 } from '../ledger/support.ts';
+import { DOLLAR } from '../support/money.ts';
 
 /**
  * The ledger against a plain-object model of what the specification says, over random histories. After every step the
@@ -41,7 +42,6 @@ const STEPS_MAX = 40;
 const START_MS = Date.UTC(2026, 0, 15);
 const MONTH_MS = 31 * 24 * 60 * 60 * 1_000;
 const HOUR_MS = 60 * 60 * 1_000;
-const DOLLAR = 1_000_000;
 
 const index = fc.nat({ max: 1_000 });
 const amount = fc.oneof(

@@ -1,7 +1,5 @@
 import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-
-const MAIN = join(import.meta.dir, '../../src/main.ts');
+import { MAIN } from './program.ts';
 
 /** A real `tds serve` in a process of its own, with everything that it prints. */
 export interface ChildServer {

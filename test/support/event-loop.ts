@@ -30,3 +30,8 @@ function cpu_us(): number {
   const { user, system } = process.threadCpuUsage();
   return user + system;
 }
+
+/** Lets the event loop turn that often. */
+export async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setTimeout(resolve));
+}

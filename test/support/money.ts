@@ -4,6 +4,9 @@ import { formatAudit, runAudit } from '../../db/sqlite/audit.ts';
 import { ledgerEntries, organizations, usageRecords } from '../../db/sqlite/schema.ts';
 import type { TestAccount, TestService } from './service.ts';
 
+/** One US dollar in micro-dollars, by the contract. */
+export const DOLLAR = 1_000_000;
+
 type Books = Pick<TestService, 'db'>;
 type Owner = Pick<TestAccount, 'organization_id'>;
 

@@ -1,5 +1,8 @@
 import { connect } from 'node:net';
 
+/** The smallest request that is in order. */
+export const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
 /** One response as it came over the wire; header names in lower case. */
 export interface RawResponse {
   readonly status: number;
@@ -47,4 +50,9 @@ export function parseRaw(received: string): RawResponse {
     headers: Object.fromEntries(headers),
     body: rest.join('\r\n\r\n'),
   };
+}
+
+/** A raw answer as a `Response`, for the checks that those go through. */
+export function asResponse({ status, headers, body }: RawResponse): Response {
+  return new Response(body, { status, headers });
 }

@@ -1,5 +1,8 @@
 import type { TestService } from './service.ts';
 
+/** A key that looks like one, and that nobody has. */
+export const UNKNOWN_KEY = `sk_svc_${'0'.repeat(32)}`;
+
 /** A request that is in order and small. */
 export const SMALL_REQUEST = {
   model: 'decision-1',

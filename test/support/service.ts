@@ -15,6 +15,7 @@ import type { LifecycleState, ModelLifecycle } from '../../src/models/lifecycle.
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog, type Log } from '../../src/ops/log.ts';
 import type { Metrics } from '../../src/ops/metrics.ts';
+import type { Tracing } from '../../src/ops/tracing.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service, type ServiceParts } from '../../src/service.ts';
@@ -53,6 +54,8 @@ export interface TestServiceOptions {
   readonly log?: Log;
   /** Who watches; nobody by default. */
   readonly metrics?: Metrics;
+  /** Who follows requests; nobody by default. */
+  readonly tracing?: Tracing;
   /** What is said of the disk, instead of the file system. */
   readonly freeBytes?: () => Promise<number>;
   /** False serves no API reference. */
@@ -121,6 +124,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     payment_provider: options.payment_provider ?? null,
     writes: options.writes,
     metrics: options.metrics,
+    tracing: options.tracing,
     freeBytes: options.freeBytes,
     api_reference: options.api_reference ?? true,
     console: options.console,

@@ -4,11 +4,11 @@ import { transact } from '../../db/sqlite/connection.ts';
 import { usageDays } from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
+import { DAY_MS } from '../../src/clock.ts';
 import { dailyUsage } from '../../src/usage/daily.ts';
 import type { UsageFilter } from '../../src/usage/usage-records.ts';
 import { addAccount, propertySeed, TemporaryDatabase, usageOf } from '../ledger/support.ts';
 
-const DAY_MS = 86_400_000;
 const START_MS = Date.UTC(2026, 1, 26);
 const DAYS = 7;
 const NAMES = ['acme', 'other'];

@@ -466,4 +466,4 @@ napi_value initialize(napi_env env, napi_value exports) {
 
 }  // namespace
 
-NAPI_MODULE(tds_engine, initialize)
+NAPI_MODULE(tds_addon, initialize)

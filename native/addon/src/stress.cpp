@@ -1,8 +1,8 @@
 // Runs the evaluator and the tokenizer without JavaScript. Built under a sanitizer by
 // `bun native/addon/build.ts --sanitize=address`, and called as
 //   stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]]
-// It submits random and malformed plans, cancels, makes decodes fail, and closes while busy. Exits 0 when every accepted
-// plan came back exactly once and answers of equal plans were equal.
+// It submits random and malformed plans, cancels, makes decodes fail, and closes while busy. Exits 0 when every
+// accepted plan came back exactly once and answers of equal plans were equal.
 
 #include <chrono>
 #include <condition_variable>

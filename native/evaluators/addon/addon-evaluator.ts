@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os';
+import { errorMessage } from '../../../src/error-message.ts';
 import { DeviceUnavailable, EngineFailed, EngineOverloaded, EvaluationFailed } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import type { Plan, PlanLogits } from '../../plan/plan.ts';
@@ -109,7 +110,7 @@ export class AddonEvaluator implements PlanEvaluator {
       if (submission === 'overloaded') return Promise.reject(new EngineOverloaded('The queue is full.'));
       if (submission === 'closed') return Promise.reject(new EngineFailed('The model has been closed.'));
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = errorMessage(cause);
       return Promise.reject(new EvaluationFailed(`The plan cannot be evaluated: ${reason}.`, { cause }));
     }
     const abort = () => {
@@ -207,7 +208,7 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
   try {
     native = binding.open(native_options, onEvent);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = errorMessage(cause);
     throw new EvaluationFailed(`The model ${options.model_path} cannot be used: ${reason}`, { cause });
   }
   return promise;

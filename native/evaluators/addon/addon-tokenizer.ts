@@ -1,3 +1,4 @@
+import { errorMessage } from '../../../src/error-message.ts';
 import { EngineFailed, EvaluationFailed } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import type { ModelTokenizer } from '../../model-tokenizer.ts';
@@ -88,7 +89,7 @@ export async function createAddonTokenizer(options: AddonTokenizerOptions): Prom
   try {
     native = binding.openTokenizer({ ...nativeBackends(built.library), model_path }, onEvent);
   } catch (cause) {
-    throw unusable(cause instanceof Error ? cause.message : String(cause), cause);
+    throw unusable(errorMessage(cause), cause);
   }
   return promise;
 }

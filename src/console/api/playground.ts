@@ -22,7 +22,7 @@ export function playgroundRoutes(services: ConsoleServices, contexts: RequestCon
     async ({ actor, request, params: { organization_id, key_id } }) => {
       await requirePermission(services.store, actor, organization_id, 'use_keys');
       await requireKeyOf(services.store, organization_id, key_id);
-      const { request_id } = contexts.of(request);
+      const { request_id, span } = contexts.of(request);
       let body_bytes = 0;
       const { result } = await decide(services.decisions, {
         request_id,
@@ -36,6 +36,7 @@ export function playgroundRoutes(services: ConsoleServices, contexts: RequestCon
           }),
         body_bytes: () => body_bytes,
         signal: request.signal,
+        span,
       });
       if (result instanceof Refusal) throw refusedByPort(result);
       return jsonResponse(request_id, 200, result);

@@ -4,6 +4,10 @@ import { compilerPath } from '../../../native/addon/build.ts';
 import type { Branch, Plan, PlanLogits } from '../../../native/plan/plan.ts';
 import { type GgufTensor, ggufBytes } from '../support/gguf.ts';
 
+/** The evaluators that there are on this machine: the addon needs a C++ compiler. */
+export const IMPLEMENTATIONS =
+  compilerPath() === undefined ? (['llama'] as const) : (['addon', 'llama'] as const);
+
 /** Like `describe`; skips where the addon cannot be built because there is no C++ compiler, and nowhere else. */
 export function describeAddon(name: string, body: () => void): void {
   if (compilerPath() === undefined) console.warn(`No C++ compiler: "${name}" is not tested.`);

@@ -18,7 +18,7 @@ extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t *
     dladdr(__builtin_return_address(0), &caller);
     // std::thread starts its threads from the C++ library, which nothing but the addon and llama.cpp uses here.
     const bool is_counted = caller.dli_fname && (std::strstr(caller.dli_fname, "libstdc++") ||
-                                                 std::strstr(caller.dli_fname, "tds-engine"));
+                                                 std::strstr(caller.dli_fname, "tds-addon"));
     if (is_counted && --left <= 0) return EAGAIN;
     return create(thread, attributes, start, argument);
 }

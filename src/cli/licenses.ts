@@ -1,0 +1,25 @@
+import type { Command } from 'commander';
+import { type LicensedPart, licenses } from '../licenses.ts';
+import { type JsonOptions, jsonCommand } from './command.ts';
+import { printJson, printLine } from './output.ts';
+
+/** `tds licenses` */
+export function registerLicenses(program: Command): void {
+  jsonCommand(program, {
+    usage: 'licenses',
+    description: 'print the licenses of everything that this program contains',
+    example: 'tds licenses | less',
+  }).action(({ json }: JsonOptions) => {
+    const parts = licenses();
+    if (json) printJson(parts);
+    else print(parts);
+  });
+}
+
+/** Every text once, below the names of all that it is for. */
+function print(parts: readonly LicensedPart[]): void {
+  for (const [text, owners] of Map.groupBy(parts, (part) => part.text)) {
+    for (const { name, license } of owners) printLine(`==== ${name} (${license})`);
+    printLine(`\n${text}\n`);
+  }
+}

@@ -1,0 +1,80 @@
+import { freemem } from 'node:os';
+import { resolve } from 'node:path';
+import { constrainedMemory } from 'node:process';
+import { EMBEDDED_WEIGHTS, weightsBytes } from '../../native/engine.ts';
+import { isServed } from '../catalog/catalog.ts';
+import type { CatalogModel } from '../catalog/catalog-records.ts';
+import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
+import type { ModelConfig } from '../config/settings.ts';
+import { type ReloadMemory, requireOwnWeights } from '../models/reload.ts';
+import { checkWeights } from './check-weights.ts';
+import type { DataContext, DataOptions } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
+import { isServerRunning } from './data-directory.ts';
+import { askForReload } from './reload-socket.ts';
+
+export interface ReloadOptions extends DataOptions, Omit<ModelConfig, 'model'> {
+  readonly weights?: string;
+}
+
+/** What became of a reload. */
+export interface Reloaded {
+  readonly model: CatalogModel;
+  /** Whether a running server has swapped the weights; otherwise they were checked here, for its next load. */
+  readonly is_swapped: boolean;
+}
+
+/**
+ * Lets the running server swap a model's weights. Without one, or for a model that is closed, they are checked here, and
+ * the row follows. Throws `CommandFailed` and `CatalogChangeRefused`; then nothing has changed.
+ */
+export async function reloadModel(
+  { store }: DataContext,
+  id: string,
+  options: ReloadOptions,
+): Promise<Reloaded> {
+  const find = async () => {
+    const found = await store.catalog.findModel(id);
+    if (found === undefined) throw new CatalogChangeRefused(`There is no model ${JSON.stringify(id)}.`);
+    return found;
+  };
+  const model = await find();
+  if (!isServed(model) || model.weights === null) throw new CommandFailed(`${id} has no weights.`);
+  const weights = options.weights === undefined ? null : resolve(options.weights);
+  requireOwnWeights(id, weights);
+  if (model.status === 'live') {
+    process.stderr.write(`Asking the service to load ${id} anew.\n`);
+    if (await askForReload(options.data, { id, weights })) return { model: await find(), is_swapped: true };
+    if (isServerRunning(options.data)) {
+      throw new CommandFailed(
+        `The service on ${options.data} listens at no socket there (its log says why): restart it instead.`,
+      );
+    }
+    process.stderr.write(`No service runs on ${options.data}.\n`);
+  }
+  const checked = await checkWeights(
+    weights ?? model.weights,
+    options,
+    // A model that follows the program reads what its weights do.
+    model.weights_sha256 === null ? undefined : (model.context_tokens ?? undefined),
+  );
+  if (model.weights_sha256 === null) return { model, is_swapped: false };
+  if (model.profile !== null && checked.weights.profile !== model.profile) {
+    throw new CommandFailed(
+      `${id} would be asked by ${checked.weights.profile}, and was added for ${model.profile}: remove the model and add it again.`,
+    );
+  }
+  return { model: await setModelWeights(store, model, checked.weights), is_swapped: false };
+}
+
+/** The memory that weights take beside those that are loaded; null where the system does not say what is free. */
+export async function reloadMemory(model_path: string | undefined): Promise<ReloadMemory | null> {
+  // Elsewhere the number leaves out what the system would give back at once.
+  if (process.platform !== 'linux') return null;
+  const limit_bytes = constrainedMemory();
+  const below_limit = limit_bytes > 0 ? limit_bytes - process.memoryUsage.rss() : Number.POSITIVE_INFINITY;
+  return {
+    needed_bytes: await weightsBytes(model_path ?? EMBEDDED_WEIGHTS),
+    free_bytes: Math.min(freemem(), below_limit),
+  };
+}

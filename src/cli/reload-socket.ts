@@ -1,0 +1,147 @@
+import { chmodSync, rmSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { ReloadRefused, type ReloadRequest } from '../models/reload.ts';
+import { systemErrorCode } from '../system-error-code.ts';
+import { CommandFailed } from './command-failed.ts';
+
+/** In the data directory while a server runs on it. Whoever may write it there may ask for a reload. */
+const FILE = 'reload.sock';
+const FILE_MODE = 0o600;
+/** Operators who wait at once. */
+const CONNECTIONS_MAX = 16;
+/** More than the longest path. */
+const LINE_BYTES_MAX = 16_384;
+
+/** One line each way. */
+const Request = Type.Object({ id: Type.String(), weights: Type.Union([Type.String(), Type.Null()]) });
+const Reply = Type.Object({
+  /** Why the old weights stay; null when the new ones answer. */
+  refusal: Type.Union([Type.String(), Type.Null()]),
+});
+
+export interface ReloadListener {
+  /** Answers those who still wait. Call it when no reload can begin any more. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Takes requests of other processes to reload a model, from whoever may write to the data directory. Rejects when the
+ * socket cannot be made there, as beneath a long path.
+ */
+export async function startReloadListener(
+  data: string,
+  reload: (request: ReloadRequest) => Promise<void>,
+): Promise<ReloadListener> {
+  const path = join(data, FILE);
+  // A server that was killed has left it; the data directory is claimed for this one.
+  rmSync(path, { force: true });
+  const reloads = new Set<Promise<void>>();
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    void firstLine(socket).then(
+      (line) => {
+        const answered = answer(socket, line, reload).finally(() => reloads.delete(answered));
+        reloads.add(answered);
+      },
+      // Nothing is lost: who asked has gone, and has asked for nothing.
+      () => socket.destroy(),
+    );
+  });
+  server.maxConnections = CONNECTIONS_MAX;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, resolve);
+  });
+  chmodSync(path, FILE_MODE);
+  return {
+    async stop() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await Promise.all(reloads);
+      for (const socket of sockets) socket.destroySoon();
+      await closed;
+      rmSync(path, { force: true });
+    },
+  };
+}
+
+/** Never rejects: when who asked has gone, the reload goes on. */
+async function answer(
+  socket: Socket,
+  line: string,
+  reload: (request: ReloadRequest) => Promise<void>,
+): Promise<void> {
+  const request = parse(Request, line);
+  if (request === null) {
+    socket.destroy();
+    return;
+  }
+  const refusal = await reload(request).then(
+    () => null,
+    (error: unknown) => {
+      if (error instanceof ReloadRefused) return error.message;
+      return `The service failed to reload ${request.id}: its log says why.`;
+    },
+  );
+  const reply: Static<typeof Reply> = { refusal };
+  socket.end(`${JSON.stringify(reply)}\n`);
+}
+
+/**
+ * Asks the server on the data directory to reload a model, and waits until it has. Returns false where no server
+ * listens. Throws `CommandFailed` with the reason when the old weights stay.
+ */
+export async function askForReload(data: string, request: ReloadRequest): Promise<boolean> {
+  const socket = connect(join(data, FILE));
+  try {
+    await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ENAMETOOLONG') return false;
+    throw new CommandFailed(`The service on ${data} cannot be asked (${code}): run this as its user.`, {
+      cause: error,
+    });
+  }
+  socket.write(`${JSON.stringify(request)}\n`);
+  const reply = parse(Reply, await firstLine(socket).catch(() => ''));
+  socket.destroy();
+  if (reply === null) {
+    throw new CommandFailed(
+      `The service on ${data} ended before it had loaded ${request.id}: start it, and look at its log.`,
+    );
+  }
+  if (reply.refusal !== null) {
+    throw new CommandFailed(`${reply.refusal} The weights before stay.`);
+  }
+  return true;
+}
+
+function parse<Schema extends TSchema>(schema: Schema, line: string): Static<Schema> | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return Value.Check(schema, value) ? value : null;
+  } catch {
+    // Nothing is lost: what is no JSON is no message.
+    return null;
+  }
+}
+
+/** The first line that comes. Rejects when the connection ends before, or the line is too long. */
+function firstLine(socket: Socket): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    socket.setEncoding('utf8');
+    socket.on('data', (piece: string) => {
+      text += piece;
+      const end = text.indexOf('\n');
+      if (end >= 0) resolve(text.slice(0, end));
+      else if (text.length > LINE_BYTES_MAX) reject(new Error('The line is too long.'));
+    });
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error('The connection has ended.')));
+  });
+}

@@ -1,0 +1,84 @@
+import { SetupError } from '../../native/engine.ts';
+import { asDecisionModel, type DecisionModelEntry, isInitialModel } from '../catalog/catalog.ts';
+import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
+import type { Store } from '../store.ts';
+import type { Models } from './models.ts';
+
+/** Bytes in words that a person compares. */
+const BYTES_PER_MEGABYTE = 1_000_000;
+
+/** The old weights stay. The message is one sentence or more for the operator. */
+export class ReloadRefused extends Error {
+  override readonly name = 'ReloadRefused';
+}
+
+/** Which model is to be loaded anew. */
+export interface ReloadRequest {
+  readonly id: string;
+  /** Other weights than those of its row: an absolute path; null for the same path. */
+  readonly weights: string | null;
+}
+
+/** The memory that a second set of weights takes, and what is free. */
+export interface ReloadMemory {
+  readonly needed_bytes: number;
+  readonly free_bytes: number;
+}
+
+export interface ReloadParts {
+  readonly store: Store;
+  readonly models: Pick<Models, 'reload'>;
+  /** Null where that cannot be known. Rejects with `SetupError`. */
+  readonly memoryFor: (model: DecisionModelEntry) => Promise<ReloadMemory | null>;
+}
+
+/**
+ * Swaps an open model's weights while requests go on, as `Models.reload`; its row follows, with price and aliases as
+ * they are. Rejects with `ReloadRefused`, and then all is as before.
+ */
+export async function reloadModel(
+  { store, models, memoryFor }: ReloadParts,
+  { id, weights }: ReloadRequest,
+): Promise<void> {
+  requireOwnWeights(id, weights);
+  try {
+    await models.reload(async () => {
+      const row = await store.catalog.findModel(id);
+      const before = row === undefined ? null : asDecisionModel(row);
+      if (before === null) throw new ReloadRefused(`${id} is not open.`);
+      const model = { ...before, weights: weights ?? before.weights };
+      requireMemory(id, await memoryFor(model));
+      return { model, write: (loaded) => setModelWeights(store, before, loaded) };
+    });
+  } catch (error) {
+    throw refused(id, error);
+  }
+}
+
+/** Throws `ReloadRefused` where a model that follows the program is to get weights of its own. */
+export function requireOwnWeights(id: string, weights: string | null): void {
+  if (weights === null || !isInitialModel(id)) return;
+  throw new ReloadRefused(
+    `${id} comes with the program: start the service with "--model ${weights}" to give it other weights.`,
+  );
+}
+
+function requireMemory(id: string, memory: ReloadMemory | null): void {
+  if (memory === null || memory.needed_bytes <= memory.free_bytes) return;
+  const [needed, free] = [memory.needed_bytes, memory.free_bytes].map((bytes) =>
+    Math.ceil(bytes / BYTES_PER_MEGABYTE),
+  );
+  throw new ReloadRefused(
+    `Both sets of weights must be in memory for a moment, and ${id} needs ${needed} MB of which ${free} MB are free: make room, or restart the service instead.`,
+  );
+}
+
+function refused(id: string, error: unknown): ReloadRefused {
+  if (error instanceof ReloadRefused) return error;
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (cause instanceof SetupError || cause instanceof CatalogChangeRefused) {
+    return new ReloadRefused(cause.message, { cause: error });
+  }
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new ReloadRefused(`The new weights of ${id} cannot be used: ${reason}`, { cause: error });
+}

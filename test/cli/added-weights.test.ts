@@ -1,0 +1,146 @@
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { copyFileSync, existsSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/engine.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { TINY_CHAT, TINY_MARKERS } from '../native/support/models.ts';
+import { startChildServer } from '../support/child-server.ts';
+import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { tds, tdsJson } from './support.ts';
+
+/** What may become of an added model's files gets one sentence with what to do: from tds doctor, and in the log. */
+
+setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
+
+const root = temporaryDirectory();
+const data = join(root.path, 'data');
+const good = join(root.path, 'good.gguf');
+const other = join(root.path, 'other.gguf');
+const weights = join(root.path, 'added', 'added.gguf');
+const calibration = join(dirname(weights), 'calibration.json');
+let sha256: string;
+
+beforeAll(async () => {
+  await writeTinyModel(good, TINY_MARKERS);
+  await writeTinyModel(other, TINY_CHAT);
+  mkdirSync(dirname(weights));
+  copyFileSync(good, weights);
+  ({ sha256 } = await verifyWeights(weights));
+  await tdsJson(['init', '--data', data]);
+  const words = ['--weights', weights, '--price', '1', '--gpu', 'none', '--threads', '1', '--data', data];
+  expect(await tds(['model', 'add', 'decision-2', ...words])).toMatchObject({ code: 0 });
+});
+afterEach(() => {
+  rmSync(calibration, { force: true });
+  copyFileSync(good, weights);
+});
+afterAll(() => root.remove());
+
+/** What tds doctor finds of the added model, and its exit code. */
+async function doctor(): Promise<{ readonly code: number; readonly found: unknown }> {
+  const { code, stdout } = await tds(['doctor', '--json', '--gpu', 'none', '--data', data]);
+  const findings: unknown = JSON.parse(stdout);
+  const of_model = (one: { readonly subject?: unknown }) => one.subject === 'weights of decision-2';
+  return { code, found: Array.isArray(findings) ? findings.find(of_model) : undefined };
+}
+
+const broken = (detail: string) => ({
+  code: 1,
+  found: { subject: 'weights of decision-2', state: 'broken', detail },
+});
+
+describe('tds doctor looks at the weights of an added model', () => {
+  test('and finds them as they were added; with a model that is closed nothing is broken', async () => {
+    const detail = `${weights}, SHA-256 ${sha256}`;
+    expect(await doctor()).toEqual({
+      code: 0,
+      found: { subject: 'weights of decision-2', state: 'ok', detail },
+    });
+    rmSync(weights);
+    await tds(['model', 'close', 'decision-2', '--data', data]);
+    expect(await doctor()).toMatchObject({ code: 0, found: { state: 'warning' } });
+    await tds(['model', 'open', 'decision-2', '--data', data]);
+  });
+
+  test('missing', async () => {
+    rmSync(weights);
+    expect(await doctor()).toEqual(
+      broken(`The weights file ${weights} is missing: check the path, or copy or download it again.`),
+    );
+  });
+
+  test('cut, with checksums beside them and without', async () => {
+    truncateSync(weights, 60_000);
+    const cut = (await verifyWeights(weights)).sha256;
+    expect(await doctor()).toEqual(
+      broken(
+        `The weights ${weights} are others than when the model was added (SHA-256 ${cut}, not ${sha256}): put the file back, or take the new one by "tds model reload".`,
+      ),
+    );
+    const sums = join(dirname(weights), 'SHA256SUMS');
+    writeFileSync(sums, `${sha256}  added.gguf\n`);
+    const found = await doctor();
+    rmSync(sums);
+    expect(found).toEqual(
+      broken(
+        `The weights file ${weights} is cut or corrupt (its SHA-256 is not the one in SHA256SUMS): copy or download it again.`,
+      ),
+    );
+  });
+
+  test('no model at all', async () => {
+    writeFileSync(weights, 'a text'.repeat(10));
+    expect(await doctor()).toEqual(
+      broken(`${weights} is not a GGUF file: give a model in GGUF format, or copy or download it again.`),
+    );
+  });
+
+  test('beside a calibration of other weights', async () => {
+    const of_embedded = join(dirname(EMBEDDED_WEIGHTS), 'calibration.json');
+    expect(existsSync(of_embedded)).toBe(true);
+    copyFileSync(of_embedded, calibration);
+    const { code, found } = await doctor();
+    expect(code).toBe(1);
+    expect(found).toMatchObject({
+      state: 'broken',
+      detail: expect.stringMatching(
+        /^The calibration \S+calibration\.json (was fitted on other weights|is for the profile \S+ and not \S+): fit it again, or remove it\.$/,
+      ),
+    });
+  });
+});
+
+describe('a server with such a model', () => {
+  test.each([
+    [
+      'missing',
+      () => rmSync(weights),
+      `The weights file ${weights} is missing: check the path, or copy or download it again.`,
+    ],
+    [
+      'cut',
+      () => truncateSync(weights, 60_000),
+      'put the file back, or take the new one by \\"tds model reload\\".',
+    ],
+    [
+      'another',
+      () => copyFileSync(other, weights),
+      'put the file back, or take the new one by \\"tds model reload\\".',
+    ],
+  ] as const)(
+    '%s: it starts for the others, and its log has the same sentence',
+    async (_, harm, sentence) => {
+      harm();
+      const server = await startChildServer(data, root.path);
+      while (!server.output().includes('"step":"model_load"')) await Bun.sleep(POLL_MS);
+      expect(await server.stop()).toBe(0);
+      const line = server
+        .output()
+        .split('\n')
+        .find((each) => each.includes('"step":"model_load"'));
+      expect(line).toContain('"model":"decision-2"');
+      expect(line).toContain(sentence);
+    },
+  );
+});

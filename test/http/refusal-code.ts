@@ -1,0 +1,6 @@
+import { Refusal } from '../../src/errors.ts';
+
+/** The code of a refusal; null for whatever else was given. */
+export function refusalCode(value: unknown): string | null {
+  return value instanceof Refusal ? value.code : null;
+}

@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { closeModel, setModelPrice } from '../../src/catalog/changes.ts';
+import { type ReloadMemory, ReloadRefused, reloadModel } from '../../src/models/reload.ts';
+import { post, SMALL_REQUEST } from '../support/requests.ts';
+import {
+  addAccount,
+  lifecycleOf,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+let service: TestService;
+beforeEach(async () => {
+  service = await startTestService();
+});
+afterEach(() => service.close());
+
+function reload(memory: ReloadMemory | null = null): Promise<void> {
+  const { store, models } = service.service.services;
+  return reloadModel(
+    { store, models, memoryFor: () => Promise.resolve(memory) },
+    { id: 'decision-1', weights: null },
+  );
+}
+
+test('without the memory for both sets nothing is loaded, and one sentence says so', async () => {
+  const before = lifecycleOf(service.service);
+  const refused = await reload({ needed_bytes: 92_000_001, free_bytes: 92_000_000 }).catch(
+    (error: unknown) => error,
+  );
+  expect(refused).toBeInstanceOf(ReloadRefused);
+  expect(refused).toMatchObject({
+    message:
+      'Both sets of weights must be in memory for a moment, and decision-1 needs 93 MB of which 92 MB are free: make room, or restart the service instead.',
+  });
+  expect(lifecycleOf(service.service)).toBe(before);
+  await reload({ needed_bytes: 92_000_000, free_bytes: 92_000_000 });
+  expect(lifecycleOf(service.service)).not.toBe(before);
+});
+
+test('the price may change meanwhile, and a model that is closed is not reloaded', async () => {
+  const { store } = service.service.services;
+  await Promise.all([reload(), setModelPrice(service.accounts, OPERATOR, 'decision-1', 7)]);
+  expect(await store.catalog.findModel('decision-1')).toMatchObject({
+    input_price_micros_per_million_tokens: 7,
+  });
+  await closeModel(service.accounts, OPERATOR, 'decision-1');
+  await expect(reload()).rejects.toThrow('decision-1 is not open.');
+});
+
+test('a service that is being stopped reloads nothing', async () => {
+  const { key } = await addAccount(service);
+  expect((await post(service, key, SMALL_REQUEST)).status).toBe(200);
+  service.service.drain();
+  const refused = service.service.reloadModel({ id: 'decision-1', weights: null });
+  await expect(refused).rejects.toThrow('The service is being stopped.');
+});
