@@ -12,10 +12,10 @@ export function matchPath(pattern: string, actual: string): Readonly<Record<stri
   return found;
 }
 
-/** A path to return to after sign-in: one of the console's own pages, or else its first. */
+/** A path to return to after sign-in: one of the console's own pages, or else its first. Never another site's. */
 export function safeReturnPath(wanted: string | null, origin: string): string {
-  if (wanted === null) return '/console';
-  const target = URL.canParse(wanted, origin) ? new URL(wanted, origin) : null;
-  const is_ours = target !== null && target.origin === origin && /^\/console(?:\/|$)/.test(target.pathname);
-  return is_ours ? target.pathname + target.search : '/console';
+  if (wanted === null || !URL.canParse(wanted, origin)) return '/console';
+  // Whatever host was named is dropped here.
+  const { pathname, search } = new URL(wanted, origin);
+  return /^\/console(?:\/|$)/.test(pathname) ? pathname + search : '/console';
 }
