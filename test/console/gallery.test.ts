@@ -111,6 +111,26 @@ describe.skipIf(program === null)('the components of the console in a real brows
     expect(await limit.and(opened.page.locator(':focus')).count()).toBe(1);
   });
 
+  test('dragging over a chart zooms in, and one button shows everything again', async () => {
+    await using opened = await openGallery(DESKTOP);
+    const { page } = opened;
+    const reset = page.getByRole('button', { name: 'Reset zoom' });
+    const area = await page.locator('.u-over').first().boundingBox();
+    if (area === null) throw new Error('There is no chart.');
+    const middle = area.y + area.height / 2;
+    await page.mouse.move(area.x + 60, middle);
+    await page.mouse.down();
+    await page.mouse.move(area.x + 200, middle, { steps: 4 });
+    expect(await reset.count()).toBe(0);
+    await page.mouse.up();
+    await reset.click();
+    await reset.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Show Requests by hour as a table' }).click();
+    const table = page.getByRole('region', { name: 'Requests by hour, as a table' });
+    expect(await table.getByRole('row').count()).toBe(49);
+    expect(opened.complaints).toEqual([]);
+  });
+
   test('the reader chooses dark or light, and it stays', async () => {
     await using opened = await openGallery(DESKTOP);
     const { page } = opened;

@@ -3,10 +3,11 @@ import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { Menu } from './components/menu.tsx';
 import { SegmentedControl } from './components/tabs.tsx';
-import { Toasts } from './components/toast.tsx';
+import { attempt, Toasts } from './components/toast.tsx';
 import type { PageEntry } from './page.ts';
 import { PAGES } from './pages.ts';
-import { matchPath, path } from './router.ts';
+import { matchPath } from './paths.ts';
+import { path } from './router.ts';
 import { may, organization, organizations, session, signOut } from './session.ts';
 import { THEMES, theme } from './theme.ts';
 
@@ -174,7 +175,7 @@ function AccountMenu() {
           }}
         />
       </div>
-      <button type="button" onClick={() => void signOut()}>
+      <button type="button" onClick={() => void attempt(signOut)}>
         Sign out
       </button>
     </Menu>

@@ -1,12 +1,13 @@
 import { type ComponentType, render } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { type ApiError, asApiError } from './client.ts';
 import { Skeleton } from './components/skeleton.tsx';
 import { ErrorState, ForbiddenState, NotFoundState } from './components/states.tsx';
 import { Frame, isOffered, PlainFrame } from './frame.tsx';
 import type { PageEntry, PageProps } from './page.ts';
 import { PAGES } from './pages.ts';
-import { matchPath, navigate, path, startRouter } from './router.ts';
+import { matchPath } from './paths.ts';
+import { navigate, path, startRouter } from './router.ts';
 import { loadSession, organization, session } from './session.ts';
 import { startTheme } from './theme.ts';
 
@@ -21,6 +22,15 @@ function Console() {
     const wanted = here === '/console' ? '' : `?return=${encodeURIComponent(here)}`;
     navigate(`/console/sign-in${wanted}`, { replace: true });
   }, [state, is_for_anyone]);
+
+  const shown_path = path.value;
+  const focused_path = useRef(shown_path);
+  useEffect(() => {
+    if (focused_path.current === shown_path) return;
+    focused_path.current = shown_path;
+    // Screen readers read on from the new page, not from the link that is gone.
+    document.getElementById('content')?.focus({ preventScroll: true });
+  }, [shown_path]);
 
   if (session.value.state === 'failed') {
     return (

@@ -46,26 +46,3 @@ export function startRouter(): void {
     navigate(target.href);
   });
 }
-
-/** The named parts of a path that matches a pattern such as `/console/o/:organization_id/usage`; null where it does not. */
-export function matchPath(pattern: string, actual: string): Readonly<Record<string, string>> | null {
-  const expected = pattern.split('/');
-  const parts = actual.split('/');
-  if (expected.length !== parts.length) return null;
-  const found: Record<string, string> = {};
-  for (const [index, name] of expected.entries()) {
-    const part = parts[index] ?? '';
-    if (name.startsWith(':')) found[name.slice(1)] = part;
-    else if (name !== part) return null;
-  }
-  return found;
-}
-
-/** A path to return to after sign-in: one of the console's own pages, or else its first. */
-export function safeReturnPath(wanted: string | null): string {
-  if (wanted === null) return '/console';
-  const target = URL.canParse(wanted, location.origin) ? new URL(wanted, location.origin) : null;
-  const is_ours =
-    target !== null && target.origin === location.origin && /^\/console(?:\/|$)/.test(target.pathname);
-  return is_ours ? target.pathname + target.search : '/console';
-}

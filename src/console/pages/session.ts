@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { allows, type Permission } from '../../accounts/roles.ts';
 import { type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
-import { matchPath, path } from './router.ts';
+import { path } from './router.ts';
 
 type SessionAnswer = NonNullable<Awaited<ReturnType<typeof api.session.get>>['data']>;
 type SignedIn = Exclude<SessionAnswer, { user: null }>;
@@ -23,10 +23,8 @@ export const organizations = computed(() =>
 
 /** The organization that the address names, if it is one of the reader's. */
 export const organization = computed(() => {
-  const [, , , id] = path.value.split('/');
-  const is_within =
-    matchPath('/console/o/:id/:page', path.value) !== null || path.value.startsWith('/console/o/');
-  return is_within ? organizations.value.find((one) => one.id === id) : undefined;
+  const [, , section, id] = path.value.split('/');
+  return section === 'o' ? organizations.value.find((one) => one.id === id) : undefined;
 });
 
 /** Whether the reader's role in the shown organization has a permission. The server checks every action again. */

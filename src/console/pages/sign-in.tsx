@@ -2,7 +2,8 @@ import { api, call } from './client.ts';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader } from './components/page-header.tsx';
-import { navigate, query, safeReturnPath } from './router.ts';
+import { safeReturnPath } from './paths.ts';
+import { navigate, query } from './router.ts';
 import { loadSession, session } from './session.ts';
 
 /** Sign-in with e-mail and password; goes on to the page that was asked for. */
@@ -20,7 +21,7 @@ export default function SignIn() {
             api['sign-in'].post({ email: values.text('email'), password: values.exact('password') }),
           );
           await loadSession();
-          navigate(safeReturnPath(wanted), { replace: true });
+          navigate(safeReturnPath(wanted, location.origin), { replace: true });
         }}
       >
         <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />

@@ -6,7 +6,7 @@ import { Form } from './components/form.tsx';
 import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
-import { showToast } from './components/toast.tsx';
+import { attempt, showToast } from './components/toast.tsx';
 import { query } from './router.ts';
 import { session } from './session.ts';
 
@@ -27,10 +27,12 @@ export default function SignUp() {
         <p class="form-links">
           <Button
             kind="quiet"
-            onClick={async () => {
-              await call(api.verification.post({ email: sent_to }));
-              showToast('The link was sent again.');
-            }}
+            onClick={() =>
+              attempt(async () => {
+                await call(api.verification.post({ email: sent_to }));
+                showToast('The link was sent again.');
+              })
+            }
           >
             Send it again
           </Button>

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { asApiError } from '../client.ts';
 import { Button } from './button.tsx';
 
 interface Toast {
@@ -15,6 +16,15 @@ export function showToast(text: string): void {
   const id = next_id++;
   toasts.value = [...toasts.value, { id, text }];
   setTimeout(() => close(id), SHOWN_MS);
+}
+
+/** Does something that no form is around: a toast says why it failed. */
+export async function attempt(action: () => Promise<unknown>): Promise<void> {
+  try {
+    await action();
+  } catch (thrown) {
+    showToast(asApiError(thrown).message);
+  }
 }
 
 function close(id: number): void {

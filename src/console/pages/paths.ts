@@ -1,0 +1,21 @@
+/** The named parts of a path that matches a pattern such as `/console/o/:organization_id/usage`; null where it does not. */
+export function matchPath(pattern: string, actual: string): Readonly<Record<string, string>> | null {
+  const expected = pattern.split('/');
+  const parts = actual.split('/');
+  if (expected.length !== parts.length) return null;
+  const found: Record<string, string> = {};
+  for (const [index, name] of expected.entries()) {
+    const part = parts[index] ?? '';
+    if (name.startsWith(':')) found[name.slice(1)] = part;
+    else if (name !== part) return null;
+  }
+  return found;
+}
+
+/** A path to return to after sign-in: one of the console's own pages, or else its first. Never another site's. */
+export function safeReturnPath(wanted: string | null, origin: string): string {
+  if (wanted === null || !URL.canParse(wanted, origin)) return '/console';
+  // Whatever host was named is dropped here.
+  const { pathname, search } = new URL(wanted, origin);
+  return /^\/console(?:\/|$)/.test(pathname) ? pathname + search : '/console';
+}
