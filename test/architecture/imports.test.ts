@@ -42,6 +42,8 @@ const RULES = [
 const DECISIONS = ['src/decisions/'];
 const EVAL = ['src/eval/'];
 const HTTP = ['src/app.ts', 'src/http/'];
+/** The web console: its API, its pages and who signs in. */
+const CONSOLE = ['src/console/'];
 /** Settings as they are given to a command. */
 const SETTINGS = ['src/config/'];
 /** What is made of what. */
@@ -62,11 +64,26 @@ const DIRECTIONS: readonly Direction[] = [
   { files: ['src/main.ts'], may_import: [...COMMANDS, ...RULES, ...PURE] },
   {
     files: COMMANDS,
-    may_import: [...WIRING, ...SETTINGS, ...HTTP, ...EVAL, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'],
+    may_import: [
+      ...WIRING,
+      ...SETTINGS,
+      ...HTTP,
+      ...CONSOLE,
+      ...EVAL,
+      ...DECISIONS,
+      ...RULES,
+      ...PURE,
+      ...ENGINE,
+      'db/',
+    ],
   },
-  { files: WIRING, may_import: [...SETTINGS, ...HTTP, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'] },
+  {
+    files: WIRING,
+    may_import: [...SETTINGS, ...HTTP, ...CONSOLE, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'],
+  },
   { files: SETTINGS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: HTTP, may_import: [...DECISIONS, ...RULES, ...PURE] },
+  { files: CONSOLE, may_import: [...HTTP, ...DECISIONS, ...RULES, ...PURE] },
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
@@ -87,10 +104,12 @@ const DIRECTIONS: readonly Direction[] = [
 
 /** Packages that only one layer knows. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  'better-auth': ['db/', 'src/console/people/'],
   'bun:sqlite': ['db/'],
   'drizzle-orm': ['db/'],
   elysia: HTTP,
   'node-llama-cpp': ['native/'],
+  nodemailer: ['src/console/people/'],
   'prom-client': ['src/ops/'],
 };
 
