@@ -305,6 +305,21 @@ describe('sessions', () => {
     expect([numberOf(made, 'sessions'), numberOf(made, 'verifications')]).toEqual([1, 0]);
   });
 
+  test('that are ended while they are extended are no failure', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const cookies = await signedIn(made.sign_in);
+    made.db.$client.run('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
+    const headers = new Headers({ cookie: cookies });
+    const [, ...found] = await Promise.all([
+      made.sign_in.signOut(visit(cookies)),
+      ...Array.from({ length: 8 }, () => made.sign_in.sessionOf(headers)),
+    ]);
+    expect(found.filter((session) => session !== null && session.email !== EMAIL)).toEqual([]);
+    expect(await made.sign_in.sessionOf(headers)).toBeNull();
+    expect(numberOf(made, 'sessions')).toBe(0);
+  });
+
   test('end with a sign-out', async () => {
     await using made = await openTestSignIn();
     await addUser(made);
