@@ -2,6 +2,7 @@ import { chmodSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { backupNames } from '../../db/sqlite/backup.ts';
 import { LOCK_FILE } from '../../db/sqlite/lock.ts';
+import { SECRET_FILE } from '../console/people/secret.ts';
 import { OTHERS_WRITE, ROOT_USER_ID } from '../file-permissions.ts';
 import { CommandFailed } from './command-failed.ts';
 
@@ -35,7 +36,7 @@ export function keepDirectoryPrivate(directory: string): void {
 
 /** The same for all that the service keeps in it: the database, its log, its backups, and the lock. */
 export function keepFilesPrivate(directory: string, database_file: string): void {
-  const files = [database_file, `${database_file}-wal`, `${database_file}-shm`, LOCK_FILE];
+  const files = [database_file, `${database_file}-wal`, `${database_file}-shm`, LOCK_FILE, SECRET_FILE];
   for (const name of [...files, ...backupNames(directory)]) keepPrivate(join(directory, name), 'file');
 }
 

@@ -3,7 +3,7 @@ import type { Values } from '../config/settings.ts';
 import { Links } from '../console/people/links.ts';
 import { resetLink } from '../console/people/reset-link.ts';
 import { type DataOptions, withData } from './command.ts';
-import { secretOf } from './console-secret.ts';
+import { secretOf } from './console-parts.ts';
 import { userByEmail } from './lookup.ts';
 import { printLine } from './output.ts';
 

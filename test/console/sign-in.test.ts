@@ -305,6 +305,21 @@ describe('sessions', () => {
     expect([numberOf(made, 'sessions'), numberOf(made, 'verifications')]).toEqual([1, 0]);
   });
 
+  test('that are ended while they are extended are no failure', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const cookies = await signedIn(made.sign_in);
+    made.db.$client.run('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
+    const headers = new Headers({ cookie: cookies });
+    const [, ...found] = await Promise.all([
+      made.sign_in.signOut(visit(cookies)),
+      ...Array.from({ length: 8 }, () => made.sign_in.sessionOf(headers)),
+    ]);
+    expect(found.filter((session) => session !== null && session.email !== EMAIL)).toEqual([]);
+    expect(await made.sign_in.sessionOf(headers)).toBeNull();
+    expect(numberOf(made, 'sessions')).toBe(0);
+  });
+
   test('end with a sign-out', async () => {
     await using made = await openTestSignIn();
     await addUser(made);
@@ -333,27 +348,23 @@ describe('sessions', () => {
     expect((await sessionOf(made.sign_in, cookies)).is_operator).toBe(true);
   });
 
-  test('are not lost in transactions of others that are rolled back meanwhile', async () => {
+  test('that end while a transaction of others is open stay ended when that is rolled back', async () => {
     await using made = await openTestSignIn();
     await addUser(made);
-    const { store } = made;
-    let is_over = false;
-    const others = (async () => {
-      for (let turn = 0; !is_over; turn += 1) {
-        await store
-          .transaction(async (records) => {
-            await records.accounts.allUsers();
-            throw new Error('rolled back');
-          })
-          .catch(() => undefined);
-        if (turn % 8 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
-      }
-    })();
-    const cookies = await Promise.all(Array.from({ length: 5 }, () => signedIn(made.sign_in)));
-    is_over = true;
-    await others;
-    expect(numberOf(made, 'sessions')).toBe(cookies.length);
-    for (const one of cookies) await sessionOf(made.sign_in, one);
+    const { store, sign_in } = made;
+    const cookies = await signedIn(sign_in);
+    const session = await sessionOf(sign_in, cookies);
+    const opened = Promise.withResolvers<void>();
+    const ended = opened.promise.then(() => sign_in.endSession(session, session.session_id));
+    const others = store.transaction(async (records) => {
+      opened.resolve();
+      // Enough turns of promises for the other statement to reach the connection.
+      for (let turn = 0; turn < 1_000; turn += 1) await records.accounts.hasOrganizations();
+      throw new Error('rolled back');
+    });
+    await expect(others).rejects.toThrow('rolled back');
+    await ended;
+    expect(numberOf(made, 'sessions')).toBe(0);
   });
 });
 

@@ -1,9 +1,10 @@
+import type { Db } from '../../db/sqlite/connection.ts';
 import { signInDatabase } from '../../db/sqlite/sign-in-database.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { ensurePersonalOrganization } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { Links } from '../../src/console/people/links.ts';
-import { smtpMailer } from '../../src/console/people/mail.ts';
+import { printingMailer, smtpMailer } from '../../src/console/people/mail.ts';
 import { PasswordSignIn, type SignInParts } from '../../src/console/people/password-sign-in.ts';
 import type { SignIn, Visit } from '../../src/console/people/sign-in.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
@@ -22,6 +23,31 @@ export type Changes = Partial<Omit<SignInParts, 'database' | 'mailer'>> & {
   readonly onStatement?: () => void;
 };
 
+/** What sign-in on that database is made of; its mails go nowhere. */
+function partsOn(db: Db, store: SqliteStore): SignInParts {
+  const context = { clock: systemClock, identifiers: randomIdentifiers };
+  return {
+    database: signInDatabase(db, store.outside),
+    secret: SECRET,
+    is_https: true,
+    sign_up: 'open',
+    links: new Links(() => PUBLIC_URL),
+    mailer: printingMailer(() => undefined),
+    accounts: {
+      ensurePersonalOrganization: (user_id) => ensurePersonalOrganization({ store, ...context }, user_id),
+      deleteAccount: () => Promise.reject(new Error('no test deletes an account')),
+      invitedAddress: () => Promise.resolve(null),
+    },
+    ...context,
+    problems: { report: () => undefined },
+  };
+}
+
+/** Sign-in on a database that is there. */
+export function signInOn(db: Db): PasswordSignIn {
+  return new PasswordSignIn(partsOn(db, new SqliteStore(db)));
+}
+
 /** Sign-in on a real database file and a real SMTP server. */
 export async function openTestSignIn(changes: Changes = {}) {
   const file = temporaryDatabase();
@@ -31,6 +57,7 @@ export async function openTestSignIn(changes: Changes = {}) {
   const { smtp_url = smtp.url, onStatement = () => undefined, ...parts } = changes;
   const context = { store, clock: systemClock, identifiers: randomIdentifiers };
   const made: SignInParts = {
+    ...partsOn(file.db, store),
     database: signInDatabase(file.db, {
       read(work) {
         onStatement();
@@ -41,18 +68,7 @@ export async function openTestSignIn(changes: Changes = {}) {
         return store.outside.write(work);
       },
     }),
-    secret: SECRET,
-    is_https: true,
-    sign_up: 'open',
-    links: new Links(() => PUBLIC_URL),
     mailer: smtpMailer(smtp_url, 'tds <tds@example.com>'),
-    accounts: {
-      ensurePersonalOrganization: (user_id) => ensurePersonalOrganization(context, user_id),
-      deleteAccount: () => Promise.reject(new Error('no test deletes an account')),
-      invitedAddress: () => Promise.resolve(null),
-    },
-    clock: systemClock,
-    identifiers: randomIdentifiers,
     problems: { report: (problem) => void problems.push(problem) },
     ...parts,
   };

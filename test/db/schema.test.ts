@@ -126,6 +126,11 @@ const COLUMNS = {
   model_aliases: 'alias, model_id',
   audit_checkpoints:
     'id, last_entry_id, last_usage_row_id, last_usage_request_id, checked_at_ms, checked_whole_at_ms',
+  users: 'id, email, name, created_at_ms',
+  sessions: 'id, user_id, token_sha256, created_at_ms, last_seen_at_ms, expires_at_ms',
+  sign_in_accounts: 'id, user_id, provider, external_id, created_at_ms, updated_at_ms',
+  invitations: 'id, organization_id, email, role, token_sha256, created_at_ms, expires_at_ms',
+  trail_entries: 'action, object_kind, detail, created_at_ms',
 } as const;
 
 /** Rows that no correct program writes, each as the statement that tries, after the rows that it needs. */
@@ -201,6 +206,19 @@ const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
   ],
   ['a second checkpoint of the audit', entry('audit_checkpoints', '2, 0, 0, NULL, 0, 0')],
   ['an alias of no model', entry('model_aliases', "'latest', 'decision-0'")],
+  ['a session of nobody', entry('sessions', `'s', 'user_none', '${'a'.repeat(64)}', 0, 0, 0`)],
+  ['the token of a session itself', entry('sessions', "'s', 'user_ada', 'token', 0, 0, 0")],
+  ['the way to sign in of nobody', entry('sign_in_accounts', "'a', 'user_none', 'credential', 'x', 0, 0")],
+  ['a second user of an address', entry('users', "'user_eve', 'ada@example.com', 'Eve', 0")],
+  [
+    'an invitation with a role that does not exist',
+    entry('invitations', `'i', 'org_acme', 'a@example.com', 'king', '${'a'.repeat(64)}', 0, 0`),
+  ],
+  [
+    'the token of an invitation itself',
+    entry('invitations', "'i', 'org_acme', 'a@example.com', 'reader', 'token', 0, 0"),
+  ],
+  ['a trail entry whose detail is no JSON', entry('trail_entries', "'key.create', 'key', 'text', 0")],
   ['a live model without a price', entry('models', "'m', 'decision', 'live', 'd', NULL, NULL, NULL")],
 ];
 
@@ -218,6 +236,7 @@ test.each(BAD_ROWS)('the database itself refuses %s', (_, statement) => {
   const account = addAccount(file.db, 'acme');
   addPayment(file.db, account, 'pay_1', 'top_up', 5);
   const { $client } = file.db;
+  $client.run(entry('users', "'user_ada', 'ada@example.com', 'Ada', 0"));
   $client.run(ledger("'hold', 0, 10, NULL, 'req_1', '2026-01', NULL"));
   $client.run(ledger("'hold', 0, 10, NULL, 'req_0', '2026-01', NULL"));
   $client.run(ledger("'release', 0, -10, 2, NULL, '2026-01', NULL"));

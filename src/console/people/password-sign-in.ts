@@ -144,8 +144,10 @@ export class PasswordSignIn implements SignIn {
   }
 
   async sessionOf(headers: Headers): Promise<SignedIn | null> {
-    const found = await this.#auth.api.getSession({ headers: cookieHeader(headers), returnHeaders: true });
-    if (found.response === null) return null;
+    const found = await told(
+      this.#auth.api.getSession({ headers: cookieHeader(headers), returnHeaders: true }),
+    ).catch(nullIfNotSignedIn);
+    if (found === null || found.response === null) return null;
     const { session, user } = found.response;
     if (!user.emailVerified) return null;
     await this.#parts.accounts.ensurePersonalOrganization(user.id);
@@ -386,12 +388,24 @@ const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
   UNAUTHORIZED: 'not_signed_in',
 };
 
+/** A session that another request ended while this one extended it. */
+const SESSION_GONE = 401;
+
 /** The result, or what better-auth refuses as a `SignInError`. */
 async function told<Result>(result: Promise<Result>): Promise<Result> {
   try {
     return await result;
   } catch (error) {
-    const code = error instanceof APIError ? REFUSALS[String(error.body?.code)] : undefined;
+    const code = error instanceof APIError ? refusalOf(error) : undefined;
     throw code === undefined ? error : new SignInError(code);
   }
+}
+
+function refusalOf({ body, statusCode }: APIError): SignInErrorCode | undefined {
+  return REFUSALS[String(body?.code)] ?? (statusCode === SESSION_GONE ? 'not_signed_in' : undefined);
+}
+
+function nullIfNotSignedIn(error: unknown): null {
+  if (error instanceof SignInError && error.code === 'not_signed_in') return null;
+  throw error;
 }

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import { openDatabase } from '../../db/sqlite/connection.ts';
+import { users } from '../../db/sqlite/schema.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { PASSWORD, sessionOf, signedIn, signInOn, visit } from '../console/support.ts';
+import { tds } from './support.ts';
+
+setDefaultTimeout(60_000);
+
+const directory = temporaryDirectory();
+const run = (...args: readonly string[]) => tds(['user', ...args, '--data', directory.path]);
+
+beforeAll(async () => {
+  expect((await tds(['init', '--data', directory.path])).code).toBe(0);
+});
+afterAll(() => directory.remove());
+
+function operators(): readonly string[] {
+  const db = openDatabase(join(directory.path, 'tds.sqlite'));
+  const rows = db.select().from(users).all();
+  db.$client.close();
+  return rows.filter(({ is_operator }) => is_operator).map(({ email }) => email);
+}
+
+test('user create makes an operator with --operator alone, and says how the password is set', async () => {
+  expect((await run('create', 'ada@example.com', 'Ada')).stdout).toContain(
+    '"tds user reset ada@example.com"',
+  );
+  expect(operators()).toEqual([]);
+  expect((await run('create', 'grace@example.com', 'Grace', '--operator')).code).toBe(0);
+  expect(operators()).toEqual(['grace@example.com']);
+});
+
+test('user operator gives the power of an operator and takes it', async () => {
+  expect((await run('operator', 'Ada@Example.com', 'on')).stdout).toBe(
+    'Ada <ada@example.com> is an operator now.\n',
+  );
+  expect(operators()).toEqual(['ada@example.com', 'grace@example.com']);
+  expect((await run('operator', 'grace@example.com', 'off')).stdout).toBe(
+    'Grace <grace@example.com> is no operator any more.\n',
+  );
+  expect(operators()).toEqual(['ada@example.com']);
+  expect(await run('operator', 'nobody@example.com', 'on')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'tds: There is no user nobody@example.com: create one first with "tds user create".\n',
+  });
+});
+
+test('user reset prints a link by which the user sets a password, once', async () => {
+  const { stdout } = await run('reset', 'ada@example.com', '--public-url', 'https://tds.example.com/');
+  const link = new URL(stdout.trimEnd().split('\n').at(-1) ?? '');
+  expect(`${link.origin}${link.pathname}`).toBe('https://tds.example.com/console/reset');
+  const db = openDatabase(join(directory.path, 'tds.sqlite'));
+  const sign_in = signInOn(db);
+  const token = link.searchParams.get('token') ?? '';
+  await sign_in.reset(visit(), { token, new_password: PASSWORD });
+  expect(await sessionOf(sign_in, await signedIn(sign_in))).toMatchObject({ is_operator: true });
+  await expect(sign_in.reset(visit(), { token, new_password: PASSWORD })).rejects.toMatchObject({
+    code: 'link_ended',
+  });
+  await sign_in.close();
+  db.$client.close();
+});
+
+test('user reset names the address of the client without a public one', async () => {
+  expect((await run('reset', 'ada@example.com')).stdout).toMatch(
+    /\nhttp:\/\/127\.0\.0\.1:8080\/console\/reset\?token=[\w-]{43}\n$/,
+  );
+  const { code, stderr } = await run('reset', 'ada@example.com', '--public-url', 'tds.example.com');
+  expect([code, stderr]).toEqual([2, expect.stringContaining('It must be an address such as')]);
+});
