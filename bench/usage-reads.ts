@@ -121,10 +121,10 @@ try {
     }
     report({
       read,
-      wall_ms: rounded(median(wall_ms), 1),
-      wall_max_ms: rounded(Math.max(...wall_ms), 1),
-      cpu_ms: rounded(median(cpu_ms), 1),
-      event_loop_max_ms: rounded(Math.max(...block_ms), 1),
+      wall_ms: rounded(median(wall_ms)),
+      wall_max_ms: rounded(Math.max(...wall_ms)),
+      cpu_ms: rounded(median(cpu_ms)),
+      event_loop_max_ms: rounded(Math.max(...block_ms)),
     });
   }
 } finally {
