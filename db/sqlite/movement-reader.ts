@@ -38,10 +38,8 @@ export class SqliteMovementReader implements MovementReader {
     const items: MovementLine[] = [];
     let balance = balance_micros;
     let next_entry_id = entry_id;
-    for (const { oldest_entry_id, ...movement } of grouped(
-      this.#movements(organization_id, entry_id),
-      charges_by,
-    )) {
+    const movements = this.#movements(organization_id, entry_id, charges_by === 'request');
+    for (const { oldest_entry_id, ...movement } of grouped(movements, charges_by)) {
       if (items.length === limit)
         return { items, next: { entry_id: next_entry_id, balance_micros: balance } };
       items.push({ ...movement, balance_micros: balance });
@@ -61,12 +59,16 @@ export class SqliteMovementReader implements MovementReader {
     return { entry_id: Number.MAX_SAFE_INTEGER, balance_micros: found?.credit_micros ?? 0 };
   }
 
-  /** Every movement before an entry, newest first. */
-  *#movements(organization_id: string, entry_id: number): Generator<Movement, void, undefined> {
+  /** Every movement before an entry, newest first; only where it is asked for, with the requests of charges. */
+  *#movements(
+    organization_id: string,
+    entry_id: number,
+    with_requests: boolean,
+  ): Generator<Movement, void, undefined> {
     let before_entry_id = entry_id;
     while (true) {
       const chunk = { organization_id, before_entry_id, limit: CHUNK_ENTRIES };
-      const found = [...this.#entries(chunk), ...this.#days(chunk)]
+      const found = [...this.#entries(chunk, with_requests), ...this.#days(chunk)]
         .sort((left, right) => right.entry_id - left.entry_id)
         .slice(0, CHUNK_ENTRIES);
       yield* found;
@@ -76,15 +78,19 @@ export class SqliteMovementReader implements MovementReader {
     }
   }
 
-  #entries(chunk: Chunk): Movement[] {
+  #entries(chunk: Chunk, with_requests: boolean): Movement[] {
+    // The hold of every charge is another read, which a line of many charges has no use for.
+    const [request, holds] = with_requests
+      ? ['hold.request_id', 'LEFT JOIN ledger_entries AS hold ON hold.id = entry.hold_entry_id']
+      : ['NULL', ''];
     return this.#client
       .query<Movement, Chunk & Record<string, string | number>>(
         // `<> 'hold'` as the index says it, so that it is used.
         `SELECT entry.kind, entry.id AS entry_id, entry.created_at_ms AS at_ms,
           entry.credit_delta_micros AS amount_micros, entry.kind = 'charge' AS charges, entry.project_id,
-          hold.request_id, entry.payment_id, payments.provider
+          ${request} AS request_id, entry.payment_id, payments.provider
         FROM ledger_entries AS entry
-        LEFT JOIN ledger_entries AS hold ON hold.id = entry.hold_entry_id
+        ${holds}
         LEFT JOIN payments ON payments.id = entry.payment_id
         WHERE entry.organization_id = $organization_id AND entry.kind <> 'hold' AND entry.kind <> 'release'
           AND entry.id < $before_entry_id

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
+import { ReaderThread } from '../../db/sqlite/reader-thread.ts';
+import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
+import { ThreadFailed } from '../../src/problems/causes.ts';
+import { exportUsage } from '../../src/usage/export.ts';
+import { LedgerSetup, NOW_MS, usageOf } from '../ledger/support.ts';
+import { longestBlock_ms } from '../support/event-loop.ts';
+
+const DAY_MS = 86_400_000;
+/** Far below the time that a chart of these rows takes, far above what sending the question and the answer takes. */
+const BLOCK_MAX_MS = 50;
+const MANY_ROWS = 60_000;
+
+let setup: LedgerSetup;
+let thread: ReaderThread;
+beforeEach(() => {
+  setup = new LedgerSetup();
+  thread = new ReaderThread(setup.path);
+});
+afterEach(async () => {
+  await thread.close();
+  setup[Symbol.dispose]();
+});
+
+const span = { from_ms: NOW_MS - DAY_MS, to_ms: NOW_MS + DAY_MS, offset_minutes: 0 };
+
+test('the thread answers as a reader of its own does, of what is committed', async () => {
+  const { organization_id } = setup.account;
+  expect(await thread.firstAnswer_ms(organization_id)).toBeUndefined();
+  await setup.charge(await setup.hold('req_1'), 'req_1');
+  await setup.release(await setup.hold('req_2'), 'req_2');
+  const usage = new SqliteUsageReader(setup.db);
+  const question = { organization_id, ...span };
+  const series = await thread.series(question);
+  expect(series.totals).toMatchObject({ requests: 2, cost_micros: 4 });
+  expect(series).toEqual(await usage.series(question));
+  expect(await thread.page({ organization_id }, 1)).toEqual(await usage.page({ organization_id }, 1));
+  expect(await thread.values({ organization_id })).toEqual(await usage.values({ organization_id }));
+  expect(await thread.firstAnswer_ms(organization_id)).toBe(NOW_MS);
+  const lines = { organization_id, charges_by: 'request', limit: 1 } as const;
+  const movements = await thread.movementLines(lines);
+  expect(movements).toMatchObject({ items: [{ request_id: 'req_1', amount_micros: -4 }], next: {} });
+  expect(movements).toEqual(await new SqliteMovementReader(setup.db).movementLines(lines));
+});
+
+test('a read that fails says so, and the next one is answered', async () => {
+  const { organization_id } = setup.account;
+  setup.db.$client.run('ALTER TABLE usage_records RENAME TO usage_away');
+  const failed = thread.page({ organization_id }, 1);
+  const answered = thread.movementLines({ organization_id, charges_by: 'day', limit: 9 });
+  await expect(failed).rejects.toThrow(ThreadFailed);
+  expect((await answered).items).toHaveLength(1);
+  setup.db.$client.run('ALTER TABLE usage_away RENAME TO usage_records');
+  expect(await thread.page({ organization_id }, 1)).toEqual([]);
+});
+
+test('the thread answers what it was asked for before it closes, and nothing afterwards', async () => {
+  const { organization_id } = setup.account;
+  const asked = thread.values({ organization_id });
+  await thread.close();
+  expect((await asked).models).toEqual([]);
+  await expect(thread.values({ organization_id })).rejects.toThrow(ThreadFailed);
+  await new ReaderThread(setup.path).close();
+});
+
+test('charts and exports of many rows do not hold the event loop up', async () => {
+  const { account, db } = setup;
+  const { organization_id } = account;
+  db.$client.run('PRAGMA synchronous = OFF');
+  setup.usage.record(usageOf(account, 'req_first', NOW_MS, 200, 1));
+  db.$client.run(
+    `WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < ${MANY_ROWS - 1})
+    INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint,
+      status, questions, input_tokens, cost_micros, latency_ms)
+    SELECT 'req_' || number, time_ms + number, organization_id, project_id, api_key_id, model, mode, endpoint, status,
+      questions, input_tokens, cost_micros, number FROM usage_records, numbers`,
+  );
+  const series = () => thread.series({ organization_id, ...span });
+  // The start of the thread, and the compiler, are no part of it.
+  expect((await series()).totals).toMatchObject({ requests: MANY_ROWS, latency_ms: { p50: 29_999 } });
+  expect(await longestBlock_ms(series)).toBeLessThan(BLOCK_MAX_MS);
+  expect(await longestBlock_ms(() => thread.page({ organization_id, status: 418 }, 50))).toBeLessThan(
+    BLOCK_MAX_MS,
+  );
+  let rows = -1;
+  const exported = async () => {
+    for await (const piece of exportUsage(thread, { organization_id }))
+      rows += piece.split('\r\n').length - 1;
+  };
+  expect(await longestBlock_ms(exported)).toBeLessThan(BLOCK_MAX_MS);
+  expect(rows).toBe(MANY_ROWS);
+}, 120_000);
