@@ -62,6 +62,7 @@ describe('the last problems', () => {
       Array.from({ length: RECENT_PROBLEMS_MAX }, (_, index) => `req_${total - 1 - index}`),
     );
     expect(listRecentProblems(problems, OPERATOR, { limit: 2 })).toHaveLength(2);
+    expect(listRecentProblems(problems, OPERATOR, { limit: 2 * total })).toHaveLength(RECENT_PROBLEMS_MAX);
   });
 
   test('are for the operator only', () => {
