@@ -17,7 +17,6 @@ import type {
 import type { Role } from '../../src/accounts/roles.ts';
 import type { Db } from './connection.ts';
 import {
-  apiKeys,
   members,
   organizations,
   projectMonths,
@@ -133,24 +132,27 @@ export class SqliteAccountRecords implements AccountRecords {
 
   searchOrganizations({ text, after, limit }: OrganizationSearch): Promise<FoundOrganization[]> {
     const part = `%${text.replace(/[\\%_]/g, '\\$&')}%`;
-    const contains = (column: typeof organizations.name | typeof users.email) =>
-      sql`${column} LIKE ${part} ESCAPE '\\'`;
-    const hasMember = sql`EXISTS (SELECT 1 FROM ${members} INNER JOIN ${users} ON ${users.id} = ${members.user_id} WHERE ${members.organization_id} = ${organizations.id} AND ${contains(users.email)})`;
+    const hasMember = sql`EXISTS (SELECT 1 FROM members INNER JOIN users ON users.id = members.user_id
+      WHERE members.organization_id = organizations.id AND users.email LIKE ${part} ESCAPE '\\')`;
     return this.#access.read(() =>
       this.#db
         .select({
           ...getTableColumns(organizations),
-          members: sql<number>`(SELECT count(*) FROM ${members} WHERE ${members.organization_id} = ${organizations.id})`,
-          last_used_at_ms: sql<
-            number | null
-          >`(SELECT max(${apiKeys.last_used_at_ms}) FROM ${apiKeys} INNER JOIN ${projects} ON ${projects.id} = ${apiKeys.project_id} WHERE ${projects.organization_id} = ${organizations.id})`,
+          members: sql<number>`(SELECT count(*) FROM members WHERE members.organization_id = organizations.id)`,
+          last_used_at_ms: sql<number | null>`(SELECT max(api_keys.last_used_at_ms)
+            FROM projects INNER JOIN api_keys ON api_keys.project_id = projects.id
+            WHERE projects.organization_id = organizations.id)`,
         })
         .from(organizations)
         .where(
           and(
             text === ''
               ? undefined
-              : or(contains(organizations.name), sql`instr(${organizations.id}, ${text}) > 0`, hasMember),
+              : or(
+                  sql`${organizations.name} LIKE ${part} ESCAPE '\\'`,
+                  sql`instr(${organizations.id}, ${text}) > 0`,
+                  hasMember,
+                ),
             after === null
               ? undefined
               : or(

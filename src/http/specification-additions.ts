@@ -12,6 +12,8 @@ export function isAddedCode(code: ErrorCode): boolean {
 
 /** What there is to say of a code beyond its message: when it is also sent, and with which header. */
 export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  invalid_api_key:
+    'Also the answer to a key whose organization the operator has suspended; its message says so.',
   invalid_request: `Also the answer to a body that is nested deeper than ${NESTING_MAX} levels, whatever else is wrong with it.`,
   invalid_mode: 'Also the answer to a query with more than one `mode`, when the body has none.',
   model_not_found:
@@ -31,6 +33,7 @@ export const ADDITIONS = `## Additions to the specification
   .join(', ')}. A 405 carries \`Allow\`.
 - \`Retry-After\` also on a 502 \`model_unavailable\` that is due to too many waiting requests, and on a 503 \`overloaded\`.
 - 429 \`rate_limit_exceeded\` also for clients that are only refused. ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute are answered to an address without a valid key. A key has ${keyRefusalsPerMinute(0)}, or twice the requests per minute of its organization where that is more. Requests with a valid key are not held against their address.
+- 401 \`invalid_api_key\` also for a key whose organization the operator has suspended: within 60 seconds, and until the suspension is lifted.
 - 422 \`invalid_request\` for a body that is nested deeper than ${NESTING_MAX} levels.
 - \`usage.output_tokens\`, always 0, and \`models\` in the model list, for clients of the open decision-request format.
 - A \`state\` may be an array. A \`model\` on \`/v1/systemone\`, a \`mode\` and the criteria of a noul may be null, which is the same as absent. A level of a score may be null, and is the empty string in the \`legend\`.

@@ -67,15 +67,8 @@ export class ProblemLog implements Problems, RecentProblems {
     const causes = causesOf(thrown);
     const error = causes.map(inWords).join(' < ');
     const place = causes.at(-1)?.at[0] ?? '';
-    this.#remember({
-      at_ms: this.clock.now_ms(),
-      request_id,
-      step,
-      code,
-      model: model ?? null,
-      error,
-      place,
-    });
+    const at_ms = this.#now_ms();
+    this.#remember({ at_ms, request_id, step, code, model: model ?? null, error, place });
     const id = [request_id === null ? 'background' : 'request', step, code, model, error, place].join('\n');
     const now_ms = this.clock.monotonic_ms();
     const known = this.#kinds.get(id);
@@ -122,6 +115,15 @@ export class ProblemLog implements Problems, RecentProblems {
   /** The same for all windows, at the end of the service. */
   close(): void {
     for (const [id, kind] of this.#kinds) this.#forget(id, kind);
+  }
+
+  /** A report never throws, not even about a clock that does. */
+  #now_ms(): number | null {
+    try {
+      return this.clock.now_ms();
+    } catch {
+      return null;
+    }
   }
 
   #remember(problem: RecentProblem): void {

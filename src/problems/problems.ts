@@ -44,7 +44,8 @@ export interface Problem {
 
 /** A problem as it is remembered: metadata only, without a word that a client wrote. */
 export interface RecentProblem extends Omit<Problem, 'error' | 'model'> {
-  readonly at_ms: number;
+  /** Null where the wall clock itself failed. */
+  readonly at_ms: number | null;
   readonly model: string | null;
   /** The classes of what was thrown and of its causes, with the codes of SQLite or the system. */
   readonly error: string;

@@ -209,6 +209,16 @@ describe('authenticate', () => {
     });
   });
 
+  test('a suspension applies within 60 seconds, and its end at once', async () => {
+    const secret = addKey('key_1');
+    expect((await directory.authenticate(secret))?.is_suspended).toBeUndefined();
+    setOrganization({ suspended_at_ms: 1 });
+    clock.advance(60_000);
+    expect(await directory.authenticate(secret)).toMatchObject({ key_id: 'key_1', is_suspended: true });
+    setOrganization({ suspended_at_ms: null });
+    expect((await directory.authenticate(secret))?.is_suspended).toBeUndefined();
+  });
+
   test('invalidate makes a change of this process count at once', async () => {
     const secret = addKey('key_1');
     await directory.authenticate(secret);

@@ -44,8 +44,8 @@ function migratedFile(): Uint8Array {
   return migrated;
 }
 
-/** A migrated database in a new folder. */
-export function temporaryDatabase(): {
+/** A migrated database in a new folder, or one with the contents of that file. */
+export function temporaryDatabase(file: Uint8Array = migratedFile()): {
   readonly db: Db;
   readonly directory: string;
   readonly path: string;
@@ -53,7 +53,7 @@ export function temporaryDatabase(): {
 } {
   const directory = temporaryDirectory();
   const path = join(directory.path, 'tds.sqlite');
-  writeFileSync(path, migratedFile());
+  writeFileSync(path, file);
   const db = openDatabase(path);
   // These tests are about rules, not about power cuts: they need not wait for the disk.
   db.$client.run('PRAGMA synchronous = OFF');

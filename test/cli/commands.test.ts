@@ -238,6 +238,23 @@ describe('the words of the command line', () => {
     expect(await json('project', 'rename', project, 'Inbox')).toMatchObject({ name: 'Inbox' });
   });
 
+  test('org suspend and resume, which can be said again', async () => {
+    await json('org', 'create', 'Suspended');
+    for (const _ of [1, 2]) {
+      expect(await json('org', 'suspend', 'Suspended')).toMatchObject({
+        name: 'Suspended',
+        suspended_at_ms: expect.any(Number),
+      });
+    }
+    expect((await run('org', 'suspend', 'Suspended')).stdout).toBe(
+      'Suspended is suspended: running servers refuse its keys within a minute.\n',
+    );
+    expect(await json('org', 'resume', 'Suspended')).toMatchObject({ suspended_at_ms: null });
+    expect((await run('org', 'resume', 'Suspended')).stdout).toBe(
+      'Suspended is not suspended: its keys work.\n',
+    );
+  });
+
   test('lists for people have a line for each thing', async () => {
     const lists = [
       'org list',

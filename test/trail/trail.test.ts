@@ -1,0 +1,512 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { trailEntries, users } from '../../db/sqlite/schema.ts';
+import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
+import { deleteAccount } from '../../src/accounts/delete-account.ts';
+import {
+  acceptInvitation,
+  invite,
+  resendInvitation,
+  revokeInvitation,
+} from '../../src/accounts/invitations.ts';
+import { createKey, revokeKey } from '../../src/accounts/keys.ts';
+import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
+import {
+  createOrganization,
+  renameOrganization,
+  setSuspended,
+  setTierSettings,
+} from '../../src/accounts/organizations.ts';
+import { archiveProject, createProject, renameProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { seedCatalog } from '../../src/catalog/catalog.ts';
+import {
+  addModel,
+  closeModel,
+  openModel,
+  removeModel,
+  removeModelAlias,
+  setModelAlias,
+  setModelPrice,
+} from '../../src/catalog/changes.ts';
+import { applyPaymentReport } from '../../src/payments/apply-event.ts';
+import { confirmManualPayment, creditByHand, refundByHand, startTopUp } from '../../src/payments/credit.ts';
+import { manualProvider } from '../../src/payments/manual.ts';
+import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
+import { TRAIL_ACTIONS, type TrailAction } from '../../src/trail/actions.ts';
+import { listTrail } from '../../src/trail/list.ts';
+import {
+  addEveryone,
+  EVERYONE,
+  everythingIn,
+  newUser,
+  outcome,
+  verifyEmail,
+  type Who,
+} from '../accounts/everyone.ts';
+import { TestClock, temporaryDatabase } from '../accounts/support.ts';
+import { contextOn } from '../support/context.ts';
+
+const DOLLARS_10 = 10_000_000;
+
+/** A service with one of everything that can be acted on. */
+async function makeWorld() {
+  const { db, path, remove } = temporaryDatabase();
+  const context = contextOn(db, new TestClock());
+  await context.store.transaction(({ catalog }) => seedCatalog(catalog));
+  const { id: organization_id, default_project_id: project_id } = await createOrganization(
+    context,
+    OPERATOR,
+    {
+      name: 'Acme',
+    },
+  );
+  const everyone = await addEveryone(context, organization_id);
+  const member = await newUser(context, 'member');
+  await addMember(context, OPERATOR, { organization_id, user_id: member.user_id, role: 'reader' });
+  const guest = await newUser(context, 'guest');
+  verifyEmail(db, guest);
+  const { id: key_id } = await createKey(context, OPERATOR, { project_id, name: 'Key' });
+  const invitation = await invite(context, OPERATOR, {
+    organization_id,
+    email: 'guest@example.com',
+    role: 'reader',
+  });
+  await creditByHand(context, OPERATOR, { organization_id, amount_micros: DOLLARS_10 });
+  const pending = await startTopUp(context, OPERATOR, manualProvider, {
+    organization_id,
+    amount_micros: DOLLARS_10,
+  });
+  await applyPaymentReport(context, 'paddle', {
+    event_id: 'evt_1',
+    type: 'transaction.completed',
+    occurred_at_ms: 0,
+    event: {
+      kind: 'completed',
+      external_id: 'txn_1',
+      amount_micros: DOLLARS_10,
+      order: null,
+      sold: 'unknown',
+    },
+  });
+  await setModelAlias(context, OPERATOR, { alias: 'latest', model_id: 'decision-1' });
+  await addModel(context, OPERATOR, { ...MODEL, id: 'decision-8' });
+  db.$client.run('PRAGMA wal_checkpoint(TRUNCATE)');
+  const file = readFileSync(path);
+  remove();
+  return {
+    file,
+    organization_id,
+    project_id,
+    everyone,
+    member,
+    guest,
+    key_id,
+    invitation,
+    payment_id: pending.payment_id,
+  };
+}
+
+let made: Awaited<ReturnType<typeof makeWorld>> | undefined;
+
+/** The same world each time, in a file of its own. */
+async function openWorld() {
+  made ??= await makeWorld();
+  const { file, ...things } = made;
+  const store = temporaryDatabase(file);
+  const clock = new TestClock();
+  clock.advance(1);
+  return { ...store, clock, context: contextOn(store.db, clock), ...things };
+}
+
+type World = Awaited<ReturnType<typeof openWorld>>;
+
+const MODEL = {
+  kind: 'decision',
+  description: 'Another model.',
+  context_tokens: 4_096,
+  input_price_micros_per_million_tokens: 1,
+} as const;
+
+const MANAGERS: readonly Who[] = ['owner', 'admin', 'operator'];
+const OPERATORS: readonly Who[] = ['operator'];
+const USERS: readonly Who[] = EVERYONE.filter((who) => who !== 'operator');
+const MEMBERS: readonly Who[] = USERS.filter((who) => who !== 'stranger');
+
+/** Another owner, so that the owner may leave too. */
+function addOwner({ db, member }: World): void {
+  db.$client.run("UPDATE members SET role = 'owner' WHERE user_id = ?1", [member.user_id]);
+}
+
+/** Makes the actor the user who is invited. */
+function giveInvitedAddress({ db, guest }: World, { user_id }: Actor): void {
+  db.$client.run('UPDATE users SET email = id WHERE id = ?1', [guest.user_id]);
+  if (user_id !== null) {
+    db.$client.run("UPDATE users SET email = 'guest@example.com', email_verified = 1 WHERE id = ?1", [
+      user_id,
+    ]);
+  }
+}
+
+interface TriedAct {
+  /** What must be so before the act, and is no part of it. */
+  readonly prepare?: (world: World, actor: Actor) => unknown;
+  readonly act: (world: World, actor: Actor) => Promise<unknown>;
+  /** Who may do it. */
+  readonly may: readonly Who[];
+  /** What else the trail tells of it, beside its own entry. */
+  readonly besides?: readonly TrailAction[];
+  /** Whether it is about the organization, or about the service or an account. */
+  readonly is_of_service?: true;
+}
+
+/** An act of every kind; for a kind that is missing here, nothing compiles. */
+const ACTS: Record<TrailAction, TriedAct> = {
+  'organization.create': {
+    act: ({ context }, actor) => createOrganization(context, actor, { name: 'New' }),
+    may: EVERYONE,
+  },
+  'organization.rename': {
+    act: ({ context, organization_id }, actor) =>
+      renameOrganization(context, actor, { organization_id, name: 'New' }),
+    may: MANAGERS,
+  },
+  'organization.limits': {
+    act: ({ context, organization_id }, actor) =>
+      setTierSettings(context, actor, organization_id, { minimum_tier: 3 }),
+    may: OPERATORS,
+  },
+  'organization.suspend': {
+    act: ({ context, organization_id }, actor) =>
+      setSuspended(context, actor, { organization_id, is_suspended: true }),
+    may: OPERATORS,
+  },
+  'organization.resume': {
+    prepare: ({ db }) => db.$client.run('UPDATE organizations SET suspended_at_ms = 1'),
+    act: ({ context, organization_id }, actor) =>
+      setSuspended(context, actor, { organization_id, is_suspended: false }),
+    may: OPERATORS,
+  },
+  'organization.close': {
+    prepare: addOwner,
+    act: ({ context }, actor) => deleteAccount(context, actor),
+    may: USERS,
+    besides: ['project.archive', 'account.delete', 'member.leave'],
+  },
+  'account.delete': {
+    prepare: addOwner,
+    act: ({ context }, actor) => deleteAccount(context, actor),
+    may: USERS,
+    besides: ['project.archive', 'organization.close', 'member.leave'],
+    is_of_service: true,
+  },
+  'project.create': {
+    act: ({ context, organization_id }, actor) =>
+      createProject(context, actor, { organization_id, name: 'New' }),
+    may: MANAGERS,
+  },
+  'project.rename': {
+    act: ({ context, project_id }, actor) => renameProject(context, actor, { project_id, name: 'New' }),
+    may: MANAGERS,
+  },
+  'project.archive': {
+    act: ({ context, project_id }, actor) => archiveProject(context, actor, project_id),
+    may: MANAGERS,
+  },
+  'project.spend_limit': {
+    act: ({ context, project_id }, actor) =>
+      setSpendLimit(context, actor, { project_id, spend_limit_micros: 5 }),
+    may: MANAGERS,
+  },
+  'key.create': {
+    act: ({ context, project_id }, actor) => createKey(context, actor, { project_id, name: 'New' }),
+    may: [...MANAGERS, 'developer'],
+  },
+  'key.revoke': {
+    act: ({ context, key_id }, actor) => revokeKey(context, actor, key_id),
+    may: MANAGERS,
+  },
+  'member.add': {
+    act: ({ context, organization_id, guest }, actor) =>
+      addMember(context, actor, { organization_id, user_id: guest.user_id, role: 'reader' }),
+    may: MANAGERS,
+  },
+  'member.role': {
+    act: ({ context, organization_id, member }, actor) =>
+      changeRole(context, actor, { organization_id, user_id: member.user_id, role: 'billing' }),
+    may: MANAGERS,
+  },
+  'member.remove': {
+    act: ({ context, organization_id, member }, actor) =>
+      removeMember(context, actor, { organization_id, user_id: member.user_id }),
+    may: MANAGERS,
+  },
+  'member.leave': {
+    prepare: addOwner,
+    act: ({ context, organization_id }, actor) =>
+      removeMember(context, actor, { organization_id, user_id: actor.user_id ?? 'user_none' }),
+    may: MEMBERS,
+  },
+  'invitation.create': {
+    act: ({ context, organization_id }, actor) =>
+      invite(context, actor, { organization_id, email: 'new@example.com', role: 'reader' }),
+    may: MANAGERS,
+  },
+  'invitation.resend': {
+    act: ({ context, organization_id, invitation }, actor) =>
+      resendInvitation(context, actor, { organization_id, invitation_id: invitation.id }),
+    may: MANAGERS,
+  },
+  'invitation.revoke': {
+    act: ({ context, organization_id, invitation }, actor) =>
+      revokeInvitation(context, actor, { organization_id, invitation_id: invitation.id }),
+    may: MANAGERS,
+  },
+  'invitation.accept': {
+    prepare: giveInvitedAddress,
+    act: ({ context, invitation }, actor) => acceptInvitation(context, actor, invitation.token),
+    // Everyone else is a member already.
+    may: ['stranger'],
+  },
+  'top_up.start': {
+    act: ({ context, organization_id }, actor) =>
+      startTopUp(context, actor, manualProvider, { organization_id, amount_micros: DOLLARS_10 }),
+    may: [...MANAGERS, 'billing'],
+  },
+  'top_up.confirm': {
+    act: ({ context, payment_id }, actor) => confirmManualPayment(context, actor, payment_id),
+    may: OPERATORS,
+  },
+  'credit.enter': {
+    act: ({ context, organization_id }, actor) =>
+      creditByHand(context, actor, { organization_id, amount_micros: DOLLARS_10 }),
+    may: OPERATORS,
+  },
+  'credit.refund': {
+    act: ({ context, organization_id }, actor) =>
+      refundByHand(context, actor, { organization_id, amount_micros: 5 }),
+    may: OPERATORS,
+  },
+  'payment_event.assign': {
+    act: ({ context, organization_id }, actor) =>
+      assignPaymentEvent(context, actor, { event_id: 'evt_1', organization_id }),
+    may: OPERATORS,
+  },
+  'payment_event.dismiss': {
+    act: ({ context }, actor) => dismissPaymentEvent(context, actor, 'evt_1'),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.add': {
+    act: ({ context }, actor) => addModel(context, actor, { ...MODEL, id: 'decision-9' }),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.open': {
+    act: ({ context }, actor) => openModel(context, actor, 'decision-1'),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.close': {
+    act: ({ context }, actor) => closeModel(context, actor, 'decision-1'),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.remove': {
+    act: ({ context }, actor) => removeModel(context, actor, 'decision-8'),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.price': {
+    act: ({ context }, actor) => setModelPrice(context, actor, 'decision-1', 7),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.alias': {
+    act: ({ context }, actor) => setModelAlias(context, actor, { alias: 'newest', model_id: 'decision-1' }),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.unalias': {
+    act: ({ context }, actor) => removeModelAlias(context, actor, 'latest'),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+};
+
+const KINDS = Object.keys(TRAIL_ACTIONS).filter((name): name is TrailAction => Object.hasOwn(ACTS, name));
+
+let world: World;
+beforeEach(async () => {
+  world = await openWorld();
+});
+afterEach(() => world.remove());
+
+const entries = () => world.db.select().from(trailEntries).all();
+
+describe.each(KINDS)('%s', (action) => {
+  const { prepare, act, may, besides = [], is_of_service } = ACTS[action];
+
+  test.each(EVERYONE)(`by %s leaves an entry exactly where it is allowed`, async (who) => {
+    const actor = world.everyone[who];
+    prepare?.(world, actor);
+    const before = entries();
+    const result = await outcome(() => act(world, actor));
+    expect(result === 'ok').toBe(may.includes(who));
+    const written = entries().slice(before.length);
+    if (result !== 'ok') {
+      expect(written).toEqual([]);
+      return;
+    }
+    const own = written.filter((entry) => entry.action === action);
+    expect(own).toHaveLength(1);
+    expect(own[0]).toMatchObject({
+      user_id: actor.user_id,
+      object_kind: TRAIL_ACTIONS[action].object,
+      created_at_ms: world.clock.now_ms(),
+    });
+    expect(own[0]?.organization_id === null).toBe(is_of_service === true);
+    expect(JSON.parse(own[0]?.detail ?? '{}').by_operator).toBe(who === 'operator' ? true : undefined);
+    const others = written.filter((entry) => entry.action !== action).map((entry) => entry.action);
+    expect(others.filter((other) => !besides.some((name) => name === other))).toEqual([]);
+  });
+
+  test('is not done when its entry cannot be written', async () => {
+    const actor = world.everyone[may[0] ?? 'operator'];
+    prepare?.(world, actor);
+    const before = everythingIn(world.db);
+    world.db.$client.run(
+      "CREATE TEMP TRIGGER refuse BEFORE INSERT ON trail_entries BEGIN SELECT RAISE(ABORT, 'no entry'); END",
+    );
+    await expect(act(world, actor)).rejects.toThrow('no entry');
+    expect(everythingIn(world.db)).toEqual(before);
+  });
+});
+
+test('an entry does not outlive a change that is rolled back', async () => {
+  const before = everythingIn(world.db);
+  world.db.$client.run(
+    "CREATE TEMP TRIGGER refuse AFTER INSERT ON trail_entries BEGIN SELECT RAISE(ABORT, 'later'); END",
+  );
+  const { context, organization_id } = world;
+  await expect(renameOrganization(context, OPERATOR, { organization_id, name: 'New' })).rejects.toThrow();
+  world.db.$client.run('DROP TRIGGER refuse');
+  world.db.$client.run(
+    "CREATE TEMP TRIGGER refuse AFTER UPDATE ON projects BEGIN SELECT RAISE(ABORT, 'later'); END",
+  );
+  await expect(archiveProject(context, OPERATOR, world.project_id)).rejects.toThrow();
+  expect(everythingIn(world.db)).toEqual(before);
+});
+
+test('what changes nothing leaves no entry', async () => {
+  const { context, organization_id, project_id, member, key_id } = world;
+  await revokeKey(context, OPERATOR, key_id);
+  const before = entries().length;
+  await renameOrganization(context, OPERATOR, { organization_id, name: 'Acme' });
+  await renameProject(context, OPERATOR, { project_id, name: 'Default' });
+  await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: null });
+  await changeRole(context, OPERATOR, { organization_id, user_id: member.user_id, role: 'reader' });
+  await revokeKey(context, OPERATOR, key_id);
+  await setSuspended(context, OPERATOR, { organization_id, is_suspended: false });
+  await setTierSettings(context, OPERATOR, organization_id, {});
+  expect(entries()).toHaveLength(before);
+});
+
+test('neither a key, a link nor an address is in the trail', async () => {
+  const { key } = await createKey(world.context, world.everyone.owner, {
+    project_id: world.project_id,
+    name: 'k',
+  });
+  const text = JSON.stringify(entries());
+  for (const secret of [key, world.invitation.token, 'example.com']) expect(text).not.toContain(secret);
+});
+
+describe('the list', () => {
+  const read = (who: Who, given: { cursor?: number | null; limit?: number } = {}) =>
+    listTrail(world.context, world.everyone[who], { organization_id: world.organization_id, ...given });
+
+  test.each(EVERYONE)('%s: owners and the operator see it', async (who) => {
+    const may = who === 'owner' || who === 'operator';
+    expect(await outcome(() => read(who))).toBe(
+      may ? 'ok' : who === 'stranger' ? 'not_found' : 'permission_denied',
+    );
+    expect(
+      await outcome(() => listTrail(world.context, world.everyone[who], { organization_id: null })),
+    ).toBe(who === 'operator' ? 'ok' : 'permission_denied');
+  });
+
+  test('is newest first, in pages that miss nothing and repeat nothing', async () => {
+    const { context, organization_id } = world;
+    for (let number = 0; number < 7; number += 1) {
+      await createProject(context, world.everyone.admin, { organization_id, name: `P${number}` });
+    }
+    const whole = await read('owner');
+    expect(whole.next).toBeNull();
+    const paged: unknown[] = [];
+    let cursor: number | null = null;
+    do {
+      const page: Awaited<ReturnType<typeof read>> = await read('owner', { cursor, limit: 3 });
+      expect(page.items.length).toBeLessThanOrEqual(3);
+      paged.push(...page.items);
+      cursor = page.next;
+    } while (cursor !== null);
+    expect(paged).toEqual([...whole.items]);
+    const ids = whole.items.map(({ id }) => id);
+    expect(ids).toEqual([...ids].sort((left, right) => right - left));
+    expect(whole.items[0]).toMatchObject({
+      by: 'user',
+      user_name: 'admin',
+      user_email: 'admin@example.com',
+      action: 'project.create',
+      sentence: 'Created a project.',
+      object_name: 'P6',
+      detail: { name: 'P6' },
+    });
+  });
+
+  test('has nothing of another organization', async () => {
+    const { context, everyone } = world;
+    const { id } = await createOrganization(context, everyone.owner, { name: 'Other' });
+    const { items } = await listTrail(context, everyone.owner, { organization_id: id });
+    expect(items).toMatchObject([{ action: 'organization.create', object_id: id, object_name: 'Other' }]);
+  });
+
+  test('does not tell owners which operator it was', async () => {
+    const { context, organization_id, everyone, guest } = world;
+    const operator: Actor = { kind: 'operator', user_id: guest.user_id };
+    await setSuspended(context, operator, { organization_id, is_suspended: true });
+    const hidden = { by: 'operator', user_id: null, user_name: null, user_email: null };
+    expect((await read('owner')).items[0]).toMatchObject(hidden);
+    const shown = await listTrail(context, operator, { organization_id });
+    expect(shown.items[0]).toMatchObject({ by: 'operator', user_id: guest.user_id, user_name: 'guest' });
+    expect(shown.items[0]?.detail).toEqual({});
+    await renameOrganization(context, everyone.owner, { organization_id, name: 'New' });
+    expect((await read('owner')).items[0]).toMatchObject({ by: 'user', user_name: 'owner' });
+  });
+
+  test('names a deleted user no more', async () => {
+    const { context, everyone } = world;
+    await renameOrganization(context, everyone.admin, {
+      organization_id: world.organization_id,
+      name: 'New',
+    });
+    await deleteAccount(context, everyone.admin);
+    const { items } = await read('owner');
+    expect(items[0]).toMatchObject({ action: 'member.leave', user_name: 'Deleted user' });
+    expect(JSON.stringify(items)).not.toContain('admin@example.com');
+    expect(
+      world.db
+        .select()
+        .from(users)
+        .all()
+        .map(({ email }) => email),
+    ).not.toContain('admin@example.com');
+  });
+
+  test('shows the entries of a newer version as they are', async () => {
+    world.db.$client.run(
+      "INSERT INTO trail_entries (organization_id, action, object_kind, detail, created_at_ms) VALUES (?1, 'key.polish', 'key', '{}', 1)",
+      [world.organization_id],
+    );
+    expect((await read('owner')).items[0]).toMatchObject({ action: 'key.polish', sentence: 'key.polish' });
+  });
+});
