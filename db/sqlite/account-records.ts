@@ -17,6 +17,7 @@ import type {
 import type { Role } from '../../src/accounts/roles.ts';
 import type { Db } from './connection.ts';
 import {
+  apiKeys,
   members,
   organizations,
   projectMonths,

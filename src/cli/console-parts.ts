@@ -4,7 +4,7 @@ import { consoleSecret, SecretRefused } from '../console/people/secret.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 
-type ConsoleConfig = Values<'data' | 'console' | 'publicUrl' | 'signUp' | 'smtpUrl' | 'mailFrom'>;
+type ConsoleConfig = Values<'data' | 'tlsCert' | 'console' | 'publicUrl' | 'signUp' | 'smtpUrl' | 'mailFrom'>;
 
 /**
  * What the console of `tds serve` is made of; undefined where it is off. `own_url` says where the service listens, once it
@@ -15,6 +15,7 @@ export function consoleParts(options: ConsoleConfig, own_url: () => string, prin
   return {
     secret: secretOf(options.data),
     public_url: options.publicUrl ?? null,
+    is_https: options.publicUrl?.startsWith('https:') ?? options.tlsCert !== undefined,
     own_url,
     sign_up: options.signUp,
     mailer: mailerOf(options, print),

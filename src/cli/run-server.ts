@@ -37,6 +37,7 @@ import { backupDirectory } from './backup-directory.ts';
 import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { consoleParts } from './console-parts.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
@@ -153,6 +154,8 @@ async function serve(
   const tracing = await openTracing(options);
   const certificate = await openCertificate(options, log);
   const backup_directory = options.backupEvery === undefined ? undefined : backupDirectory(options);
+  // For the links of mails: known once the service listens, and before anybody can ask for one.
+  let address = '';
   const service = await openService({
     db: context.db,
     openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
@@ -169,13 +172,22 @@ async function serve(
     api_reference: options.apiReference === 'on',
     metrics: metrics ?? undefined,
     tracing,
+    console: consoleParts(
+      options,
+      () => address,
+      (text) => standardOutput.write(text),
+    ),
   });
+  if (options.console === 'on' && options.smtpUrl === undefined) {
+    log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
+  }
   const backups = backupSchedule(options, backup_directory, context, service, log);
   let reload_listener: ReloadListener | null = null;
   try {
     await load(service);
     reload_listener = await listenForReloads(options, service, log);
     const server = await listen(service, options, certificate);
+    address = server.address;
     let metrics_listener: MetricsListener | null = null;
     try {
       metrics_listener = await listenForMetrics(metrics, options);
@@ -446,11 +458,13 @@ function announce(
   options: JsonOptions & ServeConfig & { readonly metrics_url: string | undefined },
 ): void {
   const { metrics_url } = options;
+  const console_url = options.console === 'on' ? `${options.publicUrl ?? address}/console` : undefined;
   const lines = options.json
-    ? [JSON.stringify({ address, metrics_url, ...first, engine }, null, 2)]
+    ? [JSON.stringify({ address, console: console_url, metrics_url, ...first, engine }, null, 2)]
     : [
         `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
         ...(engine === null ? [] : engineLines(engine)),
+        ...(console_url === undefined ? [] : [`Console: ${console_url}`]),
         ...(metrics_url === undefined ? [] : [`Metrics: ${metrics_url}`]),
         ...(first === null ? [] : [keyLine(first)]),
         ...(first === null || options.owner !== undefined ? [] : [OWNER_LINE]),

@@ -1,5 +1,6 @@
 import type { DBAdapterInstance } from 'better-auth';
 import { deleteAccount } from '../accounts/delete-account.ts';
+import { AccountError } from '../accounts/errors.ts';
 import { INVITATION_MS, readInvitation, type SentInvitation } from '../accounts/invitations.ts';
 import { ensurePersonalOrganization } from '../accounts/organizations.ts';
 import { DAY_MS } from '../clock.ts';
@@ -20,6 +21,8 @@ export interface ConsoleParts {
   readonly secret: string;
   /** The address that people open, such as `https://tds.example.com`; null: the one that they name is believed. */
   readonly public_url: string | null;
+  /** Whether people reach the console by https: its cookies are sent on nothing else then. */
+  readonly is_https: boolean;
   /** The address that the service listens on, for the links of mails where no public one is given. */
   readonly own_url: () => string;
   readonly sign_up: SignUpRule;
@@ -48,11 +51,10 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
     ...parts,
     database,
     links,
-    is_https: public_url?.startsWith('https:') === true,
     accounts: {
       ensurePersonalOrganization: (user_id) => ensurePersonalOrganization(base, user_id),
       deleteAccount: (user_id) => deleteAccount(base, { kind: 'user', user_id }),
-      invitedAddress: async (token) => (await readInvitation(base, token)).email,
+      invitedAddress: (token) => invitedAddress(base, token),
     },
   });
   const services: ConsoleServices = {
@@ -78,11 +80,18 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
         ? await api.handle(request)
         : answerPage(request, await pageFiles(), context.request_id);
     },
-    async close() {
-      await sign_in.close();
-      mailer.close();
-    },
+    close: () => sign_in.close(),
   };
+}
+
+/** The address that an open invitation is for; null where there is no such invitation. */
+async function invitedAddress(base: ConsoleBase, token: string): Promise<string | null> {
+  try {
+    return (await readInvitation(base, token)).email;
+  } catch (error) {
+    if (error instanceof AccountError) return null;
+    throw error;
+  }
 }
 
 /** Whether a request is for the API; every other path of the console is a page. */

@@ -38,6 +38,7 @@ export async function startTestConsole(
     console: {
       secret: 'a1'.repeat(32),
       public_url: null,
+      is_https: false,
       own_url: () => address,
       sign_up: 'open',
       mailer: {
