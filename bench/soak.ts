@@ -29,8 +29,8 @@ const { values } = parseArgs({
 const MINUTE_MS = 60_000;
 const SAMPLE_MS = 500;
 const PROGRESS_MS = process.stderr.isTTY ? 1_000 : 15_000;
-/** Until the descriptors of the service have not become fewer for so many looks, once everybody has left. */
-const STEADY_LOOKS = 10;
+/** Kept connections of the soak's own clients are idle once they have ended; the service closes them after 75 s. */
+const IDLE_CLOSED_MS = 90_000;
 /** Beside its connections, a process of the soak has this many files open. */
 const OTHER_DESCRIPTORS = 200;
 
@@ -77,7 +77,7 @@ try {
 
   const to_ms = Date.now();
   await crowd.leave();
-  const after = await untilSteady();
+  const after = await untilClosed(before);
   const exit_code = await served.stop();
   if (exit_code !== 0) observed.complain(`The service ended with ${exit_code}.`);
   const log = await checkLog(served, observed);
@@ -101,16 +101,13 @@ try {
   served.remove();
 }
 
-/** What the service uses once it has noticed that everybody has left. */
-async function untilSteady(): Promise<Sample | null> {
-  let least = sampleOf(served.life?.pid ?? 0);
-  for (let looks = 0; looks < STEADY_LOOKS; looks += 1) {
-    await Bun.sleep(SAMPLE_MS);
-    const now = sampleOf(served.life?.pid ?? 0);
-    if (now !== null && now.descriptors < (least?.descriptors ?? 0)) looks = 0;
-    least = now ?? least;
+/** What the service uses once it has as few descriptors as before, or has had the time to close every connection. */
+async function untilClosed(before: Sample | null): Promise<Sample | null> {
+  const { pid } = served.life ?? { pid: 0 };
+  for (const late_ms = Date.now() + IDLE_CLOSED_MS; ; await Bun.sleep(SAMPLE_MS)) {
+    const now = sampleOf(pid);
+    if (now === null || Date.now() > late_ms || now.descriptors <= (before?.descriptors ?? 0)) return now;
   }
-  return least;
 }
 
 function writeProgress(from_ms: number, crowd: Crowd): void {

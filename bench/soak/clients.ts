@@ -10,6 +10,8 @@ const LEAVES_AFTER_MS_MAX = 600;
 /** Between two refusals: fewer come than are answered in a minute. */
 const INVALID_PAUSE_MS = 60;
 const RETRY_MS = 200;
+/** Between two rounds of huge requests, which would take a fair share of the model's time, and that is most of it. */
+const HUGE_PAUSE_MS = 15_000;
 /** One request in so many has a record that comes again, whose answer must be the same. */
 const REPEATED_ONE_IN = 2;
 const NEARLY_A_MEGABYTE = 1_000_000;
@@ -82,8 +84,13 @@ export class Clients {
     for (let turn = index; !this.isOver(); turn += 1) {
       const leaving = new AbortController();
       const timer = setTimeout(() => leaving.abort(), Math.random() * LEAVES_AFTER_MS_MAX);
-      await this.askValid(this.accounts.leaving, validRequest(turn, `Left ${turn}. `), leaving.signal);
+      const answer = await this.askValid(
+        this.accounts.leaving,
+        validRequest(turn, `Left ${turn}. `),
+        leaving.signal,
+      );
       clearTimeout(timer);
+      if (answer !== null && answer.status !== 200) await Bun.sleep(RETRY_MS);
     }
   }
 
@@ -131,9 +138,17 @@ export class Clients {
       await ask(record.repeat(100), many);
       await ask(record, { which });
       const nested = '['.repeat(NEARLY_A_MEGABYTE);
-      await this.observed.ask(this.accounts.huge, { path: '/v1/decisions', body: nested });
-      await Bun.sleep(RETRY_MS);
+      const refused = await this.observed.ask(this.accounts.huge, { path: '/v1/decisions', body: nested });
+      if (refused !== null && refused.code !== 'invalid_request')
+        this.observed.complain(`Deeply nested JSON got ${refused.status} ${refused.code}.`);
+      await this.#pause(HUGE_PAUSE_MS);
     }
+  }
+
+  /** Waits, but no longer than the soak goes on. */
+  async #pause(for_ms: number): Promise<void> {
+    for (const end_ms = Date.now() + for_ms; Date.now() < end_ms && !this.isOver(); )
+      await Bun.sleep(RETRY_MS);
   }
 
   /** Asks faster than its organization may. */

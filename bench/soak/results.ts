@@ -29,8 +29,8 @@ const MINUTE_MS = 60_000;
 /** A process has filled its caches after its first fifth; from the second on it may grow by this share at most. */
 const MEMORY_GROWTH_MAX = 0.1;
 const DESCRIPTOR_GROWTH_MAX = 0.02;
-/** Descriptors that a service may have open after everybody has left, more than before anybody came. */
-const DESCRIPTORS_LEFT_MAX = 16;
+/** Descriptors or megabytes that come and go: a command beside the service, a backup. */
+const A_FEW = 8;
 /** The share of the connections that must be open at the median. */
 const CROWD_MIN = 0.9;
 /** An unseen charge of a client that did not leave was made at most so long before the kill that cut its answer. */
@@ -95,10 +95,10 @@ function serviceRows({ observed, served, samples, before, after, from_ms, to_ms 
   }
   const memory = (of: Window) => byFifths(samples, ({ memory_mb }) => memory_mb, of);
   const descriptors = (of: Window) => byFifths(samples, (sample) => sample.descriptors, of);
-  checkFlat(observed, 'Memory', memory(longest), MEMORY_GROWTH_MAX);
+  checkFlat(observed, 'Memory in MB', memory(longest), MEMORY_GROWTH_MAX);
   checkFlat(observed, 'The number of descriptors', descriptors(longest), DESCRIPTOR_GROWTH_MAX);
   const left = after.descriptors - before.descriptors;
-  if (left > DESCRIPTORS_LEFT_MAX)
+  if (left > A_FEW)
     observed.complain(
       `${left} more descriptors were open after everybody had left than before anybody came.`,
     );
@@ -159,13 +159,14 @@ function bounded(unseen: BooksReport['unseen']): string {
   return `${charges.length} of ${dollars(sumOf(charges))}, of ${requests} requests without an answer`;
 }
 
-/** Complains where the last fifth has more than the second one, by more than that share. */
-function checkFlat(observed: Observed, what: string, fifths: readonly Fifth[], growth_max: number): void {
+/** Complains where the last fifth has more than the second one, by more than that share and a few. */
+function checkFlat(observed: Observed, what: string, fifths: readonly Fifth[], share_max: number): void {
   const [second, last] = [fifths[1]?.median ?? Number.NaN, fifths.at(-1)?.median ?? Number.NaN];
-  const growth = last / second - 1;
   // Not a number where nothing was measured.
-  if (!(growth <= growth_max))
-    observed.complain(`${what} grew by ${(100 * growth).toFixed(1)} % from the second fifth to the last.`);
+  if (!(last <= second * (1 + share_max) + A_FEW))
+    observed.complain(
+      `${what} grew from ${Math.round(second)} in the second fifth to ${Math.round(last)} in the last.`,
+    );
 }
 
 function fifthsInWords(fifths: readonly Fifth[]): string {

@@ -28,9 +28,11 @@ export interface Fifth {
 export function sampleOf(pid: number): Sample | null {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    const kilobytes = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]);
+    const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(status)?.[1];
+    // A process that has ended has no memory, until it is waited for.
+    if (kilobytes === undefined) return null;
     const descriptors = readdirSync(`/proc/${pid}/fd`).length;
-    return { at_ms: Date.now(), memory_mb: (kilobytes * 1_024) / MEGABYTE, descriptors };
+    return { at_ms: Date.now(), memory_mb: (Number(kilobytes) * 1_024) / MEGABYTE, descriptors };
   } catch {
     return null;
   }
