@@ -48,12 +48,18 @@ const samples: Sample[] = [];
 const crowds: { readonly idle: number; readonly slow: number }[] = [];
 let end_ms = Number.POSITIVE_INFINITY;
 const isOver = () => Date.now() >= end_ms;
-process.once('SIGINT', () => {
+process.on('SIGINT', () => {
+  // The second one ends it without a table.
+  if (end_ms === 0) process.exit(130);
   process.stderr.write('\nEnding early.\n');
   end_ms = 0;
 });
+process.on('exit', () => served.remove());
 
-try {
+await soak();
+
+/** Runs it, prints the table and sets the exit code. */
+async function soak(): Promise<void> {
   const accounts = await addAccounts(served);
   await served.start(settings());
   const clients = new Clients(observed, accounts, isOver);
@@ -97,8 +103,6 @@ try {
   };
   process.stdout.write(`\n${results(measured, books, log, { idle, slow })}\n`);
   process.exitCode = observed.complaints().length === 0 ? 0 : 1;
-} finally {
-  served.remove();
 }
 
 /** What the service uses once it has as few descriptors as before, or has had the time to close every connection. */

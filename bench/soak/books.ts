@@ -23,8 +23,6 @@ export interface Backup {
 export interface UnseenCharges {
   readonly project_id: string;
   readonly charges: readonly Charge[];
-  /** How many requests of the project had no answer that was seen: at least as many. */
-  readonly unseen_requests: number;
 }
 
 /** What the books add up to, and what the clients were told. */
@@ -141,7 +139,7 @@ function unseenCharges(observed: Observed, charges: readonly Charge[]): readonly
       observed.complain(
         `${unseen.length} charges of ${project_id} were told to nobody, and ${unseen_requests} of its requests had no answer.`,
       );
-    return { project_id, charges: unseen, unseen_requests };
+    return { project_id, charges: unseen };
   });
 }
 

@@ -64,9 +64,9 @@ export class Observed {
     return more === 0 ? this.wrong : [...this.wrong, `${more} more sentences of this kind.`];
   }
 
-  count(kind: string, outcome: string, times = 1): void {
+  count(kind: string, outcome: string): void {
     const of_kind = this.counts.get(kind) ?? new Map<string, number>();
-    this.counts.set(kind, of_kind.set(outcome, (of_kind.get(outcome) ?? 0) + times));
+    this.counts.set(kind, of_kind.set(outcome, (of_kind.get(outcome) ?? 0) + 1));
   }
 
   /** How often any client, or those of a kind, saw the outcome. */

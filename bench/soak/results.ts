@@ -122,8 +122,9 @@ function bookRows({ observed, served, operator, accounts }: Measured, books: Boo
       `${dollars(paid_micros)} were paid, and the ledger has ${dollars(books.top_ups_micros)}.`,
     );
   const told = `${books.acknowledged} of ${dollars(books.acknowledged_micros)}`;
-  const left = books.unseen.filter(({ project_id }) => project_id === accounts.leaving.project_id);
-  const cut = books.unseen.filter(({ project_id }) => project_id !== accounts.leaving.project_id);
+  const { project_id: leaving_id } = accounts.leaving;
+  const left = books.unseen.filter(({ project_id }) => project_id === leaving_id);
+  const cut = books.unseen.filter(({ project_id }) => project_id !== leaving_id);
   const unseen = books.unseen.flatMap(({ charges }) => charges);
   const difference_micros = books.charged_micros - books.acknowledged_micros;
   if (sumOf(unseen) !== difference_micros)
@@ -142,8 +143,8 @@ function bookRows({ observed, served, operator, accounts }: Measured, books: Boo
   return [
     ['charges in the ledger', `${books.charges} of ${dollars(books.charged_micros)}`],
     ['charges that clients were told of, all in the ledger', told],
-    ['charges unseen by clients that left', bounded(left)],
-    ['charges unseen because of a kill', [bounded(cut), ...list].join('; ')],
+    ['charges unseen by clients that left', inSum(left, observed.total('left'))],
+    ['charges unseen because of a kill', [inSum(cut, observed.total('cut by a kill')), ...list].join('; ')],
     ['top-ups, as paid', dollars(books.top_ups_micros)],
     ['open holds at the end', String(books.open_holds)],
     [
@@ -153,9 +154,8 @@ function bookRows({ observed, served, operator, accounts }: Measured, books: Boo
   ];
 }
 
-function bounded(unseen: BooksReport['unseen']): string {
+function inSum(unseen: BooksReport['unseen'], requests: number): string {
   const charges = unseen.flatMap((one) => one.charges);
-  const requests = unseen.reduce((sum, { unseen_requests }) => sum + unseen_requests, 0);
   return `${charges.length} of ${dollars(sumOf(charges))}, of ${requests} requests without an answer`;
 }
 
