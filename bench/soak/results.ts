@@ -26,7 +26,12 @@ export interface Measured {
 }
 
 const MINUTE_MS = 60_000;
-/** A process has filled its caches after its first fifth; from the second on it may grow by this share at most. */
+const TOO_SHORT = 'too short to be judged';
+/** A process fills its caches and compiles its code for so long; afterwards its memory must be flat. */
+const WARM_UP_MS = 120_000;
+/** In less time nothing is told of flatness. */
+const JUDGED_MIN_MS = 60_000;
+/** From the second fifth to the last it may grow by this share at most. */
 const MEMORY_GROWTH_MAX = 0.1;
 const DESCRIPTOR_GROWTH_MAX = 0.02;
 /** Descriptors or megabytes that come and go: a command beside the service, a backup. */
@@ -95,20 +100,26 @@ function serviceRows({ observed, served, samples, before, after, from_ms, to_ms 
   }
   const memory = (of: Window) => byFifths(samples, ({ memory_mb }) => memory_mb, of);
   const descriptors = (of: Window) => byFifths(samples, (sample) => sample.descriptors, of);
-  checkFlat(observed, 'Memory in MB', memory(longest), MEMORY_GROWTH_MAX);
-  checkFlat(observed, 'The number of descriptors', descriptors(longest), DESCRIPTOR_GROWTH_MAX);
+  const warm = { from_ms: longest.from_ms + WARM_UP_MS, to_ms: longest.to_ms };
+  const is_judged = warm.to_ms - warm.from_ms >= JUDGED_MIN_MS;
+  if (is_judged) {
+    checkFlat(observed, 'Memory in MB', memory(warm), MEMORY_GROWTH_MAX);
+    checkFlat(observed, 'The number of descriptors', descriptors(warm), DESCRIPTOR_GROWTH_MAX);
+  }
+  const life = `the longest life (${((longest.to_ms - longest.from_ms) / MINUTE_MS).toFixed(1)} minutes)`;
+  const warm_life = `${life} after ${WARM_UP_MS / MINUTE_MS} minutes`;
   const left = after.descriptors - before.descriptors;
   if (left > A_FEW)
     observed.complain(
       `${left} more descriptors were open after everybody had left than before anybody came.`,
     );
   const whole = { from_ms, to_ms };
-  const longest_minutes = ((longest.to_ms - longest.from_ms) / MINUTE_MS).toFixed(1);
   return [
     ['memory by fifths of all, MB', fifthsInWords(memory(whole))],
-    [`memory by fifths of the longest life (${longest_minutes} minutes), MB`, fifthsInWords(memory(longest))],
+    [`memory by fifths of ${life}, MB`, fifthsInWords(memory(longest))],
+    [`memory by fifths of ${warm_life}, MB`, is_judged ? fifthsInWords(memory(warm)) : TOO_SHORT],
     ['descriptors by fifths of all', fifthsInWords(descriptors(whole))],
-    ['descriptors by fifths of the longest life', fifthsInWords(descriptors(longest))],
+    [`descriptors by fifths of ${warm_life}`, is_judged ? fifthsInWords(descriptors(warm)) : TOO_SHORT],
     ['descriptors before anybody came, after everybody left', `${before.descriptors}, ${after.descriptors}`],
     ['memory before, after', `${Math.round(before.memory_mb)}, ${Math.round(after.memory_mb)} MB`],
   ];
@@ -131,8 +142,8 @@ function bookRows({ observed, served, operator, accounts }: Measured, books: Boo
     observed.complain(
       `${dollars(difference_micros)} more were charged than told, and ${dollars(sumOf(unseen))} unseen.`,
     );
-  const inLedger = cut.flatMap(({ charges }) => charges);
-  const list = inLedger.map((charge) => {
+  const cut_charges = cut.flatMap(({ charges }) => charges);
+  const list = cut_charges.map((charge) => {
     const before_ms = Math.min(
       ...served.kills.map(({ from_ms }) => from_ms - charge.created_at_ms).filter((ms) => ms >= 0),
     );
