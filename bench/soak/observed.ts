@@ -47,21 +47,25 @@ export class Observed {
   readonly counts = new Map<string, Map<string, number>>();
   /** When a working client was answered, and how long it had waited. */
   readonly waits: { readonly at_ms: number; readonly latency_ms: number }[] = [];
-  readonly wrong: string[] = [];
+  readonly #wrong: string[] = [];
   #wrong_not_kept = 0;
 
   constructor(private readonly served: Served) {}
 
-  /** Notes what must not be. */
+  /** Notes what must not be, and says so at once. */
   complain(sentence: string): void {
-    if (this.wrong.length < WRONG_KEPT) this.wrong.push(sentence);
-    else this.#wrong_not_kept += 1;
+    if (this.#wrong.length === WRONG_KEPT) {
+      this.#wrong_not_kept += 1;
+      return;
+    }
+    this.#wrong.push(sentence);
+    process.stderr.write(`\n${sentence}\n`);
   }
 
   /** What must not be and was, in sentences. */
   complaints(): readonly string[] {
     const more = this.#wrong_not_kept;
-    return more === 0 ? this.wrong : [...this.wrong, `${more} more sentences of this kind.`];
+    return more === 0 ? this.#wrong : [...this.#wrong, `${more} more sentences of this kind.`];
   }
 
   count(kind: string, outcome: string): void {
