@@ -29,8 +29,8 @@ const MINUTE_MS = 60_000;
 const TOO_SHORT = 'too short to be judged';
 /** A process fills its caches and compiles its code for so long; afterwards its memory must be flat. */
 const WARM_UP_MS = 120_000;
-/** In less time nothing is told of flatness. */
-const JUDGED_MIN_MS = 60_000;
+/** In less time the swings of the garbage collector, some 10 %, hide whether it grows. */
+const JUDGED_MIN_MS = 300_000;
 /** From the second fifth to the last it may grow by this share at most. */
 const MEMORY_GROWTH_MAX = 0.1;
 const DESCRIPTOR_GROWTH_MAX = 0.02;
