@@ -90,6 +90,11 @@ describe('tds config', () => {
     );
   });
 
+  test('does not warn of the folder that an executable unpacks itself to, which is no setting', async () => {
+    const env = { TDS_CACHE: join(root.path, 'cache') };
+    expect(await tds(['config'], { env })).toMatchObject({ code: 0, stderr: '' });
+  });
+
   test('--example is printed where the settings are wrong, too', async () => {
     write('broken');
     const { code, stdout } = await tds(['config', '--example', '--config', path]);

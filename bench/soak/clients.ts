@@ -1,0 +1,164 @@
+import type { Accounts } from './accounts.ts';
+import { INVALID_REQUESTS, type InvalidRequest } from './invalid-requests.ts';
+import type { Answer, Client, Observed } from './observed.ts';
+import { DIFFERENT_REQUESTS, flawOf, repeatable, type ValidRequest, validRequest } from './requests.ts';
+
+export const WORKING_CLIENTS = 16;
+const LEAVING_CLIENTS = 2;
+/** Clients leave at any time up to about when they would be answered. */
+const LEAVES_AFTER_MS_MAX = 600;
+/** Between two refusals: fewer come than are answered in a minute. */
+const INVALID_PAUSE_MS = 60;
+const RETRY_MS = 200;
+/** Between two rounds of huge requests, which would take a fair share of the model's time, and that is most of it. */
+const HUGE_PAUSE_MS = 15_000;
+/** One request in so many has a record that comes again, whose answer must be the same. */
+const REPEATED_ONE_IN = 2;
+const NEARLY_A_MEGABYTE = 1_000_000;
+const OPTIONS_MAX = 255;
+const UNKNOWN_KEY = `sk_svc_${'x'.repeat(32)}`;
+
+/** The clients of the soak, each until `isOver`. */
+export class Clients {
+  readonly #expected = new Map<number, string>();
+
+  constructor(
+    private readonly observed: Observed,
+    private readonly accounts: Accounts,
+    private readonly isOver: () => boolean,
+  ) {}
+
+  /** Asks every request that will come again once, alone: what it is answered is what it must always be answered. */
+  async learnAnswers(): Promise<void> {
+    const [client] = this.accounts.working;
+    if (client === undefined) return;
+    for (let number = 0; number < DIFFERENT_REQUESTS; number += 1) {
+      const answer = await this.askValid(client, validRequest(number));
+      const text = answer === null ? null : repeatable(answer.body);
+      if (text === null) throw new Error('The first requests were not answered.');
+      this.#expected.set(number, text);
+    }
+  }
+
+  /** Resolves when every client has ended. */
+  async run(): Promise<void> {
+    const working = Array.from({ length: WORKING_CLIENTS }, (_, index) => this.#work(index));
+    const leaving = Array.from({ length: LEAVING_CLIENTS }, (_, index) => this.#leave(index));
+    await Promise.all([...working, ...leaving, this.#askWrongly(), this.#askHugely(), this.#askTooOften()]);
+  }
+
+  /** Asks a request that is in order, and notes what is wrong with a 200. */
+  async askValid(client: Client, request: ValidRequest, leaves?: AbortSignal): Promise<Answer | null> {
+    const answer = await this.observed.ask(client, request, leaves);
+    if (answer?.status !== 200) return answer;
+    const flaw = flawOf(request, answer.body);
+    if (flaw !== null) this.observed.complain(`The answer ${answer.request_id} is wrong: ${flaw}.`);
+    return answer;
+  }
+
+  async #work(index: number): Promise<void> {
+    const client = this.accounts.working[index % this.accounts.working.length];
+    if (client === undefined) return;
+    for (let turn = 0; !this.isOver(); turn += 1) {
+      const number = (index * 7 + turn) % DIFFERENT_REQUESTS;
+      const is_repeated = turn % REPEATED_ONE_IN === 0;
+      const request = validRequest(number, is_repeated ? '' : `Case ${index}-${turn}. `);
+      const answer = await this.askValid(client, request);
+      if (answer === null) continue;
+      if (answer.status === 200) {
+        this.observed.waits.push({ at_ms: Date.now(), latency_ms: answer.latency_ms });
+        if (is_repeated && repeatable(answer.body) !== this.#expected.get(number))
+          this.observed.complain(
+            `The answer ${answer.request_id} is another than to the same request before.`,
+          );
+      } else if (answer.status < 500) {
+        this.observed.complain(`A working client got ${answer.status} ${answer.code}.`);
+      } else {
+        await Bun.sleep(RETRY_MS);
+      }
+    }
+  }
+
+  /** Goes away before it is answered, mostly. */
+  async #leave(index: number): Promise<void> {
+    for (let turn = index; !this.isOver(); turn += 1) {
+      const leaving = new AbortController();
+      const timer = setTimeout(() => leaving.abort(), Math.random() * LEAVES_AFTER_MS_MAX);
+      const answer = await this.askValid(
+        this.accounts.leaving,
+        validRequest(turn, `Left ${turn}. `),
+        leaving.signal,
+      );
+      clearTimeout(timer);
+      if (answer !== null && answer.status !== 200) await Bun.sleep(RETRY_MS);
+    }
+  }
+
+  async #askWrongly(): Promise<void> {
+    for (let turn = 0; !this.isOver(); turn += 1) {
+      const request = INVALID_REQUESTS[turn % INVALID_REQUESTS.length];
+      if (request === undefined) return;
+      const answer = await this.observed.ask(this.#whoAsks(request), request);
+      if (answer !== null && (answer.status !== request.status || answer.code !== request.code))
+        this.observed.complain(
+          `${request.status} ${request.code} was expected, and ${answer.status} ${answer.code} came.`,
+        );
+      await Bun.sleep(INVALID_PAUSE_MS);
+    }
+  }
+
+  #whoAsks({ key }: InvalidRequest): Client {
+    const { working, unpaid, spent } = this.accounts;
+    const [good] = working;
+    const kind = 'invalid';
+    if (key === 'unpaid') return unpaid;
+    if (key === 'spent') return spent;
+    if (key === 'good' && good !== undefined) return { ...good, kind };
+    return { kind, key: key === 'unknown' ? UNKNOWN_KEY : null, project_id: null };
+  }
+
+  /** The longest record, the most questions, the most options, and as much JSON as fits. */
+  async #askHugely(): Promise<void> {
+    const record = 'The parcel is late and nobody calls. ';
+    const noul = { type: 'noul', instructions: 'Is the parcel late?' } as const;
+    const options = Array.from({ length: OPTIONS_MAX }, (_, index) => [`option ${index}`, null] as const);
+    const ask = (state: string, questions: ValidRequest['questions']) => {
+      const body = JSON.stringify({ model: 'decision-1', state, questions });
+      return this.askValid(this.accounts.huge, { path: '/v1/decisions', mode: 'fast', questions, body });
+    };
+    const long = record.repeat(NEARLY_A_MEGABYTE / record.length);
+    const many = Object.fromEntries(Array.from({ length: 32 }, (_, index) => [`question ${index}`, noul]));
+    const which = {
+      type: 'choice',
+      instructions: 'Which one?',
+      criteria: Object.fromEntries(options),
+    } as const;
+    while (!this.isOver()) {
+      await ask(long, { late: noul });
+      await ask(record.repeat(100), many);
+      await ask(record, { which });
+      const nested = '['.repeat(NEARLY_A_MEGABYTE);
+      const refused = await this.observed.ask(this.accounts.huge, { path: '/v1/decisions', body: nested });
+      if (refused !== null && refused.code !== 'invalid_request')
+        this.observed.complain(`Deeply nested JSON got ${refused.status} ${refused.code}.`);
+      await this.#pause(HUGE_PAUSE_MS);
+    }
+  }
+
+  /** Waits, but no longer than the soak goes on. */
+  async #pause(for_ms: number): Promise<void> {
+    for (const end_ms = Date.now() + for_ms; Date.now() < end_ms && !this.isOver(); )
+      await Bun.sleep(RETRY_MS);
+  }
+
+  /** Asks faster than its organization may. */
+  async #askTooOften(): Promise<void> {
+    while (!this.isOver()) {
+      const answer = await this.askValid(this.accounts.limited, validRequest(0));
+      if (answer === null || answer.status === 200 || answer.status >= 500) continue;
+      if (answer.code !== 'rate_limit_exceeded')
+        this.observed.complain(`A limited client got ${answer.status} ${answer.code}.`);
+      await Bun.sleep(RETRY_MS);
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import { join } from 'node:path';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import type { Client } from './observed.ts';
+
+const Report = Type.Object({
+  open: Type.Record(Type.String(), Type.Number()),
+  statuses: Type.Record(Type.String(), Type.Number()),
+});
+
+/** What idle connections may be told: nothing, that they are alive, or that they took too long. */
+const EXPECTED = /^(silent 408|answered once (200|408)|slow (head|body) (408|503)|slow reader 200)$/;
+
+/** The idle and slow connections, in a process of their own. */
+export class Crowd {
+  readonly #child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>;
+  readonly #read: Promise<void>;
+  #report: Static<typeof Report> = { open: {}, statuses: {} };
+
+  constructor(address: string, { key }: Client, idle: number, slow: number) {
+    const program = join(import.meta.dir, 'crowd-child.ts');
+    this.#child = Bun.spawn([process.execPath, program, address, key ?? '', String(idle), String(slow)], {
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'inherit',
+      detached: true,
+    });
+    this.#read = this.#readReports();
+  }
+
+  /** Idle connections that are open. */
+  get idle(): number {
+    return this.#openOf('silent') + this.#openOf('answered once');
+  }
+
+  /** Slow connections that are open. */
+  get slow(): number {
+    return this.#openOf('slow head') + this.#openOf('slow body') + this.#openOf('slow reader');
+  }
+
+  /** How often which kind of connection was told which status. */
+  get statuses(): Readonly<Record<string, number>> {
+    return this.#report.statuses;
+  }
+
+  /** The statuses that no such connection should be told. */
+  unexpected(): readonly string[] {
+    return Object.keys(this.statuses).filter((one) => !EXPECTED.test(one));
+  }
+
+  /** Closes all connections. */
+  async leave(): Promise<void> {
+    await this.#child.stdin.end();
+    await this.#child.exited;
+    await this.#read;
+  }
+
+  #openOf(kind: string): number {
+    return this.#report.open[kind] ?? 0;
+  }
+
+  async #readReports(): Promise<void> {
+    const decoder = new TextDecoder();
+    let text = '';
+    for await (const chunk of this.#child.stdout) {
+      text += decoder.decode(chunk, { stream: true });
+      const lines = text.split('\n');
+      text = lines.pop() ?? '';
+      for (const line of lines) {
+        const report: unknown = JSON.parse(line);
+        if (Value.Check(Report, report)) this.#report = report;
+      }
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import { CLIENT_TIMEOUT_MS } from '../../src/client-timeout.ts';
+import { field } from '../../test/cli/support.ts';
+import { chargedMicros } from './requests.ts';
+import type { Served } from './served.ts';
+
+/** Who asks: counted under `kind`, and paid by the project. */
+export interface Client {
+  readonly kind: string;
+  readonly key: string | null;
+  readonly project_id: string | null;
+}
+
+export interface HttpRequest {
+  readonly path: string;
+  readonly method?: 'GET' | 'POST';
+  readonly body?: string | undefined;
+}
+
+/** What a client was told. */
+export interface Answer {
+  readonly status: number;
+  /** The error's code; empty for a 200. */
+  readonly code: string;
+  readonly body: unknown;
+  readonly request_id: string;
+  readonly sent_ms: number;
+  readonly latency_ms: number;
+}
+
+/** A charge that a client was told of, with when it was. */
+export interface Acknowledged {
+  readonly cost_micros: number;
+  readonly project_id: string | null;
+  readonly at_ms: number;
+}
+
+/** A model is warm again that long after a start, on a busy machine. */
+const WARMING_MS = 60_000;
+const WRONG_KEPT = 30;
+const QUEUE_FULL = 'Too many requests are waiting for the model.';
+
+/** Everything that the clients saw, and what of it must not be. */
+export class Observed {
+  readonly acknowledged = new Map<string, Acknowledged>();
+  /** Requests whose answer nobody saw, by project: only they can be charged without a client that knows. */
+  readonly unseen = new Map<string | null, number>();
+  readonly counts = new Map<string, Map<string, number>>();
+  /** When a working client was answered, and how long it had waited. */
+  readonly waits: { readonly at_ms: number; readonly latency_ms: number }[] = [];
+  readonly #wrong: string[] = [];
+  #wrong_not_kept = 0;
+
+  constructor(private readonly served: Served) {}
+
+  /** Notes what must not be, and says so at once. */
+  complain(sentence: string): void {
+    if (this.#wrong.length === WRONG_KEPT) {
+      this.#wrong_not_kept += 1;
+      return;
+    }
+    this.#wrong.push(sentence);
+    process.stderr.write(`\n${sentence}\n`);
+  }
+
+  /** What must not be and was, in sentences. */
+  complaints(): readonly string[] {
+    const more = this.#wrong_not_kept;
+    return more === 0 ? this.#wrong : [...this.#wrong, `${more} more sentences of this kind.`];
+  }
+
+  count(kind: string, outcome: string): void {
+    const of_kind = this.counts.get(kind) ?? new Map<string, number>();
+    this.counts.set(kind, of_kind.set(outcome, (of_kind.get(outcome) ?? 0) + 1));
+  }
+
+  /** How often any client, or those of a kind, saw the outcome. */
+  total(outcome: string, kind?: string): number {
+    const kinds = kind === undefined ? [...this.counts.values()] : [this.counts.get(kind)];
+    return kinds.reduce((sum, of_kind) => sum + (of_kind?.get(outcome) ?? 0), 0);
+  }
+
+  /**
+   * Sends a request and notes what came back. Null where no whole answer did: then the client has left, or the service
+   * was down, and takes requests again. Anything else is noted as wrong.
+   */
+  async ask(client: Client, request: HttpRequest, leaves?: AbortSignal): Promise<Answer | null> {
+    const sent_ms = Date.now();
+    const patience = AbortSignal.timeout(CLIENT_TIMEOUT_MS);
+    try {
+      const response = await fetch(this.served.address + request.path, {
+        method: request.method ?? 'POST',
+        headers: {
+          'content-type': 'application/json',
+          ...(client.key === null ? {} : { authorization: `Bearer ${client.key}` }),
+        },
+        signal: leaves === undefined ? patience : AbortSignal.any([patience, leaves]),
+        ...(request.body === undefined ? {} : { body: request.body }),
+      });
+      const body: unknown = await response.json();
+      return this.#answered(client, response, body, sent_ms);
+    } catch (error) {
+      this.#unanswered(client, sent_ms, error, leaves?.aborted === true);
+      await this.served.up();
+      return null;
+    }
+  }
+
+  #answered(client: Client, response: Response, body: unknown, sent_ms: number): Answer {
+    const { status, headers } = response;
+    const at_ms = Date.now();
+    const error = field(body, 'error');
+    const code = status === 200 ? '' : String(field(error, 'code'));
+    const request_id = headers.get('x-request-id') ?? '';
+    this.count(client.kind, `${status} ${code}`.trim());
+    if (!request_id.startsWith('req_')) this.complain(`A ${status} had no request id.`);
+    if (status === 200) {
+      const cost_micros = chargedMicros(body);
+      if (cost_micros !== null)
+        this.acknowledged.set(request_id, { cost_micros, project_id: client.project_id, at_ms });
+    } else if (field(body, 'request_id') !== request_id) {
+      this.complain(`A ${status} has the request id ${request_id} in its header, and not in its body.`);
+    }
+    if (status >= 500 && !this.#isIntended(code, String(field(error, 'message')), sent_ms, at_ms))
+      this.complain(`${client.kind}: ${status} ${code} for ${request_id}: ${field(error, 'message')}`);
+    return { status, code, body, request_id, sent_ms, latency_ms: at_ms - sent_ms };
+  }
+
+  #unanswered({ kind, project_id }: Client, sent_ms: number, error: unknown, has_left: boolean): void {
+    this.unseen.set(project_id, (this.unseen.get(project_id) ?? 0) + 1);
+    if (has_left) {
+      this.count(kind, 'left');
+    } else if (this.served.wasDown(sent_ms, Date.now())) {
+      this.count(kind, 'cut by a kill');
+    } else {
+      this.count(kind, 'no answer');
+      const reason = error instanceof Error ? `${error.name} ${error.message}` : String(error);
+      this.complain(`${kind}: no answer after ${Date.now() - sent_ms} ms: ${reason}`);
+    }
+  }
+
+  #isIntended(code: string, message: string, sent_ms: number, at_ms: number): boolean {
+    if (code === 'model_warming_up') return this.served.wasDown(sent_ms - WARMING_MS, at_ms);
+    if (code === 'overloaded') return true;
+    return (
+      code === 'model_unavailable' && message === QUEUE_FULL && this.served.hadShortQueue(sent_ms, at_ms)
+    );
+  }
+}
