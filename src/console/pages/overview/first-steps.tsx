@@ -87,8 +87,8 @@ function Step({
   const is_done = done_at_ms !== null;
   return (
     <li class={is_done ? 'step is-done' : 'step'}>
-      <span class="step-mark" aria-hidden="true">
-        <svg viewBox="0 0 16 16">
+      <span class="step-mark">
+        <svg viewBox="0 0 16 16" aria-hidden="true">
           <path d="M4 8.5l3 3 5.5-7" />
         </svg>
       </span>
