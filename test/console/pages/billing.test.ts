@@ -72,7 +72,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     await page.keyboard.press('Enter');
     const dialog = page.getByRole('dialog', { name: 'How to pay' });
     await dialog.getByText('$20.00').waitFor();
-    const payment_id = await dialog.locator('code').first().textContent();
+    const payment_id = (await dialog.locator('code').first().textContent()) ?? '';
     await dialog.getByText(`tds credit confirm ${payment_id}`).waitFor();
     await page.keyboard.press('Escape');
     const pending = page.getByRole('table', { name: 'Waiting for payment' });
@@ -89,7 +89,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     expect(await page.getByRole('term').allInnerTexts()).toEqual([
       'Available',
       'Balance',
-      'Held for 0 running requests',
+      'Held for 0 open requests',
     ]);
     expect(await page.getByRole('definition').allInnerTexts()).toEqual(['$20.00', '$20.00', '$0.00']);
 

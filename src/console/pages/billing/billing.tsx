@@ -23,7 +23,7 @@ export default function Billing({ params: { organization_id = '' } }: PageProps)
   useRefresh(billing.reload, (billing.data?.pending.length ?? 0) > 0);
   return (
     <>
-      <PageHeader title="Billing" description="Requests are paid from credit that is bought before." />
+      <PageHeader title="Billing" description="Requests are prepaid: each takes its cost off this credit." />
       <LoadedView loaded={billing} lines={8}>
         {(facts) => (
           <>
@@ -61,7 +61,7 @@ function Balance({ facts }: { readonly facts: BillingFacts }) {
         <dd>{formatMoney(credit_micros)}</dd>
       </div>
       <div class="panel tile">
-        <dt>Held for {formatCount(open_holds, 'running request')}</dt>
+        <dt>Held for {formatCount(open_holds, 'open request')}</dt>
         <dd>{formatMoney(held_micros)}</dd>
       </div>
     </dl>

@@ -30,14 +30,17 @@ export function FirstSteps({ organization_id, steps }: StepsProps) {
     return (
       <details class="quiet-details">
         <summary>
-          First steps are done; the first answer came <Time time_ms={steps.first_answer_at_ms} />. How to ask
+          First steps are done, the first answer came <Time time_ms={steps.first_answer_at_ms} />. Show the
+          command again
         </summary>
         <CopyText text={curlLine(location.origin)} is_block />
       </details>
     );
   }
-  const link = (page: string, text: string) => (
-    <ButtonLink href={organizationPath(organization_id, page)}>{text}</ButtonLink>
+  const link = (page: string, text: string, is_next: boolean) => (
+    <ButtonLink href={organizationPath(organization_id, page)} kind={is_next ? 'primary' : 'secondary'}>
+      {text}
+    </ButtonLink>
   );
   return (
     <Section title="First steps" description="Three steps to the first answer. They tick themselves off.">
@@ -45,7 +48,7 @@ export function FirstSteps({ organization_id, steps }: StepsProps) {
         <Step title="Add credit" done_at_ms={steps.credit_added_at_ms}>
           <p>Requests are paid from credit; $5.00 is enough for the first ones.</p>
           {may('top_up') ? (
-            link('billing', 'Add credit')
+            link('billing', 'Add credit', true)
           ) : (
             <p class="muted">An owner, an admin or a billing member can do it.</p>
           )}
@@ -53,13 +56,13 @@ export function FirstSteps({ organization_id, steps }: StepsProps) {
         <Step title="Create a key" done_at_ms={steps.key_created_at_ms}>
           <p>A key is how your programs sign in. It is shown once.</p>
           {may('create_keys') ? (
-            link('keys', 'Create a key')
+            link('keys', 'Create a key', steps.credit_added_at_ms !== null)
           ) : (
             <p class="muted">An owner, an admin or a developer can do it.</p>
           )}
         </Step>
         <Step title="Ask" done_at_ms={steps.first_answer_at_ms} keeps_content>
-          <p>Put your key in the first line, and run this in a terminal:</p>
+          <p>Put your key into the first line, and run this in a terminal:</p>
           <CopyText text={curlLine(location.origin)} is_block />
           {may('use_keys') && (
             <p>
@@ -94,7 +97,7 @@ function Step({
       </span>
       <div class="step-text">
         <h3>
-          {title}
+          {title}{' '}
           {is_done && (
             <span class="step-time">
               done <Time time_ms={done_at_ms} />

@@ -6,7 +6,7 @@ import { PageHeader, Section } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
 import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
 import { organizationPath, type PageProps } from '../page.ts';
-import { may, organization } from '../session.ts';
+import { may } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { useRefresh } from '../use-refresh.ts';
 import { areDone, FirstSteps } from './first-steps.tsx';
@@ -29,7 +29,18 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
   }, [done]);
   return (
     <>
-      <PageHeader title="Overview" description={organization.value?.name} />
+      <PageHeader
+        title="Overview"
+        actions={
+          steps.data !== undefined &&
+          areDone(steps.data) &&
+          may('use_keys') && (
+            <ButtonLink href={organizationPath(organization_id, 'playground')}>
+              Open the playground
+            </ButtonLink>
+          )
+        }
+      />
       <LoadedView loaded={steps} lines={3}>
         {(data) => <FirstSteps organization_id={organization_id} steps={data} />}
       </LoadedView>
@@ -87,7 +98,7 @@ function Summary({
         <Tile title="Cost this month" value={formatMoneyShort(month.cost_micros)} exact={month.cost_micros} />
         <div class="panel tile">
           <dt>
-            <a href={billing}>Available credit</a>, Tier {credit.tier}
+            <a href={billing}>Available credit</a>
           </dt>
           <dd title={formatMoney(credit.available_micros)}>{formatMoneyShort(credit.available_micros)}</dd>
         </div>

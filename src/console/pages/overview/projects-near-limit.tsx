@@ -18,7 +18,7 @@ export function ProjectsNearLimit({ organization_id }: { readonly organization_i
   return (
     <Section
       title="Spend limits"
-      description="What projects may spend in this month (UTC)."
+      description="This month (UTC), by project."
       actions={<a href={organizationPath(organization_id, 'projects')}>All projects</a>}
     >
       <LoadedView loaded={projects} lines={1}>
