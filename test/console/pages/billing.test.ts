@@ -160,6 +160,26 @@ describe.skipIf(program === null)('the page of billing', () => {
     await limits.getByRole('row', { name: 'Requests a minute 700 1,500' }).waitFor();
   });
 
+  test('credit that was spent before it was refunded is told as missing, and so is the lower tier', async () => {
+    const bob = await personOf('bob');
+    const { organization_id } = bob;
+    await credit(bob, 10);
+    await use(bob, 8 * DOLLAR_MICROS);
+    await refundByHand(made.service.accounts, OPERATOR, {
+      organization_id,
+      amount_micros: 10 * DOLLAR_MICROS,
+    });
+    await using opened = await open(bob);
+    const { page } = opened;
+    await page.getByText('The organization fell to Tier 0').waitFor();
+    await page.getByText('Requests are refused until more than $8.00 is paid.').waitFor();
+    const refunds = page.getByRole('table', { name: 'Refunds' });
+    await refunds.getByRole('cell', { name: '-$10.00' }).waitFor();
+    const newest = page.getByRole('table', { name: 'Movements of credit' }).getByRole('row').nth(1);
+    expect(await newest.getByRole('cell').last().textContent()).toBe('-$8.00');
+    expect(opened.complaints).toEqual([]);
+  });
+
   test('the history is read by day or by request, page by page, and its balances add up', async () => {
     const dave = await personOf('dave');
     for (let payments = 0; payments < 55; payments++) await credit(dave, 1);

@@ -72,8 +72,8 @@ function BalanceNotice({ facts: { credit_micros, tier } }: { readonly facts: Bil
   if (credit_micros < 0) {
     return (
       <Notice tone="warning" title="The balance is below zero">
-        A refund took back credit that was already spent. Requests are refused until{' '}
-        {formatMoney(-credit_micros)} and more is paid.
+        A refund took back credit that was already spent. Requests are refused until more than{' '}
+        {formatMoney(-credit_micros)} is paid.
       </Notice>
     );
   }

@@ -82,7 +82,7 @@ function Summary({
   const billing = organizationPath(organization_id, 'billing');
   return (
     <div class="stack">
-      {credit.available_micros <= 0 && credit.tier > 0 && (
+      {(credit.available_micros < 0 || (credit.available_micros === 0 && credit.tier > 0)) && (
         <Notice
           tone="warning"
           title="There is no credit left"
