@@ -17,7 +17,10 @@ import { TlsListener } from './tls-listener.ts';
 export interface ServerTimeouts {
   /** Between two requests. Longer than the 60 s that proxies keep a connection, so that they close it first. */
   readonly idle_ms: number;
-  /** From the opening of a connection, or the first byte of a request, to the end of its head. */
+  /**
+   * From the opening of a connection, or the first byte of a request, to the end of its head. Bun's own parser closes
+   * such a connection after 12 s without a response, so that a longer time would never be reached.
+   */
   readonly head_ms: number;
   /** For a whole request. Our own reader of bodies is quicker; this one ends bodies that nobody reads. */
   readonly request_ms: number;
@@ -29,10 +32,10 @@ export interface ServerTimeouts {
 
 const SERVER_TIMEOUTS: ServerTimeouts = {
   idle_ms: 75_000,
-  head_ms: 30_000,
+  head_ms: 8_000,
   request_ms: 65_000,
   response_ms: 120_000,
-  check_ms: 5_000,
+  check_ms: 1_000,
 };
 
 /** What bounds a server; everything has a default. */

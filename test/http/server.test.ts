@@ -117,6 +117,12 @@ describe('a connection does not live for ever', () => {
     });
   }
 
+  test('with the usual times too, a late head is answered before the parser ends it without a word', async () => {
+    const client = new RawClient(await start(ok)).send('GET / HTTP/1.1\r\nHo');
+    await client.closed;
+    expect(parseRaw(client.received).status).toBe(408);
+  }, 30_000);
+
   test('one whose refused body goes on and on is closed, and gets one response', async () => {
     const server = await start(unauthorized, { timeouts: TIMEOUTS });
     const client = new RawClient(server).send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n');
