@@ -67,6 +67,22 @@ export const TRAIL_ACTIONS = {
 
 export type TrailAction = keyof typeof TRAIL_ACTIONS;
 
+/** What is done to the service or to an account, and so is in no organization's trail. */
+export const SERVICE_ACTIONS: readonly TrailAction[] = [
+  'account.delete',
+  'operator.grant',
+  'operator.withdraw',
+  'payment_event.dismiss',
+  'model.add',
+  'model.open',
+  'model.close',
+  'model.remove',
+  'model.price',
+  'model.reload',
+  'model.alias',
+  'model.unalias',
+];
+
 /** Whether a stored text is one of the actions: an older version reads what a newer one wrote. */
 export function isTrailAction(text: string): text is TrailAction {
   return Object.hasOwn(TRAIL_ACTIONS, text);

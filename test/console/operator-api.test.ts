@@ -284,15 +284,18 @@ describe('a model', () => {
 
   test('is closed for clients at once, and open again', async () => {
     const { key } = await addAccount(made.service);
-    const ask = async () => {
-      const body = { model: 'decision-1', state: 'x', questions: [] };
-      return (await postByKey(made.service, key, JSON.stringify(body))).status;
+    const isListed = async () => {
+      const response = await made.service.fetch('/v1/models', {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      return (await response.text()).includes('decision-1');
     };
-    expect(await ask()).not.toBe(404);
+    expect(await isListed()).toBe(true);
     await change('close', { id: 'decision-1' });
-    expect(await ask()).toBe(404);
+    expect(await isListed()).toBe(false);
+    expect(JSON.stringify(await read('/models'))).toContain('"status":"coming_soon"');
     await change('open', { id: 'decision-1' });
-    expect(await ask()).not.toBe(404);
+    expect(await isListed()).toBe(true);
   });
 
   test('says what became of its reload', async () => {

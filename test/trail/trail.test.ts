@@ -34,7 +34,7 @@ import { applyPaymentReport } from '../../src/payments/apply-event.ts';
 import { confirmManualPayment, creditByHand, refundByHand, startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
-import { TRAIL_ACTIONS, type TrailAction } from '../../src/trail/actions.ts';
+import { SERVICE_ACTIONS, TRAIL_ACTIONS, type TrailAction } from '../../src/trail/actions.ts';
 import { listTrail } from '../../src/trail/list.ts';
 import {
   addEveryone,
@@ -386,6 +386,7 @@ describe.each(KINDS)('%s', (action) => {
       created_at_ms: world.clock.now_ms(),
     });
     expect(own[0]?.organization_id === null).toBe(is_of_service === true);
+    expect(SERVICE_ACTIONS.includes(action)).toBe(is_of_service === true);
     expect(JSON.parse(own[0]?.detail ?? '{}').by_operator).toBe(who === 'operator' ? true : undefined);
     const others = written.filter((entry) => entry.action !== action).map((entry) => entry.action);
     expect(others.filter((other) => !besides.some((name) => name === other))).toEqual([]);
