@@ -141,7 +141,7 @@ function Actions({
         <>
           <Button
             size="small"
-            label={`Load ${id} anew`}
+            label={`Reload ${id}`}
             is_busy={reload?.state === 'running'}
             onClick={() => onAsk('reload')}
           >
