@@ -118,7 +118,7 @@ function object({ object_kind, object_id, object_name }: Entry) {
   const kind = OBJECTS[object_kind] ?? object_kind;
   return (
     <span class="prose-cell" title={object_id ?? undefined}>
-      <span class="muted">{kind}</span> {object_name ?? object_id ?? ''}
+      <span class="muted">{kind}</span> {object_name ?? <code class="wrap">{object_id}</code>}
     </span>
   );
 }

@@ -17,13 +17,20 @@ type Name = keyof WholeOrganization['dedicated'];
 interface Limit {
   readonly name: Name;
   readonly label: string;
+  /** How the table calls it, where that is another thing than what is entered. */
+  readonly row_label?: string;
   readonly is_money?: true;
   /** What applies now; null where the keys answer nothing. */
   readonly inForce: (organization: WholeOrganization) => number | null;
 }
 
 const LIMITS: readonly Limit[] = [
-  { name: 'minimum_tier', label: 'Minimum tier', inForce: ({ tier_in_force }) => tier_in_force },
+  {
+    name: 'minimum_tier',
+    label: 'Minimum tier',
+    row_label: 'Tier',
+    inForce: ({ tier_in_force }) => tier_in_force,
+  },
   {
     name: 'requests_per_minute',
     label: 'Requests per minute',
@@ -68,7 +75,7 @@ export function Limits({
         keyOf={({ name }) => name}
         empty={null}
         columns={[
-          { title: 'Limit', is_name: true, cell: ({ label }) => label },
+          { title: 'Limit', is_name: true, cell: ({ label, row_label }) => row_label ?? label },
           {
             title: 'In force',
             is_at_end: true,
@@ -83,9 +90,11 @@ export function Limits({
             cell: (limit) => {
               const value = organization.dedicated[limit.name];
               return value === null ? (
-                <span class="muted">As its tier</span>
+                <span class="muted">{limit.name === 'minimum_tier' ? 'By its payments' : 'As its tier'}</span>
               ) : (
-                <Badge tone="info">{shown(limit, value)}</Badge>
+                <Badge tone="info">
+                  {limit.name === 'minimum_tier' ? `At least ${value}` : shown(limit, value)}
+                </Badge>
               );
             },
           },
@@ -138,14 +147,14 @@ function LimitsForm({
         await onDone();
       }}
     >
-      <p>A field that is empty is as the tier has it. Changes apply at once.</p>
+      <p>A field that is empty follows payments and tier. Changes apply at once.</p>
       {LIMITS.map(({ name, label, is_money }) => (
         <TextField
           key={name}
           label={label}
           name={name}
           inputmode={is_money ? 'decimal' : 'numeric'}
-          placeholder="As its tier"
+          placeholder={name === 'minimum_tier' ? 'By its payments' : 'As its tier'}
           value={texts[name]}
           onInput={(text) => setTexts({ ...texts, [name]: text })}
           {...(is_money ? { prefix: '$' } : {})}

@@ -49,7 +49,7 @@ function Tiles({ live: { now_ms, queue, holds, problems, history } }: { readonly
       ? 'none open'
       : `oldest ${formatDuration(Math.max(0, now_ms - holds.oldest_at_ms))}`;
   return (
-    <dl class="tiles">
+    <dl class="tiles wide">
       <Tile title="Requests" value={`${formatNumber(all, 1)}/s`} more={`mean of ${RATE_SECONDS} s`} />
       <Tile
         title="Questions"

@@ -32,7 +32,7 @@ export default function OperatorsOrganization({ params: { organization_id = '' }
   };
   return (
     <>
-      <p>
+      <p class="back-link">
         <a href="/console/operator/organizations">All organizations</a>
       </p>
       <LoadedView loaded={organization}>
