@@ -163,8 +163,10 @@ export class RecentActivity implements Metrics {
 
   #history(): ActivityHistory {
     const { clock } = this;
-    const current = Math.floor(clock.monotonic_ms() / MS_PER_S);
-    const current_ms = Math.floor(clock.now_ms() / MS_PER_S) * MS_PER_S;
+    const monotonic_ms = clock.monotonic_ms();
+    const current = Math.floor(monotonic_ms / MS_PER_S);
+    // The same for the same second each time: a chart that is drawn anew must not jump.
+    const zero_ms = clock.now_ms() - monotonic_ms;
     const indices = Array.from(
       { length: ACTIVITY_SECONDS - 1 },
       (_, place) => current - ACTIVITY_SECONDS + 1 + place,
@@ -178,7 +180,7 @@ export class RecentActivity implements Metrics {
     const sampled = (pick: (second: Second) => number | null) =>
       seconds.map((second) => (second === undefined || second.memory_bytes === null ? null : pick(second)));
     return {
-      times_ms: indices.map((index) => current_ms - (current - index) * MS_PER_S),
+      times_ms: indices.map((index) => Math.round(zero_ms + index * MS_PER_S)),
       answered: counted(({ answered }) => answered),
       refused: counted(({ refused }) => refused),
       failed: counted(({ failed }) => failed),

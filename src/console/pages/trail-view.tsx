@@ -30,6 +30,9 @@ const OBJECTS: Readonly<Record<string, string>> = {
   model_alias: 'Model alias',
 };
 
+/** Details that say nothing to a reader, or that the object's own name says. */
+const NOT_SHOWN = ['name', 'project_id'];
+
 const COLUMNS: readonly Column<Entry>[] = [
   { title: 'What', is_name: true, cell: ({ sentence }) => <span class="prose-cell">{sentence}</span> },
   { title: 'Who', cell: who },
@@ -115,6 +118,8 @@ function who({ by, user_name, user_email }: Entry) {
 }
 
 function object({ object_kind, object_id, object_name }: Entry) {
+  // The whole trail is its own.
+  if (object_kind === 'organization') return null;
   const kind = OBJECTS[object_kind] ?? object_kind;
   return (
     <span class="prose-cell" title={object_id ?? undefined}>
@@ -124,7 +129,7 @@ function object({ object_kind, object_id, object_name }: Entry) {
 }
 
 function Detail({ detail }: { readonly detail: Entry['detail'] }) {
-  const fields = Object.entries(detail).filter(([name]) => name !== 'name');
+  const fields = Object.entries(detail).filter(([name]) => !NOT_SHOWN.includes(name));
   if (fields.length === 0) return null;
   return (
     <ul class="detail-list">

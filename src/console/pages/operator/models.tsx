@@ -12,7 +12,7 @@ import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
-import { formatMoney, formatNumber } from '../format.ts';
+import { formatCount, formatMoney } from '../format.ts';
 import { usePolled } from '../use-polled.ts';
 
 const POLL_MS = 2_000;
@@ -56,7 +56,7 @@ export default function Models() {
               is_name: true,
               cell: ({ id, aliases }) => (
                 <span class="prose-cell">
-                  {id}
+                  <span class="no-break">{id}</span>
                   {aliases.length > 0 && <span class="muted"> also {aliases.join(', ')}</span>}
                 </span>
               ),
@@ -68,14 +68,18 @@ export default function Models() {
                 engine === null ? (
                   ''
                 ) : (
-                  <span>
-                    {formatNumber(engine.load.requests)} requests, {formatNumber(engine.load.waiting_plans)}{' '}
-                    plans wait, {formatNumber(engine.load.running_tokens)} tokens run
+                  <span class="prose-cell">
+                    {formatCount(engine.load.requests, 'request')}
+                    <br />
+                    <span class="muted">
+                      {formatCount(engine.load.waiting_plans, 'plan')} waiting,{' '}
+                      {formatCount(engine.load.running_tokens, 'token')} running
+                    </span>
                   </span>
                 ),
             },
             {
-              title: 'Price of 1M input tokens',
+              title: 'Price (1M tokens)',
               is_at_end: true,
               cell: ({ input_price_micros_per_million_tokens: price_micros }) =>
                 price_micros === null ? <span class="muted">None</span> : formatMoney(price_micros),
@@ -133,7 +137,7 @@ function Actions({
   readonly onAsk: (what: Asked['what']) => void;
 }) {
   return (
-    <span class="row at-end">
+    <span class="row at-end no-break">
       <Button size="small" label={`Change the price of ${id}`} onClick={() => onAsk('price')}>
         Price…
       </Button>
