@@ -29,14 +29,16 @@ import { QUEUE_LIMIT } from './limits/model-turns.ts';
 import { PerOrganizationQueue } from './limits/per-organization-queue.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
-import { startFollowingCatalog } from './models/follow-catalog.ts';
+import { followCatalog, startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
 import { type ReloadParts, ReloadRefused, type ReloadRequest, reloadModel } from './models/reload.ts';
+import { Reloads } from './models/reloads.ts';
 import { Audits } from './ops/audits.ts';
 import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
 import { Readiness } from './ops/readiness.ts';
+import { RecentActivity } from './ops/recent-activity.ts';
 import { NO_TRACING, type Tracing } from './ops/tracing.ts';
 import type { BillingContext } from './payments/billing.ts';
 import type { PaymentProvider } from './payments/provider.ts';
@@ -141,7 +143,10 @@ export interface Service {
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { db } = parts;
-  const { clock, identifiers, log, metrics = NO_METRICS, tracing = NO_TRACING } = parts;
+  const { clock, identifiers, log, tracing = NO_TRACING } = parts;
+  const activity = new RecentActivity(parts.metrics ?? NO_METRICS, clock);
+  // Nobody looks at what happened lately where there is no console.
+  const metrics: Metrics = parts.console === undefined ? (parts.metrics ?? NO_METRICS) : activity;
   const problems = new ProblemLog(log, clock);
   const reportBackground = (step: ProblemStep, error: unknown) =>
     problems.report({ request_id: null, step, code: null, error });
@@ -218,10 +223,29 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     cut_requests: new CutRequests(),
     model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
+  const reload = async (request: ReloadRequest) => {
+    if (answering.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
+    await reloadModel(
+      { store, models, memoryFor: parts.memoryFor ?? (() => Promise.resolve(null)) },
+      request,
+    );
+  };
+  const operation = {
+    activity,
+    audits,
+    models,
+    reloads: new Reloads({ store, clock }, reload),
+    followCatalog: () => followCatalog({ catalog, models, problems }),
+  };
   const console =
     parts.console === undefined
       ? null
-      : openConsole({ ...answering, decisions: answering }, parts.console, signInDatabase(db, store.outside));
+      : openConsole(
+          { ...answering, decisions: answering, operation },
+          parts.console,
+          signInDatabase(db, store.outside),
+        );
+  const stopActivity = console === null ? () => undefined : activity.start();
   const services = { ...answering, console };
   const maintenance = {
     history: audits,
@@ -275,18 +299,13 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       maintenance.usage_retention_days = usage_retention_days ?? null;
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
     },
-    async reloadModel(request) {
-      if (services.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
-      await reloadModel(
-        { store, models, memoryFor: parts.memoryFor ?? (() => Promise.resolve(null)) },
-        request,
-      );
-    },
+    reloadModel: reload,
     drain,
     async close() {
       drain();
       stopMaintenance();
       stopFollowing();
+      stopActivity();
       // First the models: what still waits for them is refused, and its holds are released before the books close.
       await models.close();
       await keys.flushLastUsed().catch((error: unknown) => reportBackground('last_used', error));

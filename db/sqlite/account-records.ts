@@ -131,7 +131,7 @@ export class SqliteAccountRecords implements AccountRecords {
     );
   }
 
-  searchOrganizations({ text, after, limit }: OrganizationSearch): Promise<FoundOrganization[]> {
+  searchOrganizations({ id, text, after, limit }: OrganizationSearch): Promise<FoundOrganization[]> {
     const part = `%${text.replace(/[\\%_]/g, '\\$&')}%`;
     const hasMember = sql`EXISTS (SELECT 1 FROM members INNER JOIN users ON users.id = members.user_id
       WHERE members.organization_id = organizations.id AND users.email LIKE ${part} ESCAPE '\\')`;
@@ -147,6 +147,7 @@ export class SqliteAccountRecords implements AccountRecords {
         .from(organizations)
         .where(
           and(
+            id === undefined ? undefined : eq(organizations.id, id),
             text === ''
               ? undefined
               : or(

@@ -40,6 +40,7 @@ export class SqliteTrailRecords implements TrailRecords {
   listEntries({
     organization_id,
     before_id,
+    action,
     limit,
   }: Parameters<TrailRecords['listEntries']>[0]): Promise<StoredTrailEntry[]> {
     return this.#access.read(() =>
@@ -58,6 +59,7 @@ export class SqliteTrailRecords implements TrailRecords {
               ? isNull(trailEntries.organization_id)
               : eq(trailEntries.organization_id, organization_id),
             before_id === null ? undefined : lt(trailEntries.id, before_id),
+            action === null ? undefined : eq(trailEntries.action, action),
           ),
         )
         .orderBy(desc(trailEntries.id))

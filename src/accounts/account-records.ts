@@ -52,6 +52,8 @@ export interface FoundOrganization extends Organization {
 
 /** Which organizations to find, newest first. */
 export interface OrganizationSearch {
+  /** Only the one of that id. */
+  readonly id?: string | undefined;
   /** A part of the name, of the id or of a member's email address; empty for all. */
   readonly text: string;
   /** Only those that come after this one in the list. */

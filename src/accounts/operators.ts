@@ -1,5 +1,7 @@
+import { recordAct } from '../trail/record.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
+import { AccountError } from './errors.ts';
 import { requireOperator } from './permissions.ts';
 import { inTransaction } from './transaction.ts';
 import { insertUser, type NewUser, type SignedUp } from './users.ts';
@@ -17,16 +19,35 @@ export async function createOperator(
   return await inTransaction(context, async (transaction) => {
     const created = await insertUser(transaction, given);
     await transaction.records.accounts.writeOperator(created.user.id, true);
+    await recordAct(transaction.records, context, actor, {
+      action: 'operator.grant',
+      organization_id: null,
+      object_id: created.user.id,
+    });
     return created;
   });
 }
 
-/** Gives a user the operator's power in the console, or takes it. Rejects with `permission_denied` as above. */
+/**
+ * Gives a user the operator's power in the console, or takes it. What they are already changes nothing. Rejects with
+ * `permission_denied` as above, and with `not_found`.
+ */
 export async function setOperator(
-  { store }: Pick<AccountContext, 'store'>,
+  { store, clock }: Pick<AccountContext, 'store' | 'clock'>,
   actor: Actor,
   given: { readonly user_id: string; readonly is_operator: boolean },
 ): Promise<void> {
   requireOperator(actor);
-  await store.accounts.writeOperator(given.user_id, given.is_operator);
+  const { user_id, is_operator } = given;
+  await store.transaction(async (records) => {
+    const standing = await records.accounts.standingOf(user_id);
+    if (standing === undefined) throw new AccountError('not_found', 'There is no such user.');
+    if (standing.is_operator === is_operator) return;
+    await records.accounts.writeOperator(user_id, is_operator);
+    await recordAct(records, { clock }, actor, {
+      action: is_operator ? 'operator.grant' : 'operator.withdraw',
+      organization_id: null,
+      object_id: user_id,
+    });
+  });
 }

@@ -1,6 +1,7 @@
 import type { FoundOrganization } from './account-records.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
+import { AccountError } from './errors.ts';
 import { requireOperator } from './permissions.ts';
 import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
 
@@ -41,11 +42,30 @@ export async function searchOrganizations(
     limit: limit + 1,
   });
   const now_ms = clock.now_ms();
-  const items = found.slice(0, limit).map((organization) => {
-    const tier_in_force = tierInForce(organization, now_ms);
-    return { ...organization, tier_in_force, limits: limitsFor(tier_in_force, organization) };
-  });
+  const items = found.slice(0, limit).map((organization) => overview(organization, now_ms));
   const last = items.at(-1);
   const has_more = found.length > limit && last !== undefined;
   return { items, next: has_more ? { id: last.id, created_at_ms: last.created_at_ms } : null };
+}
+
+/** One organization as the search shows it (operator only). Rejects with `permission_denied`, `not_found`. */
+export async function organizationOverview(
+  { store, clock }: Pick<AccountContext, 'store' | 'clock'>,
+  actor: Actor,
+  organization_id: string,
+): Promise<OrganizationOverview> {
+  requireOperator(actor);
+  const [found] = await store.accounts.searchOrganizations({
+    id: organization_id,
+    text: '',
+    after: null,
+    limit: 1,
+  });
+  if (found === undefined) throw new AccountError('not_found', 'There is no such organization.');
+  return overview(found, clock.now_ms());
+}
+
+function overview(organization: FoundOrganization, now_ms: number): OrganizationOverview {
+  const tier_in_force = tierInForce(organization, now_ms);
+  return { ...organization, tier_in_force, limits: limitsFor(tier_in_force, organization) };
 }

@@ -182,17 +182,20 @@ export function registerOrganizations(program: Command): void {
   }).action(async (options: JsonOptions) => {
     const organizations = await withData(options, (context) => listOrganizations(context, OPERATOR));
     if (options.json) {
-      printJson(organizations.map(organizationSummary));
+      printJson(
+        organizations.map((row) => ({ ...organizationSummary(row), suspended_at_ms: row.suspended_at_ms })),
+      );
       return;
     }
     printTable(
-      ['ID', 'NAME', 'TIER', 'CREDIT', 'HELD'],
+      ['ID', 'NAME', 'TIER', 'CREDIT', 'HELD', 'SUSPENDED'],
       organizations.map((row) => [
         row.id,
         row.name,
         String(row.tier),
         formatDollars(row.credit_micros),
         formatDollars(row.held_micros),
+        row.suspended_at_ms === null ? '' : formatTime(row.suspended_at_ms),
       ]),
       'There is no organization.',
     );

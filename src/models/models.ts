@@ -147,10 +147,11 @@ export class Models {
     }));
   }
 
-  /** What is at all models together. */
-  turnsLoad(): TurnsLoad {
+  /** What is at one model, or at all models together. */
+  turnsLoad(id?: string): TurnsLoad {
     const sum = { requests: 0, waiting_plans: 0, running_tokens: 0 };
-    for (const { turns } of this.#open) {
+    for (const { model, turns } of this.#open) {
+      if (id !== undefined && model.id !== id) continue;
       const { requests, waiting_plans, running_tokens } = turns.load();
       sum.requests += requests;
       sum.waiting_plans += waiting_plans;

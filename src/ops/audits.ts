@@ -44,7 +44,7 @@ export interface AuditResult {
 /** The runs over the history, with the result of the last one. Its methods for the operator reject everyone else. */
 export class Audits implements HistoryRuns {
   #last: AuditResult | null = null;
-  #is_running = false;
+  #running_since_ms: number | undefined;
 
   constructor(
     private readonly runs: HistoryRuns,
@@ -52,10 +52,10 @@ export class Audits implements HistoryRuns {
   ) {}
 
   async run(task: HistoryTask): Promise<HistoryReport | null> {
-    if (this.#is_running) return null;
-    this.#is_running = true;
+    if (this.#running_since_ms !== undefined) return null;
     const { clock } = this.parts;
     const started = { started_at_ms: clock.now_ms(), whole: task.whole === true };
+    this.#running_since_ms = started.started_at_ms;
     try {
       const report = await this.runs.run(task);
       if (report === null) return null;
@@ -72,7 +72,7 @@ export class Audits implements HistoryRuns {
       this.#last = { ...started, ended_at_ms, outcome: 'failed', checks: [], requests_rolled_up: 0 };
       throw error;
     } finally {
-      this.#is_running = false;
+      this.#running_since_ms = undefined;
     }
   }
 
@@ -80,10 +80,15 @@ export class Audits implements HistoryRuns {
     this.runs.stop();
   }
 
-  /** The last audit since the start, and whether one goes on. Throws `permission_denied`. */
-  status(actor: Actor): { readonly last: AuditResult | null; readonly is_running: boolean } {
+  /** The last audit since the start, and whether one goes on, and since when. Throws `permission_denied`. */
+  status(actor: Actor): {
+    readonly last: AuditResult | null;
+    readonly is_running: boolean;
+    readonly running_since_ms?: number | undefined;
+  } {
     requireOperator(actor);
-    return { last: this.#last, is_running: this.#is_running };
+    const running_since_ms = this.#running_since_ms;
+    return { last: this.#last, is_running: running_since_ms !== undefined, running_since_ms };
   }
 
   /**

@@ -44,6 +44,8 @@ export const TRAIL_ACTIONS = {
   'invitation.revoke': { object: 'invitation', sentence: 'Revoked an invitation.' },
   'invitation.accept': { object: 'invitation', sentence: 'Accepted an invitation and became a member.' },
   'account.delete': { object: 'user', sentence: 'Deleted their account.' },
+  'operator.grant': { object: 'user', sentence: 'Gave a user the power of the operator.' },
+  'operator.withdraw': { object: 'user', sentence: 'Took the power of the operator from a user.' },
   'top_up.start': { object: 'payment', sentence: 'Started a top-up.' },
   'top_up.cancel': { object: 'payment', sentence: 'Canceled a top-up that was not paid.' },
   'top_up.confirm': { object: 'payment', sentence: 'Confirmed that a payment has arrived.' },
@@ -59,11 +61,28 @@ export const TRAIL_ACTIONS = {
   'model.close': { object: 'model', sentence: 'Closed a model.' },
   'model.remove': { object: 'model', sentence: 'Removed a model.' },
   'model.price': { object: 'model', sentence: 'Set the price of a model.' },
+  'model.reload': { object: 'model', sentence: 'Asked to load a model anew.' },
   'model.alias': { object: 'model_alias', sentence: 'Gave a model another name.' },
   'model.unalias': { object: 'model_alias', sentence: 'Took another name of a model away.' },
 } as const satisfies Record<string, Described>;
 
 export type TrailAction = keyof typeof TRAIL_ACTIONS;
+
+/** What is done to the service or to an account, and so is in no organization's trail. */
+export const SERVICE_ACTIONS: readonly TrailAction[] = [
+  'account.delete',
+  'operator.grant',
+  'operator.withdraw',
+  'payment_event.dismiss',
+  'model.add',
+  'model.open',
+  'model.close',
+  'model.remove',
+  'model.price',
+  'model.reload',
+  'model.alias',
+  'model.unalias',
+];
 
 /** Whether a stored text is one of the actions: an older version reads what a newer one wrote. */
 export function isTrailAction(text: string): text is TrailAction {

@@ -1,7 +1,7 @@
 import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { requireOperator, requirePermission } from '../accounts/permissions.ts';
-import { isTrailAction, TRAIL_ACTIONS } from './actions.ts';
+import { isTrailAction, TRAIL_ACTIONS, type TrailAction } from './actions.ts';
 import { BY_OPERATOR } from './record.ts';
 import type { StoredTrailEntry, TrailDetail } from './trail-records.ts';
 
@@ -43,14 +43,21 @@ export async function listTrail(
   given: {
     readonly organization_id: string | null;
     readonly cursor?: number | null;
+    /** Only what was done in that way. */
+    readonly action?: TrailAction | null;
     readonly limit?: number;
   },
 ): Promise<TrailPage> {
-  const { organization_id, cursor = null } = given;
+  const { organization_id, cursor = null, action = null } = given;
   if (organization_id === null) requireOperator(actor);
   else await requirePermission(store, actor, organization_id, 'see_trail');
   const limit = Math.min(given.limit ?? TRAIL_PAGE_MAX, TRAIL_PAGE_MAX);
-  const rows = await store.trail.listEntries({ organization_id, before_id: cursor, limit: limit + 1 });
+  const rows = await store.trail.listEntries({
+    organization_id,
+    action,
+    before_id: cursor,
+    limit: limit + 1,
+  });
   const items = rows.slice(0, limit).map((row) => shownTo(actor, row));
   return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
 }

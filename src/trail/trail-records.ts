@@ -30,6 +30,8 @@ export interface TrailRecords {
   listEntries(filter: {
     readonly organization_id: string | null;
     readonly before_id: number | null;
+    /** Null for every action. */
+    readonly action: string | null;
     readonly limit: number;
   }): Promise<StoredTrailEntry[]>;
 }

@@ -249,6 +249,12 @@ describe('the words of the command line', () => {
     expect((await run('org', 'suspend', 'Suspended')).stdout).toBe(
       'Suspended is suspended: running servers refuse its keys within a minute.\n',
     );
+    expect(await json('org', 'list')).toContainEqual(
+      expect.objectContaining({ name: 'Suspended', suspended_at_ms: expect.any(Number) }),
+    );
+    expect((await run('org', 'list')).stdout).toMatch(
+      /SUSPENDED *\n(?:.*\n)*.* Suspended .* \d{4}-\d\d-\d\d/,
+    );
     expect(await json('org', 'resume', 'Suspended')).toMatchObject({ suspended_at_ms: null });
     expect((await run('org', 'resume', 'Suspended')).stdout).toBe(
       'Suspended is not suspended: its keys work.\n',

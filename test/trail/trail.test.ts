@@ -11,6 +11,7 @@ import {
 } from '../../src/accounts/invitations.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
+import { createOperator, setOperator } from '../../src/accounts/operators.ts';
 import {
   createOrganization,
   renameOrganization,
@@ -28,6 +29,7 @@ import {
   setModelAlias,
   setModelPrice,
 } from '../../src/catalog/changes.ts';
+import { Reloads } from '../../src/models/reloads.ts';
 import { applyPaymentReport } from '../../src/payments/apply-event.ts';
 import {
   cancelTopUp,
@@ -38,7 +40,7 @@ import {
 } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
-import { TRAIL_ACTIONS, type TrailAction } from '../../src/trail/actions.ts';
+import { SERVICE_ACTIONS, TRAIL_ACTIONS, type TrailAction } from '../../src/trail/actions.ts';
 import { listTrail } from '../../src/trail/list.ts';
 import {
   addEveryone,
@@ -273,6 +275,20 @@ const ACTS: Record<TrailAction, TriedAct> = {
     // Everyone else is a member already.
     may: ['stranger'],
   },
+  'operator.grant': {
+    act: ({ context, guest }, actor) =>
+      setOperator(context, actor, { user_id: guest.user_id, is_operator: true }),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'operator.withdraw': {
+    prepare: ({ db, guest }) =>
+      db.$client.run('UPDATE users SET is_operator = 1 WHERE id = ?1', [guest.user_id]),
+    act: ({ context, guest }, actor) =>
+      setOperator(context, actor, { user_id: guest.user_id, is_operator: false }),
+    may: OPERATORS,
+    is_of_service: true,
+  },
   'top_up.start': {
     act: ({ context, organization_id }, actor) =>
       startTopUp(context, actor, manualProvider, { organization_id, amount_micros: DOLLARS_10 }),
@@ -332,6 +348,11 @@ const ACTS: Record<TrailAction, TriedAct> = {
     may: OPERATORS,
     is_of_service: true,
   },
+  'model.reload': {
+    act: ({ context }, actor) => new Reloads(context, () => Promise.resolve()).begin(actor, 'decision-1'),
+    may: OPERATORS,
+    is_of_service: true,
+  },
   'model.alias': {
     act: ({ context }, actor) => setModelAlias(context, actor, { alias: 'newest', model_id: 'decision-1' }),
     may: OPERATORS,
@@ -376,6 +397,7 @@ describe.each(KINDS)('%s', (action) => {
       created_at_ms: world.clock.now_ms(),
     });
     expect(own[0]?.organization_id === null).toBe(is_of_service === true);
+    expect(SERVICE_ACTIONS.includes(action)).toBe(is_of_service === true);
     expect(JSON.parse(own[0]?.detail ?? '{}').by_operator).toBe(who === 'operator' ? true : undefined);
     const others = written.filter((entry) => entry.action !== action).map((entry) => entry.action);
     expect(others.filter((other) => !besides.some((name) => name === other))).toEqual([]);
@@ -419,7 +441,32 @@ test('what changes nothing leaves no entry', async () => {
   await revokeKey(context, OPERATOR, key_id);
   await setSuspended(context, OPERATOR, { organization_id, is_suspended: false });
   await setTierSettings(context, OPERATOR, organization_id, {});
+  await setOperator(context, OPERATOR, { user_id: member.user_id, is_operator: false });
   expect(entries()).toHaveLength(before);
+});
+
+test('an operator who is created is one by an entry of the service', async () => {
+  const { user } = await createOperator(world.context, OPERATOR, { email: 'new@example.com', name: 'New' });
+  expect(entries().at(-1)).toMatchObject({
+    action: 'operator.grant',
+    organization_id: null,
+    object_id: user.id,
+  });
+});
+
+test('entries of one action are found alone', async () => {
+  const { context, organization_id } = world;
+  await createProject(context, OPERATOR, { organization_id, name: 'One' });
+  await createKey(context, OPERATOR, { project_id: world.project_id, name: 'k' });
+  await createProject(context, OPERATOR, { organization_id, name: 'Two' });
+  const found = await listTrail(context, OPERATOR, { organization_id, action: 'project.create', limit: 1 });
+  expect(found.items.map(({ object_name }) => object_name)).toEqual(['Two']);
+  const rest = await listTrail(context, OPERATOR, {
+    organization_id,
+    action: 'project.create',
+    cursor: found.next,
+  });
+  expect(rest.items.map(({ object_name }) => object_name)).toEqual(['One']);
 });
 
 test('neither a key, a link nor an address is in the trail', async () => {

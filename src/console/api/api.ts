@@ -1,5 +1,6 @@
 import { Elysia, ParseError, ValidationError } from 'elysia';
 import { AccountError } from '../../accounts/errors.ts';
+import { CatalogChangeRefused } from '../../catalog/changes.ts';
 import { Refusal } from '../../errors.ts';
 import { readBytes } from '../../http/body-bytes.ts';
 import type { RequestContexts } from '../../http/context.ts';
@@ -10,11 +11,12 @@ import { billingRoutes } from './billing.ts';
 import { invitationRoutes, offeredInvitationRoutes } from './invitations.ts';
 import { keyRoutes } from './keys.ts';
 import { memberRoutes } from './members.ts';
+import { operatorRoutes } from './operator/operator.ts';
 import { organizationRoutes } from './organizations.ts';
 import { requireOwnPage } from './own-page.ts';
 import { playgroundRoutes } from './playground.ts';
 import { projectRoutes } from './projects.ts';
-import { ConsoleRefusal, refusedByPort, refusedByRule, refusedBySignIn } from './refusals.ts';
+import { ConsoleRefusal, refusedByPort, refusedByRule, refusedBySignIn, refusedChange } from './refusals.ts';
 import type { ConsoleServices } from './services.ts';
 import { sessionRoutes } from './session.ts';
 import { trailRoutes } from './trail.ts';
@@ -73,6 +75,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(projectRoutes(services))
       .use(usageRoutes(services))
       .use(billingRoutes(services))
+      .use(operatorRoutes(services))
   );
 }
 
@@ -92,6 +95,7 @@ function refusalOf(code: string | number, error: unknown): ConsoleRefusal {
   if (error instanceof ParseError && error.cause instanceof ConsoleRefusal) return error.cause;
   if (error instanceof AccountError) return refusedByRule(error);
   if (error instanceof SignInError) return refusedBySignIn(error);
+  if (error instanceof CatalogChangeRefused) return refusedChange(error);
   if (code === 'NOT_FOUND') return refusedByPort(new Refusal('not_found'));
   if (error instanceof ValidationError && error.type !== 'response') return invalid(error);
   return refusedByPort(new Refusal('internal_error'));

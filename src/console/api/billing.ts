@@ -12,13 +12,13 @@ import { signedIn } from './signed-in.ts';
 /** Lines of one page of the history. */
 const PAGE_LINES = 50;
 
-const Limits = answerOf({
+export const Limits = answerOf({
   requests_per_minute: Type.Integer(),
   tokens_per_minute: Type.Integer(),
   questions_per_request: Type.Integer(),
 });
 
-const PaymentAnswer = answerOf({
+export const PaymentAnswer = answerOf({
   id: Type.String(),
   kind: Type.Union([Type.Literal('top_up'), Type.Literal('refund')]),
   is_reversal: Type.Boolean({ description: 'A top-up that takes a refund back, such as a won dispute.' }),
@@ -187,7 +187,7 @@ function shownNextTier(next: NonNullable<Awaited<ReturnType<typeof billing>>['ne
   return { tier, paid_micros, days, limits, top_up_max_micros, missing_micros, days_passed_at_ms };
 }
 
-function shownPayment(payment: Payment): Static<typeof PaymentAnswer> {
+export function shownPayment(payment: Payment): Static<typeof PaymentAnswer> {
   const { id, kind, provider, amount_micros, status, created_at_ms, settled_at_ms } = payment;
   const is_reversal = kind === 'top_up' && payment.refunds_payment_id !== null;
   return { id, kind, is_reversal, provider, amount_micros, status, created_at_ms, settled_at_ms };

@@ -1,4 +1,5 @@
 import type { AccountErrorCode } from '../../accounts/errors.ts';
+import type { CatalogChangeRefused } from '../../catalog/changes.ts';
 import { ERROR_TYPES, type ErrorCode, type Refusal } from '../../errors.ts';
 import type { SignInError, SignInErrorCode } from '../people/errors.ts';
 
@@ -66,6 +67,7 @@ const SIGN_IN_STATUS = {
 const CONSOLE_ERRORS = {
   wrong_origin: { status: 403, message: "Changes are taken from the console's own pages only." },
   invalid_csrf_token: { status: 403, message: 'This page is no longer signed in: load it again.' },
+  change_refused: { status: 409, message: 'This cannot be changed so.' },
   unsupported_media_type: { status: 422, message: 'Send the request body as JSON.' },
 } as const satisfies Record<string, { readonly status: ConsoleStatus; readonly message: string }>;
 
@@ -94,6 +96,11 @@ export class ConsoleRefusal extends Error {
 export function refused(code: ConsoleErrorCode): ConsoleRefusal {
   const { status, message } = CONSOLE_ERRORS[code];
   return new ConsoleRefusal(status, code, message);
+}
+
+/** The refusal of a change of the catalog, whose sentence says why. */
+export function refusedChange({ message }: CatalogChangeRefused): ConsoleRefusal {
+  return new ConsoleRefusal(CONSOLE_ERRORS.change_refused.status, 'change_refused', message);
 }
 
 /** The refusal of input whose schema is right and whose meaning is not. */

@@ -1,6 +1,9 @@
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import type { Actor } from '../../accounts/actor.ts';
+import { isTrailAction } from '../../trail/actions.ts';
 import { listTrail } from '../../trail/list.ts';
+import { refusedInput } from './refusals.ts';
 import { answerOf, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
@@ -28,18 +31,37 @@ export const TrailPage = answerOf({
   next: nullable(Type.Integer()),
 });
 
+/** Which part of a trail to show. */
+export const TrailQuery = Type.Object({
+  before: Type.Optional(queryInteger({ minimum: 1 })),
+  action: Type.Optional(Type.String({ maxLength: 64 })),
+});
+
+/** A page of a trail, as a rule reads it. */
+export async function readTrail(
+  services: ConsoleServices,
+  actor: Actor,
+  organization_id: string | null,
+  { before, action }: Static<typeof TrailQuery>,
+): Promise<Static<typeof TrailPage>> {
+  if (action !== undefined && !isTrailAction(action)) {
+    throw refusedInput('action', 'The audit trail knows no such action.');
+  }
+  const { items, next } = await listTrail(services, actor, {
+    organization_id,
+    cursor: before ?? null,
+    action: action ?? null,
+  });
+  return { items: [...items], next };
+}
+
 /** The audit trail of an organization, newest first. */
 export function trailRoutes(services: ConsoleServices) {
-  return new Elysia({ prefix: '/organizations/:organization_id/trail' }).use(signedIn(services)).get(
-    '/',
-    async ({ actor, params: { organization_id }, query: { before } }) => {
-      const { items, next } = await listTrail(services, actor, { organization_id, cursor: before ?? null });
-      return { items: [...items], next };
-    },
-    {
-      params: OrganizationParams,
-      query: Type.Object({ before: Type.Optional(queryInteger({ minimum: 1 })) }),
-      response: TrailPage,
-    },
-  );
+  return new Elysia({ prefix: '/organizations/:organization_id/trail' })
+    .use(signedIn(services))
+    .get(
+      '/',
+      ({ actor, params: { organization_id }, query }) => readTrail(services, actor, organization_id, query),
+      { params: OrganizationParams, query: TrailQuery, response: TrailPage },
+    );
 }

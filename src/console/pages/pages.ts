@@ -22,5 +22,53 @@ export const PAGES: readonly PageEntry[] = [
   { path: '/console/verify', audience: 'anyone', load: () => import('./verify.tsx') },
   { path: '/console/reset', audience: 'anyone', load: () => import('./reset.tsx') },
   { path: '/console/invitation', audience: 'anyone', load: () => import('./invitation.tsx') },
+  {
+    path: '/console/o/:organization_id/trail',
+    audience: 'organization',
+    label: 'Audit trail',
+    permission: 'see_trail',
+    load: () => import('./trail.tsx'),
+  },
+  {
+    path: '/console/operator/organizations',
+    audience: 'operator',
+    label: 'Organizations',
+    load: () => import('./operator/organizations.tsx'),
+  },
+  {
+    path: '/console/operator/organizations/:organization_id',
+    audience: 'operator',
+    load: () => import('./operator/organization.tsx'),
+  },
+  {
+    path: '/console/operator/models',
+    audience: 'operator',
+    label: 'Models',
+    load: () => import('./operator/models.tsx'),
+  },
+  {
+    path: '/console/operator/live',
+    audience: 'operator',
+    label: 'Live',
+    load: () => import('./operator/live.tsx'),
+  },
+  {
+    path: '/console/operator/audit',
+    audience: 'operator',
+    label: 'Ledger audit',
+    load: () => import('./operator/audit.tsx'),
+  },
+  {
+    path: '/console/operator/problems',
+    audience: 'operator',
+    label: 'Problems',
+    load: () => import('./operator/problems.tsx'),
+  },
+  {
+    path: '/console/operator/trail',
+    audience: 'operator',
+    label: 'Service trail',
+    load: () => import('./operator/trail.tsx'),
+  },
   { path: '/console/account', audience: 'signed_in', load: () => import('./account.tsx') },
 ];

@@ -1,0 +1,51 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { answerOf, nullable, Time } from '../schemas.ts';
+import type { ConsoleServices } from '../services.ts';
+import { operatorOnly } from './operator-only.ts';
+
+const AuditAnswer = answerOf({
+  now_ms: Time,
+  running_since_ms: nullable(Time),
+  last: nullable(
+    answerOf({
+      started_at_ms: Time,
+      ended_at_ms: Time,
+      outcome: Type.Union([Type.Literal('ok'), Type.Literal('violations'), Type.Literal('failed')]),
+      whole: Type.Boolean({ description: 'Whether everything was read, from the first entry on.' }),
+      checks: Type.Array(answerOf({ name: Type.String(), violations: Type.Integer() })),
+      requests_rolled_up: Type.Integer(),
+    }),
+  ),
+});
+
+/** The audit of the books: what the last one found, and one now. */
+export function auditRoutes(services: ConsoleServices) {
+  const { audits } = services.operation;
+  return new Elysia()
+    .use(operatorOnly(services))
+    .get(
+      '/audit',
+      ({ operator }) => {
+        const { last, running_since_ms = null } = audits.status(operator);
+        return {
+          now_ms: services.clock.now_ms(),
+          running_since_ms,
+          last: last === null ? null : { ...last, checks: [...last.checks] },
+        };
+      },
+      { response: AuditAnswer },
+    )
+    .post(
+      '/audit',
+      ({ operator }) => {
+        if (audits.status(operator).is_running) return { has_begun: false };
+        // It takes as long as the history: its status tells how it goes, and it rejects for nobody else's fault.
+        void audits.auditNow(operator);
+        return { has_begun: true };
+      },
+      {
+        response: answerOf({ has_begun: Type.Boolean({ description: 'False where one goes on already.' }) }),
+      },
+    );
+}

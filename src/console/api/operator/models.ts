@@ -1,0 +1,129 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { Actor } from '../../../accounts/actor.ts';
+import { AccountError } from '../../../accounts/errors.ts';
+import { Catalog, isServed } from '../../../catalog/catalog.ts';
+import { closeModel, listModelAliases, openModel, setModelPrice } from '../../../catalog/changes.ts';
+import { answerOf, Done, Micros, nullable, Time } from '../schemas.ts';
+import type { ConsoleServices } from '../services.ts';
+import { Queue } from './live.ts';
+import { operatorOnly } from './operator-only.ts';
+
+/** An id may have a slash in it, and so is in the body of every change. */
+const ModelId = Type.String({ minLength: 1, maxLength: 100 });
+
+const Model = answerOf({
+  id: Type.String(),
+  kind: Type.Union([Type.Literal('decision'), Type.Literal('chat')]),
+  status: Type.Union([Type.Literal('live'), Type.Literal('coming_soon')]),
+  description: Type.String(),
+  aliases: Type.Array(Type.String()),
+  context_tokens: nullable(Type.Integer()),
+  input_price_micros_per_million_tokens: nullable(Micros),
+  released_at_ms: nullable(Time),
+  has_weights: Type.Boolean({ description: 'Whether an engine answers for it, so that it can be opened.' }),
+  engine: nullable(
+    answerOf({
+      state: Type.Union([
+        Type.Literal('cold'),
+        Type.Literal('loading'),
+        Type.Literal('fast_ready'),
+        Type.Literal('ready'),
+      ]),
+      load_error: nullable(Type.String()),
+      load: Queue,
+    }),
+  ),
+  reload: nullable(
+    answerOf({
+      state: Type.Union([Type.Literal('running'), Type.Literal('done'), Type.Literal('failed')]),
+      started_at_ms: Time,
+      ended_at_ms: nullable(Time),
+      error: nullable(Type.String()),
+    }),
+  ),
+});
+
+/** The models: how they stand, what they cost, and which are open. */
+export function modelRoutes(services: ConsoleServices) {
+  const { store, operation } = services;
+  /** Rejects with `not_found` for a model that the catalog does not know. */
+  const requireModel = async (id: string) => {
+    if ((await store.catalog.findModel(id)) === undefined) {
+      throw new AccountError('not_found', 'There is no such model.');
+    }
+  };
+  return new Elysia({ prefix: '/models' })
+    .use(operatorOnly(services))
+    .get('/', async ({ operator }) => ({ items: await listModels(services, operator) }), {
+      response: answerOf({ items: Type.Array(Model) }),
+    })
+    .post(
+      '/price',
+      async ({ operator, body: { id, price_micros } }) => {
+        await requireModel(id);
+        await setModelPrice(services, operator, id, price_micros);
+        return { done: true as const };
+      },
+      {
+        body: Type.Object({ id: ModelId, price_micros: Type.Integer({ minimum: 0 }) }),
+        response: Done,
+      },
+    )
+    .post(
+      '/open',
+      async ({ operator, body: { id } }) => {
+        await requireModel(id);
+        await openModel(services, operator, id);
+        await operation.followCatalog();
+        return { done: true as const };
+      },
+      { body: Type.Object({ id: ModelId }), response: Done },
+    )
+    .post(
+      '/close',
+      async ({ operator, body: { id } }) => {
+        await requireModel(id);
+        await closeModel(services, operator, id);
+        await operation.followCatalog();
+        return { done: true as const };
+      },
+      { body: Type.Object({ id: ModelId }), response: Done },
+    )
+    .post(
+      '/reload',
+      async ({ operator, body: { id } }) => {
+        await operation.reloads.begin(operator, id);
+        return { done: true as const };
+      },
+      { body: Type.Object({ id: ModelId }), response: Done },
+    );
+}
+
+async function listModels(
+  { store, operation: { models, reloads } }: ConsoleServices,
+  operator: Actor,
+): Promise<Static<typeof Model>[]> {
+  const aliases = await listModelAliases(store);
+  const states = models.states();
+  return (await new Catalog(store.catalog).list()).map((model) => {
+    const { id, kind, status, description, context_tokens, released_at_ms } = model;
+    const engine = states.find((one) => one.id === id);
+    return {
+      id,
+      kind,
+      status,
+      description,
+      aliases: aliases.filter(({ model_id }) => model_id === id).map(({ alias }) => alias),
+      context_tokens,
+      input_price_micros_per_million_tokens: model.input_price_micros_per_million_tokens,
+      released_at_ms,
+      has_weights: isServed(model),
+      engine:
+        engine === undefined
+          ? null
+          : { state: engine.state, load_error: engine.load_error ?? null, load: models.turnsLoad(id) },
+      reload: reloads.statusOf(operator, id),
+    };
+  });
+}

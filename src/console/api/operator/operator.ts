@@ -1,0 +1,30 @@
+import { Elysia } from 'elysia';
+import type { ConsoleServices } from '../services.ts';
+import { readTrail, TrailPage, TrailQuery } from '../trail.ts';
+import { auditRoutes } from './audit.ts';
+import { liveRoutes } from './live.ts';
+import { modelRoutes } from './models.ts';
+import { operatorOnly } from './operator-only.ts';
+import { organizationRoutes } from './organizations.ts';
+import { problemRoutes } from './problems.ts';
+
+/** Everything that whoever runs the service sees and does. */
+export function operatorRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: '/operator' })
+    .use(organizationRoutes(services))
+    .use(modelRoutes(services))
+    .use(liveRoutes(services))
+    .use(auditRoutes(services))
+    .use(problemRoutes(services))
+    .use(serviceTrailRoutes(services));
+}
+
+/** What operators did to the service as a whole, newest first. */
+function serviceTrailRoutes(services: ConsoleServices) {
+  return new Elysia()
+    .use(operatorOnly(services))
+    .get('/trail', ({ operator, query }) => readTrail(services, operator, null, query), {
+      query: TrailQuery,
+      response: TrailPage,
+    });
+}

@@ -1,0 +1,254 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { Actor } from '../../../accounts/actor.ts';
+import { AccountError } from '../../../accounts/errors.ts';
+import { listMembers } from '../../../accounts/members.ts';
+import {
+  type OrganizationCursor,
+  type OrganizationOverview,
+  organizationOverview,
+  searchOrganizations,
+} from '../../../accounts/organization-search.ts';
+import { setSuspended, setTierSettings } from '../../../accounts/organizations.ts';
+import {
+  confirmManualPayment,
+  creditByHand,
+  listPendingPayments,
+  refundByHand,
+  topUpRange,
+} from '../../../payments/credit.ts';
+import { Limits, PaymentAnswer, shownPayment } from '../billing.ts';
+import { refusedInput } from '../refusals.ts';
+import { answerOf, Done, Id, Micros, nullable, OrganizationParams, RoleSchema, Time } from '../schemas.ts';
+import type { ConsoleServices } from '../services.ts';
+import { readTrail, TrailPage, TrailQuery } from '../trail.ts';
+import { operatorOnly } from './operator-only.ts';
+
+/** Lines of one page of the search. */
+const PAGE_LINES = 50;
+
+const Overview = {
+  id: Type.String(),
+  name: Type.String(),
+  is_personal: Type.Boolean(),
+  created_at_ms: Time,
+  credit_micros: Micros,
+  held_micros: Micros,
+  open_holds: Type.Integer(),
+  paid_micros: Micros,
+  first_paid_at_ms: nullable(Time),
+  tier_in_force: Type.Integer(),
+  limits: nullable(Limits),
+  dedicated: answerOf({
+    minimum_tier: nullable(Type.Integer()),
+    requests_per_minute: nullable(Type.Integer()),
+    tokens_per_minute: nullable(Type.Integer()),
+    questions_per_request: nullable(Type.Integer()),
+    top_up_max_micros: nullable(Micros),
+  }),
+  suspended_at_ms: nullable(Time),
+  members: Type.Integer(),
+  last_used_at_ms: nullable(Time),
+};
+const OverviewAnswer = answerOf(Overview);
+
+const Whole = answerOf({
+  ...Overview,
+  top_up: answerOf({ least_micros: Micros, most_micros: Micros }),
+  pending: Type.Array(PaymentAnswer),
+  member_list: Type.Array(
+    answerOf({
+      user_id: Type.String(),
+      email: Type.String(),
+      name: Type.String(),
+      role: RoleSchema,
+      created_at_ms: Time,
+    }),
+  ),
+});
+
+const Balance = answerOf({ credit_micros: Micros, tier: Type.Integer() });
+
+/** A limit as the operator sets it: left out, it stays; null puts the tier's own value back. The rule bounds it. */
+const Limit = Type.Optional(nullable(Type.Integer()));
+
+/** All organizations: search, credit by hand, limits, suspension, members and trail of each. */
+export function organizationRoutes(services: ConsoleServices) {
+  const { keys } = services;
+  return new Elysia({ prefix: '/organizations' })
+    .use(operatorOnly(services))
+    .get(
+      '/',
+      async ({ operator, query: { text = '', after } }) => {
+        const cursor = after === undefined ? null : cursorOf(after);
+        const page = await searchOrganizations(services, operator, { text, cursor, limit: PAGE_LINES });
+        const { next } = page;
+        return {
+          items: page.items.map(shown),
+          next: next === null ? null : `${next.created_at_ms}.${next.id}`,
+        };
+      },
+      {
+        query: Type.Object({
+          text: Type.Optional(Type.String({ maxLength: 320 })),
+          after: Type.Optional(Type.String({ maxLength: 100 })),
+        }),
+        response: answerOf({ items: Type.Array(OverviewAnswer), next: nullable(Type.String()) }),
+      },
+    )
+    .get(
+      '/:organization_id',
+      async ({ operator, params: { organization_id } }) => await whole(services, operator, organization_id),
+      { params: OrganizationParams, response: Whole },
+    )
+    .get(
+      '/:organization_id/trail',
+      ({ operator, params: { organization_id }, query }) =>
+        readTrail(services, operator, organization_id, query),
+      { params: OrganizationParams, query: TrailQuery, response: TrailPage },
+    )
+    .post(
+      '/:organization_id/credit',
+      async ({ operator, params: { organization_id }, body: { amount_micros, is_forced } }) => {
+        const within_range = !is_forced;
+        const given = { organization_id, amount_micros, within_range };
+        const { credit_micros, tier } = await creditByHand(services, operator, given);
+        // A first payment lifts the tier: this process knows it at once, others within the contract's 60 seconds.
+        keys.invalidate();
+        return { credit_micros, tier };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({
+          amount_micros: Type.Integer(),
+          is_forced: Type.Boolean({ description: "Also outside of the tier's range of one top-up." }),
+        }),
+        response: Balance,
+      },
+    )
+    .post(
+      '/:organization_id/refund',
+      async ({ operator, params: { organization_id }, body: { amount_micros } }) => {
+        const given = { organization_id, amount_micros };
+        const { credit_micros, tier } = await refundByHand(services, operator, given);
+        keys.invalidate();
+        return { credit_micros, tier };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ amount_micros: Type.Integer() }),
+        response: Balance,
+      },
+    )
+    .post(
+      '/:organization_id/payments/:payment_id/confirm',
+      async ({ operator, params: { organization_id, payment_id } }) => {
+        const payment = await services.store.payments.findPayment(payment_id);
+        if (payment?.organization_id !== organization_id) {
+          throw new AccountError('not_found', 'There is no such payment.');
+        }
+        const confirmed = await confirmManualPayment(services, operator, payment_id);
+        keys.invalidate();
+        return shownPayment(confirmed);
+      },
+      { params: Type.Object({ organization_id: Id, payment_id: Id }), response: PaymentAnswer },
+    )
+    .patch(
+      '/:organization_id/limits',
+      async ({ operator, params: { organization_id }, body }) => {
+        await setTierSettings(services, operator, organization_id, body);
+        keys.invalidate();
+        return { done: true as const };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object(
+          {
+            minimum_tier: Limit,
+            requests_per_minute: Limit,
+            tokens_per_minute: Limit,
+            questions_per_request: Limit,
+            top_up_max_micros: Limit,
+          },
+          { additionalProperties: false },
+        ),
+        response: Done,
+      },
+    )
+    .post(
+      '/:organization_id/suspension',
+      async ({ operator, params: { organization_id }, body: { is_suspended } }) => {
+        const given = { organization_id, is_suspended };
+        const { suspended_at_ms } = await setSuspended(services, operator, given);
+        keys.invalidate();
+        return { suspended_at_ms };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ is_suspended: Type.Boolean() }),
+        response: answerOf({ suspended_at_ms: nullable(Time) }),
+      },
+    );
+}
+
+async function whole(
+  services: ConsoleServices,
+  operator: Actor,
+  organization_id: string,
+): Promise<Static<typeof Whole>> {
+  const overview = await organizationOverview(services, operator, organization_id);
+  const { least, most } = topUpRange(overview, services.clock.now_ms());
+  const pending = await listPendingPayments(services, operator, organization_id);
+  const members = await listMembers(services, operator, organization_id);
+  return {
+    ...shown(overview),
+    top_up: { least_micros: least, most_micros: most },
+    pending: pending.map(shownPayment),
+    member_list: members.map(({ user_id, email, name, role, created_at_ms }) => ({
+      user_id,
+      email,
+      name,
+      role,
+      created_at_ms,
+    })),
+  };
+}
+
+function shown(organization: OrganizationOverview): Static<typeof OverviewAnswer> {
+  const { id, name, personal_user_id, created_at_ms, credit_micros, held_micros, open_holds } = organization;
+  const { paid_micros, first_paid_at_ms, tier_in_force, limits, suspended_at_ms } = organization;
+  const { minimum_tier, requests_per_minute, tokens_per_minute } = organization;
+  const { questions_per_request, top_up_max_micros, members, last_used_at_ms } = organization;
+  return {
+    id,
+    name,
+    is_personal: personal_user_id !== null,
+    created_at_ms,
+    credit_micros,
+    held_micros,
+    open_holds,
+    paid_micros,
+    first_paid_at_ms,
+    tier_in_force,
+    limits,
+    dedicated: {
+      minimum_tier,
+      requests_per_minute,
+      tokens_per_minute,
+      questions_per_request,
+      top_up_max_micros,
+    },
+    suspended_at_ms,
+    members,
+    last_used_at_ms,
+  };
+}
+
+function cursorOf(text: string): OrganizationCursor {
+  const [time = '', id] = text.split('.');
+  const created_at_ms = Number(time);
+  if (!Number.isSafeInteger(created_at_ms) || id === undefined) {
+    throw refusedInput('after', 'The list has no such place.');
+  }
+  return { id, created_at_ms };
+}

@@ -1,0 +1,34 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { listRecentProblems } from '../../../problems/recent.ts';
+import { answerOf, nullable, Time } from '../schemas.ts';
+import type { ConsoleServices } from '../services.ts';
+import { operatorOnly } from './operator-only.ts';
+
+const ProblemList = answerOf({
+  items: Type.Array(
+    answerOf({
+      at_ms: nullable(Time),
+      request_id: nullable(Type.String()),
+      step: Type.String(),
+      code: nullable(Type.String()),
+      model: nullable(Type.String()),
+      error: Type.String({ description: 'Classes of errors with codes of the system: no text of a client.' }),
+      place: Type.String(),
+    }),
+  ),
+});
+
+/** The last failures that were our own fault, newest first; those of one request where its id is given. */
+export function problemRoutes(services: ConsoleServices) {
+  return new Elysia().use(operatorOnly(services)).get(
+    '/problems',
+    ({ operator, query: { request_id } }) => ({
+      items: listRecentProblems(services.problems, operator, { request_id }),
+    }),
+    {
+      query: Type.Object({ request_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })) }),
+      response: ProblemList,
+    },
+  );
+}

@@ -1,0 +1,137 @@
+import { useState } from 'preact/hooks';
+import { parseDollars } from '../../../money.ts';
+import { ApiError, api, call } from '../client.ts';
+import { Button } from '../components/button.tsx';
+import { Dialog } from '../components/dialog.tsx';
+import { Checkbox, TextField } from '../components/field.tsx';
+import { Form } from '../components/form.tsx';
+import { showToast } from '../components/toast.tsx';
+import { formatMoney } from '../format.ts';
+import type { WholeOrganization } from './whole-organization.ts';
+
+type What = 'credit' | 'refund';
+
+interface Entered {
+  readonly amount_micros: number;
+  readonly is_forced: boolean;
+}
+
+const WORDS = {
+  credit: { title: 'Give credit', button: 'Give credit…' },
+  refund: { title: 'Take credit back', button: 'Take back…' },
+} as const;
+
+/** Credit that is given and taken by hand: an amount, and then its confirmation. */
+export function CreditActions({
+  organization,
+  onChange,
+}: {
+  readonly organization: WholeOrganization;
+  readonly onChange: () => Promise<void>;
+}) {
+  const [what, setWhat] = useState<What>();
+  return (
+    <>
+      <Button onClick={() => setWhat('refund')}>{WORDS.refund.button}</Button>
+      <Button kind="primary" onClick={() => setWhat('credit')}>
+        {WORDS.credit.button}
+      </Button>
+      <Dialog
+        title={what === undefined ? '' : WORDS[what].title}
+        is_open={what !== undefined}
+        onClose={() => setWhat(undefined)}
+      >
+        {what !== undefined && (
+          <Steps
+            what={what}
+            organization={organization}
+            onChange={onChange}
+            onClose={() => setWhat(undefined)}
+          />
+        )}
+      </Dialog>
+    </>
+  );
+}
+
+function Steps({
+  what,
+  organization,
+  onChange,
+  onClose,
+}: {
+  readonly what: What;
+  readonly organization: WholeOrganization;
+  readonly onChange: () => Promise<void>;
+  readonly onClose: () => void;
+}) {
+  const [entered, setEntered] = useState<Entered>();
+  const { id, name, credit_micros, top_up } = organization;
+  if (entered === undefined) {
+    return (
+      <Form
+        key="amount"
+        submit="Continue…"
+        fields={['amount']}
+        onCancel={onClose}
+        onSubmit={(values) => {
+          const amount_micros = parseDollars(values.text('amount'));
+          if (amount_micros === null || amount_micros === 0) {
+            const text = 'Write dollars above zero, such as 25 or 12.50.';
+            return Promise.reject(new ApiError('invalid_amount', text, 'amount', null, 422));
+          }
+          setEntered({ amount_micros, is_forced: values.isChecked('is_forced') });
+          return Promise.resolve();
+        }}
+      >
+        <p>
+          {what === 'credit'
+            ? 'Enter a payment that you have received. It counts as paid, and can lift the tier.'
+            : 'Enter money that you have returned. Only payments that were entered by hand are refunded here.'}
+        </p>
+        <TextField
+          label="Amount"
+          name="amount"
+          prefix="$"
+          inputmode="decimal"
+          placeholder="25.00"
+          help={
+            what === 'credit'
+              ? `One top-up of this organization is ${formatMoney(top_up.least_micros)} to ${formatMoney(top_up.most_micros)}.`
+              : 'The credit may fall below zero.'
+          }
+          is_required
+        />
+        {what === 'credit' && <Checkbox label="Also outside of that range" name="is_forced" />}
+      </Form>
+    );
+  }
+  const { amount_micros, is_forced } = entered;
+  const amount = formatMoney(amount_micros);
+  const after_micros = credit_micros + (what === 'credit' ? amount_micros : -amount_micros);
+  const route = api.operator.organizations({ organization_id: id });
+  return (
+    <Form
+      key="confirmation"
+      submit={what === 'credit' ? `Give ${amount}` : `Take back ${amount}`}
+      kind={what === 'credit' ? 'primary' : 'danger'}
+      onCancel={() => setEntered(undefined)}
+      onSubmit={async () => {
+        if (what === 'credit') await call(route.credit.post({ amount_micros, is_forced }));
+        else await call(route.refund.post({ amount_micros }));
+        onClose();
+        await onChange();
+        showToast(what === 'credit' ? `${name} has ${amount} more.` : `${name} has ${amount} less.`);
+      }}
+    >
+      <p>
+        {what === 'credit' ? 'Give' : 'Take'} <strong>{amount}</strong> {what === 'credit' ? 'to' : 'from'}{' '}
+        <strong>{name}</strong>?
+      </p>
+      <p class="muted">
+        Its credit goes from {formatMoney(credit_micros)} to {formatMoney(after_micros)}, less what is charged
+        meanwhile.
+      </p>
+    </Form>
+  );
+}

@@ -1,0 +1,170 @@
+import { useState } from 'preact/hooks';
+import { api, call } from '../client.ts';
+import { Badge } from '../components/badge.tsx';
+import { Button } from '../components/button.tsx';
+import { ConfirmDialog } from '../components/dialog.tsx';
+import { Notice } from '../components/notice.tsx';
+import { PageHeader, Section } from '../components/page-header.tsx';
+import { EmptyState, LoadedView } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { Time } from '../components/time.tsx';
+import { showToast } from '../components/toast.tsx';
+import { formatCount, formatMoney } from '../format.ts';
+import type { PageProps } from '../page.ts';
+import { TrailView } from '../trail-view.tsx';
+import { useLoaded } from '../use-loaded.ts';
+import { CreditActions } from './credit-dialogs.tsx';
+import { Limits } from './limits.tsx';
+import { PendingPayments } from './pending-payments.tsx';
+import type { WholeOrganization } from './whole-organization.ts';
+
+/** One organization, as whoever runs the service sees it. */
+export default function OperatorsOrganization({ params: { organization_id = '' } }: PageProps) {
+  const organization = useLoaded(
+    () => call(api.operator.organizations({ organization_id }).get()),
+    [organization_id],
+  );
+  // Each change is an entry of the trail.
+  const [changes, setChanges] = useState(0);
+  const onChange = async () => {
+    await organization.reload();
+    setChanges((count) => count + 1);
+  };
+  return (
+    <>
+      <p class="back-link">
+        <a href="/console/operator/organizations">All organizations</a>
+      </p>
+      <LoadedView loaded={organization}>
+        {(data) => (
+          <>
+            <PageHeader
+              title={data.name}
+              description={
+                <>
+                  <code class="wrap">{data.id}</code>, {data.is_personal ? 'personal, ' : ''}created{' '}
+                  <Time time_ms={data.created_at_ms} />
+                </>
+              }
+              actions={<Suspension organization={data} onChange={onChange} />}
+            />
+            <div class="stack">
+              {data.suspended_at_ms !== null && (
+                <Notice tone="danger" title="Suspended">
+                  Its keys have been refused since <Time time_ms={data.suspended_at_ms} />.
+                </Notice>
+              )}
+              <Facts organization={data} />
+            </div>
+            <Section
+              title="Credit"
+              description="For money that was received or returned outside of the payment provider."
+              actions={<CreditActions organization={data} onChange={onChange} />}
+            >
+              <PendingPayments organization={data} onChange={onChange} />
+            </Section>
+            <Limits organization={data} onChange={onChange} />
+            <Members members={data.member_list} />
+            <Section title="Audit trail">
+              <TrailView
+                of="organization"
+                inputs={[organization_id, changes]}
+                load={(query) => call(api.operator.organizations({ organization_id }).trail.get({ query }))}
+              />
+            </Section>
+          </>
+        )}
+      </LoadedView>
+    </>
+  );
+}
+
+function Facts({ organization }: { readonly organization: WholeOrganization }) {
+  const { credit_micros, held_micros, open_holds, paid_micros, tier_in_force, last_used_at_ms } =
+    organization;
+  return (
+    <dl class="tiles">
+      <div class="panel tile">
+        <dt>Credit</dt>
+        <dd>{formatMoney(credit_micros)}</dd>
+      </div>
+      <div class="panel tile">
+        <dt>Held by {formatCount(open_holds, 'request')}</dt>
+        <dd>{formatMoney(held_micros)}</dd>
+      </div>
+      <div class="panel tile">
+        <dt>Paid in all</dt>
+        <dd>{formatMoney(paid_micros)}</dd>
+      </div>
+      <div class="panel tile">
+        <dt>Tier</dt>
+        <dd>{tier_in_force}</dd>
+      </div>
+      <div class="panel tile">
+        <dt>Last used</dt>
+        <dd>
+          <Time time_ms={last_used_at_ms} />
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+function Suspension({
+  organization: { id, name, suspended_at_ms },
+  onChange,
+}: {
+  readonly organization: WholeOrganization;
+  readonly onChange: () => Promise<void>;
+}) {
+  const [is_open, setOpen] = useState(false);
+  const is_suspended = suspended_at_ms !== null;
+  return (
+    <>
+      <Button kind={is_suspended ? 'primary' : 'danger'} onClick={() => setOpen(true)}>
+        {is_suspended ? 'Resume…' : 'Suspend…'}
+      </Button>
+      <ConfirmDialog
+        title={is_suspended ? `Resume ${name}?` : `Suspend ${name}?`}
+        action={is_suspended ? 'Resume' : 'Suspend'}
+        is_dangerous={!is_suspended}
+        is_open={is_open}
+        onClose={() => setOpen(false)}
+        onConfirm={async () => {
+          const { suspension } = api.operator.organizations({ organization_id: id });
+          await call(suspension.post({ is_suspended: !is_suspended }));
+          // The dialog closes before the page says the opposite.
+          void onChange();
+          showToast(is_suspended ? `The keys of ${name} work again.` : `${name} is suspended.`);
+        }}
+      >
+        <p>
+          {is_suspended
+            ? 'Its keys work at once.'
+            : 'Its keys are refused at once. Requests that run are finished and charged. Its members can still use the console.'}
+        </p>
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function Members({ members }: { readonly members: WholeOrganization['member_list'] }) {
+  return (
+    <Section title="Members">
+      <Table
+        caption="Members"
+        rows={members}
+        keyOf={({ user_id }) => user_id}
+        empty={
+          <EmptyState title="No members">Give it an owner on the server, with “tds member add”.</EmptyState>
+        }
+        columns={[
+          { title: 'Name', is_name: true, cell: ({ name }) => name },
+          { title: 'E-mail', cell: ({ email }) => <span class="prose-cell">{email}</span> },
+          { title: 'Role', cell: ({ role }) => <Badge>{role}</Badge> },
+          { title: 'Joined', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
+        ]}
+      />
+    </Section>
+  );
+}

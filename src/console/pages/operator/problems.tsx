@@ -1,0 +1,76 @@
+import { api, call } from '../client.ts';
+import { Button } from '../components/button.tsx';
+import { PageHeader } from '../components/page-header.tsx';
+import { EmptyState, ErrorState } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { Time } from '../components/time.tsx';
+import { query } from '../router.ts';
+import { useLoaded } from '../use-loaded.ts';
+import { SearchBox } from './search-box.tsx';
+
+/** The last failures that were the service's own fault. */
+export default function Problems() {
+  const request_id = query.value.get('request_id');
+  const problems = useLoaded(
+    () => call(api.operator.problems.get({ query: request_id === null ? {} : { request_id } })),
+    [request_id],
+  );
+  return (
+    <>
+      <PageHeader
+        title="Problems"
+        description="The last failures that were the service's own fault, since its start. The log has their stacks."
+        actions={
+          <Button is_busy={problems.is_loading} onClick={problems.reload}>
+            Look again
+          </Button>
+        }
+      />
+      <div class="stack">
+        <SearchBox name="request_id" label="Request id" placeholder="Request id, such as req_…" />
+        {problems.error !== undefined && <ErrorState error={problems.error} onRetry={problems.reload} />}
+        {(problems.data !== undefined || problems.is_loading) && (
+          <Table
+            caption="Problems"
+            rows={problems.data?.items.map((problem, place) => ({ ...problem, place_in_list: place }))}
+            keyOf={({ place_in_list }) => String(place_in_list)}
+            empty={
+              request_id === null ? (
+                <EmptyState title="No problems">Nothing has failed since the service started.</EmptyState>
+              ) : (
+                <EmptyState title="No problem of this request">
+                  It did not fail through the service's fault, or is no longer remembered: look into the log.
+                </EmptyState>
+              )
+            }
+            columns={[
+              {
+                title: 'Error',
+                is_name: true,
+                cell: ({ error, place }) => (
+                  <span class="prose-cell">
+                    {error}
+                    {place !== '' && <code class="place">{place.replace(/^at /, '')}</code>}
+                  </span>
+                ),
+              },
+              { title: 'Step', cell: ({ step }) => step.replaceAll('_', ' ') },
+              { title: 'Told the client', cell: ({ code }) => code ?? <span class="muted">Nothing</span> },
+              { title: 'Model', cell: ({ model }) => model ?? '' },
+              {
+                title: 'Request',
+                cell: (problem) =>
+                  problem.request_id === null ? (
+                    <span class="muted">Background</span>
+                  ) : (
+                    <code class="wrap">{problem.request_id}</code>
+                  ),
+              },
+              { title: 'When', cell: ({ at_ms }) => <Time time_ms={at_ms} none="Unknown" /> },
+            ]}
+          />
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+import type { Actor } from '../accounts/actor.ts';
+import type { AccountContext } from '../accounts/context.ts';
+import { AccountError } from '../accounts/errors.ts';
+import { requireOperator } from '../accounts/permissions.ts';
+import { errorMessage } from '../error-message.ts';
+import { recordAct } from '../trail/record.ts';
+import type { ReloadRequest } from './reload.ts';
+
+/** What became of the last reload of a model. */
+export interface ReloadStatus {
+  readonly state: 'running' | 'done' | 'failed';
+  readonly started_at_ms: number;
+  /** Null while it goes on. */
+  readonly ended_at_ms: number | null;
+  /** Why the weights before stayed; null unless it failed. */
+  readonly error: string | null;
+}
+
+/** Reloads that the operator began in the console: they take longer than anybody waits for an answer. */
+export class Reloads {
+  readonly #last = new Map<string, ReloadStatus>();
+
+  constructor(
+    private readonly context: Pick<AccountContext, 'store' | 'clock'>,
+    /** Rejects with `ReloadRefused`, whose message is for the operator. */
+    private readonly reload: (request: ReloadRequest) => Promise<void>,
+  ) {}
+
+  /**
+   * Begins to load a model's weights anew from the same place (operator only). A reload that goes on is not begun again.
+   * Resolves when it has begun; what comes of it is told by `statusOf`. Rejects with `permission_denied`, `not_found`.
+   */
+  async begin(actor: Actor, id: string): Promise<void> {
+    requireOperator(actor);
+    const { store, clock } = this.context;
+    const before = this.#last.get(id);
+    if (before?.state === 'running') return;
+    const started_at_ms = clock.now_ms();
+    this.#last.set(id, { state: 'running', started_at_ms, ended_at_ms: null, error: null });
+    try {
+      await store.transaction(async (records) => {
+        if ((await records.catalog.findModel(id)) === undefined) {
+          throw new AccountError('not_found', 'There is no such model.');
+        }
+        const act = { action: 'model.reload', organization_id: null, object_id: id } as const;
+        await recordAct(records, { clock }, actor, act);
+      });
+    } catch (error) {
+      if (before === undefined) this.#last.delete(id);
+      else this.#last.set(id, before);
+      throw error;
+    }
+    const end = (state: 'done' | 'failed', error: string | null) =>
+      this.#last.set(id, { state, started_at_ms, ended_at_ms: clock.now_ms(), error });
+    this.reload({ id, weights: null }).then(
+      () => end('done', null),
+      (error: unknown) => end('failed', errorMessage(error)),
+    );
+  }
+
+  /** The last reload of a model that was begun here; null for none. Throws `permission_denied`. */
+  statusOf(actor: Actor, id: string): ReloadStatus | null {
+    requireOperator(actor);
+    return this.#last.get(id) ?? null;
+  }
+}

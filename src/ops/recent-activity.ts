@@ -1,0 +1,194 @@
+import { type Clock, MS_PER_S } from '../clock.ts';
+import { ERRORS } from '../errors.ts';
+import type { TurnsLoad } from '../limits/model-turns.ts';
+import type { AnsweredRequest, ChargedDecision, DecisionTimes, Metrics, MetricsSources } from './metrics.ts';
+
+/** How many seconds are remembered. */
+export const ACTIVITY_SECONDS = 300;
+
+/** How often the event loop is asked how late it is. */
+const SAMPLE_INTERVAL_MS = 100;
+
+/** Requests of these paths are the operator's own looking, among others: they are no work of the service. */
+const UNCOUNTED = '/console';
+
+/** What happened in one second. */
+interface Second {
+  /** Which second of the monotonic clock it is. */
+  readonly index: number;
+  answered: number;
+  refused: number;
+  failed: number;
+  questions: number;
+  input_tokens: number;
+  /** The most that there was at one time. */
+  model_requests: number;
+  event_loop_lag_ms: number;
+  memory_bytes: number | null;
+}
+
+/** The last seconds, oldest first: the same place of every array is the same second. */
+export interface ActivityHistory {
+  /** Wall-clock time of the beginning of each second. */
+  readonly times_ms: readonly number[];
+  /** Requests that got an answer, that were refused (4xx), and that failed through our own fault (5xx). */
+  readonly answered: readonly number[];
+  readonly refused: readonly number[];
+  readonly failed: readonly number[];
+  /** Questions that were answered and charged, and their input tokens. */
+  readonly questions: readonly number[];
+  readonly input_tokens: readonly number[];
+  /** The most requests that were at the models at one time; null where nobody looked. */
+  readonly model_requests: readonly (number | null)[];
+  /** How late the event loop was at most; null where nobody looked. */
+  readonly event_loop_lag_ms: readonly (number | null)[];
+  readonly memory_bytes: readonly (number | null)[];
+}
+
+/** How the service stands now, and what it did in the last minutes. */
+export interface Activity {
+  readonly now_ms: number;
+  readonly queue: TurnsLoad;
+  readonly holds: {
+    readonly open: number;
+    readonly oldest_at_ms: number | null;
+    /** Holds whose release could not be written yet. */
+    readonly unwritten: number;
+  };
+  /** Failures that were our own fault, since the start. */
+  readonly problems: number;
+  readonly history: ActivityHistory;
+}
+
+/**
+ * The last minutes of the service by the second, for whoever looks at it in the console. It hears what the metrics hear
+ * and passes everything on to them. Its memory is bounded: one line for each of the seconds.
+ */
+export class RecentActivity implements Metrics {
+  /** A ring: each second has its place. */
+  readonly #seconds: Second[] = [];
+  #sources: MetricsSources | undefined;
+  /** When the event loop is to be asked next; null before the first time. */
+  #due_ms: number | null = null;
+
+  constructor(
+    private readonly metrics: Metrics,
+    private readonly clock: Clock,
+    private readonly memoryBytes: () => number = () => process.memoryUsage.rss(),
+  ) {}
+
+  /** Begins to look at queue, event loop and memory. Returns what ends it. */
+  start(): () => void {
+    const timer = setInterval(() => this.sample(), SAMPLE_INTERVAL_MS);
+    timer.unref();
+    return () => clearInterval(timer);
+  }
+
+  /** Looks once; called by the timer of `start`. */
+  sample(): void {
+    const at_ms = this.clock.monotonic_ms();
+    const second = this.#second(at_ms);
+    const lag_ms = this.#due_ms === null ? 0 : at_ms - this.#due_ms;
+    second.event_loop_lag_ms = Math.max(second.event_loop_lag_ms, lag_ms);
+    second.model_requests = Math.max(second.model_requests, this.#sources?.turnsLoad().requests ?? 0);
+    second.memory_bytes ??= this.memoryBytes();
+    this.#due_ms = at_ms + SAMPLE_INTERVAL_MS;
+  }
+
+  /** Everything as it is now; undefined before `watch`. The second that goes on is no part of it. */
+  now(): Activity | undefined {
+    if (this.#sources === undefined) return undefined;
+    const { turnsLoad, books, problems } = this.#sources;
+    const { holds, oldest_at_ms } = books.open;
+    return {
+      now_ms: this.clock.now_ms(),
+      queue: turnsLoad(),
+      holds: { open: holds, oldest_at_ms, unwritten: books.unwritten },
+      problems: Object.values(problems.counts()).reduce((sum, count) => sum + count, 0),
+      history: this.#history(),
+    };
+  }
+
+  requestAnswered(request: AnsweredRequest): void {
+    this.metrics.requestAnswered(request);
+    if (request.endpoint === UNCOUNTED) return;
+    const second = this.#second();
+    if (request.code === null) second.answered += 1;
+    else if (ERRORS[request.code].status >= 500) second.failed += 1;
+    else second.refused += 1;
+  }
+
+  decisionTimed(times: DecisionTimes): void {
+    this.metrics.decisionTimed(times);
+  }
+
+  decisionCharged(decision: ChargedDecision): void {
+    this.metrics.decisionCharged(decision);
+    const second = this.#second();
+    second.questions += decision.questions;
+    second.input_tokens += decision.input_tokens;
+  }
+
+  committed(duration_ms: number, writes: number): void {
+    this.metrics.committed(duration_ms, writes);
+  }
+
+  audited(violations: number, at_ms: number): void {
+    this.metrics.audited(violations, at_ms);
+  }
+
+  watch(sources: MetricsSources): void {
+    this.metrics.watch(sources);
+    this.#sources = sources;
+  }
+
+  #second(at_ms = this.clock.monotonic_ms()): Second {
+    const index = Math.floor(at_ms / MS_PER_S);
+    const known = this.#seconds[index % ACTIVITY_SECONDS];
+    if (known?.index === index) return known;
+    const fresh: Second = {
+      index,
+      answered: 0,
+      refused: 0,
+      failed: 0,
+      questions: 0,
+      input_tokens: 0,
+      model_requests: 0,
+      event_loop_lag_ms: 0,
+      memory_bytes: null,
+    };
+    this.#seconds[index % ACTIVITY_SECONDS] = fresh;
+    return fresh;
+  }
+
+  #history(): ActivityHistory {
+    const { clock } = this;
+    const monotonic_ms = clock.monotonic_ms();
+    const current = Math.floor(monotonic_ms / MS_PER_S);
+    // The same for the same second each time: a chart that is drawn anew must not jump.
+    const zero_ms = clock.now_ms() - monotonic_ms;
+    const indices = Array.from(
+      { length: ACTIVITY_SECONDS - 1 },
+      (_, place) => current - ACTIVITY_SECONDS + 1 + place,
+    );
+    const seconds = indices.map((index) => {
+      const second = this.#seconds[index % ACTIVITY_SECONDS];
+      return second?.index === index ? second : undefined;
+    });
+    const counted = (pick: (second: Second) => number) =>
+      seconds.map((second) => (second === undefined ? 0 : pick(second)));
+    const sampled = (pick: (second: Second) => number | null) =>
+      seconds.map((second) => (second === undefined || second.memory_bytes === null ? null : pick(second)));
+    return {
+      times_ms: indices.map((index) => Math.round(zero_ms + index * MS_PER_S)),
+      answered: counted(({ answered }) => answered),
+      refused: counted(({ refused }) => refused),
+      failed: counted(({ failed }) => failed),
+      questions: counted(({ questions }) => questions),
+      input_tokens: counted(({ input_tokens }) => input_tokens),
+      model_requests: sampled(({ model_requests }) => model_requests),
+      event_loop_lag_ms: sampled(({ event_loop_lag_ms }) => event_loop_lag_ms),
+      memory_bytes: sampled(({ memory_bytes }) => memory_bytes),
+    };
+  }
+}

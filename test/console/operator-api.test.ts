@@ -1,0 +1,350 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { addMember } from '../../src/accounts/members.ts';
+import { ErrorResponseSchema } from '../../src/http/schemas.ts';
+import { startTopUp } from '../../src/payments/credit.ts';
+import { manualProvider } from '../../src/payments/manual.ts';
+import { everythingIn } from '../accounts/everyone.ts';
+import { post as postByKey } from '../support/requests.ts';
+import { addAccount, POLL_MS, type TestAccount } from '../support/service.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
+
+setDefaultTimeout(30_000);
+
+const API = '/console/api/operator';
+
+let made: TestConsole;
+let people: Record<'operator' | 'owner' | 'stranger', Person>;
+let account: TestAccount;
+
+beforeAll(async () => {
+  made = await startTestConsole();
+  people = {
+    operator: await addPerson(made, { email: 'operator@example.com', is_operator: true }),
+    owner: await addPerson(made, { email: 'owner@example.com' }),
+    stranger: await addPerson(made, { email: 'stranger@example.com' }),
+  };
+  account = await addAccount(made.service, { tier: 2 });
+  const { organization_id } = account;
+  const { user_id } = people.owner;
+  await addMember(made.service.accounts, OPERATOR, { organization_id, user_id, role: 'owner' });
+});
+afterAll(() => made.close());
+
+async function pendingPayment(organization_id = account.organization_id): Promise<string> {
+  const given = { organization_id, amount_micros: 5_000_000 };
+  return (await startTopUp(made.service.accounts, OPERATOR, manualProvider, given)).payment_id;
+}
+
+async function codeOf(response: Response): Promise<[status: number, code: string]> {
+  const { error } = Value.Parse(ErrorResponseSchema, await response.json());
+  return [response.status, error.code];
+}
+
+async function read(path: string): Promise<unknown> {
+  const response = await people.operator.ask(`${API}${path}`);
+  expect(response.status).toBe(200);
+  return await response.json();
+}
+
+interface Tried {
+  readonly method?: 'GET' | 'POST' | 'PATCH';
+  readonly path: string | (() => string | Promise<string>);
+  readonly body?: unknown;
+}
+
+const inOrganization = (path: string) => () => `/organizations/${account.organization_id}${path}`;
+
+/** Every route of the operator; the last ones may change what the ones before need. */
+const ROUTES: Readonly<Record<string, Tried>> = {
+  'list organizations': { path: '/organizations' },
+  'search organizations': { path: '/organizations?text=acme' },
+  'see an organization': { path: inOrganization('') },
+  'see its trail': { path: inOrganization('/trail') },
+  'enter credit': {
+    method: 'POST',
+    path: inOrganization('/credit'),
+    body: { amount_micros: 5_000_000, is_forced: false },
+  },
+  refund: { method: 'POST', path: inOrganization('/refund'), body: { amount_micros: 1_000_000 } },
+  'confirm a payment': {
+    method: 'POST',
+    path: async () => `/organizations/${account.organization_id}/payments/${await pendingPayment()}/confirm`,
+  },
+  'set limits': { method: 'PATCH', path: inOrganization('/limits'), body: { requests_per_minute: 77 } },
+  suspend: { method: 'POST', path: inOrganization('/suspension'), body: { is_suspended: true } },
+  resume: { method: 'POST', path: inOrganization('/suspension'), body: { is_suspended: false } },
+  'list models': { path: '/models' },
+  'set a price': { method: 'POST', path: '/models/price', body: { id: 'decision-1', price_micros: 600_000 } },
+  'close a model': { method: 'POST', path: '/models/close', body: { id: 'decision-1' } },
+  'open a model': { method: 'POST', path: '/models/open', body: { id: 'decision-1' } },
+  'reload a model': { method: 'POST', path: '/models/reload', body: { id: 'chat-1' } },
+  'look at the service': { path: '/live' },
+  'see the audit': { path: '/audit' },
+  'audit now': { method: 'POST', path: '/audit' },
+  'list problems': { path: '/problems' },
+  'see the trail of the service': { path: '/trail' },
+};
+
+describe.each(Object.entries(ROUTES))('%s', (_, { method = 'GET', path, body }) => {
+  const addressOf = async () => `${API}${typeof path === 'string' ? path : await path()}`;
+
+  test.each(['owner', 'stranger'] as const)('is as nothing to: %s', async (who) => {
+    const address = await addressOf();
+    const before = everythingIn(made.service.db);
+    const nothing = await people[who].ask(`${API}/nothing`, { method, body });
+    const refused = await people[who].ask(address, { method, body });
+    const shape = async (response: Response) => {
+      const { error } = Value.Parse(ErrorResponseSchema, await response.json());
+      return [response.status, error];
+    };
+    expect(refused.status).toBe(404);
+    expect(await shape(refused)).toEqual(await shape(nothing));
+    const broken = await people[who].ask(address, { method, ...(method === 'GET' ? {} : { body: {} }) });
+    expect(await codeOf(broken)).toEqual([404, 'not_found']);
+    const { sessions: _before, ...rest } = before;
+    const { sessions: _after, ...after } = everythingIn(made.service.db);
+    expect(after).toEqual(rest);
+  });
+
+  test('asks nobody who is not signed in', async () => {
+    const headers = { origin: made.service.server.address, 'content-type': 'application/json' };
+    const sent = method === 'GET' ? { headers } : { headers, method, body: JSON.stringify(body ?? {}) };
+    expect(await codeOf(await made.service.fetch(await addressOf(), sent))).toEqual([401, 'not_signed_in']);
+  });
+
+  test('is done for an operator, but a change not without its token', async () => {
+    const address = await addressOf();
+    if (method !== 'GET') {
+      const { cookie } = people.operator;
+      const headers = { cookie, origin: made.service.server.address, 'content-type': 'application/json' };
+      const bare = await made.service.fetch(address, { method, headers, body: JSON.stringify(body ?? {}) });
+      expect(await codeOf(bare)).toEqual([403, 'invalid_csrf_token']);
+    }
+    const response = await people.operator.ask(address, { method, body });
+    expect([response.status, await response.text()]).toEqual([200, expect.stringMatching(/^\{.*\}$/)]);
+  });
+});
+
+test('what the operator did stands in the trail of the organization and of the service, with the operator', async () => {
+  const actions = JSON.stringify(await read(`/organizations/${account.organization_id}/trail`));
+  for (const action of ['credit.enter', 'credit.refund', 'top_up.confirm', 'organization.limits']) {
+    expect(actions).toContain(`"${action}"`);
+  }
+  const Trail = Type.Object({
+    items: Type.Array(
+      Type.Object({
+        action: Type.String(),
+        by: Type.String(),
+        user_id: Type.Union([Type.String(), Type.Null()]),
+      }),
+    ),
+  });
+  const { items } = Value.Parse(Trail, await read('/trail?action=model.price'));
+  expect(items.map(({ action, by, user_id }) => [action, by, user_id])).toEqual([
+    ['model.price', 'operator', people.operator.user_id],
+  ]);
+  expect(await codeOf(await people.operator.ask(`${API}/trail?action=nothing`))).toEqual([
+    422,
+    'invalid_request',
+  ]);
+});
+
+test('the power ends with the next request when it is taken', async () => {
+  const former = await addPerson(made, { email: 'former@example.com', is_operator: true });
+  expect((await former.ask(`${API}/live`)).status).toBe(200);
+  made.service.db.$client.query('UPDATE users SET is_operator = 0 WHERE id = ?').run(former.user_id);
+  expect((await former.ask(`${API}/live`)).status).toBe(404);
+});
+
+describe('an organization', () => {
+  const Overview = Type.Object({
+    credit_micros: Type.Integer(),
+    tier_in_force: Type.Integer(),
+    suspended_at_ms: Type.Union([Type.Integer(), Type.Null()]),
+    dedicated: Type.Object({ tokens_per_minute: Type.Union([Type.Integer(), Type.Null()]) }),
+    pending: Type.Array(Type.Object({ id: Type.String() })),
+  });
+  const overviewOf = async (id: string) => Value.Parse(Overview, await read(`/organizations/${id}`));
+
+  test('is found by its id, its name and the address of a member, and pages miss none', async () => {
+    const Page = Type.Object({
+      items: Type.Array(Type.Object({ id: Type.String() })),
+      next: Type.Union([Type.String(), Type.Null()]),
+    });
+    const search = async (text: string) => {
+      const query = new URLSearchParams({ text });
+      const { items } = Value.Parse(Page, await read(`/organizations?${query}`));
+      return items.map(({ id }) => id);
+    };
+    expect(await search(account.organization_id)).toEqual([account.organization_id]);
+    expect(await search('OWNER@example')).toContain(account.organization_id);
+    for (let count = 0; count < 52; count += 1) await addAccount(made.service, { credit_dollars: 0 });
+    const first = Value.Parse(Page, await read('/organizations'));
+    const rest = Value.Parse(Page, await read(`/organizations?after=${first.next}`));
+    expect(first.items).toHaveLength(50);
+    expect(rest.next).toBeNull();
+    const { $client } = made.service.db;
+    const all = Value.Parse(
+      Type.Array(Type.Object({ id: Type.String() })),
+      $client.query('SELECT id FROM organizations').all(),
+    );
+    const shown = [...first.items, ...rest.items].map(({ id }) => id);
+    expect(shown.toSorted()).toEqual(all.map(({ id }) => id).toSorted());
+  });
+
+  test('has its keys refused at once when it is suspended, and answered at once when that is lifted', async () => {
+    const { organization_id, key } = await addAccount(made.service);
+    const suspend = async (is_suspended: boolean) => {
+      const path = `${API}/organizations/${organization_id}/suspension`;
+      expect((await people.operator.ask(path, { body: { is_suspended } })).status).toBe(200);
+    };
+    const asked = async () => (await postByKey(made.service, key, '{')).status;
+    expect(await asked()).toBe(400);
+    await suspend(true);
+    expect(await asked()).toBe(401);
+    expect((await overviewOf(organization_id)).suspended_at_ms).not.toBeNull();
+    await suspend(false);
+    expect(await asked()).toBe(400);
+  });
+
+  test('gets credit to the micro-dollar, within the range of its tier unless it is forced', async () => {
+    const { organization_id } = await addAccount(made.service, { credit_dollars: 5 });
+    const enter = (amount_micros: number, is_forced = false) =>
+      people.operator.ask(`${API}/organizations/${organization_id}/credit`, {
+        body: { amount_micros, is_forced },
+      });
+    expect(await codeOf(await enter(26_000_000))).toEqual([422, 'top_up_out_of_range']);
+    expect(await (await enter(26_000_001, true)).json()).toMatchObject({ credit_micros: 31_000_001 });
+    const refund = (amount_micros: number) =>
+      people.operator.ask(`${API}/organizations/${organization_id}/refund`, { body: { amount_micros } });
+    expect(await codeOf(await refund(31_000_002))).toEqual([409, 'refund_exceeds_paid']);
+    expect(await (await refund(31_000_001)).json()).toMatchObject({ credit_micros: 0 });
+    expect((await overviewOf(organization_id)).credit_micros).toBe(0);
+  });
+
+  test('on Tier 0 may ask at once after its first payment', async () => {
+    const { organization_id, key } = await addAccount(made.service, { credit_dollars: 0 });
+    expect((await postByKey(made.service, key, '{')).status).toBe(402);
+    const body = { amount_micros: 5_000_000, is_forced: false };
+    await people.operator.ask(`${API}/organizations/${organization_id}/credit`, { body });
+    expect((await postByKey(made.service, key, '{')).status).toBe(400);
+  });
+
+  test('has a pending payment confirmed once, and under its own path only', async () => {
+    const { organization_id } = await addAccount(made.service, { credit_dollars: 5 });
+    const payment_id = await pendingPayment(organization_id);
+    expect((await overviewOf(organization_id)).pending).toMatchObject([{ id: payment_id }]);
+    const confirm = (owner: string) =>
+      people.operator.ask(`${API}/organizations/${owner}/payments/${payment_id}/confirm`, { method: 'POST' });
+    expect(await codeOf(await confirm(account.organization_id))).toEqual([404, 'not_found']);
+    expect((await confirm(organization_id)).status).toBe(200);
+    expect(await codeOf(await confirm(organization_id))).toEqual([409, 'payment_settled']);
+    expect(await overviewOf(organization_id)).toMatchObject({ credit_micros: 10_000_000, pending: [] });
+  });
+
+  test('takes limits one by one, and gives the tier its own back', async () => {
+    const { organization_id } = await addAccount(made.service);
+    const set = (body: unknown) =>
+      people.operator.ask(`${API}/organizations/${organization_id}/limits`, { method: 'PATCH', body });
+    expect((await set({ minimum_tier: 3, tokens_per_minute: 9 })).status).toBe(200);
+    expect((await set({ minimum_tier: 4 })).status).toBe(200);
+    expect(await overviewOf(organization_id)).toMatchObject({
+      tier_in_force: 4,
+      dedicated: { tokens_per_minute: 9 },
+    });
+    expect((await set({ tokens_per_minute: null })).status).toBe(200);
+    expect((await overviewOf(organization_id)).dedicated.tokens_per_minute).toBeNull();
+    expect(await codeOf(await set({ minimum_tier: 9 }))).toEqual([422, 'invalid_limit']);
+    expect(await codeOf(await set({ credit_micros: 1 }))).toEqual([422, 'invalid_request']);
+  });
+
+  test.each(['', '/trail'])('that does not exist is not found: %s', async (path) => {
+    const response = await people.operator.ask(`${API}/organizations/org_none${path}`);
+    expect(await codeOf(response)).toEqual([404, 'not_found']);
+  });
+});
+
+describe('a model', () => {
+  const change = (what: string, body: unknown) => people.operator.ask(`${API}/models/${what}`, { body });
+
+  test.each([
+    ['open', { id: 'chat-1' }, 409, 'change_refused'],
+    ['price', { id: 'decision-1', price_micros: 1e12 }, 409, 'change_refused'],
+    ['price', { id: 'decision-1', price_micros: -1 }, 422, 'invalid_request'],
+    ['price', { id: 'none', price_micros: 1 }, 404, 'not_found'],
+    ['open', { id: 'none' }, 404, 'not_found'],
+    ['close', { id: 'none' }, 404, 'not_found'],
+    ['reload', { id: 'none' }, 404, 'not_found'],
+  ])('%s %p is refused', async (what, body, status, code) => {
+    expect(await codeOf(await change(what, body))).toEqual([status, code]);
+  });
+
+  test('is closed for clients at once, and open again', async () => {
+    const { key } = await addAccount(made.service);
+    const isListed = async () => {
+      const response = await made.service.fetch('/v1/models', {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      return (await response.text()).includes('decision-1');
+    };
+    expect(await isListed()).toBe(true);
+    await change('close', { id: 'decision-1' });
+    expect(await isListed()).toBe(false);
+    expect(JSON.stringify(await read('/models'))).toContain('"status":"coming_soon"');
+    await change('open', { id: 'decision-1' });
+    expect(await isListed()).toBe(true);
+  });
+
+  test('says what became of its reload', async () => {
+    expect((await change('reload', { id: 'chat-1' })).status).toBe(200);
+    for (;;) {
+      const list = JSON.stringify(await read('/models'));
+      if (!list.includes('"state":"running"')) {
+        expect(list).toContain('chat-1 is not open.');
+        return;
+      }
+      await Bun.sleep(POLL_MS);
+    }
+  });
+});
+
+test('an audit that was begun comes to its end, and its checks are told', async () => {
+  const Audit = Type.Object({
+    running_since_ms: Type.Union([Type.Integer(), Type.Null()]),
+    last: Type.Union([Type.Object({ outcome: Type.String(), whole: Type.Boolean() }), Type.Null()]),
+  });
+  await people.operator.ask(`${API}/audit`, { method: 'POST' });
+  for (;;) {
+    const { running_since_ms, last } = Value.Parse(Audit, await read('/audit'));
+    if (running_since_ms === null) {
+      expect(last).toEqual({ outcome: 'ok', whole: true });
+      return;
+    }
+    await Bun.sleep(POLL_MS);
+  }
+});
+
+test('a problem is found by the id of its request, without a word of a client', async () => {
+  made.service.service.services.problems.report({
+    request_id: 'req_lost',
+    step: 'charge',
+    code: 'internal_error',
+    error: new Error('the record of a client'),
+  });
+  const text = JSON.stringify(await read('/problems?request_id=req_lost'));
+  expect(text).toContain('req_lost');
+  expect(text).not.toContain('record of a client');
+  expect(await read('/problems?request_id=req_other')).toEqual({ items: [] });
+});
+
+test('what the service did is seen by the second', async () => {
+  const { key } = await addAccount(made.service);
+  await postByKey(made.service, key, '{');
+  made.service.clock.advance(1_000);
+  const Live = Type.Object({ history: Type.Object({ refused: Type.Array(Type.Integer()) }) });
+  const { history } = Value.Parse(Live, await read('/live'));
+  expect(history.refused.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0);
+});
