@@ -86,6 +86,19 @@ export function formatExact(time_ms: number, time_zone?: string): string {
   }).format(time_ms);
 }
 
+/** A time to the second without its year, for tables: `Mar 5, 14:03:07`. */
+export function formatMoment(time_ms: number, time_zone?: string): string {
+  return new Intl.DateTimeFormat(LOCALE, {
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+  }).format(time_ms);
+}
+
 /** Bytes: `512 B`, `1.2 kB`, `3.4 MB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;

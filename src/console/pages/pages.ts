@@ -8,5 +8,12 @@ export const PAGES: readonly PageEntry[] = [
   { path: '/console/verify', audience: 'anyone', load: () => import('./verify.tsx') },
   { path: '/console/reset', audience: 'anyone', load: () => import('./reset.tsx') },
   { path: '/console/invitation', audience: 'anyone', load: () => import('./invitation.tsx') },
+  {
+    path: '/console/o/:organization_id/usage',
+    audience: 'organization',
+    label: 'Usage',
+    permission: 'see',
+    load: () => import('./usage/usage.tsx'),
+  },
   { path: '/console/account', audience: 'signed_in', load: () => import('./account.tsx') },
 ];

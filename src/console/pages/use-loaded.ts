@@ -72,8 +72,9 @@ export interface LoadedPages<T> extends Loaded<readonly T[]> {
 export function useLoadedPages<T>(
   load: (cursor: string | null) => Promise<Page<T>>,
   inputs: readonly unknown[],
+  options: { keep_stale?: boolean } = {},
 ): LoadedPages<T> {
-  const first = useLoaded(() => load(null), inputs);
+  const first = useLoaded(() => load(null), inputs, options);
   const [following, setFollowing] = useState<{ after: Page<T> | undefined; pages: readonly Page<T>[] }>({
     after: undefined,
     pages: [],

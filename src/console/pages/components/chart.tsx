@@ -20,6 +20,8 @@ interface ChartProps {
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
   readonly height_px?: number;
+  /** How long each time lasts. With it bars begin at their times, and the table zooms to a row's time. */
+  readonly bucket_ms?: number;
   /** Told of the span that was dragged over; null when it was reset. */
   readonly onZoom?: (span: { readonly from_ms: number; readonly to_ms: number } | null) => void;
 }
@@ -35,6 +37,7 @@ export function Chart({
   series,
   format,
   height_px = 200,
+  bucket_ms,
   onZoom,
 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -85,7 +88,14 @@ export function Chart({
               width: kind === 'bars' ? 0 : 2,
               points: { show: kind === 'lines' && times_ms.length < 2 },
               ...(kind === 'bars' && uPlot.paths.bars !== undefined
-                ? { fill: color, paths: uPlot.paths.bars({ size: [0.7, 40], radius: 0.15 }) }
+                ? {
+                    fill: color,
+                    paths: uPlot.paths.bars({
+                      size: [0.7, 40],
+                      radius: 0.15,
+                      align: bucket_ms === undefined ? 0 : 1,
+                    }),
+                  }
                 : {}),
             };
           }),
@@ -171,7 +181,14 @@ export function Chart({
         <span class="chart-time">{cursor === null ? '' : exactTime(times_ms[cursor])}</span>
       </div>
       {shows_table ? (
-        <ChartTable title={title} times_ms={times_ms} series={series} format={format} />
+        <ChartTable
+          title={title}
+          times_ms={times_ms}
+          series={series}
+          format={format}
+          {...(bucket_ms === undefined ? {} : { bucket_ms })}
+          {...(onZoom === undefined ? {} : { onZoom })}
+        />
       ) : (
         <>
           <p class="visually-hidden">{summaryOf(series, format)}</p>
@@ -182,7 +199,7 @@ export function Chart({
   );
 }
 
-function ChartTable({ title, times_ms, series, format }: Omit<ChartProps, 'kind'>) {
+function ChartTable({ title, times_ms, series, format, bucket_ms, onZoom }: Omit<ChartProps, 'kind'>) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must take the keyboard's focus.
     <section class="chart-table" tabIndex={0} aria-label={`${title}, as a table`}>
@@ -200,7 +217,20 @@ function ChartTable({ title, times_ms, series, format }: Omit<ChartProps, 'kind'
         <tbody>
           {times_ms.map((time_ms, index) => (
             <tr key={time_ms}>
-              <th scope="row">{formatExact(time_ms)}</th>
+              <th scope="row">
+                {onZoom === undefined || bucket_ms === undefined ? (
+                  formatExact(time_ms)
+                ) : (
+                  <Button
+                    kind="quiet"
+                    size="small"
+                    title="Zoom to this time"
+                    onClick={() => onZoom({ from_ms: time_ms, to_ms: time_ms + bucket_ms })}
+                  >
+                    {formatExact(time_ms)}
+                  </Button>
+                )}
+              </th>
               {series.map(({ label, values }) => {
                 const value = values[index];
                 return (
