@@ -44,6 +44,8 @@ export function Chart({
   const plot = useRef<uPlot | null>(null);
   const zoomed = useRef(onZoom);
   zoomed.current = onZoom;
+  const bucket = useRef(bucket_ms);
+  bucket.current = bucket_ms;
   const [is_zoomed, setZoomed] = useState(false);
   const [shows_table, setShowsTable] = useState(false);
   const [cursor, setCursor] = useState<number | null>(null);
@@ -66,7 +68,10 @@ export function Chart({
           drag: { x: true, y: false },
           points: { size: 7 },
         },
-        scales: { x: { time: true }, y: { range: (_, low, high) => rangeFromZero(low, high) } },
+        scales: {
+          x: { time: true, range: (self, low, high) => withLastBucket(self, low, high, bucket.current) },
+          y: { range: (_, low, high) => rangeFromZero(low, high) },
+        },
         axes: [
           { stroke: colors.text, grid: { show: false }, ticks: { stroke: colors.grid }, font: colors.font },
           {
@@ -254,6 +259,11 @@ function dataOf(times_ms: readonly number[], series: readonly ChartSeries[]): uP
 
 function exactTime(time_ms: number | undefined): string {
   return time_ms === undefined ? '' : formatExact(time_ms);
+}
+
+/** The times that are shown: the last one with all of its bucket, unless a part was zoomed to. */
+function withLastBucket(plot: uPlot, low: number, high: number, bucket_ms = 0): [number, number] {
+  return [low, high === plot.data[0].at(-1) ? high + bucket_ms / 1_000 : high];
 }
 
 function rangeFromZero(low: number | null, high: number | null): [number, number] {

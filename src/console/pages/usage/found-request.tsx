@@ -1,3 +1,4 @@
+import { Button } from '../components/button.tsx';
 import { CopyText } from '../components/copy-button.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { useLoaded } from '../use-loaded.ts';
@@ -9,10 +10,12 @@ export function FoundRequest({
   organization_id,
   request_id,
   asked,
+  onClose,
 }: {
   readonly organization_id: string;
   readonly request_id: string;
   readonly asked: UsageQuery;
+  readonly onClose: () => void;
 }) {
   const found = useLoaded(() => loadRequests(organization_id, asked, null), [asked]);
   return (
@@ -39,6 +42,9 @@ export function FoundRequest({
           )
         }
       </LoadedView>
+      <div class="row">
+        <Button onClick={onClose}>Show all requests</Button>
+      </div>
     </section>
   );
 }

@@ -35,7 +35,6 @@ export function RequestLookup({
           onInput={setEntered}
         />
         <Button type="submit">Find</Button>
-        {request_id !== null && <Button onClick={() => onLookUp(null)}>Show all requests</Button>}
       </form>
     </search>
   );

@@ -47,22 +47,27 @@ export const REQUEST_FIELDS: readonly RequestField[] = [
   { title: 'Latency', value: ({ latency_ms }) => formatDuration(latency_ms), is_at_end: true },
 ];
 
-/** The columns of the table; the id leads to the request's own view. */
+/** Enough of an id to tell requests apart; its link and title have all of it. */
+const SHORT_ID_LENGTH = 12;
+
+/** The columns of the table: those of the export, with the id first, which leads to the request's own view. */
 export function requestColumns(organization_id: string): readonly Column<UsedRequest>[] {
-  return [
-    ...REQUEST_FIELDS.map(({ title, value, is_at_end = false }, index) => ({
-      title,
-      cell: value,
-      is_at_end,
-      is_name: index === 0,
-    })),
-    {
-      title: 'Request id',
-      cell: ({ request_id }) => (
-        <a href={`${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`}>
-          <code>{request_id}</code>
-        </a>
-      ),
-    },
-  ];
+  const [time, ...rest] = REQUEST_FIELDS.map(({ title, value, is_at_end = false }) => ({
+    title,
+    cell: value,
+    is_at_end,
+    is_name: title === 'Time',
+  }));
+  const id: Column<UsedRequest> = {
+    title: 'Request id',
+    cell: ({ request_id }) => (
+      <a
+        href={`${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`}
+        title={request_id}
+      >
+        <code>{request_id.slice(0, SHORT_ID_LENGTH)}…</code>
+      </a>
+    ),
+  };
+  return [...(time === undefined ? [] : [time]), id, ...rest];
 }

@@ -21,7 +21,7 @@ export function Totals({ totals }: { readonly totals: UsageSums }) {
         note={
           latency_ms === null
             ? undefined
-            : `p90 ${formatDuration(latency_ms.p90)} · p99 ${formatDuration(latency_ms.p99)}`
+            : `${percentile('p90', latency_ms.p90)} · ${percentile('p99', latency_ms.p99)}`
         }
       />
       <Tile
@@ -34,6 +34,11 @@ export function Totals({ totals }: { readonly totals: UsageSums }) {
       />
     </dl>
   );
+}
+
+/** In one line, wherever the tile breaks. */
+function percentile(name: string, duration_ms: number): string {
+  return `${name} ${formatDuration(duration_ms)}`.replaceAll(' ', '\u00a0');
 }
 
 function Tile({

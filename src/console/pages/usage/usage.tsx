@@ -26,6 +26,10 @@ export default function Usage({ params }: PageProps) {
         description="What was asked, what it cost, and how long it took."
         actions={
           <>
+            <RequestLookup
+              request_id={view.request_id}
+              onLookUp={(request_id) => show({ request_id }, { replace: false })}
+            />
             <Button onClick={() => setShownAt(Date.now())}>Refresh</Button>
             <ButtonLink href={exportPath(organization_id, asked)} download="usage.csv">
               Export CSV
@@ -34,10 +38,6 @@ export default function Usage({ params }: PageProps) {
         }
       />
       <div class="stack">
-        <RequestLookup
-          request_id={view.request_id}
-          onLookUp={(request_id) => show({ request_id }, { replace: false })}
-        />
         {view.request_id === null ? (
           <UsageOverview
             organization_id={organization_id}
@@ -47,7 +47,12 @@ export default function Usage({ params }: PageProps) {
             show={show}
           />
         ) : (
-          <FoundRequest organization_id={organization_id} request_id={view.request_id} asked={asked} />
+          <FoundRequest
+            organization_id={organization_id}
+            request_id={view.request_id}
+            asked={asked}
+            onClose={() => show({ request_id: null }, { replace: false })}
+          />
         )}
       </div>
     </>
