@@ -91,7 +91,10 @@ export function Chart({
               label: one.label,
               stroke: color,
               width: kind === 'bars' ? 0 : 2,
-              points: { show: kind === 'lines' && times_ms.length < 2 },
+              points: {
+                show: false,
+                filter: (self, place_in_data) => (kind === 'lines' ? alone(self.data[place_in_data]) : null),
+              },
               ...(kind === 'bars' && uPlot.paths.bars !== undefined
                 ? {
                     fill: color,
@@ -280,6 +283,14 @@ function summaryOf(series: readonly ChartSeries[], format: (value: number) => st
       return `${label}: lowest ${format(Math.min(...known))}, highest ${format(Math.max(...known))}, last ${format(last)}.`;
     })
     .join(' ');
+}
+
+/** The places of values without a neighbour: a line has none there, so that they are drawn as points. */
+function alone(values: uPlot.AlignedData[number] = []): number[] {
+  const isThere = (index: number) => values[index] != null;
+  return Array.from(values, (_, index) => index).filter(
+    (index) => isThere(index) && !isThere(index - 1) && !isThere(index + 1),
+  );
 }
 
 /** The colours of the style sheet as a canvas takes them: it knows no custom properties. */

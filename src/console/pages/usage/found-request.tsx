@@ -1,6 +1,8 @@
 import { Button } from '../components/button.tsx';
 import { CopyText } from '../components/copy-button.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
+import { Time } from '../components/time.tsx';
+import { formatExact } from '../format.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { loadRequests, REQUEST_FIELDS } from './requests.tsx';
 import type { UsageQuery } from './view.ts';
@@ -31,6 +33,12 @@ export function FoundRequest({
             <>
               <CopyText text={request.request_id} label="Copy the request id" />
               <dl class="facts">
+                <div>
+                  <dt>Time</dt>
+                  <dd>
+                    {formatExact(request.time_ms)} (<Time time_ms={request.time_ms} />)
+                  </dd>
+                </div>
                 {REQUEST_FIELDS.map(({ title, value }) => (
                   <div key={title}>
                     <dt>{title}</dt>

@@ -25,16 +25,8 @@ interface RequestField {
   readonly is_at_end?: boolean;
 }
 
-/** Everything that is known of a request: the columns of the export, in its order. */
+/** What is known of a request beside its time and id: the columns of the export, in its order. */
 export const REQUEST_FIELDS: readonly RequestField[] = [
-  {
-    title: 'Time',
-    value: ({ time_ms }) => (
-      <time dateTime={new Date(time_ms).toISOString()} title={formatExact(time_ms)}>
-        {formatMoment(time_ms)}
-      </time>
-    ),
-  },
   { title: 'Model', value: ({ model }) => model },
   { title: 'Mode', value: ({ mode }) => mode },
   { title: 'Endpoint', value: ({ endpoint }) => <code>{endpoint}</code> },
@@ -52,22 +44,27 @@ const SHORT_ID_LENGTH = 12;
 
 /** The columns of the table: those of the export, with the id first, which leads to the request's own view. */
 export function requestColumns(organization_id: string): readonly Column<UsedRequest>[] {
-  const [time, ...rest] = REQUEST_FIELDS.map(({ title, value, is_at_end = false }) => ({
-    title,
-    cell: value,
-    is_at_end,
-    is_name: title === 'Time',
-  }));
-  const id: Column<UsedRequest> = {
-    title: 'Request id',
-    cell: ({ request_id }) => (
-      <a
-        href={`${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`}
-        title={request_id}
-      >
-        <code>{request_id.slice(0, SHORT_ID_LENGTH)}…</code>
-      </a>
-    ),
-  };
-  return [...(time === undefined ? [] : [time]), id, ...rest];
+  return [
+    {
+      title: 'Time',
+      cell: ({ time_ms }) => (
+        <time dateTime={new Date(time_ms).toISOString()} title={formatExact(time_ms)}>
+          {formatMoment(time_ms)}
+        </time>
+      ),
+      is_name: true,
+    },
+    {
+      title: 'Request id',
+      cell: ({ request_id }) => (
+        <a
+          href={`${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`}
+          title={request_id}
+        >
+          <code>{request_id.slice(0, SHORT_ID_LENGTH)}…</code>
+        </a>
+      ),
+    },
+    ...REQUEST_FIELDS.map(({ title, value, is_at_end = false }) => ({ title, cell: value, is_at_end })),
+  ];
 }
