@@ -28,7 +28,7 @@ export function RequestLookup({
           hides_label
           name="request_id"
           type="search"
-          placeholder="Find a request id: req_…"
+          placeholder="Find a request id"
           autocomplete="off"
           length_max={64}
           value={entered}

@@ -9,8 +9,9 @@ import {
   utcDay,
 } from '../ranges.ts';
 
-const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
+/** The API takes years of four digits. */
+const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 const SPAN_DEFAULT: Preset = 'week';
 
 /** A span of time, its end excluded. */
@@ -141,9 +142,14 @@ function isPreset(span: string): span is Preset {
 
 function daysOf(span: string): DateRange | null {
   const [first = '', last = ''] = span.split('..');
-  return rangeOfDays(first, last);
+  const range = rangeOfDays(first, last);
+  return range !== null && isSpan(range) ? range : null;
 }
 
 function zoomOf(from_ms: number, to_ms: number): Zoom | null {
-  return from_ms >= 0 && to_ms > from_ms && to_ms - from_ms < 100_000 * DAY_MS ? { from_ms, to_ms } : null;
+  return isSpan({ from_ms, to_ms }) ? { from_ms, to_ms } : null;
+}
+
+function isSpan({ from_ms, to_ms }: Zoom): boolean {
+  return from_ms >= 0 && to_ms > from_ms && to_ms <= TIME_MAX_MS;
 }
