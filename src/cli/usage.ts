@@ -3,10 +3,12 @@ import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { continueAudit } from '../../db/sqlite/audit.ts';
 import type { AccountContext } from '../accounts/context.ts';
+import { wholeNumberBetween } from '../config/setting.ts';
 import { OWNER_ONLY_FILE } from '../file-permissions.ts';
+import { MODES, type Mode } from '../questions/question.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { dailyUsage, rolledUpUsage } from '../usage/daily.ts';
 import { exportUsage } from '../usage/export.ts';
@@ -32,16 +34,25 @@ interface ExportOptions extends DataOptions {
   readonly org?: string;
   readonly project?: string;
   readonly key?: string;
+  readonly model?: string;
+  readonly mode?: Mode;
+  readonly status?: number;
   readonly output?: string;
 }
 
-/** What is exported: of the named organization, project and key, or of everything that the operator has. */
+/** The HTTP status that a client got. */
+const httpStatus = wholeNumberBetween(100, 599, 'Give an HTTP status such as 200.');
+
+/** What is exported: of everything that the operator has, only what the options say. */
 async function usageFilter(context: AccountContext, options: ExportOptions): Promise<UsageFilter> {
   const organization_id = options.org === undefined ? undefined : await organizationId(context, options.org);
   return {
     organization_id: organization_id ?? null,
     from_ms: options.from,
     to_ms: options.to,
+    model: options.model,
+    mode: options.mode,
+    status: options.status,
     project_id:
       options.project === undefined ? undefined : await projectId(context, options.project, organization_id),
     api_key_id: options.key === undefined ? undefined : await keyId(context, options.key, organization_id),
@@ -95,6 +106,9 @@ function withFilter(command: Command): Command {
     .option('--org <org>', 'only of this organization (id or unique name)')
     .option('--project <project>', 'only of this project (id or unique name)')
     .option('--key <key>', 'only of this API key (id or unique name)')
+    .option('--model <id>', 'only of this model')
+    .addOption(new Option('--mode <mode>', 'only of this mode').choices(MODES))
+    .option('--status <status>', 'only with this HTTP status', httpStatus)
     .option('--output <file>', 'write to this file instead of standard output');
 }
 

@@ -569,6 +569,15 @@ describe('tds usage export', () => {
     expect(requestIds((await run('usage', 'export', '--org', 'Usage', ...range)).stdout)).toEqual([
       'req_2_Usage',
     ]);
+    for (const [flag, same, other] of [
+      ['--model', 'decision-1', 'decision-2'],
+      ['--mode', 'fast', 'consistent'],
+      ['--status', '502', '200'],
+    ] as const) {
+      const exportedWith = async (value: string) =>
+        requestIds((await run('usage', 'export', '--org', 'Usage', flag, value)).stdout);
+      expect([flag, await exportedWith(same), await exportedWith(other)]).toEqual([flag, all, []]);
+    }
     await organizationWithUsage('Other');
     const of_all = requestIds((await run('usage', 'export')).stdout);
     expect(of_all).toEqual(expect.arrayContaining([...all, 'req_1_Other']));

@@ -1,5 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { listKeys } from '../../accounts/keys.ts';
+import { listProjects } from '../../accounts/projects.ts';
 import {
   exportOrganizationUsage,
   type OrganizationUsageFilter,
@@ -135,8 +137,28 @@ export function usageRoutes(services: ConsoleServices) {
     .get(
       '/values',
       async ({ actor, params: { organization_id }, query: { from_ms, to_ms } }) => {
-        const values = await usageValues(services, actor, { organization_id, from_ms, to_ms });
+        const [values, projects, archived_projects, keys, revoked_keys] = await Promise.all([
+          usageValues(services, actor, { organization_id, from_ms, to_ms }),
+          listProjects(services, actor, { organization_id }),
+          listProjects(services, actor, { organization_id, archived: true }),
+          listKeys(services, actor, { organization_id }),
+          listKeys(services, actor, { organization_id, revoked: true }),
+        ]);
         return {
+          projects: [...projects, ...archived_projects].map(({ id, name, archived_at_ms }) => ({
+            id,
+            name,
+            is_archived: archived_at_ms !== null,
+          })),
+          api_keys: [...keys, ...revoked_keys].map(
+            ({ id, name, display_prefix, project_id, revoked_at_ms }) => ({
+              id,
+              name,
+              display_prefix,
+              project_id,
+              is_revoked: revoked_at_ms !== null,
+            }),
+          ),
           models: [...values.models],
           modes: [...values.modes],
           endpoints: [...values.endpoints],
@@ -147,6 +169,18 @@ export function usageRoutes(services: ConsoleServices) {
         params: OrganizationParams,
         query: Type.Pick(FilterQuery, ['from_ms', 'to_ms']),
         response: answerOf({
+          projects: Type.Array(
+            answerOf({ id: Type.String(), name: Type.String(), is_archived: Type.Boolean() }),
+          ),
+          api_keys: Type.Array(
+            answerOf({
+              id: Type.String(),
+              name: Type.String(),
+              display_prefix: Type.String(),
+              project_id: Type.String(),
+              is_revoked: Type.Boolean(),
+            }),
+          ),
           models: Type.Array(Type.String()),
           modes: Type.Array(ModeSchema),
           endpoints: Type.Array(Type.String()),

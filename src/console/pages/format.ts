@@ -5,6 +5,22 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
+/** Making a formatter takes longer than a hundred uses of it, and a table has hundreds of cells. */
+function kept<Options extends object, Format>(
+  make: (options: Options) => Format,
+): (options: Options) => Format {
+  const made = new Map<string, Format>();
+  return (options) => {
+    const key = JSON.stringify(options);
+    const format = made.get(key) ?? make(options);
+    made.set(key, format);
+    return format;
+  };
+}
+
+const numberFormat = kept((options: Intl.NumberFormatOptions) => new Intl.NumberFormat(LOCALE, options));
+const timeFormat = kept((options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(LOCALE, options));
+
 /** Exact dollars: at least two decimals, and as many more as the amount has: `$12.50`, `$0.00015`, `-$3.00`. */
 export function formatMoney(amount_micros: number): string {
   const [whole = '0', fraction = ''] = formatDollars(Math.abs(amount_micros)).split('.');
@@ -20,22 +36,22 @@ export function formatMoneyShort(amount_micros: number): string {
     Math.abs(dollars) >= 1 || dollars === 0
       ? { minimumFractionDigits: 2, maximumFractionDigits: 2 }
       : { minimumFractionDigits: 2, maximumFractionDigits: 6, maximumSignificantDigits: 3 };
-  return new Intl.NumberFormat(LOCALE, { ...style, ...digits }).format(dollars);
+  return numberFormat({ ...style, ...digits }).format(dollars);
 }
 
 /** A number with separators between thousands: `12,345`. */
 export function formatNumber(value: number, decimals_max = 0): string {
-  return new Intl.NumberFormat(LOCALE, { maximumFractionDigits: decimals_max }).format(value);
+  return numberFormat({ maximumFractionDigits: decimals_max }).format(value);
 }
 
 /** A number in few characters, for axes and tiles: `1.2K`. */
 export function formatCompact(value: number): string {
-  return new Intl.NumberFormat(LOCALE, { notation: 'compact', maximumFractionDigits: 1 }).format(value);
+  return numberFormat({ notation: 'compact', maximumFractionDigits: 1 }).format(value);
 }
 
 /** A share from 0 to 1 in percent: `12.5%`. */
 export function formatPercent(share: number, decimals = 1): string {
-  return new Intl.NumberFormat(LOCALE, {
+  return numberFormat({
     style: 'percent',
     minimumFractionDigits: decimals,
     maximumFractionDigits: decimals,
@@ -65,7 +81,7 @@ export function formatRelative(time_ms: number, now_ms: number): string {
 
 /** A day: `Mar 5, 2026`, in the reader's time zone or the one that is given. */
 export function formatDate(time_ms: number, time_zone?: string): string {
-  return new Intl.DateTimeFormat(LOCALE, {
+  return timeFormat({
     dateStyle: 'medium',
     ...(time_zone === undefined ? {} : { timeZone: time_zone }),
   }).format(time_ms);
@@ -73,7 +89,7 @@ export function formatDate(time_ms: number, time_zone?: string): string {
 
 /** A time to the second, with its zone: `Mar 5, 2026, 14:03:07 GMT+1`. */
 export function formatExact(time_ms: number, time_zone?: string): string {
-  return new Intl.DateTimeFormat(LOCALE, {
+  return timeFormat({
     year: 'numeric',
     month: 'short',
     day: 'numeric',
@@ -82,6 +98,19 @@ export function formatExact(time_ms: number, time_zone?: string): string {
     second: '2-digit',
     hourCycle: 'h23',
     timeZoneName: 'short',
+    ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+  }).format(time_ms);
+}
+
+/** A time to the second without its year, for tables: `Mar 5, 14:03:07`. */
+export function formatMoment(time_ms: number, time_zone?: string): string {
+  return timeFormat({
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
     ...(time_zone === undefined ? {} : { timeZone: time_zone }),
   }).format(time_ms);
 }

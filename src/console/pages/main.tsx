@@ -97,5 +97,9 @@ function LoadedPage({ entry }: { readonly entry: PageEntry }) {
 startTheme();
 startRouter();
 void loadSession();
+// Its code comes while the session is asked for; a failure shows when the page is loaded itself.
+PAGES.find((page) => matchPath(page.path, path.value) !== null)
+  ?.load()
+  .catch(() => undefined);
 const place = document.getElementById('page');
 if (place !== null) render(<Console />, place);

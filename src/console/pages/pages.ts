@@ -23,6 +23,13 @@ export const PAGES: readonly PageEntry[] = [
   { path: '/console/reset', audience: 'anyone', load: () => import('./reset.tsx') },
   { path: '/console/invitation', audience: 'anyone', load: () => import('./invitation.tsx') },
   {
+    path: '/console/o/:organization_id/usage',
+    audience: 'organization',
+    label: 'Usage',
+    permission: 'see',
+    load: () => import('./usage/usage.tsx'),
+  },
+  {
     path: '/console/o/:organization_id/trail',
     audience: 'organization',
     label: 'Audit trail',

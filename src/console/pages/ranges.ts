@@ -15,12 +15,17 @@ const PRESET_DAYS: Readonly<Record<Preset, number>> = { day: 1, week: 7, month: 
 export interface DateRange {
   readonly from_ms: number;
   readonly to_ms: number;
-  readonly preset: Preset | 'days';
+  readonly preset: Preset | 'all' | 'days';
 }
 
 /** The span of a preset that ends now. */
 export function rangeOfPreset(preset: Preset, now_ms: number): DateRange {
   return { preset, from_ms: now_ms - PRESET_DAYS[preset] * DAY_MS, to_ms: now_ms };
+}
+
+/** All time until now. */
+export function rangeOfAll(now_ms: number): DateRange {
+  return { preset: 'all', from_ms: 0, to_ms: now_ms };
 }
 
 /** Whole UTC days, both included, as `YYYY-MM-DD`; null when a day is none or the last is before the first. */

@@ -17,14 +17,20 @@ export function navigate(to: string, { replace = false }: { replace?: boolean } 
   if (is_other_page) scrollTo(0, 0);
 }
 
-/** Changes fields of the query in place, so that a filtered page has an address of its own; null removes a field. */
-export function setQuery(fields: Readonly<Record<string, string | null>>): void {
+/**
+ * Changes fields of the query, so that a filtered page has an address of its own; null removes a field. In place, unless
+ * the browser's way back is to lead to what was shown before.
+ */
+export function setQuery(
+  fields: Readonly<Record<string, string | null>>,
+  { replace = true }: { replace?: boolean } = {},
+): void {
   const target = new URL(address.value);
   for (const [name, value] of Object.entries(fields)) {
     if (value === null) target.searchParams.delete(name);
     else target.searchParams.set(name, value);
   }
-  navigate(target.href, { replace: true });
+  navigate(target.href, { replace });
 }
 
 /** Follows the browser's back and forward, and every plain `<a href>` to a page of the console. */

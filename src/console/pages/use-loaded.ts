@@ -72,8 +72,9 @@ export interface LoadedPages<T> extends Loaded<readonly T[]> {
 export function useLoadedPages<T, Cursor = string>(
   load: (cursor: Cursor | null) => Promise<Page<T, Cursor>>,
   inputs: readonly unknown[],
+  options: { keep_stale?: boolean } = {},
 ): LoadedPages<T> {
-  const first = useLoaded(() => load(null), inputs);
+  const first = useLoaded(() => load(null), inputs, options);
   const [following, setFollowing] = useState<{
     after: Page<T, Cursor> | undefined;
     pages: readonly Page<T, Cursor>[];

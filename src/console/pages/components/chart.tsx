@@ -20,6 +20,8 @@ interface ChartProps {
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
   readonly height_px?: number;
+  /** How long each time lasts. With it bars begin at their times, and the table zooms to a row's time. */
+  readonly bucket_ms?: number;
   /** Told of the span that was dragged over; null when it was reset. */
   readonly onZoom?: (span: { readonly from_ms: number; readonly to_ms: number } | null) => void;
 }
@@ -35,12 +37,15 @@ export function Chart({
   series,
   format,
   height_px = 200,
+  bucket_ms,
   onZoom,
 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const zoomed = useRef(onZoom);
   zoomed.current = onZoom;
+  const bucket = useRef(bucket_ms);
+  bucket.current = bucket_ms;
   const [is_zoomed, setZoomed] = useState(false);
   const [shows_table, setShowsTable] = useState(false);
   const [cursor, setCursor] = useState<number | null>(null);
@@ -63,7 +68,10 @@ export function Chart({
           drag: { x: true, y: false },
           points: { size: 7 },
         },
-        scales: { x: { time: true }, y: { range: (_, low, high) => rangeFromZero(low, high) } },
+        scales: {
+          x: { time: true, range: (self, low, high) => withLastBucket(self, low, high, bucket.current) },
+          y: { range: (_, low, high) => rangeFromZero(low, high) },
+        },
         axes: [
           { stroke: colors.text, grid: { show: false }, ticks: { stroke: colors.grid }, font: colors.font },
           {
@@ -83,9 +91,19 @@ export function Chart({
               label: one.label,
               stroke: color,
               width: kind === 'bars' ? 0 : 2,
-              points: { show: kind === 'lines' && times_ms.length < 2 },
+              points: {
+                show: false,
+                filter: (self, place_in_data) => (kind === 'lines' ? alone(self.data[place_in_data]) : null),
+              },
               ...(kind === 'bars' && uPlot.paths.bars !== undefined
-                ? { fill: color, paths: uPlot.paths.bars({ size: [0.7, 40], radius: 0.15 }) }
+                ? {
+                    fill: color,
+                    paths: uPlot.paths.bars({
+                      size: [0.7, 40],
+                      radius: 0.15,
+                      align: bucket_ms === undefined ? 0 : 1,
+                    }),
+                  }
                 : {}),
             };
           }),
@@ -171,7 +189,14 @@ export function Chart({
         <span class="chart-time">{cursor === null ? '' : exactTime(times_ms[cursor])}</span>
       </div>
       {shows_table ? (
-        <ChartTable title={title} times_ms={times_ms} series={series} format={format} />
+        <ChartTable
+          title={title}
+          times_ms={times_ms}
+          series={series}
+          format={format}
+          {...(bucket_ms === undefined ? {} : { bucket_ms })}
+          {...(onZoom === undefined ? {} : { onZoom })}
+        />
       ) : (
         <>
           <p class="visually-hidden">{summaryOf(series, format)}</p>
@@ -182,7 +207,7 @@ export function Chart({
   );
 }
 
-function ChartTable({ title, times_ms, series, format }: Omit<ChartProps, 'kind'>) {
+function ChartTable({ title, times_ms, series, format, bucket_ms, onZoom }: Omit<ChartProps, 'kind'>) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must take the keyboard's focus.
     <section class="chart-table" tabIndex={0} aria-label={`${title}, as a table`}>
@@ -200,7 +225,20 @@ function ChartTable({ title, times_ms, series, format }: Omit<ChartProps, 'kind'
         <tbody>
           {times_ms.map((time_ms, index) => (
             <tr key={time_ms}>
-              <th scope="row">{formatExact(time_ms)}</th>
+              <th scope="row">
+                {onZoom === undefined || bucket_ms === undefined ? (
+                  formatExact(time_ms)
+                ) : (
+                  <Button
+                    kind="quiet"
+                    size="small"
+                    title="Zoom to this time"
+                    onClick={() => onZoom({ from_ms: time_ms, to_ms: time_ms + bucket_ms })}
+                  >
+                    {formatExact(time_ms)}
+                  </Button>
+                )}
+              </th>
               {series.map(({ label, values }) => {
                 const value = values[index];
                 return (
@@ -226,6 +264,11 @@ function exactTime(time_ms: number | undefined): string {
   return time_ms === undefined ? '' : formatExact(time_ms);
 }
 
+/** The times that are shown: the last one with all of its bucket, unless a part was zoomed to. */
+function withLastBucket(plot: uPlot, low: number, high: number, bucket_ms = 0): [number, number] {
+  return [low, high === plot.data[0].at(-1) ? high + bucket_ms / 1_000 : high];
+}
+
 function rangeFromZero(low: number | null, high: number | null): [number, number] {
   const top = Math.max(high ?? 0, 0);
   return [Math.min(low ?? 0, 0), top === 0 ? 1 : top * 1.08];
@@ -240,6 +283,14 @@ function summaryOf(series: readonly ChartSeries[], format: (value: number) => st
       return `${label}: lowest ${format(Math.min(...known))}, highest ${format(Math.max(...known))}, last ${format(last)}.`;
     })
     .join(' ');
+}
+
+/** The places of values without a neighbour: a line has none there, so that they are drawn as points. */
+function alone(values: uPlot.AlignedData[number] = []): number[] {
+  const isThere = (index: number) => values[index] != null;
+  return Array.from(values, (_, index) => index).filter(
+    (index) => isThere(index) && !isThere(index - 1) && !isThere(index + 1),
+  );
 }
 
 /** The colours of the style sheet as a canvas takes them: it knows no custom properties. */

@@ -1,16 +1,20 @@
-import { type DateRange, PRESETS, type Preset, rangeOfDays, rangeOfPreset, utcDay } from '../ranges.ts';
+import { type DateRange, PRESETS, rangeOfAll, rangeOfDays, rangeOfPreset, utcDay } from '../ranges.ts';
 import { TextField } from './field.tsx';
 import { SegmentedControl } from './tabs.tsx';
 
 /** Chooses a span of time: a preset that ends now, or whole days. */
 export function DateRangePicker({
   value,
+  has_all = false,
   onChange,
 }: {
   readonly value: DateRange;
+  /** Whether all time can be chosen. */
+  readonly has_all?: boolean;
   readonly onChange: (range: DateRange) => void;
 }) {
-  const choosePreset = (preset: Preset | 'days') => {
+  const choosePreset = (preset: DateRange['preset']) => {
+    if (preset === 'all') return onChange(rangeOfAll(Date.now()));
     if (preset !== 'days') return onChange(rangeOfPreset(preset, Date.now()));
     onChange(rangeOfDays(utcDay(value.from_ms), utcDay(value.to_ms)) ?? value);
   };
@@ -25,7 +29,11 @@ export function DateRangePicker({
     <div class="date-range">
       <SegmentedControl
         label="Time span"
-        options={[...PRESETS, { value: 'days', label: 'Days' }]}
+        options={[
+          ...PRESETS,
+          ...(has_all ? [{ value: 'all', label: 'All' } as const] : []),
+          { value: 'days', label: 'Days' },
+        ]}
         value={value.preset}
         onChange={choosePreset}
       />

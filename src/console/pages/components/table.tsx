@@ -23,6 +23,8 @@ interface TableProps<Row> {
   /** What is shown instead of no rows: an `EmptyState` that says what to do. */
   readonly empty: ComponentChildren;
   readonly is_loading?: boolean;
+  /** More columns than fit: the table scrolls within its frame, and its cells keep to one line. */
+  readonly is_wide?: boolean;
   /** Loads the next rows; null when all are there. */
   readonly loadMore?: (() => Promise<void>) | null;
 }
@@ -35,12 +37,18 @@ export function Table<Row>({
   keyOf,
   empty,
   is_loading = false,
+  is_wide = false,
   loadMore,
 }: TableProps<Row>) {
   if (rows === undefined) return <Skeleton lines={5} label={`Loading ${caption}`} />;
   if (rows.length === 0) return <div class="panel">{empty}</div>;
   return (
-    <div class="panel table-frame" aria-busy={is_loading}>
+    <div
+      class={is_wide ? 'panel table-frame is-wide' : 'panel table-frame'}
+      aria-busy={is_loading}
+      // What scrolls must take the keyboard's focus.
+      {...(is_wide ? { role: 'region', 'aria-label': caption, tabIndex: 0 } : {})}
+    >
       <table class="table">
         <caption class="visually-hidden">{caption}</caption>
         <thead>

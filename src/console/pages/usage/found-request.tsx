@@ -1,0 +1,58 @@
+import { Button } from '../components/button.tsx';
+import { CopyText } from '../components/copy-button.tsx';
+import { EmptyState, LoadedView } from '../components/states.tsx';
+import { Time } from '../components/time.tsx';
+import { formatExact } from '../format.ts';
+import { useLoaded } from '../use-loaded.ts';
+import { loadRequests, REQUEST_FIELDS } from './requests.tsx';
+import type { UsageQuery } from './view.ts';
+
+/** Everything that is kept of one request, or that there is none of that id. */
+export function FoundRequest({
+  organization_id,
+  request_id,
+  asked,
+  onClose,
+}: {
+  readonly organization_id: string;
+  readonly request_id: string;
+  readonly asked: UsageQuery;
+  readonly onClose: () => void;
+}) {
+  const found = useLoaded(() => loadRequests(organization_id, asked, null), [asked]);
+  return (
+    <section class="panel padded stack" aria-label="The request" aria-live="polite">
+      <LoadedView loaded={found}>
+        {({ items: [request] }) =>
+          request === undefined ? (
+            <EmptyState title="There is no such request">
+              Nothing of this organization has the id <code>{request_id}</code>. A request that was refused
+              before it reached the model is not kept, and one of a rolled-up day has no row any more.
+            </EmptyState>
+          ) : (
+            <>
+              <CopyText text={request.request_id} label="Copy the request id" />
+              <dl class="facts">
+                <div>
+                  <dt>Time</dt>
+                  <dd>
+                    {formatExact(request.time_ms)} (<Time time_ms={request.time_ms} />)
+                  </dd>
+                </div>
+                {REQUEST_FIELDS.map(({ title, value }) => (
+                  <div key={title}>
+                    <dt>{title}</dt>
+                    <dd>{value(request)}</dd>
+                  </div>
+                ))}
+              </dl>
+            </>
+          )
+        }
+      </LoadedView>
+      <div class="row">
+        <Button onClick={onClose}>Show all requests</Button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,70 @@
+import type { ComponentChildren } from 'preact';
+import { api, call } from '../client.ts';
+import { Badge } from '../components/badge.tsx';
+import type { Column } from '../components/table.tsx';
+import { formatDuration, formatExact, formatMoment, formatMoney, formatNumber } from '../format.ts';
+import { organizationPath } from '../page.ts';
+import type { UsageQuery } from './view.ts';
+
+/** Some of the requests, newest first. */
+export async function loadRequests(organization_id: string, asked: UsageQuery, after: string | null) {
+  const query = { ...asked, ...(after === null ? {} : { after }) };
+  return await call(api.organizations({ organization_id }).usage.rows.get({ query }));
+}
+
+export type UsedRequest = Awaited<ReturnType<typeof loadRequests>>['items'][number];
+
+function StatusBadge({ status }: { readonly status: number }) {
+  const tone = status === 200 ? 'success' : status >= 500 ? 'danger' : 'warning';
+  return <Badge tone={tone}>{status}</Badge>;
+}
+
+interface RequestField {
+  readonly title: string;
+  readonly value: (request: UsedRequest) => ComponentChildren;
+  readonly is_at_end?: boolean;
+}
+
+/** What is known of a request beside its time and id: the columns of the export, in its order. */
+export const REQUEST_FIELDS: readonly RequestField[] = [
+  { title: 'Model', value: ({ model }) => model },
+  { title: 'Mode', value: ({ mode }) => mode },
+  { title: 'Endpoint', value: ({ endpoint }) => <code>{endpoint}</code> },
+  { title: 'Project', value: ({ project }) => project },
+  { title: 'API key', value: ({ api_key }) => api_key },
+  { title: 'Status', value: ({ status }) => <StatusBadge status={status} /> },
+  { title: 'Questions', value: ({ questions }) => formatNumber(questions), is_at_end: true },
+  { title: 'Input tokens', value: ({ input_tokens }) => formatNumber(input_tokens), is_at_end: true },
+  { title: 'Cost', value: ({ cost_micros }) => formatMoney(cost_micros), is_at_end: true },
+  { title: 'Latency', value: ({ latency_ms }) => formatDuration(latency_ms), is_at_end: true },
+];
+
+/** Enough of an id to tell requests apart; its link and title have all of it. */
+const SHORT_ID_LENGTH = 12;
+
+/** The columns of the table: those of the export, with the id first, which leads to the request's own view. */
+export function requestColumns(organization_id: string): readonly Column<UsedRequest>[] {
+  return [
+    {
+      title: 'Time',
+      cell: ({ time_ms }) => (
+        <time dateTime={new Date(time_ms).toISOString()} title={formatExact(time_ms)}>
+          {formatMoment(time_ms)}
+        </time>
+      ),
+      is_name: true,
+    },
+    {
+      title: 'Request id',
+      cell: ({ request_id }) => (
+        <a
+          href={`${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`}
+          title={request_id}
+        >
+          <code>{request_id.slice(0, SHORT_ID_LENGTH)}…</code>
+        </a>
+      ),
+    },
+    ...REQUEST_FIELDS.map(({ title, value, is_at_end = false }) => ({ title, cell: value, is_at_end })),
+  ];
+}

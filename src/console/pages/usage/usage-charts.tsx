@@ -1,0 +1,89 @@
+import { useMemo } from 'preact/hooks';
+import { Chart, type ChartSeries } from '../components/chart.tsx';
+import { formatCompact, formatDuration, formatMoneyShort, formatPercent } from '../format.ts';
+import { errorShareOf, errorsOf, type UsageSeries } from './series.ts';
+import type { Zoom } from './view.ts';
+
+interface UsageChart {
+  readonly title: string;
+  readonly kind: 'lines' | 'bars';
+  readonly format: (value: number) => string;
+  readonly series: readonly ChartSeries[];
+}
+
+/** The usage over time. Dragging over any of the charts zooms all of them. */
+export function UsageCharts({
+  series,
+  onZoom,
+}: {
+  readonly series: UsageSeries;
+  /** Told of the part that is wanted; null for the whole span. */
+  readonly onZoom: (zoom: Zoom | null) => void;
+}) {
+  const times_ms = useMemo(() => series.buckets.map(({ start_ms }) => start_ms), [series]);
+  const charts = useMemo(() => chartsOf(series), [series]);
+  return (
+    <div class="grid">
+      {charts.map(({ title, ...chart }) => (
+        <Chart
+          key={title}
+          title={title}
+          times_ms={times_ms}
+          bucket_ms={series.bucket_ms}
+          height_px={180}
+          onZoom={onZoom}
+          {...chart}
+        />
+      ))}
+    </div>
+  );
+}
+
+function chartsOf({ buckets }: UsageSeries): readonly UsageChart[] {
+  const each = (label: string, of: (bucket: UsageSeries['buckets'][number]) => number | null) => ({
+    label,
+    values: buckets.map(of),
+  });
+  return [
+    {
+      title: 'Requests',
+      kind: 'bars',
+      format: formatCompact,
+      series: [each('All', ({ requests }) => requests), { ...each('Errors', errorsOf), color: 'danger' }],
+    },
+    {
+      title: 'Cost',
+      kind: 'bars',
+      format: formatMoneyShort,
+      series: [{ ...each('Cost', ({ cost_micros }) => cost_micros), color: 2 }],
+    },
+    {
+      title: 'Latency',
+      kind: 'lines',
+      format: formatDuration,
+      series: [
+        each('p50', ({ latency_ms }) => latency_ms?.p50 ?? null),
+        { ...each('p90', ({ latency_ms }) => latency_ms?.p90 ?? null), color: 3 },
+        { ...each('p99', ({ latency_ms }) => latency_ms?.p99 ?? null), color: 4 },
+      ],
+    },
+    {
+      title: 'Error share',
+      kind: 'lines',
+      format: formatPercent,
+      series: [{ ...each('Errors', errorShareOf), color: 'danger' }],
+    },
+    {
+      title: 'Input tokens',
+      kind: 'bars',
+      format: formatCompact,
+      series: [{ ...each('Tokens', ({ input_tokens }) => input_tokens), color: 4 }],
+    },
+    {
+      title: 'Questions',
+      kind: 'bars',
+      format: formatCompact,
+      series: [{ ...each('Questions', ({ questions }) => questions), color: 5 }],
+    },
+  ];
+}

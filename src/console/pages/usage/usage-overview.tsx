@@ -1,0 +1,149 @@
+import { Button, ButtonLink } from '../components/button.tsx';
+import { DateRangePicker } from '../components/date-range.tsx';
+import { Notice } from '../components/notice.tsx';
+import { Section } from '../components/page-header.tsx';
+import { Skeleton } from '../components/skeleton.tsx';
+import { EmptyState, ErrorState } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { formatCount, formatMoment, formatNumber } from '../format.ts';
+import { organizationPath } from '../page.ts';
+import { useLoaded, useLoadedPages } from '../use-loaded.ts';
+import { FilterBar } from './filter-bar.tsx';
+import { loadRequests, requestColumns } from './requests.tsx';
+import { loadSeries, type UsageSums } from './series.ts';
+import { Totals } from './totals.tsx';
+import { UsageCharts } from './usage-charts.tsx';
+import { isFiltered, rangeOf, spanName, spanOf, type UsageQuery, type UsageView, zoomTo } from './view.ts';
+
+/** The most rows of one export. */
+const EXPORT_ROWS_MAX = 100_000;
+
+interface OverviewProps {
+  readonly organization_id: string;
+  readonly view: UsageView;
+  readonly shown_at_ms: number;
+  readonly asked: UsageQuery;
+  readonly show: (changes: Partial<UsageView>, options?: { readonly replace: boolean }) => void;
+}
+
+/** All requests of a time and the filters: totals, charts and a table. */
+export function UsageOverview({ organization_id, view, shown_at_ms, asked, show }: OverviewProps) {
+  const series = useLoaded(() => loadSeries(organization_id, asked), [organization_id, asked], {
+    keep_stale: true,
+  });
+  const requests = useLoadedPages(
+    (after) => loadRequests(organization_id, asked, after),
+    [organization_id, asked],
+    {
+      keep_stale: true,
+    },
+  );
+  const { data } = series;
+  const range = rangeOf(view, shown_at_ms);
+  const is_answered = data !== undefined || series.error !== undefined;
+  return (
+    <>
+      <div class="row">
+        <DateRangePicker
+          has_all
+          value={data !== undefined && view.span === 'all' ? { ...range, from_ms: data.from_ms } : range}
+          onChange={(chosen) => show({ span: spanOf(chosen), zoom: null })}
+        />
+        <div class="row" role="status">
+          {view.zoom !== null && (
+            <>
+              <span>
+                {formatMoment(view.zoom.from_ms)} to {formatMoment(view.zoom.to_ms)}
+              </span>
+              <Button onClick={() => show({ zoom: null })}>Back to {spanName(view)}</Button>
+            </>
+          )}
+        </div>
+      </div>
+      {is_answered && (
+        // After the charts, because the service reads one after the other.
+        <FilterBar organization_id={organization_id} view={view} shown_at_ms={shown_at_ms} show={show} />
+      )}
+      {series.error !== undefined && <ErrorState error={series.error} onRetry={series.reload} />}
+      {!is_answered && <Skeleton lines={6} label="Loading usage" />}
+      {data !== undefined && data.totals.requests === 0 && (
+        <div class="panel">
+          <NoRequests organization_id={organization_id} view={view} show={show} />
+        </div>
+      )}
+      {data !== undefined && data.totals.requests > 0 && (
+        <div class="stack" aria-busy={series.is_loading}>
+          <Totals totals={data.totals} />
+          <RolledUpNotice totals={data.totals} />
+          <UsageCharts
+            series={data}
+            onZoom={(zoom) => {
+              if (zoom !== null) show({ zoom: zoomTo(zoom) }, { replace: false });
+              else if (view.zoom !== null) show({ zoom: null });
+            }}
+          />
+          <Section title="Requests" description={shownRows(data.totals)}>
+            {requests.error !== undefined && <ErrorState error={requests.error} onRetry={requests.reload} />}
+            <Table
+              caption="Requests"
+              columns={requestColumns(organization_id)}
+              rows={requests.data}
+              keyOf={({ request_id }) => request_id}
+              is_loading={requests.is_loading}
+              is_wide
+              loadMore={requests.loadMore}
+              empty={
+                <EmptyState title="No single requests are left of this time">
+                  They were rolled up into daily totals, which the charts show.
+                </EmptyState>
+              }
+            />
+          </Section>
+        </div>
+      )}
+    </>
+  );
+}
+
+function NoRequests({
+  organization_id,
+  view,
+  show,
+}: Pick<OverviewProps, 'organization_id' | 'view' | 'show'>) {
+  if (isFiltered(view)) {
+    return <EmptyState title="No request matches these filters">Choose others, or a longer time.</EmptyState>;
+  }
+  if (view.span !== 'all' || view.zoom !== null) {
+    return (
+      <EmptyState
+        title="No requests in this time"
+        actions={<Button onClick={() => show({ span: 'all', zoom: null })}>Show all time</Button>}
+      />
+    );
+  }
+  return (
+    <EmptyState
+      title="Nothing was asked yet"
+      actions={<ButtonLink href={organizationPath(organization_id, 'keys')}>API keys</ButtonLink>}
+    >
+      Create an API key and send a first request: it shows up here at once.
+    </EmptyState>
+  );
+}
+
+function RolledUpNotice({ totals: { requests, rolled_up_requests } }: { readonly totals: UsageSums }) {
+  if (rolled_up_requests === 0) return null;
+  const which =
+    rolled_up_requests === requests ? 'All of these' : `${formatNumber(rolled_up_requests)} of these`;
+  return (
+    <Notice title={`${which} requests are kept as daily totals`}>
+      They count in totals and charts, but have no latency, and no rows below or in the export.
+    </Notice>
+  );
+}
+
+function shownRows({ requests, rolled_up_requests }: UsageSums): string {
+  const rows = requests - rolled_up_requests;
+  const all = `${formatCount(rows, 'request')}, newest first.`;
+  return rows > EXPORT_ROWS_MAX ? `${all} The export has the newest ${formatNumber(EXPORT_ROWS_MAX)}.` : all;
+}

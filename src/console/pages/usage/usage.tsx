@@ -1,0 +1,66 @@
+import { useMemo, useState } from 'preact/hooks';
+import { Button, ButtonLink } from '../components/button.tsx';
+import { PageHeader } from '../components/page-header.tsx';
+import type { PageProps } from '../page.ts';
+import { query, setQuery } from '../router.ts';
+import { FoundRequest } from './found-request.tsx';
+import { RequestLookup } from './request-lookup.tsx';
+import { UsageOverview } from './usage-overview.tsx';
+import { addressOf, queryOf, type UsageView, viewOf } from './view.ts';
+
+/** What the organization used: over time, in total, request by request, and as CSV. */
+export default function Usage({ params }: PageProps) {
+  const { organization_id = '' } = params;
+  const address = query.value.toString();
+  const view = useMemo(() => viewOf(new URLSearchParams(address)), [address]);
+  const [shown_at_ms, setShownAt] = useState(Date.now);
+  const asked = useMemo(() => queryOf(view, shown_at_ms), [view, shown_at_ms]);
+  const show = (changes: Partial<UsageView>, { replace = true } = {}) => {
+    setShownAt(Date.now());
+    setQuery(addressOf({ ...view, ...changes }), { replace });
+  };
+  return (
+    <>
+      <PageHeader
+        title="Usage"
+        description="What was asked, what it cost, and how long it took."
+        actions={
+          <>
+            <RequestLookup
+              request_id={view.request_id}
+              onLookUp={(request_id) => show({ request_id }, { replace: false })}
+            />
+            <Button onClick={() => setShownAt(Date.now())}>Refresh</Button>
+            <ButtonLink href={exportPath(organization_id, asked)} download="usage.csv">
+              Export CSV
+            </ButtonLink>
+          </>
+        }
+      />
+      <div class="stack">
+        {view.request_id === null ? (
+          <UsageOverview
+            organization_id={organization_id}
+            view={view}
+            shown_at_ms={shown_at_ms}
+            asked={asked}
+            show={show}
+          />
+        ) : (
+          <FoundRequest
+            organization_id={organization_id}
+            request_id={view.request_id}
+            asked={asked}
+            onClose={() => show({ request_id: null }, { replace: false })}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+/** Where the same requests are as CSV: the session's cookie is enough to load it. */
+function exportPath(organization_id: string, asked: ReturnType<typeof queryOf>): string {
+  const fields = Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)]);
+  return `/console/api/organizations/${organization_id}/usage/export.csv?${new URLSearchParams(fields)}`;
+}

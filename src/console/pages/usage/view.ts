@@ -1,0 +1,155 @@
+import type { Mode } from '../../../questions/question.ts';
+import {
+  type DateRange,
+  PRESETS,
+  type Preset,
+  rangeOfAll,
+  rangeOfDays,
+  rangeOfPreset,
+  utcDay,
+} from '../ranges.ts';
+
+const MINUTE_MS = 60_000;
+/** The API takes years of four digits. */
+const TIME_MAX_MS = Date.UTC(9999, 11, 30);
+const SPAN_DEFAULT: Preset = 'week';
+
+/** A span of time, its end excluded. */
+export interface Zoom {
+  readonly from_ms: number;
+  readonly to_ms: number;
+}
+
+/** What of the usage is shown: all of it is in the address, so that a link shows the same. */
+export interface UsageView {
+  /** A preset that ends now, or the first and last UTC day as `2026-01-01..2026-01-31`. */
+  readonly span: string;
+  /** The part of the span that was zoomed to. */
+  readonly zoom: Zoom | null;
+  readonly project_id: string | null;
+  readonly api_key_id: string | null;
+  readonly model: string | null;
+  readonly mode: Mode | null;
+  readonly status: number | null;
+  /** The one request that is looked up, whatever else the view says. */
+  readonly request_id: string | null;
+}
+
+/** Which requests, as the API takes it; a field that is missing is not asked for. */
+export interface UsageQuery {
+  readonly from_ms?: number;
+  readonly to_ms?: number;
+  readonly project_id?: string;
+  readonly api_key_id?: string;
+  readonly model?: string;
+  readonly mode?: Mode;
+  readonly status?: number;
+  readonly request_id?: string;
+}
+
+/** The view of an address. What the address says wrongly is as if it were not there. */
+export function viewOf(address: URLSearchParams): UsageView {
+  const span = address.get('span') ?? SPAN_DEFAULT;
+  const mode = address.get('mode');
+  const status = Number(address.get('status'));
+  return {
+    span: span === 'all' || isPreset(span) || daysOf(span) !== null ? span : SPAN_DEFAULT,
+    zoom: zoomOf(Date.parse(address.get('from') ?? ''), Date.parse(address.get('to') ?? '')),
+    project_id: address.get('project'),
+    api_key_id: address.get('key'),
+    model: address.get('model'),
+    mode: mode === 'fast' || mode === 'consistent' ? mode : null,
+    status: Number.isInteger(status) && status >= 100 && status <= 599 ? status : null,
+    request_id: address.get('request'),
+  };
+}
+
+/** The fields of the address that show a view; null where there is nothing to say. */
+export function addressOf(view: UsageView): Readonly<Record<string, string | null>> {
+  return {
+    span: view.span === SPAN_DEFAULT ? null : view.span,
+    from: view.zoom === null ? null : new Date(view.zoom.from_ms).toISOString(),
+    to: view.zoom === null ? null : new Date(view.zoom.to_ms).toISOString(),
+    project: view.project_id,
+    key: view.api_key_id,
+    model: view.model,
+    mode: view.mode,
+    status: view.status === null ? null : String(view.status),
+    request: view.request_id,
+  };
+}
+
+/** The times of the view's span without its zoom; the span `all` begins at the time 0. */
+export function rangeOf({ span }: Pick<UsageView, 'span'>, now_ms: number): DateRange {
+  if (span === 'all') return rangeOfAll(now_ms);
+  return isPreset(span) ? rangeOfPreset(span, now_ms) : (daysOf(span) ?? rangeOfPreset(SPAN_DEFAULT, now_ms));
+}
+
+/** How the address says a range. */
+export function spanOf({ preset, from_ms, to_ms }: DateRange): string {
+  return preset === 'days' ? `${utcDay(from_ms)}..${utcDay(to_ms - 1)}` : preset;
+}
+
+/** What the API is asked for: one request by its id, or those of a time and the filters. */
+export function queryOf(view: UsageView, now_ms: number): UsageQuery {
+  const { project_id, api_key_id, model, mode, status, request_id } = view;
+  if (request_id !== null) return { request_id };
+  return {
+    ...timesOf(view, now_ms),
+    ...(project_id === null ? {} : { project_id }),
+    ...(api_key_id === null ? {} : { api_key_id }),
+    ...(model === null ? {} : { model }),
+    ...(mode === null ? {} : { mode }),
+    ...(status === null ? {} : { status }),
+  };
+}
+
+/** The times that the API is asked for; without a beginning it is the first day with usage. */
+export function timesOf(
+  { span, zoom }: Pick<UsageView, 'span' | 'zoom'>,
+  now_ms: number,
+): Pick<UsageQuery, 'from_ms' | 'to_ms'> {
+  if (zoom !== null) return zoom;
+  const { from_ms, to_ms } = rangeOf({ span }, now_ms);
+  return span === 'all' ? { to_ms } : { from_ms, to_ms };
+}
+
+/** Whether the view asks for less than everything of its time. */
+export function isFiltered(view: UsageView): boolean {
+  const { project_id, api_key_id, model, mode, status } = view;
+  return [project_id, api_key_id, model, mode, status].some((field) => field !== null);
+}
+
+/** A part of a chart as it was dragged over, in whole minutes. */
+export function zoomTo({ from_ms, to_ms }: Zoom): Zoom {
+  const first_ms = Math.max(0, Math.floor(from_ms / MINUTE_MS) * MINUTE_MS);
+  return {
+    from_ms: first_ms,
+    to_ms: Math.max(first_ms + MINUTE_MS, Math.ceil(to_ms / MINUTE_MS) * MINUTE_MS),
+  };
+}
+
+/** The name of a view's span, within a sentence. */
+export function spanName({ span }: Pick<UsageView, 'span'>): string {
+  const preset = PRESETS.find(({ value }) => value === span);
+  if (preset !== undefined) return preset.label;
+  return span === 'all' ? 'all time' : 'the chosen days';
+}
+
+function isPreset(span: string): span is Preset {
+  return PRESETS.some(({ value }) => value === span);
+}
+
+function daysOf(span: string): DateRange | null {
+  const [first = '', last = ''] = span.split('..');
+  const range = rangeOfDays(first, last);
+  return range !== null && isSpan(range) ? range : null;
+}
+
+function zoomOf(from_ms: number, to_ms: number): Zoom | null {
+  return isSpan({ from_ms, to_ms }) ? { from_ms, to_ms } : null;
+}
+
+function isSpan({ from_ms, to_ms }: Zoom): boolean {
+  return from_ms >= 0 && to_ms > from_ms && to_ms <= TIME_MAX_MS;
+}

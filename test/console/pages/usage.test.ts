@@ -1,0 +1,344 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { addMember } from '../../../src/accounts/members.ts';
+import { createProject } from '../../../src/accounts/projects.ts';
+import { DAY_MS } from '../../../src/clock.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addUsage } from '../usage-rows.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+if (program === null)
+  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
+
+const REQUESTS = 620;
+const OTHER_REQUESTS = 62;
+const OLD_REQUESTS = 31;
+const ROLLED_UP_REQUESTS = 1_000;
+
+function utcDay(time_ms: number): string {
+  return new Date(time_ms).toISOString().slice(0, 10);
+}
+
+describe.skipIf(program === null)('the usage page', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  let ada: Person;
+  let grace: Person;
+  let other_project: { readonly project_id: string; readonly api_key_id: string };
+
+  beforeAll(async () => {
+    made = await startTestConsole();
+    const { accounts, db } = made.service;
+    ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
+    grace = await addPerson(made, { email: 'grace@example.com', name: 'Grace Hopper' });
+    const { organization_id, default_project_id } = ada;
+    await addMember(accounts, OPERATOR, { organization_id, user_id: grace.user_id, role: 'reader' });
+    const addKey = (project_id: string, name: string) => createKey(accounts, OPERATOR, { project_id, name });
+    const { id: api_key_id } = await addKey(default_project_id, 'Production');
+    const { id: project_id } = await createProject(accounts, OPERATOR, {
+      organization_id,
+      name: 'Support mails',
+    });
+    other_project = { project_id, api_key_id: (await addKey(project_id, 'Mail reader')).id };
+    const now_ms = Date.now();
+    const own = { organization_id, project_id: default_project_id, api_key_id };
+    addUsage(db, { ...own, requests: REQUESTS, from_ms: now_ms - 6 * DAY_MS, to_ms: now_ms - DAY_MS / 24 });
+    addUsage(db, {
+      ...own,
+      ...other_project,
+      requests: OTHER_REQUESTS,
+      from_ms: now_ms - 3 * DAY_MS,
+      to_ms: now_ms - DAY_MS,
+      model: 'decision-0',
+    });
+    addUsage(db, {
+      ...own,
+      requests: OLD_REQUESTS,
+      from_ms: now_ms - 20 * DAY_MS,
+      to_ms: now_ms - 19 * DAY_MS,
+    });
+    db.$client
+      .query(
+        `INSERT INTO usage_days (organization_id, day, project_id, api_key_id, model, mode, endpoint, status, requests,
+          questions, input_tokens, cost_micros)
+        VALUES ($organization_id, $day, $project_id, $api_key_id, 'decision-1', 'fast', '/v1/decisions', 200,
+          ${ROLLED_UP_REQUESTS}, 5000, 500000, 250000)`,
+      )
+      .run({
+        organization_id,
+        project_id: default_project_id,
+        api_key_id,
+        day: utcDay(now_ms - 50 * DAY_MS),
+      });
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  /** Goes to the page as somebody. */
+  const show = async ({ page }: ConsolePage, person: Person, organization_id: string, query: string) => {
+    const url = `${made.service.server.address}/console`;
+    await page.context().addCookies(
+      person.cookie.split('; ').map((cookie) => {
+        const [name = '', value = ''] = cookie.split('=');
+        return { name, value, url };
+      }),
+    );
+    await page.goto(`${url}/o/${organization_id}/usage${query}`);
+  };
+
+  /** The page of an organization as somebody sees it, once it says so. */
+  const open = async (
+    person: Person,
+    query = '',
+    view: View = DESKTOP,
+    organization_id = ada.organization_id,
+    text = 'What was asked',
+  ): Promise<ConsolePage> => {
+    const opened = await browser.page(view);
+    await show(opened, person, organization_id, query);
+    await opened.page.getByText(text).waitFor();
+    return opened;
+  };
+
+  /** How many requests the database has from a time on and before another. */
+  const usedBetween = (from_ms = 0, to_ms = 0): number =>
+    made.service.db.$client
+      .query<{ requests: number }, [number, number]>(
+        'SELECT count(*) AS requests FROM usage_records WHERE time_ms >= ? AND time_ms < ?',
+      )
+      .get(from_ms, to_ms)?.requests ?? 0;
+
+  /** The ids of all requests, newest first. */
+  const requestIds = (): string[] =>
+    made.service.db.$client
+      .query<{ request_id: string }, []>(
+        'SELECT request_id FROM usage_records ORDER BY time_ms DESC, request_id DESC',
+      )
+      .all()
+      .map(({ request_id }) => request_id);
+
+  /** Waits until a tile says so. */
+  const tile = (page: Page, title: string, value: string) =>
+    page.locator('.tile').filter({ hasText: title }).getByText(value, { exact: true }).waitFor();
+
+  /** The lines of the CSV that the page links to. */
+  const exported = async (page: Page): Promise<string[]> => {
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'Export CSV' }).click();
+    const text = await Bun.file(await (await downloading).path()).text();
+    return text.trimEnd().split('\r\n');
+  };
+
+  test.each(VIEWS.map((view) => [view.name, view] as const))(
+    'reads well, has nothing serious for axe, and fits the screen: %s',
+    async (name, view) => {
+      await using opened = await open(ada, '', view);
+      await tile(opened.page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+      await opened.page.getByRole('option', { name: 'Support mails' }).waitFor({ state: 'attached' });
+      await opened.photograph(`usage-${name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(await opened.overflows()).toBe(false);
+      expect(opened.complaints).toEqual([]);
+    },
+  );
+
+  test('filters are in the address, so that a link shows the same, and the export has exactly that', async () => {
+    await using opened = await open(ada);
+    const { page } = opened;
+    await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+    await page.getByLabel('Project').selectOption({ label: 'Support mails' });
+    await tile(page, 'Requests', String(OTHER_REQUESTS));
+    await page.getByText(`${OTHER_REQUESTS} requests, newest first.`).waitFor();
+    await page.getByLabel('API key').selectOption(other_project.api_key_id);
+    await page.getByLabel('Model').selectOption('decision-0');
+    await tile(page, 'Requests', String(OTHER_REQUESTS));
+    await page.getByLabel('Mode', { exact: true }).selectOption('fast');
+    // Of 62 every 4th from the first on is in consistent mode.
+    await tile(page, 'Requests', '46');
+    await page.getByLabel('Status').selectOption('503');
+    // The first and the 32nd were refused, and the first was in consistent mode.
+    await tile(page, 'Requests', '1');
+    await tile(page, 'Errors', '100.0%');
+    await tile(page, 'Cost', '$0.00');
+    const [header, line, ...more] = await exported(page);
+    expect(header).toBe(
+      'time_utc,model,mode,endpoint,project,api_key,status,questions,input_tokens,cost_usd,latency_ms,request_id',
+    );
+    expect(line).toContain(',decision-0,fast,/v1/decisions,Support mails,Mail reader,503,0,0,');
+    expect(more).toEqual([]);
+
+    await using linked = await open(grace, new URL(page.url()).search);
+    await tile(linked.page, 'Requests', '1');
+    await linked.page.getByRole('option', { name: 'Support mails' }).waitFor({ state: 'attached' });
+    expect(await linked.page.getByLabel('Project').inputValue()).toBe(other_project.project_id);
+    expect(await linked.page.getByLabel('Status').inputValue()).toBe('503');
+
+    await page.getByLabel('Model').selectOption('decision-1');
+    await page.getByText('No request matches these filters').waitFor();
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+    expect(new URL(page.url()).search).toBe('');
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('dragging over one chart narrows the whole page, by the address too, and there are ways back', async () => {
+    await using opened = await open(ada);
+    const { page } = opened;
+    await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+    const area = await page.locator('.u-over').nth(2).boundingBox();
+    if (area === null) throw new Error('There is no chart.');
+    const y = area.y + area.height / 2;
+    await page.mouse.move(area.x + area.width / 2, y);
+    await page.mouse.down();
+    await page.mouse.move(area.x + area.width * 0.75, y, { steps: 4 });
+    await page.mouse.up();
+    await page.getByRole('button', { name: 'Back to 7 days' }).waitFor();
+    const { searchParams } = new URL(page.url());
+    const [from_ms, to_ms] = ['from', 'to'].map((field) => Date.parse(searchParams.get(field) ?? ''));
+    const inside = usedBetween(from_ms, to_ms);
+    expect(inside).toBeGreaterThan(0);
+    expect(inside).toBeLessThan(REQUESTS);
+    await tile(page, 'Requests', String(inside));
+    await page.getByText(`${inside} requests, newest first.`).waitFor();
+    expect((await exported(page)).length).toBe(1 + inside);
+
+    await page.reload();
+    await tile(page, 'Requests', String(inside));
+    await page.getByRole('button', { name: 'Back to 7 days' }).click();
+    await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+  });
+
+  test('the keyboard zooms by the table of a chart, and the browser goes back', async () => {
+    await using opened = await open(ada, '?span=month');
+    const { page } = opened;
+    const all = REQUESTS + OTHER_REQUESTS + OLD_REQUESTS;
+    await tile(page, 'Requests', String(all));
+    await page.getByRole('button', { name: 'Show Cost as a table' }).press('Enter');
+    const rows = page.getByRole('region', { name: 'Cost, as a table' }).getByRole('row');
+    const day = rows.filter({ hasText: '$' }).getByTitle('Zoom to this time').nth(-3);
+    await day.press('Enter');
+    await page.getByRole('button', { name: 'Back to 30 days' }).waitFor();
+    const { searchParams } = new URL(page.url());
+    const from_ms = Date.parse(searchParams.get('from') ?? '');
+    expect(Date.parse(searchParams.get('to') ?? '') - from_ms).toBe(DAY_MS);
+    await tile(page, 'Requests', String(usedBetween(from_ms, from_ms + DAY_MS)));
+    await page.goBack();
+    await tile(page, 'Requests', String(all));
+  });
+
+  test('the table grows page by page, and leads to each request', async () => {
+    await using opened = await open(ada);
+    const { page } = opened;
+    const table = page.getByRole('table', { name: 'Requests' });
+    const rows = table.locator('tbody tr');
+    await rows.nth(49).waitFor();
+    expect(await table.locator('th').allTextContents()).toEqual([
+      'Time',
+      'Request id',
+      'Model',
+      'Mode',
+      'Endpoint',
+      'Project',
+      'API key',
+      'Status',
+      'Questions',
+      'Input tokens',
+      'Cost',
+      'Latency',
+    ]);
+    expect(await rows.count()).toBe(50);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await rows.nth(99).waitFor();
+    const ids = await table.locator('tbody a').evaluateAll((links) => links.map((link) => link.title));
+    expect(ids).toEqual(requestIds().slice(0, 100));
+
+    await rows.nth(99).getByRole('link').click();
+    const request = page.getByRole('region', { name: 'The request' });
+    await request.getByText(ids[99] ?? '').waitFor();
+    expect(await page.locator('.u-over').count()).toBe(0);
+    await page.goBack();
+    await rows.nth(49).waitFor();
+  });
+
+  test('a request is found by its id whenever it was made, and a wrong id is said to be none', async () => {
+    await using opened = await open(ada);
+    const { page } = opened;
+    const oldest = requestIds().at(-1) ?? '';
+    const find = page.getByRole('searchbox', { name: 'Request id' });
+    await find.fill(` ${oldest} `);
+    await find.press('Enter');
+    const request = page.getByRole('region', { name: 'The request' });
+    await request.getByText(oldest).waitFor();
+    // The first of all was refused.
+    await request.getByText('503').waitFor();
+    expect(await opened.seriousFindings()).toEqual([]);
+    await opened.photograph('usage-request');
+    expect((await exported(page)).map((line) => line.split(',').at(-1))).toEqual(['request_id', oldest]);
+    await find.fill('req_none');
+    await find.press('Enter');
+    await page.getByText('There is no such request').waitFor();
+    await page.getByRole('button', { name: 'Show all requests' }).click();
+    await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+  });
+
+  test('rolled-up days count in totals, and the page says that they have no latency and no rows', async () => {
+    await using opened = await open(ada, '?span=all');
+    const { page } = opened;
+    const rows = REQUESTS + OTHER_REQUESTS + OLD_REQUESTS;
+    await tile(page, 'Requests', (rows + ROLLED_UP_REQUESTS).toLocaleString('en-US'));
+    await page.getByText('1,000 of these requests are kept as daily totals').waitFor();
+    await page.getByText(`${rows} requests, newest first.`).waitFor();
+    await opened.photograph('usage-all');
+    expect((await exported(page)).length).toBe(1 + rows);
+    await page.getByText('Days', { exact: true }).click();
+    await page.getByLabel('Last day (UTC)').fill(utcDay(Date.now() - 40 * DAY_MS));
+    await tile(page, 'Requests', ROLLED_UP_REQUESTS.toLocaleString('en-US'));
+    await tile(page, 'Median latency', '–');
+    await page.getByText('All of these requests are kept as daily totals').waitFor();
+    await page.getByText('No single requests are left of this time').waitFor();
+    expect(await opened.seriousFindings()).toEqual([]);
+    await opened.photograph('usage-rolled-up');
+  });
+
+  test('an organization that asked nothing is told what to do', async () => {
+    await using opened = await open(grace, '', DESKTOP, grace.organization_id);
+    const { page } = opened;
+    await page.getByText('No requests in this time').waitFor();
+    await page.getByRole('button', { name: 'Show all time' }).click();
+    await page.getByText('Nothing was asked yet').waitFor();
+    expect(await page.getByRole('link', { name: 'API keys' }).getAttribute('href')).toBe(
+      `/console/o/${grace.organization_id}/keys`,
+    );
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('a reader sees the same; a stranger sees that there is nothing', async () => {
+    await using as_reader = await open(grace);
+    await tile(as_reader.page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+    await using as_stranger = await open(ada, '', DESKTOP, grace.organization_id, 'There is nothing here');
+    expect(await as_stranger.page.getByRole('heading', { name: 'Usage' }).count()).toBe(0);
+    const path = `/console/api/organizations/${grace.organization_id}/usage`;
+    for (const read of ['series', 'rows', 'values', 'export.csv']) {
+      expect([read, (await ada.ask(`${path}/${read}`)).status]).toEqual([read, 404]);
+    }
+  });
+
+  test('a failed read says so with its request id, and can be tried again', async () => {
+    await using opened = await browser.page(DESKTOP);
+    await opened.page.route('**/usage/series?*', (route) => route.abort());
+    await show(opened, ada, ada.organization_id, '');
+    await opened.page.getByText('The service cannot be reached.').waitFor();
+    await opened.page.unroute('**/usage/series?*');
+    await opened.page.getByRole('button', { name: 'Try again' }).click();
+    await tile(opened.page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+  });
+});
