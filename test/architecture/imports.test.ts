@@ -109,7 +109,7 @@ const DIRECTIONS: readonly Direction[] = [
   { files: CONSOLE, may_import: [...HTTP, ...DECISIONS, ...RULES, ...PURE] },
   {
     files: PAGES,
-    may_import: ['src/console/api/', 'src/accounts/roles.ts', 'src/questions/', 'src/money.ts'],
+    may_import: ['src/console/api/', 'src/accounts/roles.ts', 'src/questions/', 'src/json/', 'src/money.ts'],
   },
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },

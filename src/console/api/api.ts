@@ -9,6 +9,7 @@ import { accountRoutes } from './account.ts';
 import { billingRoutes } from './billing.ts';
 import { invitationRoutes, offeredInvitationRoutes } from './invitations.ts';
 import { keyRoutes } from './keys.ts';
+import { liveModelRoutes } from './live-models.ts';
 import { memberRoutes } from './members.ts';
 import { organizationRoutes } from './organizations.ts';
 import { requireOwnPage } from './own-page.ts';
@@ -73,6 +74,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(projectRoutes(services))
       .use(usageRoutes(services))
       .use(billingRoutes(services))
+      .use(liveModelRoutes(services))
   );
 }
 

@@ -9,4 +9,11 @@ export const PAGES: readonly PageEntry[] = [
   { path: '/console/reset', audience: 'anyone', load: () => import('./reset.tsx') },
   { path: '/console/invitation', audience: 'anyone', load: () => import('./invitation.tsx') },
   { path: '/console/account', audience: 'signed_in', load: () => import('./account.tsx') },
+  {
+    path: '/console/o/:organization_id/playground',
+    audience: 'organization',
+    label: 'Playground',
+    permission: 'use_keys',
+    load: () => import('./playground/playground.tsx'),
+  },
 ];
