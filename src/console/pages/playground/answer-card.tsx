@@ -35,8 +35,10 @@ export function AnswerCard({
   readonly onThreshold: (threshold: number) => void;
 }) {
   const [shows_all, setShowsAll] = useState(false);
-  const first = columns[0];
   const count = question.labels.length;
+  // A yes/no question has no order: its reversed answers say nothing.
+  const shown = columns.filter(({ order }) => count > 0 || order === 'as_written');
+  const [first] = shown;
   return (
     <section class="panel padded answer" aria-label={`Answers to ${question.id}`}>
       <header>
@@ -46,12 +48,12 @@ export function AnswerCard({
         <p class="muted">{question.instructions}</p>
       </header>
       <div class="answer-columns">
-        {columns.map((column) => {
+        {shown.map((column) => {
           const { mode, order, answer } = column;
           const written = columns.find((one) => one.mode === mode && one.order === 'as_written');
           return (
             <div key={runName(column)} class="answer-column">
-              {columns.length > 1 && (
+              {shown.length > 1 && (
                 <p class="answer-run">
                   {runName(column)}
                   {first !== undefined && column !== first && isOther(first.answer, answer, threshold) && (
@@ -99,12 +101,7 @@ function Answer({
             <strong>{is_yes ? 'Yes' : 'No'}</strong>
             <span class="muted">{is_yes ? 'at or above the threshold' : 'below the threshold'}</span>
           </p>
-          <ProbabilityBar
-            label="Probability of yes"
-            probability={answer.yes}
-            threshold={threshold}
-            is_answer={is_yes}
-          />
+          <ProbabilityBar label="Yes" probability={answer.yes} threshold={threshold} is_answer={is_yes} />
         </>
       );
     }

@@ -45,7 +45,9 @@ export function Code({ body }: { readonly body: JsonObject<JsonValue> | null }) 
             <CopyButton text={text} />
           </div>
         ) : (
-          <CopyText text={text} is_block />
+          <div class="playground-code">
+            <CopyText text={text} is_block />
+          </div>
         )}
       </Tabs>
     </Section>

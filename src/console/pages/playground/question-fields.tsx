@@ -6,8 +6,8 @@ import { ThresholdSlider } from './threshold-slider.tsx';
 
 const TYPE_LABELS = {
   noul: 'Yes or no (noul)',
-  choice: 'One of several (choice)',
-  score: 'A level on a scale (score)',
+  choice: 'Choice',
+  score: 'Score',
 } as const;
 
 /** Where a threshold begins that is switched on. */

@@ -53,7 +53,7 @@ export function RecordEditor({
         hides_label
         name="state"
         value={record.text}
-        rows={7}
+        rows={5}
         is_code={record.kind === 'json'}
         placeholder={
           record.kind === 'json'

@@ -6,6 +6,8 @@ import type { DecisionResponse } from '../../api/playground.ts';
 import { type ApiError, api, asApiError, callWithHeaders } from '../client.ts';
 import { type AskedQuestion, askedQuestions, type Order, reversed } from './asked.ts';
 
+const MODES: readonly Mode[] = ['fast', 'consistent'];
+
 /** One request of a comparison, and what became of it. */
 export interface Run {
   readonly mode: Mode;
@@ -70,7 +72,7 @@ export function useRuns(organization_id: string): Runs {
       const tell = (told: Outcome) => {
         if (isCurrent()) setComparison((all) => all && withOutcome(all, at, told));
       };
-      const sent = (order === 'reversed' ? reversed(asked.body) : asked.body).with('mode', mode);
+      const sent = withMode(order === 'reversed' ? reversed(asked.body) : asked.body, mode);
       tell(
         signal.aborted
           ? { state: 'aborted' }
@@ -101,6 +103,12 @@ export function useRuns(organization_id: string): Runs {
       setComparison(undefined);
     },
   };
+}
+
+/** The body in that mode; a value that is no mode is left, because the service says what is wrong with it. */
+function withMode(body: JsonObject<JsonValue>, mode: Mode): JsonObject<JsonValue> {
+  const written = body.get('mode') ?? null;
+  return written === null || MODES.some((one) => one === written) ? body.with('mode', mode) : body;
 }
 
 function waiting(mode: Mode, order: Order): Run {

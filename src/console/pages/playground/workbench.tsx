@@ -39,6 +39,9 @@ const MODES = [
 ] as const;
 type Modes = (typeof MODES)[number]['value'];
 
+/** As in `style.css`. */
+const SIDE_BY_SIDE = '(width >= 960px)';
+
 const VIEWS = [
   { value: 'form', label: 'Form' },
   { value: 'json', label: 'JSON' },
@@ -98,6 +101,13 @@ export function Workbench({
   useEffect(() => {
     if (error_count > 0) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [error_count]);
+
+  const results = useRef<HTMLDivElement>(null);
+  const { is_running } = runs;
+  useEffect(() => {
+    // Where the answers are below the request, they would come out of sight.
+    if (is_running && !matchMedia(SIDE_BY_SIDE).matches) results.current?.scrollIntoView();
+  }, [is_running]);
 
   const start = () => {
     setTried(json ?? draft);
@@ -303,7 +313,7 @@ export function Workbench({
             </p>
           )}
         </div>
-        <div class="playground-results">
+        <div class="playground-results" ref={results}>
           <p class="visually-hidden" role="status">
             {statusOf(runs)}
           </p>
@@ -315,6 +325,12 @@ export function Workbench({
             thresholdOf={(id) => thresholds.get(id) ?? asked_threshold(id)}
             onThreshold={(id, threshold) => {
               setThresholds(new Map(thresholds).set(id, threshold));
+              // What was tried on the answers is asked with the next time, and taken along in code.
+              const at = draft.questions.findIndex((question) => question.id === id);
+              const question = draft.questions[at];
+              if (json === null && question !== undefined) {
+                setDraft({ ...draft, questions: draft.questions.with(at, { ...question, threshold }) });
+              }
             }}
           />
         </div>
