@@ -67,7 +67,13 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     const { address } = made.service.server;
     const cookies = person.cookie.split('; ').map((pair) => {
       const [name = '', ...value] = pair.split('=');
-      return { name, value: value.join('='), domain: new URL(address).hostname, path: '/console', httpOnly: true };
+      return {
+        name,
+        value: value.join('='),
+        domain: new URL(address).hostname,
+        path: '/console',
+        httpOnly: true,
+      };
     });
     await page.context().addCookies(cookies);
     await page.goto(`${address}/console/o/${organization_id}/playground`);
@@ -113,7 +119,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     ]);
     // Consistent mode sorts the options of a choice by itself.
     const changes = await answersTo(page, 'team').getByText('The order moves it by up to').allInnerTexts();
-    expect(changes.at(-1)).toBe('The order moves it by up to 0.0%.');
+    expect(changes.at(-1)).toBe('The order moves it by up to 0 points.');
     expect(changes.length).toBe(2);
 
     const costs = (await cells(page).locator('td:nth-child(3)').allInnerTexts()).map((text) =>

@@ -41,7 +41,7 @@ export function AnswerCard({
   const [first] = shown;
   return (
     <section class="panel padded answer" aria-label={`Answers to ${question.id}`}>
-      <header>
+      <header class="answer-head">
         <h3>
           <code>{question.id}</code>
         </h3>
@@ -64,7 +64,8 @@ export function AnswerCard({
               <Answer answer={answer} threshold={threshold} shows_all={shows_all} />
               {order === 'reversed' && written !== undefined && count > 0 && (
                 <p class="help">
-                  The order moves it by up to {formatPercent(largestChange(written.answer, answer))}.
+                  The order moves it by up to {formatNumber(100 * largestChange(written.answer, answer), 1)}{' '}
+                  points.
                 </p>
               )}
             </div>

@@ -182,7 +182,7 @@ function Trouble({
           <code>{param}</code>
         </>
       )}
-      . Nothing was charged.
+      .{request_id !== null && ' Nothing was charged.'}
     </Notice>
   );
 }

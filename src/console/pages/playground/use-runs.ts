@@ -45,7 +45,7 @@ export interface Runs {
   readonly is_running: boolean;
   /** Asks a body in these modes, one after the other, so that each has its own latency. */
   readonly start: (key_id: string, body: JsonObject<JsonValue>, modes: readonly Mode[]) => void;
-  /** Asks the same again with the options reversed, in every mode that was asked. */
+  /** Asks the same again with the options reversed, in every mode that was answered. */
   readonly startReversed: (key_id: string) => void;
   readonly abort: () => void;
   /** Forgets all answers. */
@@ -67,17 +67,21 @@ export function useRuns(organization_id: string): Runs {
     const isCurrent = () => running.current === controller;
     setComparison(asked);
     setRunning(true);
+    let is_refused = false;
     for (const [at, { mode, order, outcome }] of asked.runs.entries()) {
       if (outcome.state !== 'waiting') continue;
       const tell = (told: Outcome) => {
         if (isCurrent()) setComparison((all) => all && withOutcome(all, at, told));
       };
+      if (signal.aborted || is_refused) {
+        tell({ state: 'aborted' });
+        continue;
+      }
       const sent = withMode(order === 'reversed' ? reversed(asked.body) : asked.body, mode);
-      tell(
-        signal.aborted
-          ? { state: 'aborted' }
-          : await askOnceMore({ organization_id, key_id, text: writeJson(sent), signal }, tell),
-      );
+      const told = await askOnceMore({ organization_id, key_id, text: writeJson(sent), signal }, tell);
+      // What is wrong with the request itself is wrong in every mode.
+      is_refused = told.state === 'failed' && told.error.status >= 400 && told.error.status < 500;
+      tell(told);
     }
     if (isCurrent()) setRunning(false);
   };
@@ -92,7 +96,8 @@ export function useRuns(organization_id: string): Runs {
     startReversed: (key_id) => {
       if (comparison === undefined) return;
       const as_written = comparison.runs.filter(({ order }) => order === 'as_written');
-      const runs = [...as_written, ...as_written.map(({ mode }) => waiting(mode, 'reversed'))];
+      const answered = as_written.filter(({ outcome }) => outcome.state === 'answered');
+      const runs = [...as_written, ...answered.map(({ mode }) => waiting(mode, 'reversed'))];
       void run(key_id, { ...comparison, runs });
     },
     abort: () => running.current?.abort(),

@@ -187,8 +187,7 @@ export function Workbench({
           title="There is no credit to ask with."
           actions={<CreditLink organization_id={organization_id} />}
         >
-          Every answer is paid from the organization's credit. An example costs less than a hundredth of a
-          cent.
+          Every answer is paid from the organization's credit. An example costs less than a tenth of a cent.
         </Notice>
       )}
       <div class="playground-setup">
