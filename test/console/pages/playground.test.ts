@@ -137,9 +137,9 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     await run(page).click();
     await answered(page);
     const refund = answersTo(page, 'refund');
-    expect(await textOf(refund)).toContain('at or above the threshold');
+    expect(await textOf(refund)).toContain('at or above 90%');
     await refund.getByRole('slider').fill('0.99');
-    expect(await textOf(refund)).toContain('below the threshold');
+    expect(await textOf(refund)).toContain('below 99%');
     expect(await textOf(page.locator('pre'))).toContain('"threshold": 0.99');
   });
 

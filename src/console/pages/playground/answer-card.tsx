@@ -100,7 +100,9 @@ function Answer({
         <>
           <p class="answer-main">
             <strong>{is_yes ? 'Yes' : 'No'}</strong>
-            <span class="muted">{is_yes ? 'at or above the threshold' : 'below the threshold'}</span>
+            <span class="muted number">
+              {is_yes ? 'at or above' : 'below'} {formatPercent(threshold, 0)}
+            </span>
           </p>
           <ProbabilityBar label="Yes" probability={answer.yes} threshold={threshold} is_answer={is_yes} />
         </>
