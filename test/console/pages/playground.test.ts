@@ -139,7 +139,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     const refund = answersTo(page, 'refund');
     expect(await textOf(refund)).toContain('at or above 90%');
     await refund.getByRole('slider').fill('0.99');
-    expect(await textOf(refund)).toContain('below 99%');
+    await refund.getByText('below 99%').waitFor();
     expect(await textOf(page.locator('pre'))).toContain('"threshold": 0.99');
   });
 
@@ -252,7 +252,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
       buffer: Buffer.from(JSON.stringify({ message: `Please refund ${secret}` })),
     });
     const record = page.getByRole('region', { name: 'Record' });
-    expect(await record.getByRole('radio', { name: 'JSON' }).isChecked()).toBe(true);
+    await record.getByRole('radio', { name: 'JSON', checked: true }).waitFor({ state: 'attached' });
     await run(page).click();
     await answered(page);
     expect(page.url()).not.toContain(secret);
@@ -280,9 +280,9 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     await load('picture.txt', Buffer.from([0xff, 0xd8, 0xff]));
     await page.getByText('picture.txt is not a text in UTF-8.').waitFor();
     await load('note.txt', Buffer.from('Where is my parcel?'));
-    expect(await page.getByRole('region', { name: 'Record' }).getByRole('textbox').inputValue()).toBe(
-      'Where is my parcel?',
-    );
+    await page.getByText('19 B. It stays on this page').waitFor();
+    const record = page.getByRole('region', { name: 'Record' });
+    expect(await record.getByRole('textbox').inputValue()).toBe('Where is my parcel?');
   });
 
   test('a run is aborted: it is taken off the model and costs nothing', async () => {
