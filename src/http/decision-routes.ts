@@ -137,20 +137,27 @@ function observe(
   span?.describe({ ...asked, input_tokens, questions: decisions });
 }
 
-/** Step 6: which headers go with which outcome (contract: response headers). */
+/** Step 6: which headers go with which outcome. */
 function respond(
   outcome: DecisionOutcome,
   context: RequestContext,
   clock: Clock,
 ): Response | Refused<DecisionCode> {
   const { result, rate } = outcome;
-  const headers: Record<string, string> = {};
-  if (rate !== null && outcome.reached_model) {
-    const elapsed_ms = clock.monotonic_ms() - context.started_ms;
-    Object.assign(headers, rateHeaders(rate), { 'service-processing-ms': elapsed_ms.toFixed(3) });
-  }
+  const headers = headersOf(outcome, context, clock);
   if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result, headers);
-  if (rate !== null && result.code === 'rate_limit_exceeded')
-    Object.assign(headers, requestRateHeaders(rate));
-  return { refusal: result, headers };
+  return rate !== null && result.code === 'rate_limit_exceeded'
+    ? { refusal: result, headers: { ...headers, ...requestRateHeaders(rate) } }
+    : { refusal: result, headers };
+}
+
+/** The headers of an outcome that reached the model; none otherwise (contract: response headers). */
+export function headersOf(
+  { rate, reached_model }: DecisionOutcome,
+  { started_ms }: Pick<RequestContext, 'started_ms'>,
+  clock: Clock,
+): Readonly<Record<string, string>> {
+  if (rate === null || !reached_model) return {};
+  const elapsed_ms = clock.monotonic_ms() - started_ms;
+  return { ...rateHeaders(rate), 'service-processing-ms': elapsed_ms.toFixed(3) };
 }

@@ -113,6 +113,7 @@ const DIRECTIONS: readonly Direction[] = [
       'src/console/api/',
       'src/accounts/roles.ts',
       'src/questions/',
+      'src/json/',
       'src/money.ts',
       'src/trail/actions.ts',
     ],

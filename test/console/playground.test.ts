@@ -78,3 +78,21 @@ test("another organization's key is one that does not exist", async () => {
   const other = await addAccount(made.service);
   expect((await play('owner', other.key_id, SMALL_REQUEST)).status).toBe(404);
 });
+
+test('an answer has the headers of the API, so that the page can tell its latency', async () => {
+  const played = await play('owner', account.key_id, SMALL_REQUEST);
+  const asked = await ask(made.service, account.key);
+  const names = ({ headers }: Response) =>
+    [...headers.keys()].filter((name) => /^(x-ratelimit-|service-|x-request-id)/.test(name)).sort();
+  expect(names(played)).toEqual(names(asked));
+  expect(Number(played.headers.get('service-processing-ms'))).toBeGreaterThan(0);
+});
+
+test('whoever is signed in sees the models that can be asked, with price and context, and nobody else', async () => {
+  const path = '/console/api/models';
+  const response = await people.get('reader')?.ask(path);
+  expect(await response?.json()).toEqual({
+    items: [{ id: 'decision-1', context_tokens: 16_384, input_price_micros_per_million_tokens: 500_000 }],
+  });
+  expect((await made.service.fetch(path)).status).toBe(401);
+});

@@ -10,6 +10,7 @@ import { accountRoutes } from './account.ts';
 import { billingRoutes } from './billing.ts';
 import { invitationRoutes, offeredInvitationRoutes } from './invitations.ts';
 import { keyRoutes } from './keys.ts';
+import { liveModelRoutes } from './live-models.ts';
 import { memberRoutes } from './members.ts';
 import { operatorRoutes } from './operator/operator.ts';
 import { organizationRoutes } from './organizations.ts';
@@ -76,6 +77,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(usageRoutes(services))
       .use(billingRoutes(services))
       .use(operatorRoutes(services))
+      .use(liveModelRoutes(services))
   );
 }
 

@@ -2,9 +2,11 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { requirePermission } from '../../accounts/permissions.ts';
 import { decide } from '../../decisions/decide.ts';
+import { type DecisionResponse, DecisionResponseSchema } from '../../decisions/schemas.ts';
 import { Refusal } from '../../errors.ts';
 import { readJsonBody } from '../../http/body.ts';
 import type { RequestContexts } from '../../http/context.ts';
+import { headersOf } from '../../http/decision-routes.ts';
 import { jsonResponse } from '../../http/responses.ts';
 import { refusedByPort } from './refusals.ts';
 import { Id, OrganizationParams } from './schemas.ts';
@@ -12,8 +14,10 @@ import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireKeyOf } from './within-organization.ts';
 
+export type { DecisionResponse };
+
 /**
- * A decision for the playground: the body, the answer and the charge are those of `POST /v1/decisions`, with a key of
+ * A decision for the playground: the body, the answer, its headers and the charge are those of `POST /v1/decisions`, with a key of
  * the organization that is named by its id. The record is read, answered and forgotten.
  */
 export function playgroundRoutes(services: ConsoleServices, contexts: RequestContexts) {
@@ -22,9 +26,10 @@ export function playgroundRoutes(services: ConsoleServices, contexts: RequestCon
     async ({ actor, request, params: { organization_id, key_id } }) => {
       await requirePermission(services.store, actor, organization_id, 'use_keys');
       await requireKeyOf(services.store, organization_id, key_id);
-      const { request_id, span } = contexts.of(request);
+      const context = contexts.of(request);
+      const { request_id, span } = context;
       let body_bytes = 0;
-      const { result } = await decide(services.decisions, {
+      const outcome = await decide(services.decisions, {
         request_id,
         endpoint: '/v1/decisions',
         default_model: null,
@@ -38,13 +43,15 @@ export function playgroundRoutes(services: ConsoleServices, contexts: RequestCon
         signal: request.signal,
         span,
       });
+      const { result } = outcome;
       if (result instanceof Refusal) throw refusedByPort(result);
-      return jsonResponse(request_id, 200, result);
+      return jsonResponse(request_id, 200, result, headersOf(outcome, context, services.clock));
     },
     {
       // The API reads a body after the key is known.
       parse: 'none',
       params: Type.Composite([OrganizationParams, Type.Object({ key_id: Id })]),
+      response: DecisionResponseSchema,
     },
   );
 }

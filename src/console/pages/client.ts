@@ -11,6 +11,8 @@ export class ApiError extends Error {
     readonly param: string | null,
     readonly request_id: string | null,
     readonly status: number,
+    /** Whole seconds after which asking again makes sense, where the service names them. */
+    readonly retry_after_s: number | null = null,
   ) {
     super(message);
   }
@@ -34,18 +36,28 @@ export const api = treaty<ConsoleApi>(location.origin, {
   headers: () => (csrf_token === null ? {} : { 'x-csrf-token': csrf_token }),
 }).console.api;
 
-type Answer<T> =
+/** What Eden gives: headers come with every answer, and are undefined where there was none. */
+type Answer<T> = { readonly headers: HeadersInit | undefined } & (
   | { readonly data: T; readonly error: null }
-  | { readonly data: null; readonly error: { readonly status: unknown; readonly value: unknown } };
+  | { readonly data: null; readonly error: { readonly status: unknown; readonly value: unknown } }
+);
 
 /**
  * The body of an answer of the API. Throws an `ApiError` for every other outcome. When the session has ended the browser
  * goes to the sign-in page, which returns here.
  */
 export async function call<T>(answer: Promise<Answer<T>>): Promise<T> {
-  const { data, error } = await answer;
-  if (error === null) return data;
-  const failure = apiErrorOf(Number(error.status), error.value);
+  return (await callWithHeaders(answer)).data;
+}
+
+/** The same with the headers of the answer. */
+export async function callWithHeaders<T>(
+  answer: Promise<Answer<T>>,
+): Promise<{ readonly data: T; readonly headers: Headers }> {
+  const { data, error, headers: sent } = await answer;
+  const headers = new Headers(sent);
+  if (error === null) return { data, headers };
+  const failure = apiErrorOf(Number(error.status), error.value, headers.get('retry-after'));
   if (failure.code === 'not_signed_in') {
     const here = location.pathname + location.search;
     // The document is loaded anew, so that nothing of the ended session is left in it.
@@ -61,10 +73,11 @@ export function asApiError(thrown: unknown): ApiError {
   return new ApiError('unexpected', message, null, null, 0);
 }
 
-function apiErrorOf(status: number, body: unknown): ApiError {
+function apiErrorOf(status: number, body: unknown, retry_after: string | null): ApiError {
   if (isErrorBody(body)) {
     const { code, message, param } = body.error;
-    return new ApiError(code, message, param ?? null, body.request_id ?? null, status);
+    const retry_after_s = retry_after === null ? null : Number(retry_after);
+    return new ApiError(code, message, param ?? null, body.request_id ?? null, status, retry_after_s);
   }
   // Eden gives 503 and the cause when there was no answer at all.
   if (body instanceof Error) {

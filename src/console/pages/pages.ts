@@ -78,4 +78,11 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import('./operator/trail.tsx'),
   },
   { path: '/console/account', audience: 'signed_in', load: () => import('./account.tsx') },
+  {
+    path: '/console/o/:organization_id/playground',
+    audience: 'organization',
+    label: 'Playground',
+    permission: 'use_keys',
+    load: () => import('./playground/playground.tsx'),
+  },
 ];

@@ -1,0 +1,279 @@
+import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
+import { readJson } from '../../../json/read-json.ts';
+import type { Mode, QuestionType } from '../../../questions/question.ts';
+import { prettyJson } from './pretty-json.ts';
+
+/** What is being written: the record and its questions, in the shape of the form. */
+export interface Draft {
+  readonly record: DraftRecord;
+  readonly questions: readonly DraftQuestion[];
+}
+
+export interface DraftRecord {
+  readonly kind: 'text' | 'json';
+  readonly text: string;
+}
+
+/** A question with the fields of every type, so that another type can be tried without losing what was written. */
+export interface DraftQuestion {
+  /** Tells it from the others while it is moved and renamed; never sent. */
+  readonly key: number;
+  readonly id: string;
+  readonly type: QuestionType;
+  readonly instructions: string;
+  /** What yes and no mean; empty for nothing. */
+  readonly yes: string;
+  readonly no: string;
+  readonly threshold: number | null;
+  readonly options: readonly DraftOption[];
+  readonly levels: readonly DraftLevel[];
+}
+
+export interface DraftOption {
+  readonly key: number;
+  readonly id: string;
+  readonly description: string;
+}
+
+export interface DraftLevel {
+  readonly key: number;
+  readonly text: string;
+}
+
+/** What a request has beside record and questions; null for the mode that the request does not name. */
+export interface Asking {
+  readonly model: string;
+  readonly mode: Mode | null;
+}
+
+export const QUESTION_TYPES: readonly QuestionType[] = ['noul', 'choice', 'score'];
+
+let next_key = 1;
+
+export function newOption(id = '', description = ''): DraftOption {
+  return { key: next_key++, id, description };
+}
+
+export function newLevel(text = ''): DraftLevel {
+  return { key: next_key++, text };
+}
+
+/** An empty question under the first free id. */
+export function newQuestion(type: QuestionType, taken: readonly string[]): DraftQuestion {
+  return {
+    key: next_key++,
+    id: freeId(`question_${taken.length + 1}`, taken),
+    type,
+    instructions: '',
+    yes: '',
+    no: '',
+    threshold: null,
+    options: [newOption(), newOption()],
+    levels: [newLevel(), newLevel()],
+  };
+}
+
+/** The same question under an id of its own. */
+export function duplicateOf(question: DraftQuestion, taken: readonly string[]): DraftQuestion {
+  return {
+    ...question,
+    key: next_key++,
+    id: freeId(`${question.id}_copy`, taken),
+    options: question.options.map(({ id, description }) => newOption(id, description)),
+    levels: question.levels.map(({ text }) => newLevel(text)),
+  };
+}
+
+function freeId(wanted: string, taken: readonly string[]): string {
+  let id = wanted;
+  for (let number = 2; taken.includes(id); number++) id = `${wanted}_${number}`;
+  return id;
+}
+
+/** The list with an item one place earlier (-1) or later (1); unchanged at its ends. */
+export function moved<T>(items: readonly T[], index: number, step: -1 | 1): readonly T[] {
+  const item = items[index];
+  const other = items[index + step];
+  if (item === undefined || other === undefined) return items;
+  return items.with(index, other).with(index + step, item);
+}
+
+/**
+ * What a request cannot even say, by the field's name: names that are missing or used twice, and a record that is not
+ * JSON. Everything else is the service's to refuse.
+ */
+export function complaintsAbout({ record, questions }: Draft): ReadonlyMap<string, string> {
+  const complaints = new Map<string, string>();
+  if (record.kind === 'json' && jsonRecordOf(record.text) === null) {
+    complaints.set('state', 'This is not a JSON object or array. Mend it, or send it as text.');
+  }
+  for (const [id, at] of repeated(questions.map(({ id }) => id))) {
+    const { key } = questions[at] ?? { key: 0 };
+    complaints.set(`id-${key}`, nameComplaint(id, 'question'));
+  }
+  for (const options of questions.map(optionsOf)) {
+    for (const [id, at] of repeated(options.map(({ id }) => id))) {
+      complaints.set(`option-${options[at]?.key}`, nameComplaint(id, 'option'));
+    }
+  }
+  return complaints;
+}
+
+/** The options that are sent: those of a question of another type are only kept. */
+function optionsOf({ type, options }: DraftQuestion): readonly DraftOption[] {
+  switch (type) {
+    case 'choice':
+      return options;
+    case 'noul':
+    case 'score':
+      return [];
+  }
+}
+
+function nameComplaint(id: string, what: string): string {
+  return id === '' ? `Every ${what} needs a name.` : `Another ${what} has this name.`;
+}
+
+/** Names that are empty or came before, with their places. */
+function repeated(ids: readonly string[]): readonly (readonly [id: string, at: number])[] {
+  return ids.flatMap((id, at) => (id === '' || ids.indexOf(id) < at ? [[id, at] as const] : []));
+}
+
+/** The object or array that a text is in JSON; null where it is none. */
+export function jsonRecordOf(text: string): JsonValue | null {
+  try {
+    const value = readJson(text);
+    return isJsonObject(value) || isJsonArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The body of the request that asks the draft. */
+export function bodyOf({ record, questions }: Draft, { model, mode }: Asking): JsonObject<JsonValue> {
+  return objectOf([
+    ['model', model],
+    ['mode', mode ?? undefined],
+    ['state', record.kind === 'text' ? record.text : (jsonRecordOf(record.text) ?? record.text)],
+    [
+      'questions',
+      new JsonObject(
+        questions.map(({ id }) => id),
+        questions.map(questionBody),
+      ),
+    ],
+  ]);
+}
+
+function questionBody(question: DraftQuestion): JsonObject<JsonValue> {
+  const { type, instructions } = question;
+  return objectOf([
+    ['type', type],
+    ['instructions', instructions === '' ? undefined : instructions],
+    ...fieldsOfType(question),
+  ]);
+}
+
+type Member = readonly [name: string, value: JsonValue | undefined];
+
+function fieldsOfType({ type, yes, no, threshold, options, levels }: DraftQuestion): readonly Member[] {
+  switch (type) {
+    case 'noul': {
+      const described = objectOf([
+        ['true', yes === '' ? undefined : yes],
+        ['false', no === '' ? undefined : no],
+      ]);
+      return [
+        ['criteria', described.names.length === 0 ? undefined : described],
+        ['threshold', threshold ?? undefined],
+      ];
+    }
+    case 'choice': {
+      const descriptions = options.map(({ description }) => (description === '' ? null : description));
+      const names = options.map(({ id }) => id);
+      return [['criteria', new JsonObject<JsonValue>(names, descriptions)]];
+    }
+    case 'score':
+      return [['criteria', levels.map(({ text }) => text)]];
+  }
+}
+
+function objectOf(members: readonly Member[]): JsonObject<JsonValue> {
+  const given = members.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  return new JsonObject(
+    given.map(([name]) => name),
+    given.map(([, value]) => value),
+  );
+}
+
+/** What a body in JSON is in the form, with the model and mode that it names; a sentence where the form cannot show it. */
+export function draftOf(
+  body: JsonValue,
+): { readonly draft: Draft; readonly asking: Partial<Asking> } | string {
+  if (!isJsonObject(body)) return 'The request is not a JSON object.';
+  const state = body.get('state') ?? '';
+  const asked = body.get('questions') ?? new JsonObject<JsonValue>([], []);
+  if (typeof state !== 'string' && !isJsonObject(state) && !isJsonArray(state))
+    return '"state" is neither a text nor an object.';
+  if (!isJsonObject(asked)) return '"questions" is not an object.';
+  const questions: DraftQuestion[] = [];
+  for (const [at, id] of asked.names.entries()) {
+    const question = questionOf(id, asked.values[at] ?? null);
+    if (typeof question === 'string') return question;
+    questions.push(question);
+  }
+  const model = body.get('model');
+  const mode = body.get('mode');
+  const record: DraftRecord =
+    typeof state === 'string' ? { kind: 'text', text: state } : { kind: 'json', text: prettyJson(state) };
+  return {
+    draft: { record, questions },
+    asking: {
+      ...(typeof model === 'string' ? { model } : {}),
+      ...(mode === 'fast' || mode === 'consistent' ? { mode } : {}),
+    },
+  };
+}
+
+function questionOf(id: string, body: JsonValue): DraftQuestion | string {
+  if (!isJsonObject(body)) return `The question "${id}" is not an object.`;
+  const type = QUESTION_TYPES.find((one) => one === body.get('type'));
+  if (type === undefined) return `The question "${id}" has none of the types noul, choice and score.`;
+  const instructions = body.get('instructions') ?? '';
+  if (typeof instructions !== 'string') return `The instructions of "${id}" are not a text.`;
+  const criteria = body.get('criteria') ?? null;
+  const empty = { ...newQuestion(type, []), id, instructions };
+  switch (type) {
+    case 'noul': {
+      const threshold = body.get('threshold');
+      if (criteria !== null && !isJsonObject(criteria)) return `The criteria of "${id}" are not an object.`;
+      const yes = criteria?.get('true') ?? criteria?.get('yes') ?? '';
+      const no = criteria?.get('false') ?? criteria?.get('no') ?? '';
+      if (typeof yes !== 'string' || typeof no !== 'string') return `A criterion of "${id}" is not a text.`;
+      return { ...empty, yes, no, threshold: isProbability(threshold) ? threshold : null };
+    }
+    case 'choice': {
+      if (!isJsonObject(criteria)) return `The criteria of "${id}" are not an object.`;
+      const texts = textsOf(criteria.values);
+      if (texts === null) return `A description of "${id}" is not a text.`;
+      return { ...empty, options: criteria.names.map((name, at) => newOption(name, texts[at])) };
+    }
+    case 'score': {
+      if (!isJsonArray(criteria)) return `The criteria of "${id}" are not an array.`;
+      const texts = textsOf(criteria);
+      if (texts === null) return `A level of "${id}" is not a text.`;
+      return { ...empty, levels: texts.map((text) => newLevel(text)) };
+    }
+  }
+}
+
+/** Descriptions as the form has them, where null is an empty one; null when one is no text. */
+function textsOf(values: readonly JsonValue[]): readonly string[] | null {
+  const texts = values.map((value) => (value === null ? '' : value));
+  return texts.every((text) => typeof text === 'string') ? texts : null;
+}
+
+/** Whether a threshold counts: others are ignored (contract: it is never an error). */
+export function isProbability(value: JsonValue | undefined): value is number {
+  return typeof value === 'number' && value >= 0 && value <= 1;
+}

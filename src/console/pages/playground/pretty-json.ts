@@ -1,0 +1,21 @@
+import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json-value.ts';
+
+const INDENT = '  ';
+
+/** The value as indented JSON, with the members of objects in their own order, whatever their names are. */
+export function prettyJson(value: JsonValue, margin = ''): string {
+  const inner = margin + INDENT;
+  if (isJsonArray(value)) {
+    if (value.length === 0) return '[]';
+    const items = value.map((item) => inner + prettyJson(item, inner));
+    return `[\n${items.join(',\n')}\n${margin}]`;
+  }
+  if (isJsonObject(value)) {
+    if (value.names.length === 0) return '{}';
+    const members = value.names.map(
+      (name, at) => `${inner}${JSON.stringify(name)}: ${prettyJson(value.values[at] ?? null, inner)}`,
+    );
+    return `{\n${members.join(',\n')}\n${margin}}`;
+  }
+  return JSON.stringify(value);
+}

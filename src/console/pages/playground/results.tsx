@@ -1,0 +1,230 @@
+import { useEffect, useState } from 'preact/hooks';
+import { Badge } from '../components/badge.tsx';
+import { Button, ButtonLink } from '../components/button.tsx';
+import { Notice } from '../components/notice.tsx';
+import { EmptyState } from '../components/states.tsx';
+import { formatDuration, formatMoney, formatNumber } from '../format.ts';
+import { organizationPath } from '../page.ts';
+import { may } from '../session.ts';
+import { AnswerCard, type AnswerColumn } from './answer-card.tsx';
+import { hasOrder, runName, shownAnswer } from './asked.ts';
+import type { Comparison, Outcome, Run } from './use-runs.ts';
+
+/** From then on the page says why an answer can take so long. */
+const LONG_MS = 3_000;
+
+interface ResultsProps {
+  readonly organization_id: string;
+  readonly comparison: Comparison | undefined;
+  readonly is_running: boolean;
+  readonly onReverse: () => void;
+  readonly thresholdOf: (question_id: string) => number;
+  readonly onThreshold: (question_id: string, threshold: number) => void;
+}
+
+/** The answers of all runs side by side, with what each took and cost. */
+export function Results({
+  organization_id,
+  comparison,
+  is_running,
+  onReverse,
+  thresholdOf,
+  onThreshold,
+}: ResultsProps) {
+  if (comparison === undefined) {
+    return (
+      <div class="panel">
+        <EmptyState title="No answers yet">
+          Run the request: every option of every question gets a probability.
+        </EmptyState>
+      </div>
+    );
+  }
+  const { questions, runs } = comparison;
+  const answered = runs.flatMap(({ outcome, ...run }) =>
+    outcome.state === 'answered' ? [{ ...run, ...outcome }] : [],
+  );
+  return (
+    <>
+      <div class="panel padded playground-part">
+        <header class="playground-part-head">
+          <h2>Answers</h2>
+          {answered.length > 0 && hasOrder(questions) && (
+            <Button size="small" is_disabled={is_running} onClick={onReverse}>
+              Rerun with options reversed
+            </Button>
+          )}
+        </header>
+        <RunTable runs={runs} />
+      </div>
+      {runs.map(({ mode, order, outcome }) => (
+        <Trouble key={`${mode} ${order}`} organization_id={organization_id} outcome={outcome} />
+      ))}
+      {answered.length > 0 &&
+        questions.map((question) => (
+          <AnswerCard
+            key={question.id}
+            question={question}
+            threshold={thresholdOf(question.id)}
+            onThreshold={(threshold) => onThreshold(question.id, threshold)}
+            columns={answered.flatMap(({ mode, order, decision }): readonly AnswerColumn[] => {
+              const answer = shownAnswer(question, decision.answers, order);
+              return answer === undefined ? [] : [{ mode, order, answer }];
+            })}
+          />
+        ))}
+    </>
+  );
+}
+
+function RunTable({ runs }: { readonly runs: readonly Run[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must take the keyboard's focus.
+    <section class="run-table" aria-label="What each run took" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Mode</th>
+            <th scope="col">Tokens</th>
+            <th scope="col">Cost</th>
+            <th scope="col">Model</th>
+            <th scope="col">Service</th>
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((run) => (
+            <tr key={runName(run)}>
+              <th scope="row">{runName(run)}</th>
+              <RunCells outcome={run.outcome} />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function RunCells({ outcome }: { readonly outcome: Outcome }) {
+  switch (outcome.state) {
+    case 'answered': {
+      const { decision, service_ms, request_id } = outcome;
+      const { input_tokens, cost_usd } = decision.usage;
+      return (
+        <>
+          <td title={request_id === null ? undefined : `Request ${request_id}`}>
+            {formatNumber(input_tokens)}
+          </td>
+          <td>{formatMoney(Math.round(cost_usd * 1e6))}</td>
+          <td>{formatDuration(Math.round(decision.latency_ms))}</td>
+          <td>{service_ms === null ? '–' : formatDuration(Math.round(service_ms))}</td>
+        </>
+      );
+    }
+    case 'waiting':
+      return <td colSpan={4}>Waits for the run before it</td>;
+    case 'asking':
+      return (
+        <td colSpan={4}>
+          <span class="spinner" aria-hidden="true" /> <Elapsed since_ms={outcome.since_ms} />
+        </td>
+      );
+    case 'warming_up':
+      return (
+        <td colSpan={4}>
+          <span class="spinner" aria-hidden="true" /> Warming up, asked again{' '}
+          <Remaining until_ms={outcome.until_ms} />
+        </td>
+      );
+    case 'failed':
+      return (
+        <td colSpan={4}>
+          <Badge tone="danger">{outcome.error.code}</Badge>
+        </td>
+      );
+    case 'aborted':
+      return (
+        <td colSpan={4}>
+          <Badge>Aborted</Badge>
+        </td>
+      );
+  }
+}
+
+/** What must be read about a run that has no answer, or none yet. */
+function Trouble({
+  organization_id,
+  outcome,
+}: {
+  readonly organization_id: string;
+  readonly outcome: Outcome;
+}) {
+  if (outcome.state === 'warming_up') {
+    return (
+      <Notice tone="warning" title="The model is warming up.">
+        It was asleep. The request is asked once more when it is ready; nothing is charged until then.
+      </Notice>
+    );
+  }
+  if (outcome.state === 'asking') return <LongWait since_ms={outcome.since_ms} />;
+  if (outcome.state !== 'failed') return null;
+  const { code, message, param, request_id } = outcome.error;
+  return (
+    <Notice
+      tone="danger"
+      title={message}
+      request_id={request_id}
+      actions={code === 'insufficient_credit' && <CreditLink organization_id={organization_id} />}
+    >
+      <code>{code}</code>
+      {param !== null && (
+        <>
+          {' at '}
+          <code>{param}</code>
+        </>
+      )}
+      .{request_id !== null && ' Nothing was charged.'}
+    </Notice>
+  );
+}
+
+/** Where credit is bought, for those who may. */
+export function CreditLink({ organization_id }: { readonly organization_id: string }) {
+  return may('top_up') ? (
+    <ButtonLink kind="primary" href={organizationPath(organization_id, 'billing')}>
+      Add credit
+    </ButtonLink>
+  ) : (
+    <span>An owner, admin or billing member can add credit.</span>
+  );
+}
+
+function LongWait({ since_ms }: { readonly since_ms: number }) {
+  const now_ms = useNow(500);
+  if (now_ms - since_ms < LONG_MS) return null;
+  return (
+    <Notice title="This takes longer than usual.">
+      After a quiet time the model is loaded first, which can take a minute or more. A long record, or many
+      questions, take longer too.
+    </Notice>
+  );
+}
+
+function Elapsed({ since_ms }: { readonly since_ms: number }) {
+  const now_ms = useNow(100);
+  return <span class="number">Asking for {formatDuration(Math.max(0, now_ms - since_ms))}</span>;
+}
+
+function Remaining({ until_ms }: { readonly until_ms: number }) {
+  const now_ms = useNow(500);
+  return <span class="number">in {formatNumber(Math.max(0, Math.ceil((until_ms - now_ms) / 1_000)))} s</span>;
+}
+
+/** The time, told again at that interval. */
+function useNow(interval_ms: number): number {
+  const [now_ms, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), interval_ms);
+    return () => clearInterval(timer);
+  }, [interval_ms]);
+  return now_ms;
+}

@@ -1,0 +1,186 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { JsonObject, JsonValue } from '../../../json/json-value.ts';
+import { writeJson } from '../../../json/write-json.ts';
+import type { Mode } from '../../../questions/question.ts';
+import type { DecisionResponse } from '../../api/playground.ts';
+import { type ApiError, api, asApiError, callWithHeaders } from '../client.ts';
+import { type AskedQuestion, askedQuestions, type Order, reversed } from './asked.ts';
+
+const MODES: readonly Mode[] = ['fast', 'consistent'];
+
+/** One request of a comparison, and what became of it. */
+export interface Run {
+  readonly mode: Mode;
+  readonly order: Order;
+  readonly outcome: Outcome;
+}
+
+export type Outcome =
+  /** The one before it is still being answered. */
+  | { readonly state: 'waiting' }
+  | { readonly state: 'asking'; readonly since_ms: number }
+  /** The service said when it will be ready; asked again then, once. */
+  | { readonly state: 'warming_up'; readonly until_ms: number }
+  | ({ readonly state: 'answered' } & Answered)
+  | { readonly state: 'failed'; readonly error: ApiError }
+  | { readonly state: 'aborted' };
+
+export interface Answered {
+  readonly decision: DecisionResponse;
+  readonly request_id: string | null;
+  /** Milliseconds in the service, those of the model included; null where it did not say. */
+  readonly service_ms: number | null;
+}
+
+/** What was asked, and the answers to it so far. */
+export interface Comparison {
+  /** The body without its mode, with the options as they were written. */
+  readonly body: JsonObject<JsonValue>;
+  readonly questions: readonly AskedQuestion[];
+  readonly runs: readonly Run[];
+}
+
+export interface Runs {
+  readonly comparison: Comparison | undefined;
+  readonly is_running: boolean;
+  /** Asks a body in these modes, one after the other, so that each has its own latency. */
+  readonly start: (key_id: string, body: JsonObject<JsonValue>, modes: readonly Mode[]) => void;
+  /** Asks the same again with the options reversed, in every mode that was answered. */
+  readonly startReversed: (key_id: string) => void;
+  readonly abort: () => void;
+  /** Forgets all answers. */
+  readonly clear: () => void;
+}
+
+/** Asks with keys of an organization. What was asked and answered is in the component's memory only. */
+export function useRuns(organization_id: string): Runs {
+  const [comparison, setComparison] = useState<Comparison>();
+  const running = useRef<AbortController | null>(null);
+  const [is_running, setRunning] = useState(false);
+  useEffect(() => () => running.current?.abort(), []);
+
+  const run = async (key_id: string, asked: Comparison) => {
+    running.current?.abort();
+    const controller = new AbortController();
+    running.current = controller;
+    const { signal } = controller;
+    const isCurrent = () => running.current === controller;
+    setComparison(asked);
+    setRunning(true);
+    let is_refused = false;
+    for (const [at, { mode, order, outcome }] of asked.runs.entries()) {
+      if (outcome.state !== 'waiting') continue;
+      const tell = (told: Outcome) => {
+        if (isCurrent()) setComparison((all) => all && withOutcome(all, at, told));
+      };
+      if (signal.aborted || is_refused) {
+        tell({ state: 'aborted' });
+        continue;
+      }
+      const sent = withMode(order === 'reversed' ? reversed(asked.body) : asked.body, mode);
+      const told = await askOnceMore({ organization_id, key_id, text: writeJson(sent), signal }, tell);
+      // What is wrong with the request itself is wrong in every mode.
+      is_refused = told.state === 'failed' && told.error.status >= 400 && told.error.status < 500;
+      tell(told);
+    }
+    if (isCurrent()) setRunning(false);
+  };
+
+  return {
+    comparison,
+    is_running,
+    start: (key_id, body, modes) => {
+      const runs = modes.map((mode) => waiting(mode, 'as_written'));
+      void run(key_id, { body, questions: askedQuestions(body), runs });
+    },
+    startReversed: (key_id) => {
+      if (comparison === undefined) return;
+      const as_written = comparison.runs.filter(({ order }) => order === 'as_written');
+      const answered = as_written.filter(({ outcome }) => outcome.state === 'answered');
+      const runs = [...as_written, ...answered.map(({ mode }) => waiting(mode, 'reversed'))];
+      void run(key_id, { ...comparison, runs });
+    },
+    abort: () => running.current?.abort(),
+    clear: () => {
+      running.current?.abort();
+      running.current = null;
+      setRunning(false);
+      setComparison(undefined);
+    },
+  };
+}
+
+/** The body in that mode; a value that is no mode is left, because the service says what is wrong with it. */
+function withMode(body: JsonObject<JsonValue>, mode: Mode): JsonObject<JsonValue> {
+  const written = body.get('mode') ?? null;
+  return written === null || MODES.some((one) => one === written) ? body.with('mode', mode) : body;
+}
+
+function waiting(mode: Mode, order: Order): Run {
+  return { mode, order, outcome: { state: 'waiting' } };
+}
+
+function withOutcome(comparison: Comparison, at: number, outcome: Outcome): Comparison {
+  const run = comparison.runs[at];
+  if (run === undefined) return comparison;
+  return { ...comparison, runs: comparison.runs.with(at, { ...run, outcome }) };
+}
+
+interface Question {
+  readonly organization_id: string;
+  readonly key_id: string;
+  /** The body as it is sent, because an object of JavaScript would not keep the order of all options. */
+  readonly text: string;
+  readonly signal: AbortSignal;
+}
+
+/** Asks, and once more where the model is still warming up and says when it will be ready. */
+async function askOnceMore(question: Question, tell: (outcome: Outcome) => void): Promise<Outcome> {
+  tell({ state: 'asking', since_ms: Date.now() });
+  const first = await ask(question);
+  if (first.state !== 'failed') return first;
+  const { code, retry_after_s } = first.error;
+  if (code !== 'model_warming_up' || retry_after_s === null) return first;
+  const delay_ms = retry_after_s * 1_000;
+  tell({ state: 'warming_up', until_ms: Date.now() + delay_ms });
+  await pause(delay_ms, question.signal);
+  if (question.signal.aborted) return { state: 'aborted' };
+  tell({ state: 'asking', since_ms: Date.now() });
+  return await ask(question);
+}
+
+async function ask({ organization_id, key_id, text, signal }: Question): Promise<Outcome> {
+  try {
+    const { data, headers } = await callWithHeaders(
+      api
+        .organizations({ organization_id })
+        .playground({ key_id })
+        .post(text, {
+          headers: { 'content-type': 'application/json' },
+          fetch: { signal },
+        }),
+    );
+    const service_ms = headers.get('service-processing-ms');
+    return {
+      state: 'answered',
+      decision: data,
+      request_id: headers.get('x-request-id'),
+      service_ms: service_ms === null ? null : Number(service_ms),
+    };
+  } catch (thrown) {
+    return signal.aborted ? { state: 'aborted' } : { state: 'failed', error: asApiError(thrown) };
+  }
+}
+
+/** Resolves after that time, or as soon as the signal is aborted. */
+function pause(duration_ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, duration_ms);
+    signal.addEventListener('abort', end);
+  });
+}
