@@ -31,12 +31,12 @@ export type ConsoleApi = ReturnType<typeof consoleApi>;
  * pages only, and answers are never kept by a browser or a proxy.
  */
 export function consoleApi(services: ConsoleServices, contexts: RequestContexts) {
-  const { public_origin, body_limits, problems } = services;
+  const { body_limits, problems } = services;
   return (
     new Elysia({ prefix: API_PREFIX, normalize: false, handler: { standardHostname: false } })
       .onRequest(({ request, set }) => {
         set.headers['cache-control'] = 'no-store';
-        requireOwnPage(request, public_origin);
+        requireOwnPage(request, services);
       })
       .onError(({ code, error, request }) => {
         const context = contexts.of(request);

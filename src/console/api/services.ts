@@ -30,4 +30,6 @@ export interface ConsoleServices {
   readonly body_limits: BodyLimits;
   /** The origin under which people open the console, such as `https://tds.example.com`; null: the one that they name. */
   readonly public_origin: string | null;
+  /** Whether people reach the console by https for certain. */
+  readonly is_https: boolean;
 }
