@@ -23,6 +23,9 @@ import { usageRoutes } from './usage.ts';
 /** Under which all of the console's API lies. */
 export const API_PREFIX = '/console/api';
 
+/** The largest body of a change: the longest fields that any has, several times over, in a millisecond's parsing. */
+const BODY_BYTES_MAX = 65_536;
+
 /** What the pages talk to; its type is what they are compiled against. */
 export type ConsoleApi = ReturnType<typeof consoleApi>;
 
@@ -31,7 +34,8 @@ export type ConsoleApi = ReturnType<typeof consoleApi>;
  * pages only, and answers are never kept by a browser or a proxy.
  */
 export function consoleApi(services: ConsoleServices, contexts: RequestContexts) {
-  const { body_limits, problems } = services;
+  const { problems } = services;
+  const limits = { ...services.body_limits, bytes_max: BODY_BYTES_MAX };
   return (
     new Elysia({ prefix: API_PREFIX, normalize: false, handler: { standardHostname: false } })
       .onRequest(({ request, set }) => {
@@ -58,8 +62,8 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       // Its body is read as the API reads it; the parser is for the routes that follow.
       .use(playgroundRoutes(services, contexts))
       .onParse(async ({ request }) => {
-        const bytes = await readBytes(request, contexts.of(request).client_address, body_limits);
-        if (bytes instanceof Refusal) throw refusedByPort(bytes);
+        const bytes = await readBytes(request, contexts.of(request).client_address, limits);
+        if (bytes instanceof Refusal) throw refusedBody(bytes);
         return jsonOf(bytes);
       })
       .use(sessionRoutes(services, contexts))
@@ -74,6 +78,12 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(usageRoutes(services))
       .use(billingRoutes(services))
   );
+}
+
+function refusedBody(refusal: Refusal): ConsoleRefusal {
+  const { status, code } = refusal;
+  if (code !== 'request_too_large') return refusedByPort(refusal);
+  return new ConsoleRefusal(status, code, 'The request body is larger than 64 KB.');
 }
 
 function jsonOf(bytes: Uint8Array): unknown {
