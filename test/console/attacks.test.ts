@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { invite } from '../../src/accounts/invitations.ts';
 import { addMember } from '../../src/accounts/members.ts';
+import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { sendRaw } from '../support/raw-http.ts';
@@ -72,6 +73,19 @@ describe('a body', () => {
     const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
     const answer = await sendRaw(made.service.server.address, `${head.join('\r\n')}\r\n\r\n`, [chunk, chunk]);
     expect(answer).toContain('request_too_large');
+  });
+
+  test('for which there is no room is refused, and is no failure of the service', async () => {
+    const problems: string[] = [];
+    const log = { ...createLog('silent'), problem: () => void problems.push('problem') };
+    const budget = new BodyBudget({ total_bytes: 0, owner_bytes: 0 });
+    const full = await startTestConsole({ log, body_limits: { budget } });
+    const headers = { origin: full.service.server.address, 'content-type': 'application/json' };
+    const body = JSON.stringify({ email: 'ada@example.com' });
+    const asked = full.service.fetch('/console/api/reset-request', { method: 'POST', headers, body });
+    expect(await codeOf(asked)).toBe('overloaded');
+    await full.close();
+    expect(problems).toEqual([]);
   });
 
   test('names no other organization than the path', async () => {

@@ -417,6 +417,8 @@ describe('who may ask what', () => {
       await response.text();
       await row.after?.();
       statuses[caller] = response.status;
+      expect(response.headers.get('cache-control')).toBe('no-store');
+      expect(response.headers.get('x-content-type-options')).toBe('nosniff');
       if (response.status >= 400 || reads) expect(dump()).toBe(before);
     }
     const expected = CALLERS.map((caller) => [caller, expectedStatus(row, caller)]);

@@ -45,7 +45,10 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .onError(({ code, error, request }) => {
         const context = contexts.of(request);
         const refusal = refusalOf(code, error);
-        if (refusal.status >= 500) {
+        // What the port refuses is reported where that is decided, and too much at once is no failure of ours.
+        const cause = error instanceof ParseError ? error.cause : error;
+        const is_told = cause instanceof ConsoleRefusal || cause instanceof SignInError;
+        if (refusal.status >= 500 && !is_told) {
           problems.report({ request_id: context.request_id, step: 'http', code: 'internal_error', error });
         }
         const { status, type, message, param, retry_after_s } = refusal;
