@@ -13,6 +13,8 @@ import { signUp } from '../../src/accounts/users.ts';
 import { API_PREFIX } from '../../src/console/api/api.ts';
 import { openConsole } from '../../src/console/console.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
+import { startTopUp } from '../../src/payments/credit.ts';
+import { manualProvider } from '../../src/payments/manual.ts';
 import {
   addPerson,
   mailedToken,
@@ -44,6 +46,7 @@ interface Place {
   readonly key_id: string;
   readonly user_id: string;
   readonly invitation_id: string;
+  readonly payment_id: string;
   readonly session_id: string;
 }
 
@@ -256,6 +259,7 @@ const nothing: Place = {
   key_id: 'key_000000000000000000000000',
   user_id: 'user_000000000000000000000000',
   invitation_id: 'inv_000000000000000000000000',
+  payment_id: 'pay_000000000000000000000000',
   session_id: 'ses_000000000000000000000000',
 };
 
@@ -300,7 +304,8 @@ async function newPlace(name: string, owner_user_id: string): Promise<Place> {
   const created = await createOrganization(accounts(), OPERATOR, { name, owner_user_id });
   const project_id = created.default_project_id;
   const key = await createKey(accounts(), OPERATOR, { project_id, name: 'First' });
-  const place = { ...nothing, organization_id: created.id, project_id, key_id: key.id };
+  const payment_id = await pendingTopUp(created.id);
+  const place = { ...nothing, organization_id: created.id, project_id, key_id: key.id, payment_id };
   const { id: invitation_id } = await invite(created.id, 'reader');
   const [session] = made.service.db.$client
     .query<{ id: string }, [string]>('SELECT id FROM sessions WHERE user_id = ?')
@@ -310,6 +315,11 @@ async function newPlace(name: string, owner_user_id: string): Promise<Place> {
 
 function invite(organization_id: string, role: Role, email = freshEmail()): Promise<SentInvitation> {
   return sendInvitation(accounts(), OPERATOR, { organization_id, email, role });
+}
+
+async function pendingTopUp(organization_id: string): Promise<string> {
+  const given = { organization_id, amount_micros: 5_000_000 };
+  return (await startTopUp(accounts(), OPERATOR, manualProvider, given)).payment_id;
 }
 
 /** Acme with things of its own for the parameters of the path, so that one request does not spoil the next. */
@@ -330,6 +340,7 @@ async function freshPlace({ route, named_role = 'reader', made_by }: Row, caller
     await addMember(accounts(), OPERATOR, { organization_id, user_id: user.id, role: named_role });
     place.user_id = user.id;
   }
+  if (route.includes(':payment_id')) place.payment_id = await pendingTopUp(organization_id);
   if (route.includes(':invitation_id')) {
     place.invitation_id = (await invite(organization_id, named_role)).id;
   }
@@ -360,11 +371,14 @@ function idIn(at: Place, name: string): string {
   return found;
 }
 
+/** Whether a route is for members; those of operators do not exist for anybody else. */
+const isOfOrganization = (route: string) => route.includes(` ${IN}`);
+
 function expectedStatus({ may, status = 200, route }: Row, caller: Caller): number {
   if (may.includes(caller)) return status;
   if (caller === 'nobody') return 401;
   const is_member = ROLES.some((role) => role === caller);
-  return is_member && route.includes(':organization_id') ? 403 : 404;
+  return is_member && isOfOrganization(route) ? 403 : 404;
 }
 
 /** Every row of every table. */
@@ -427,7 +441,7 @@ describe('who may ask what', () => {
 });
 
 describe('what belongs to another organization is as what does not exist', () => {
-  test.each(TABLE.filter(([, { route }]) => route.includes(':organization_id')))(
+  test.each(TABLE.filter(([, { route }]) => isOfOrganization(route)))(
     '%s: the organization',
     async (_, row) => {
       const before = dump();
@@ -445,7 +459,9 @@ describe('what belongs to another organization is as what does not exist', () =>
   );
 
   const hasThings = ({ route, given }: Row) =>
-    /:(?!organization_id)\w+/.test(route) || given === filtered || route === `POST ${IN}/keys/`;
+    (/:(?!organization_id)\w+/.test(route) && !route.includes(' /operator/')) ||
+    given === filtered ||
+    route === `POST ${IN}/keys/`;
   test.each(TABLE.filter(([, row]) => hasThings(row)))('%s: what is in it', async (_, row) => {
     const before = dump();
     const { organization_id } = acme;

@@ -39,8 +39,8 @@ export function requireOwnPage(request: Request, own: OwnOrigin): void {
 function isOwn(origin: string, host: string | null, { public_origin, is_https }: OwnOrigin): boolean {
   if (public_origin !== null) return origin === public_origin;
   const schemes = is_https ? ['https:'] : ['http:', 'https:'];
-  // HTTP/1.0 needs no host, and a sandboxed page has the origin "null".
-  if (host === null || !URL.canParse(origin)) return false;
+  // A sandboxed page has the origin "null".
+  if (!URL.canParse(origin)) return false;
   const named = new URL(origin);
   return schemes.includes(named.protocol) && named.host === host;
 }
