@@ -3,6 +3,12 @@ import { field } from '../../test/cli/support.ts';
 import { chargedMicros } from './requests.ts';
 import type { Served } from './served.ts';
 
+/**
+ * A request may wait as long as clients do for its turn, and is then computed: the largest ones at saturation are answered
+ * later than a client would wait, and must still be answered.
+ */
+const PATIENCE_MS = 2 * CLIENT_TIMEOUT_MS;
+
 /** Who asks: counted under `kind`, and paid by the project. */
 export interface Client {
   readonly kind: string;
@@ -85,7 +91,7 @@ export class Observed {
    */
   async ask(client: Client, request: HttpRequest, leaves?: AbortSignal): Promise<Answer | null> {
     const sent_ms = Date.now();
-    const patience = AbortSignal.timeout(CLIENT_TIMEOUT_MS);
+    const patience = AbortSignal.timeout(PATIENCE_MS);
     try {
       const response = await fetch(this.served.address + request.path, {
         method: request.method ?? 'POST',

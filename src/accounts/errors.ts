@@ -23,6 +23,7 @@ const ACCOUNT_ERRORS = {
   too_many_keys: 'The organization has 100 active API keys: revoke one first.',
   project_archived: 'The project is archived.',
   top_up_out_of_range: 'The amount is outside of what the tier allows for one top-up.',
+  too_many_pending_top_ups: 'The organization has 20 top-ups that are not paid: pay or cancel one first.',
   refund_exceeds_paid: 'This is more than is left of the payments that can be refunded.',
   payment_settled: 'The payment is already completed or canceled.',
   event_resolved: 'The payment event is not unresolved: there is nothing to decide about it.',

@@ -178,9 +178,6 @@ async function serve(
       (text) => standardOutput.write(text),
     ),
   });
-  if (options.console === 'on' && options.smtpUrl === undefined) {
-    log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
-  }
   const backups = backupSchedule(options, backup_directory, context, service, log);
   let reload_listener: ReloadListener | null = null;
   try {
@@ -199,6 +196,9 @@ async function serve(
         ...options,
         metrics_url: metrics_listener?.url,
       });
+      if (options.console === 'on' && options.smtpUrl === undefined) {
+        log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
+      }
       reloader.start(log, (config) => change(config, { log, log_file, service, server, certificate }));
       backups?.start();
       await stop;

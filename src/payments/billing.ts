@@ -55,7 +55,7 @@ export interface Billing {
   readonly dedicated_limits: DedicatedLimits;
   /** The tier that the operator lifted the organization to. */
   readonly minimum_tier: number | null;
-  /** Null in the highest tier. */
+  /** With the limits that this organization would have there; null in the highest tier. */
   readonly next_tier: NextTier | null;
   /** The newest changes, newest first. */
   readonly tier_changes: readonly Omit<TierChange, 'organization_id'>[];
@@ -84,6 +84,7 @@ export async function billing(
     const { requests_per_minute, tokens_per_minute, questions_per_request } = organization;
     const dedicated_limits = { requests_per_minute, tokens_per_minute, questions_per_request };
     const { least, most } = topUpRange(organization, now_ms);
+    const next = nextTier(organization, now_ms);
     const changes = await records.accounts.tierChanges(organization_id, NEWEST);
     return {
       credit_micros,
@@ -96,7 +97,14 @@ export async function billing(
       limits: limitsFor(tier, dedicated_limits),
       dedicated_limits,
       minimum_tier,
-      next_tier: nextTier(organization, now_ms),
+      next_tier:
+        next === null
+          ? null
+          : {
+              ...next,
+              limits: limitsFor(next.tier, dedicated_limits),
+              top_up_max_micros: organization.top_up_max_micros ?? next.top_up_max_micros,
+            },
       tier_changes: changes.map(({ organization_id: _, ...change }) => change),
       top_up: {
         least_micros: least,

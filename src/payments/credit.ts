@@ -9,6 +9,7 @@ import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import type { Clock } from '../clock.ts';
 import { CENT_MICROS, formatDollars } from '../money.ts';
+import type { Records } from '../store.ts';
 import type { TrailAction } from '../trail/actions.ts';
 import { recordAct } from '../trail/record.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
@@ -47,6 +48,25 @@ function requireInRange(
   }
 }
 
+/** Whether somebody chose to pay this: a reversed refund is a top-up too, and nobody's choice. */
+function isTopUp({ kind, refunds_payment_id }: Payment): boolean {
+  return kind === 'top_up' && refunds_payment_id === null;
+}
+
+/** How many top-ups of an organization may wait for their payment at once. */
+const PENDING_TOP_UPS_MAX = 20;
+
+/** Rejects with `too_many_pending_top_ups` while as many top-ups of the organization wait as may. */
+async function requireFewPending(
+  { payments }: Pick<Records, 'payments'>,
+  organization_id: string,
+): Promise<void> {
+  const pending = await payments.pendingPayments(organization_id);
+  if (pending.filter(isTopUp).length >= PENDING_TOP_UPS_MAX) {
+    throw new AccountError('too_many_pending_top_ups');
+  }
+}
+
 function requireWholeCents(amount_micros: number): void {
   if (amount_micros % CENT_MICROS !== 0) {
     throw new AccountError('invalid_amount', 'A top-up must be a whole number of cents.');
@@ -63,7 +83,7 @@ export interface StartedTopUp {
  * Opens a checkout for a top-up within the tier's range (owners, admins and billing members), and keeps the payment as
  * pending. Credit comes when the provider, or for `manual` the operator, confirms the payment. The provider is called
  * outside of any transaction. Rejects with `not_found`, `permission_denied`, `top_up_out_of_range`, `invalid_amount`,
- * `payment_provider_failed`.
+ * `too_many_pending_top_ups`, `payment_provider_failed`.
  */
 export async function startTopUp(
   context: AccountContext,
@@ -77,6 +97,7 @@ export async function startTopUp(
   requireAmount(amount_micros);
   requireInRange(context, await readOrganization(store, organization_id), amount_micros);
   requireWholeCents(amount_micros);
+  await requireFewPending(store, organization_id);
   const payment_id = identifiers.id('payment');
   const checkout = await provider
     .createCheckout({ payment_id, organization_id, amount_micros })
@@ -86,6 +107,8 @@ export async function startTopUp(
   const { external_id } = checkout;
   await store.transaction(async (records) => {
     const { payments } = records;
+    // Others may have started some while the provider was asked.
+    await requireFewPending(records, organization_id);
     await recordAct(records, context, actor, {
       action: 'top_up.start',
       organization_id,
@@ -110,6 +133,38 @@ export async function startTopUp(
     });
   });
   return { payment_id, checkout };
+}
+
+/**
+ * Ends a top-up that waits for its payment (owners, admins and billing members). A checkout that is paid nevertheless
+ * still becomes credit. Rejects with `not_found`, `permission_denied`, `payment_settled`.
+ */
+export async function cancelTopUp(
+  context: AccountContext,
+  actor: Actor,
+  given: { readonly organization_id: string; readonly payment_id: string },
+): Promise<void> {
+  const { organization_id, payment_id } = given;
+  await context.store.transaction(async (records) => {
+    await requirePermission(records, actor, organization_id, 'top_up');
+    const payment = await records.payments.findPayment(payment_id);
+    if (payment?.organization_id !== organization_id || !isTopUp(payment)) {
+      throw new AccountError('not_found', 'There is no such top-up.');
+    }
+    if (payment.status !== 'pending') throw new AccountError('payment_settled');
+    const { amount_micros, provider } = payment;
+    await records.payments.settlePayment(payment_id, {
+      status: 'canceled',
+      amount_micros,
+      settled_at_ms: context.clock.now_ms(),
+    });
+    await recordAct(records, context, actor, {
+      action: 'top_up.cancel',
+      organization_id,
+      object_id: payment_id,
+      detail: { amount_micros, provider },
+    });
+  });
 }
 
 /** What a payment starts with. */

@@ -45,6 +45,7 @@ export const TRAIL_ACTIONS = {
   'invitation.accept': { object: 'invitation', sentence: 'Accepted an invitation and became a member.' },
   'account.delete': { object: 'user', sentence: 'Deleted their account.' },
   'top_up.start': { object: 'payment', sentence: 'Started a top-up.' },
+  'top_up.cancel': { object: 'payment', sentence: 'Canceled a top-up that was not paid.' },
   'top_up.confirm': { object: 'payment', sentence: 'Confirmed that a payment has arrived.' },
   'credit.enter': { object: 'payment', sentence: 'Entered a payment that was received by hand.' },
   'credit.refund': { object: 'payment', sentence: 'Refunded a payment that was received by hand.' },

@@ -4,6 +4,7 @@ import { transact } from '../../db/sqlite/connection.ts';
 import { usageRecords } from '../../db/sqlite/schema.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
+import type { AccountContext } from '../../src/accounts/context.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
@@ -33,7 +34,10 @@ export function expectCleanAudit(books: Pick<Books, 'db'>): void {
 }
 
 /** A request of the organization that was answered and cost this much: hold, charge and usage row. */
-export async function spend(books: Books, cost_micros: number): Promise<void> {
+export async function spend(
+  books: Pick<Books, 'db' | 'organization_id' | 'project_id'> & { readonly context: AccountContext },
+  cost_micros: number,
+): Promise<void> {
   const { context, db, organization_id, project_id } = books;
   const request_id = randomIdentifiers.id('request');
   const at_ms = context.clock.now_ms();

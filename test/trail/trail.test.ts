@@ -29,7 +29,13 @@ import {
   setModelPrice,
 } from '../../src/catalog/changes.ts';
 import { applyPaymentReport } from '../../src/payments/apply-event.ts';
-import { confirmManualPayment, creditByHand, refundByHand, startTopUp } from '../../src/payments/credit.ts';
+import {
+  cancelTopUp,
+  confirmManualPayment,
+  creditByHand,
+  refundByHand,
+  startTopUp,
+} from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
 import { TRAIL_ACTIONS, type TrailAction } from '../../src/trail/actions.ts';
@@ -270,6 +276,11 @@ const ACTS: Record<TrailAction, TriedAct> = {
   'top_up.start': {
     act: ({ context, organization_id }, actor) =>
       startTopUp(context, actor, manualProvider, { organization_id, amount_micros: DOLLARS_10 }),
+    may: [...MANAGERS, 'billing'],
+  },
+  'top_up.cancel': {
+    act: ({ context, organization_id, payment_id }, actor) =>
+      cancelTopUp(context, actor, { organization_id, payment_id }),
     may: [...MANAGERS, 'billing'],
   },
   'top_up.confirm': {

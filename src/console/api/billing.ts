@@ -2,10 +2,10 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { firstSteps } from '../../accounts/first-steps.ts';
 import { billing, creditMovements } from '../../payments/billing.ts';
-import { startTopUp } from '../../payments/credit.ts';
+import { cancelTopUp, startTopUp } from '../../payments/credit.ts';
 import { manualProvider } from '../../payments/manual.ts';
 import type { Payment } from '../../payments/payment-records.ts';
-import { answerOf, Micros, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
+import { answerOf, Done, Id, Micros, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -21,6 +21,7 @@ const Limits = answerOf({
 const PaymentAnswer = answerOf({
   id: Type.String(),
   kind: Type.Union([Type.Literal('top_up'), Type.Literal('refund')]),
+  is_reversal: Type.Boolean({ description: 'A top-up that takes a refund back, such as a won dispute.' }),
   provider: Type.String(),
   amount_micros: Micros,
   status: Type.String(),
@@ -44,6 +45,7 @@ const Billing = answerOf({
       paid_micros: Micros,
       days: Type.Integer(),
       limits: nullable(Limits),
+      top_up_max_micros: Micros,
       missing_micros: Micros,
       days_passed_at_ms: nullable(Time),
     }),
@@ -142,6 +144,17 @@ export function billingRoutes(services: ConsoleServices) {
         }),
       },
     )
+    .post(
+      '/top-ups/:payment_id/cancel',
+      async ({ actor, params: { organization_id, payment_id } }) => {
+        await cancelTopUp(services, actor, { organization_id, payment_id });
+        return { done: true as const };
+      },
+      {
+        params: Type.Composite([OrganizationParams, Type.Object({ payment_id: Id })]),
+        response: Done,
+      },
+    )
     .get(
       '/first-steps',
       async ({ actor, params: { organization_id } }) => await firstSteps(services, actor, organization_id),
@@ -170,11 +183,12 @@ function shown(facts: Awaited<ReturnType<typeof billing>>): Static<typeof Billin
 }
 
 function shownNextTier(next: NonNullable<Awaited<ReturnType<typeof billing>>['next_tier']>) {
-  const { tier, paid_micros, days, limits, missing_micros, days_passed_at_ms } = next;
-  return { tier, paid_micros, days, limits, missing_micros, days_passed_at_ms };
+  const { tier, paid_micros, days, limits, top_up_max_micros, missing_micros, days_passed_at_ms } = next;
+  return { tier, paid_micros, days, limits, top_up_max_micros, missing_micros, days_passed_at_ms };
 }
 
 function shownPayment(payment: Payment): Static<typeof PaymentAnswer> {
   const { id, kind, provider, amount_micros, status, created_at_ms, settled_at_ms } = payment;
-  return { id, kind, provider, amount_micros, status, created_at_ms, settled_at_ms };
+  const is_reversal = kind === 'top_up' && payment.refunds_payment_id !== null;
+  return { id, kind, is_reversal, provider, amount_micros, status, created_at_ms, settled_at_ms };
 }

@@ -29,6 +29,7 @@ const ACCOUNT_STATUS = {
   too_many_keys: 409,
   project_archived: 409,
   top_up_out_of_range: 422,
+  too_many_pending_top_ups: 409,
   refund_exceeds_paid: 409,
   payment_settled: 409,
   event_resolved: 409,

@@ -1,11 +1,20 @@
+import { useEffect } from 'preact/hooks';
 import { PageHeader } from './components/page-header.tsx';
+import { Skeleton } from './components/skeleton.tsx';
 import { EmptyState } from './components/states.tsx';
 import { organizationPath } from './page.ts';
+import { navigate } from './router.ts';
 import { organizations } from './session.ts';
 
-/** Where people arrive: their organizations. */
+/** Where people arrive: their organization, or a list of them. */
 export default function Home() {
   const all = organizations.value;
+  const [only] = all;
+  const overview = all.length === 1 && only !== undefined ? organizationPath(only.id, 'overview') : null;
+  useEffect(() => {
+    if (overview !== null) navigate(overview, { replace: true });
+  }, [overview]);
+  if (overview !== null) return <Skeleton />;
   return (
     <>
       <PageHeader title="Your organizations" />
@@ -19,7 +28,7 @@ export default function Home() {
         <ul class="panel link-list">
           {all.map(({ id, name, role }) => (
             <li key={id}>
-              <a href={organizationPath(id, 'usage')}>
+              <a href={organizationPath(id, 'overview')}>
                 <span>{name}</span>
                 <span class="muted">{role}</span>
               </a>

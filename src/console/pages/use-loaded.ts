@@ -57,9 +57,9 @@ export function useLoaded<T>(
 }
 
 /** One answer of a list that grows without bound. */
-export interface Page<T> {
+export interface Page<T, Cursor = string> {
   readonly items: readonly T[];
-  readonly next: string | null;
+  readonly next: Cursor | null;
 }
 
 /** A list as it is read page by page; give it to `Table` as `more`. */
@@ -69,12 +69,15 @@ export interface LoadedPages<T> extends Loaded<readonly T[]> {
 }
 
 /** Loads the first page of a list, and the next ones when they are asked for. */
-export function useLoadedPages<T>(
-  load: (cursor: string | null) => Promise<Page<T>>,
+export function useLoadedPages<T, Cursor = string>(
+  load: (cursor: Cursor | null) => Promise<Page<T, Cursor>>,
   inputs: readonly unknown[],
 ): LoadedPages<T> {
   const first = useLoaded(() => load(null), inputs);
-  const [following, setFollowing] = useState<{ after: Page<T> | undefined; pages: readonly Page<T>[] }>({
+  const [following, setFollowing] = useState<{
+    after: Page<T, Cursor> | undefined;
+    pages: readonly Page<T, Cursor>[];
+  }>({
     after: undefined,
     pages: [],
   });

@@ -6,12 +6,22 @@ interface MeterProps {
   /** The whole; null where there is no limit. */
   readonly limit: number | null;
   readonly format: (value: number) => string;
+  /** The whole is what is wanted, and no limit. */
+  readonly is_goal?: boolean;
 }
 
-/** How much of a limit is used: calm, then a warning from 80 %, then full. */
-export function Meter({ label, value, limit, format }: MeterProps) {
+/** How much of a limit is used: calm, then a warning from 80 %, then full. Or how much of a goal is reached. */
+export function Meter({ label, value, limit, format, is_goal = false }: MeterProps) {
   const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, value / limit);
-  const tone = share >= 1 ? 'danger' : share >= 0.8 ? 'warning' : 'calm';
+  const tone = is_goal
+    ? share >= 1
+      ? 'success'
+      : 'calm'
+    : share >= 1
+      ? 'danger'
+      : share >= 0.8
+        ? 'warning'
+        : 'calm';
   const text = limit === null ? `${format(value)}, no limit` : `${format(value)} of ${format(limit)}`;
   return (
     <div class="meter">

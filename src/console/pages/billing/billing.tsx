@@ -1,0 +1,88 @@
+import { api, call } from '../client.ts';
+import { Notice } from '../components/notice.tsx';
+import { PageHeader } from '../components/page-header.tsx';
+import { LoadedView } from '../components/states.tsx';
+import { formatCount, formatMoney } from '../format.ts';
+import type { PageProps } from '../page.ts';
+import { useLoaded } from '../use-loaded.ts';
+import { useRefresh } from '../use-refresh.ts';
+import type { BillingFacts } from './facts.ts';
+import { History } from './history.tsx';
+import { Pending } from './pending.tsx';
+import { Refunds } from './refunds.tsx';
+import { Tier } from './tier.tsx';
+import { TierNotice } from './tier-notice.tsx';
+import { TopUp } from './top-up.tsx';
+
+/** Credit: what there is, how more is bought, how it moved; and the tier that comes with it. */
+export default function Billing({ params: { organization_id = '' } }: PageProps) {
+  const billing = useLoaded(
+    () => call(api.organizations({ organization_id }).billing.get()),
+    [organization_id],
+  );
+  useRefresh(billing.reload, (billing.data?.pending.length ?? 0) > 0);
+  return (
+    <>
+      <PageHeader title="Billing" description="Requests are prepaid: each takes its cost off this credit." />
+      <LoadedView loaded={billing} lines={8}>
+        {(facts) => (
+          <>
+            <div class="stack">
+              <TierNotice organization_id={organization_id} facts={facts} />
+              <BalanceNotice facts={facts} />
+              <Balance facts={facts} />
+            </div>
+            {facts.top_up.is_allowed ? (
+              <TopUp organization_id={organization_id} terms={facts.top_up} onStarted={billing.reload} />
+            ) : (
+              <p class="aside">An owner, an admin or a billing member can add credit.</p>
+            )}
+            <Pending organization_id={organization_id} facts={facts} onCanceled={billing.reload} />
+            <Tier facts={facts} />
+            <History organization_id={organization_id} credit_micros={facts.credit_micros} />
+            <Refunds refunds={facts.refunds} />
+          </>
+        )}
+      </LoadedView>
+    </>
+  );
+}
+
+function Balance({ facts }: { readonly facts: BillingFacts }) {
+  const { credit_micros, held_micros, open_holds, available_micros } = facts;
+  return (
+    <dl class="tiles">
+      <div class="panel tile">
+        <dt>Available</dt>
+        <dd>{formatMoney(available_micros)}</dd>
+      </div>
+      <div class="panel tile">
+        <dt>Balance</dt>
+        <dd>{formatMoney(credit_micros)}</dd>
+      </div>
+      <div class="panel tile">
+        <dt>Held for {formatCount(open_holds, 'open request')}</dt>
+        <dd>{formatMoney(held_micros)}</dd>
+      </div>
+    </dl>
+  );
+}
+
+function BalanceNotice({ facts: { credit_micros, tier } }: { readonly facts: BillingFacts }) {
+  if (credit_micros < 0) {
+    return (
+      <Notice tone="warning" title="The balance is below zero">
+        A refund took back credit that was already spent. Requests are refused until more than{' '}
+        {formatMoney(-credit_micros)} is paid.
+      </Notice>
+    );
+  }
+  if (credit_micros === 0 && tier > 0) {
+    return (
+      <Notice tone="warning" title="There is no credit left">
+        Requests are refused until credit is added.
+      </Notice>
+    );
+  }
+  return null;
+}

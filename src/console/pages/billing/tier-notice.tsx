@@ -1,0 +1,63 @@
+import { useState } from 'preact/hooks';
+import { Button } from '../components/button.tsx';
+import { Notice } from '../components/notice.tsx';
+import { Time } from '../components/time.tsx';
+import type { BillingFacts } from './facts.ts';
+
+const SHOWN_MS = 30 * 86_400_000;
+
+const REASONS: Readonly<Record<string, string>> = {
+  top_up: 'because of a payment',
+  refund: 'because of a refund',
+  time: 'because enough time has passed since the first payment',
+  operator: 'by a decision of the operator',
+};
+
+/** Tells of the newest change of the tier until it is closed, which only this browser remembers. */
+export function TierNotice({
+  organization_id,
+  facts,
+}: {
+  readonly organization_id: string;
+  readonly facts: BillingFacts;
+}) {
+  const stored_as = `tds-tier-change:${organization_id}`;
+  const [closed_id, setClosedId] = useState(() => storedNumber(stored_as));
+  const newest = facts.tier_changes[0];
+  if (newest === undefined || newest.id <= closed_id || newest.to_tier !== facts.tier) return null;
+  if (Date.now() - newest.created_at_ms > SHOWN_MS) return null;
+  const { id, from_tier, to_tier, reason, created_at_ms } = newest;
+  const is_lower = to_tier < from_tier;
+  const close = () => {
+    setClosedId(id);
+    try {
+      localStorage.setItem(stored_as, String(id));
+    } catch {
+      // A browser that stores nothing shows the notice again at the next visit.
+    }
+  };
+  return (
+    <Notice
+      tone={is_lower ? 'warning' : 'success'}
+      title={
+        is_lower ? `The organization fell to Tier ${to_tier}` : `The organization is in Tier ${to_tier} now`
+      }
+      actions={
+        <Button size="small" onClick={close}>
+          Got it
+        </Button>
+      }
+    >
+      {to_tier === 0 ? 'It has no API access' : 'Its limits changed'} <Time time_ms={created_at_ms} />
+      {REASONS[reason] === undefined ? '' : `, ${REASONS[reason]}`}.
+    </Notice>
+  );
+}
+
+function storedNumber(name: string): number {
+  try {
+    return Number(localStorage.getItem(name) ?? 0);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,125 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { api, call } from '../client.ts';
+import { ButtonLink } from '../components/button.tsx';
+import { Notice } from '../components/notice.tsx';
+import { PageHeader, Section } from '../components/page-header.tsx';
+import { LoadedView } from '../components/states.tsx';
+import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
+import { organizationPath, type PageProps } from '../page.ts';
+import { may } from '../session.ts';
+import { useLoaded } from '../use-loaded.ts';
+import { useRefresh } from '../use-refresh.ts';
+import { areDone, FirstSteps } from './first-steps.tsx';
+import { ProjectsNearLimit } from './projects-near-limit.tsx';
+
+/** Where an organization's work begins: its first steps, then what it uses and has. */
+export default function Overview({ params: { organization_id = '' } }: PageProps) {
+  const steps = useLoaded(
+    () => call(api.organizations({ organization_id })['first-steps'].get()),
+    [organization_id],
+  );
+  const summary = useLoaded(() => loadSummary(organization_id), [organization_id]);
+  useRefresh(steps.reload, steps.data !== undefined && !areDone(steps.data));
+  const done = JSON.stringify(steps.data);
+  const shown_done = useRef(done);
+  useEffect(() => {
+    // A step that was done elsewhere changes what is there.
+    if (shown_done.current !== undefined && shown_done.current !== done) void summary.reload();
+    shown_done.current = done;
+  }, [done]);
+  return (
+    <>
+      <PageHeader
+        title="Overview"
+        actions={
+          steps.data !== undefined &&
+          areDone(steps.data) &&
+          may('use_keys') && (
+            <ButtonLink href={organizationPath(organization_id, 'playground')}>
+              Open the playground
+            </ButtonLink>
+          )
+        }
+      />
+      <LoadedView loaded={steps} lines={3}>
+        {(data) => <FirstSteps organization_id={organization_id} steps={data} />}
+      </LoadedView>
+      <Section
+        title="Use"
+        description="Days and months are UTC."
+        actions={<a href={organizationPath(organization_id, 'usage')}>All usage</a>}
+      >
+        <LoadedView loaded={summary} lines={3}>
+          {(data) => <Summary organization_id={organization_id} summary={data} />}
+        </LoadedView>
+      </Section>
+      <ProjectsNearLimit organization_id={organization_id} />
+    </>
+  );
+}
+
+/** What was used today and in this month, and what is left. */
+async function loadSummary(organization_id: string) {
+  const { usage, billing } = api.organizations({ organization_id });
+  const now = new Date();
+  const today_ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate());
+  const month_ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1);
+  const [today, month, credit] = await Promise.all([
+    call(usage.series.get({ query: { from_ms: today_ms } })),
+    call(usage.series.get({ query: { from_ms: month_ms } })),
+    call(billing.get()),
+  ]);
+  return { today: today.totals, month: month.totals, credit };
+}
+
+function Summary({
+  organization_id,
+  summary: { today, month, credit },
+}: {
+  readonly organization_id: string;
+  readonly summary: Awaited<ReturnType<typeof loadSummary>>;
+}) {
+  const billing = organizationPath(organization_id, 'billing');
+  return (
+    <div class="stack">
+      {(credit.available_micros < 0 || (credit.available_micros === 0 && credit.tier > 0)) && (
+        <Notice
+          tone="warning"
+          title="There is no credit left"
+          actions={may('top_up') ? <ButtonLink href={billing}>Add credit</ButtonLink> : undefined}
+        >
+          Requests are refused until credit is added.
+        </Notice>
+      )}
+      <dl class="tiles">
+        <Tile title="Requests today" value={formatNumber(today.requests)} />
+        <Tile title="Cost today" value={formatMoneyShort(today.cost_micros)} exact={today.cost_micros} />
+        <Tile title="Requests this month" value={formatNumber(month.requests)} />
+        <Tile title="Cost this month" value={formatMoneyShort(month.cost_micros)} exact={month.cost_micros} />
+        <div class="panel tile">
+          <dt>
+            <a href={billing}>Available credit</a>
+          </dt>
+          <dd title={formatMoney(credit.available_micros)}>{formatMoneyShort(credit.available_micros)}</dd>
+        </div>
+      </dl>
+    </div>
+  );
+}
+
+function Tile({
+  title,
+  value,
+  exact,
+}: {
+  readonly title: string;
+  readonly value: string;
+  readonly exact?: number;
+}) {
+  return (
+    <div class="panel tile">
+      <dt>{title}</dt>
+      <dd title={exact === undefined ? undefined : formatMoney(exact)}>{value}</dd>
+    </div>
+  );
+}

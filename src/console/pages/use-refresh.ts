@@ -1,0 +1,32 @@
+import { useEffect, useRef } from 'preact/hooks';
+
+const INTERVAL_MS = 10_000;
+
+/**
+ * While the page waits for something that happens elsewhere: asks again every ten seconds in which it is in sight, and
+ * when the reader comes back to it.
+ */
+export function useRefresh(reload: () => Promise<void>, is_waiting: boolean): void {
+  const latest_reload = useRef(reload);
+  latest_reload.current = reload;
+  useEffect(() => {
+    if (!is_waiting) return;
+    let is_running = false;
+    const refresh = async () => {
+      // Coming back is told twice: by the window, and by the document.
+      if (is_running || document.visibilityState === 'hidden') return;
+      is_running = true;
+      await latest_reload.current();
+      is_running = false;
+    };
+    const start = () => void refresh();
+    const timer = setInterval(start, INTERVAL_MS);
+    addEventListener('focus', start);
+    document.addEventListener('visibilitychange', start);
+    return () => {
+      clearInterval(timer);
+      removeEventListener('focus', start);
+      document.removeEventListener('visibilitychange', start);
+    };
+  }, [is_waiting]);
+}

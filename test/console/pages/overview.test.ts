@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { addMember } from '../../../src/accounts/members.ts';
+import { createProject, setSpendLimit } from '../../../src/accounts/projects.ts';
+import { creditByHand } from '../../../src/payments/credit.ts';
+import { spend } from '../../payments/support.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { ConsoleBrowser, DESKTOP, PHONE, VIEWS } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { comeBack, openAs } from './visit.ts';
+
+setDefaultTimeout(120_000);
+
+const DOLLAR_MICROS = 1_000_000;
+
+const program = chromiumPath();
+if (program === null)
+  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
+
+describe.skipIf(program === null)('the start of the console', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  beforeAll(async () => {
+    made = await startTestConsole({ cold: false });
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  const overviewPath = ({ organization_id }: Person) => `/console/o/${organization_id}/overview`;
+
+  function credit({ organization_id }: Person, dollars: number) {
+    const amount_micros = dollars * DOLLAR_MICROS;
+    return creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros });
+  }
+
+  test('a new organization does its three steps, which tick themselves off and make way', async () => {
+    const ada = await addPerson(made, { email: 'ada@example.com' });
+    await using opened = await openAs(browser, made, ada, DESKTOP, '/console');
+    const { page } = opened;
+    await page.waitForURL(`**${overviewPath(ada)}`);
+    const steps = page.getByRole('list').filter({ hasText: 'Create a key' }).getByRole('listitem');
+    const done = steps.filter({ hasText: /\bdone\b/ });
+    await steps.first().waitFor();
+    expect(await steps.count()).toBe(3);
+    expect(await done.count()).toBe(0);
+    await steps.nth(0).getByRole('link', { name: 'Add credit' }).click();
+    await page.getByRole('heading', { name: 'Billing' }).waitFor();
+    await page.goBack();
+
+    await steps.first().waitFor();
+    await credit(ada, 10);
+    await comeBack(opened);
+    await done.first().waitFor();
+    // What is shown beside the steps follows them.
+    await page.getByText('$10.00').waitFor();
+    expect(await done.getByRole('heading').allInnerTexts()).toEqual([expect.stringMatching(/^Add credit/)]);
+
+    const { key } = await createKey(made.service.accounts, OPERATOR, {
+      project_id: ada.default_project_id,
+      name: 'First',
+    });
+    await comeBack(opened);
+    await done.nth(1).waitFor();
+
+    const command = await steps.nth(2).locator('pre').textContent();
+    expect(command).toContain(`curl -s ${made.service.server.address}/v1/decisions`);
+    const asked = Bun.spawn(['sh', '-c', (command ?? '').replace('your key', key)], { stderr: 'ignore' });
+    expect(await new Response(asked.stdout).json()).toMatchObject({ answers: { refund: {} } });
+    await comeBack(opened);
+    await page.getByText('First steps are done').waitFor();
+    expect(await steps.count()).toBe(0);
+    const tile = page.locator('.tile').filter({ hasText: 'Requests today' });
+    await tile.getByText('1', { exact: true }).waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('somebody of several organizations chooses one, and comes to its overview', async () => {
+    const bob = await addPerson(made, { email: 'bob@example.com' });
+    const carol = await addPerson(made, { email: 'carol@example.com' });
+    const { organization_id } = carol;
+    await addMember(made.service.accounts, OPERATOR, {
+      organization_id,
+      user_id: bob.user_id,
+      role: 'reader',
+    });
+    await using opened = await openAs(browser, made, bob, PHONE, '/console');
+    const { page } = opened;
+    await page.getByRole('heading', { name: 'Your organizations' }).waitFor();
+    expect(await page.getByRole('main').getByRole('link').allInnerTexts()).toEqual(
+      expect.arrayContaining([expect.stringContaining('bob'), expect.stringContaining('carol')]),
+    );
+    await page.getByRole('main').getByRole('link', { name: 'carol reader' }).click();
+    await page.waitForURL(`**${overviewPath(carol)}`);
+    // A reader is told who can do what they cannot.
+    await page.getByText('An owner, an admin or a billing member can do it.').waitFor();
+    await page.getByText('An owner, an admin or a developer can do it.').waitFor();
+    for (const name of ['Add credit', 'Create a key', 'playground'])
+      expect(await page.getByRole('main').getByRole('link', { name }).count()).toBe(0);
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('projects near their spend limit are shown with it, and others are not', async () => {
+    const { accounts: context, db } = made.service;
+    const dave = await addPerson(made, { email: 'dave@example.com' });
+    const { organization_id } = dave;
+    await credit(dave, 10);
+    const projects = [
+      ['Near', 1_250, 1_000],
+      ['Far', 1_300, 1_000],
+      ['Full', 1_000, 1_000],
+    ] as const;
+    for (const [name, spend_limit_micros, cost_micros] of projects) {
+      const { id: project_id } = await createProject(context, OPERATOR, { organization_id, name });
+      await spend({ context, db, organization_id, project_id }, cost_micros);
+      await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros });
+    }
+    await using opened = await openAs(browser, made, dave, DESKTOP, overviewPath(dave));
+    const { page } = opened;
+    await page.getByText('$0.001 of $0.00125').waitFor();
+    await page.getByText('$0.001 of $0.001', { exact: true }).waitFor();
+    expect(await page.locator('.meter').count()).toBe(2);
+    expect(await page.getByText('Far').count()).toBe(0);
+    expect(await page.locator('.tile').filter({ hasText: 'Cost today' }).textContent()).toBe(
+      'Cost today$0.003',
+    );
+  });
+
+  test('nothing is wrong for axe, for a phone or for the browser: light and dark', async () => {
+    const { accounts: context, db } = made.service;
+    const erin = await addPerson(made, { email: 'erin@example.com' });
+    const { organization_id, default_project_id: project_id } = erin;
+    for (const state of ['new', 'used']) {
+      if (state === 'used') {
+        for (const cost_micros of [1_250, 98_000, 430_000])
+          await spend({ context, db, organization_id, project_id }, cost_micros);
+        await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: 600_000 });
+      }
+      for (const view of VIEWS) {
+        await using opened = await openAs(browser, made, erin, view, overviewPath(erin));
+        await opened.page.getByText(state === 'new' ? 'Three steps' : 'First steps are done').waitFor();
+        await opened.page.getByText(state === 'new' ? 'No project is near' : '$0.52925 of').waitFor();
+        await opened.page.getByText('Requests today').waitFor();
+        await opened.photograph(`overview-${state}-${view.name}`);
+        expect(await opened.seriousFindings()).toEqual([]);
+        expect(await opened.overflows()).toBe(false);
+        expect(opened.complaints).toEqual([]);
+      }
+      if (state === 'new') await credit(erin, 20);
+    }
+  });
+});
