@@ -15,7 +15,7 @@ import { type AppServices, createApp } from './app.ts';
 import { Catalog, DEFAULT_MODEL, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
-import { type ConsoleParts, openConsole } from './console/console.ts';
+import { type Console, type ConsoleParts, openConsole } from './console/console.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
@@ -115,6 +115,7 @@ export interface Service {
       readonly readiness: Readiness;
       readonly audits: Audits;
       readonly problems: ProblemLog;
+      readonly console: Console | null;
     };
   /** Answers one HTTP request of a client with that address. */
   readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;

@@ -32,10 +32,12 @@ export interface ConsoleParts {
 }
 
 /** What the console takes of the service. */
-export type ConsoleBase = Omit<ConsoleServices, 'sign_in' | 'public_origin' | 'mailInvitation'>;
+export type ConsoleBase = Omit<ConsoleServices, 'sign_in' | 'public_origin' | 'is_https' | 'mailInvitation'>;
 
 /** The console: its pages, and the API that they talk to. */
 export interface Console {
+  /** Every route of the API, whose path has the names of its parameters in it. */
+  readonly routes: readonly { readonly method: string; readonly path: string }[];
   /** Answers a request of any path under `/console`. */
   handle(request: Request, context: RequestContext): Promise<Response>;
   /** Waits until all mails that are under way are sent or have failed. */
@@ -44,7 +46,7 @@ export interface Console {
 
 /** Makes the console. `database` is the one of the service, as better-auth takes it. */
 export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DBAdapterInstance): Console {
-  const { public_url, own_url, mailer } = parts;
+  const { public_url, is_https, own_url, mailer } = parts;
   const links = new Links(() => public_url ?? own_url());
   const sign_in = new PasswordSignIn({
     ...base,
@@ -61,6 +63,7 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
     ...base,
     sign_in,
     public_origin: public_url === null ? null : new URL(public_url).origin,
+    is_https,
     mailInvitation: (invitation, inviter_name) => {
       mailer
         .send(mailOf(links, invitation, inviter_name))
@@ -74,6 +77,7 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
   });
   const api = consoleApi(services, contexts);
   return {
+    routes: api.routes,
     async handle(request, context) {
       contexts.keep(request, context);
       return isOfApi(request)

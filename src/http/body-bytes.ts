@@ -20,10 +20,12 @@ export type BodyRefusal = Refusal<(typeof BODY_CODES)[number] | CommonCode>;
 export interface BodyLimits {
   readonly budget: BodyBudget;
   readonly deadline_ms: number;
+  /** The largest body that is read, where that is less than the contract's. */
+  readonly bytes_max?: number;
 }
 
 /**
- * The bytes of a request's body. Refuses with `request_too_large` above `BODY_BYTES_MAX`, by Content-Length or by the
+ * The bytes of a request's body. Refuses with `request_too_large` above `bytes_max`, by Content-Length or by the
  * bytes that came. Refuses with `request_timeout` when the body is late, and with `invalid_json` when the client
  * stopped sending. Refuses with `overloaded` when bodies that are still arriving have used up the budget of `owner` or
  * of all. A body whose stream fails with a refusal is refused with that one. Nothing is read before the call.
@@ -32,11 +34,11 @@ export interface BodyLimits {
 export async function readBytes(
   request: Request,
   owner: string,
-  { budget, deadline_ms }: BodyLimits,
+  { budget, deadline_ms, bytes_max = BODY_BYTES_MAX }: BodyLimits,
   onReceived: (bytes: number) => void = () => {},
 ): Promise<Uint8Array | BodyRefusal> {
   const announced = announcedBytes(request);
-  if (announced !== null && announced > BODY_BYTES_MAX) return new Refusal('request_too_large');
+  if (announced !== null && announced > bytes_max) return new Refusal('request_too_large');
   if (request.body === null) return new Uint8Array();
   // Room for the whole body is taken at once: a refusal costs least before anything was read.
   let taken = announced ?? 0;
@@ -55,7 +57,7 @@ export async function readBytes(
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       size += read.value.byteLength;
-      const refusal = size > BODY_BYTES_MAX ? new Refusal('request_too_large') : takeUpTo(size);
+      const refusal = size > bytes_max ? new Refusal('request_too_large') : takeUpTo(size);
       if (refusal !== null) {
         // Nothing is lost: the body is refused, however its stream ends.
         reader.cancel().catch(() => {});

@@ -79,28 +79,41 @@ function bodyStream(
 /**
  * Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. A
  * body whose length is in the headers, or that is sent in chunks, is read as the client takes it, so that only a piece
- * of it is in memory.
+ * of it is in memory. `onTaken` is told whenever a client that was behind has caught up.
  */
-export async function writeResponse(response: Response, reply: ServerResponse): Promise<void> {
-  const is_chunked = response.headers.has('transfer-encoding');
-  const is_read_in_pieces = response.body !== null && (is_chunked || response.headers.has('content-length'));
+export async function writeResponse(
+  response: Response,
+  reply: ServerResponse,
+  onTaken: () => void = () => {},
+): Promise<void> {
+  const { headers } = response;
+  const is_chunked = headers.has('transfer-encoding');
+  // A length beside it would be another end of the body (RFC 9112, 6.2).
+  if (is_chunked) headers.delete('content-length');
+  const is_read_in_pieces = response.body !== null && (is_chunked || headers.has('content-length'));
   const body = response.body === null || is_read_in_pieces ? null : await response.bytes();
   if (reply.destroyed || reply.headersSent) return;
-  const headers: string[] = [];
-  response.headers.forEach((value, name) => {
-    headers.push(name, value);
+  // HTTP/1.0 has no chunks: there the end of the connection is that of the body.
+  if (is_chunked && reply.req.httpVersionMinor === 0) headers.delete('transfer-encoding');
+  const lines: string[] = [];
+  headers.forEach((value, name) => {
+    lines.push(name, value);
   });
   // The response to a HEAD names the length of a body that it does not have.
-  if (!is_chunked && !response.headers.has('content-length') && response.status !== 204) {
-    headers.push('content-length', String(body?.byteLength ?? 0));
+  if (!is_chunked && !headers.has('content-length') && response.status !== 204) {
+    lines.push('content-length', String(body?.byteLength ?? 0));
   }
-  reply.writeHead(response.status, headers);
-  if (is_read_in_pieces && response.body !== null) await writePieces(response.body, reply);
+  reply.writeHead(response.status, lines);
+  if (is_read_in_pieces && response.body !== null) await writePieces(response.body, reply, onTaken);
   if (body === null) reply.end();
   else reply.end(body);
 }
 
-async function writePieces(body: ReadableStream<Uint8Array>, reply: ServerResponse): Promise<void> {
+async function writePieces(
+  body: ReadableStream<Uint8Array>,
+  reply: ServerResponse,
+  onTaken: () => void,
+): Promise<void> {
   for await (const piece of body) {
     if (reply.destroyed) return;
     if (reply.write(piece)) continue;
@@ -108,5 +121,6 @@ async function writePieces(body: ReadableStream<Uint8Array>, reply: ServerRespon
     reply.once('drain', resolve).once('close', resolve);
     await promise;
     reply.off('drain', resolve).off('close', resolve);
+    if (!reply.destroyed) onTaken();
   }
 }

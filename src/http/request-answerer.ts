@@ -99,7 +99,11 @@ export class RequestAnswerer {
     // The rest of a body that was late would be read as the next request.
     if (this.#is_draining || response.status === LATE) reply.shouldKeepAlive = false;
     connection.unread_since_ms ??= performance.now();
-    await writeResponse(response, reply).catch((error: unknown) => {
+    // A client that reads slowly is no client that does not read.
+    const onTaken = () => {
+      connection.unread_since_ms = performance.now();
+    };
+    await writeResponse(response, reply, onTaken).catch((error: unknown) => {
       handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: null, error });
       message.socket.destroy();
     });

@@ -15,6 +15,7 @@ import { USE_FILE } from '../../src/binary/in-use.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import type { LicensedPart } from '../../src/licenses.ts';
 import { field, textField } from '../cli/support.ts';
+import { startSmtpReceiver } from '../console/smtp-receiver.ts';
 import { OtlpReceiver } from '../support/otlp-receiver.ts';
 import { EmptyRoot } from './empty-root.ts';
 
@@ -43,8 +44,16 @@ interface Served {
   stop(): Promise<number>;
 }
 
-async function serve(root: EmptyRoot, ...options: readonly string[]): Promise<Served> {
-  const child = root.start(['serve', '--json', '--port', '0', '--gpu', 'none', ...DATA, ...options]);
+function serve(root: EmptyRoot, ...options: readonly string[]): Promise<Served> {
+  return serveWith(root, {}, ...options);
+}
+
+async function serveWith(
+  root: EmptyRoot,
+  env: Readonly<Record<string, string>>,
+  ...options: readonly string[]
+): Promise<Served> {
+  const child = root.start(['serve', '--json', '--port', '0', '--gpu', 'none', ...DATA, ...options], env);
   let output = '';
   for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) {
     output += piece;
@@ -69,6 +78,46 @@ async function ask(address: string, key: string): Promise<unknown> {
     body: JSON.stringify(QUESTION),
   });
   return { status: response.status, body: await response.json() };
+}
+
+/** The browser of somebody who uses the console, as far as it asks its API. */
+class Visitor {
+  #cookie = '';
+  #csrf_token = '';
+
+  constructor(private readonly address: string) {}
+
+  /** Sends a change; returns its status. */
+  async send(path: string, body: unknown): Promise<number> {
+    const response = await fetch(`${this.address}/console/api/${path}`, {
+      method: 'POST',
+      headers: {
+        origin: this.address,
+        cookie: this.#cookie,
+        'x-csrf-token': this.#csrf_token,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(body),
+    });
+    const [cookie] = response.headers.getSetCookie();
+    if (cookie !== undefined) this.#cookie = cookie.split(';')[0] ?? '';
+    return response.status;
+  }
+
+  /** Who is signed in; null for nobody. */
+  async user(): Promise<unknown> {
+    const headers = { cookie: this.#cookie };
+    const session: unknown = await (await fetch(`${this.address}/console/api/session`, { headers })).json();
+    const user = field(session, 'user');
+    if (user !== null) this.#csrf_token = textField(session, 'csrf_token');
+    return user;
+  }
+}
+
+function tokenIn(text: string): string {
+  const token = /token=([\w-]+)/.exec(text)?.[1];
+  if (token === undefined) throw new Error(`no link in: ${text}`);
+  return token;
 }
 
 /** The words of every command. */
@@ -157,6 +206,52 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       );
       expect(await server.stop()).toBe(0);
     }
+  });
+
+  test('serves the console: its pages, and everything by which people sign in', async () => {
+    const smtp = await startSmtpReceiver();
+    const server = await serveWith(root, { TDS_SMTP_URL: smtp.url, TDS_MAIL_FROM: 'tds@example.com' });
+    const { address } = server;
+
+    const page = await fetch(`${address}/console/sign-in`);
+    expect(page.headers.get('content-security-policy')).toContain("script-src 'self'");
+    const html = await page.text();
+    for (const [, path] of html.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g)) {
+      const asset = await fetch(`${address}${path}`);
+      expect([path, asset.status, (await asset.text()).length > 100]).toEqual([path, 200, true]);
+    }
+    expect(html).toMatch(/src="\/console\/assets\/[^"]+\.js"/);
+
+    // The first operator: made and let in by the command line.
+    const operator = { email: 'operator@example.com', password: 'correct horse battery' };
+    expect((await root.tds(['user', 'create', operator.email, 'Olga', '--operator', ...DATA])).code).toBe(0);
+    const { stdout: link } = await root.tds(['user', 'reset', operator.email, '--url', address, ...DATA]);
+    expect(link).toContain(`${address}/console/reset?token=`);
+    const first = new Visitor(address);
+    expect(await first.send('reset', { token: tokenIn(link), new_password: operator.password })).toBe(200);
+    expect(await first.send('sign-in', { ...operator, password: 'a wrong password' })).toBe(401);
+    expect(await first.send('sign-in', operator)).toBe(200);
+    expect(await first.user()).toMatchObject({ email: operator.email, is_operator: true });
+
+    // Somebody who signs up.
+    const ada = { email: 'ada@example.com', password: 'another battery staple' };
+    const second = new Visitor(address);
+    expect(await second.send('sign-up', { name: 'Ada', ...ada })).toBe(200);
+    expect(await second.send('verify', { token: tokenIn((await smtp.next()).text) })).toBe(200);
+    expect(await second.send('sign-in', ada)).toBe(200);
+    expect(await second.user()).toMatchObject({ email: ada.email, is_operator: false });
+    const changed = { current_password: ada.password, new_password: 'yet another staple' };
+    expect(await second.send('password', changed)).toBe(200);
+    expect(await second.user()).toMatchObject({ email: ada.email });
+    expect(await second.send('sign-out', {})).toBe(200);
+    expect(await second.user()).toBeNull();
+    expect(await second.send('reset-request', { email: ada.email })).toBe(200);
+    const token = tokenIn((await smtp.next()).text);
+    expect(await second.send('reset', { token, new_password: ada.password })).toBe(200);
+    expect(await second.send('sign-in', ada)).toBe(200);
+
+    expect(await server.stop()).toBe(0);
+    await smtp.close();
   });
 
   test('answers through node-llama-cpp too, which tries its library in a fork', async () => {

@@ -21,6 +21,8 @@ export interface Person {
   readonly default_project_id: string;
   /** The `Cookie` header of their session. */
   readonly cookie: string;
+  /** What every change of their session carries. */
+  readonly csrf_token: string;
   /** Asks the console's API; a body makes it a POST, and every change carries origin and token. */
   ask(path: string, options?: { readonly method?: string; readonly body?: unknown }): Promise<Response>;
 }
@@ -97,6 +99,7 @@ export async function signIn(
   return {
     ...person,
     cookie,
+    csrf_token,
     ask: (path, { method, body } = {}) => {
       const sent = method ?? (body === undefined ? 'GET' : 'POST');
       const headers = { cookie, origin: service.server.address, 'x-csrf-token': csrf_token };

@@ -320,6 +320,21 @@ describe('sessions', () => {
     expect(numberOf(made, 'sessions')).toBe(0);
   });
 
+  test('of one user are 50 at most: the oldest end, and all that are left are listed', async () => {
+    const hash = '00:00';
+    const passwords = { hash: () => Promise.resolve(hash), verify: () => Promise.resolve(true) };
+    await using made = await openTestSignIn({ passwords });
+    await addUser(made);
+    const cookies: string[] = [];
+    for (let times = 0; times < 52; times += 1) cookies.push(await signedIn(made.sign_in));
+    const headersOf = (index: number) => new Headers({ cookie: cookies.at(index) ?? '' });
+    const newest = await sessionOf(made.sign_in, cookies.at(-1) ?? '');
+    expect(await made.sign_in.sessions(newest)).toHaveLength(50);
+    expect(numberOf(made, 'sessions')).toBe(50);
+    expect(await made.sign_in.sessionOf(headersOf(0))).toBeNull();
+    expect(await made.sign_in.sessionOf(headersOf(2))).not.toBeNull();
+  });
+
   test('end with a sign-out', async () => {
     await using made = await openTestSignIn();
     await addUser(made);

@@ -286,6 +286,77 @@ test('the response to a HEAD names the length of its body once', async () => {
   expect(client.received.match(/content-length: .*/gi)).toEqual(['content-length: 12']);
 });
 
+describe('a body that is sent in chunks', () => {
+  const CHUNKED = { 'transfer-encoding': 'chunked' };
+  const streamed: Handle = () => new Response(new Blob(['first,', 'second']).stream(), { headers: CHUNKED });
+
+  test('has no length beside, whatever a handler said: not to a HEAD either', async () => {
+    const server = await start(
+      () => new Response(null, { headers: { ...CHUNKED, 'content-length': 'NaN' } }),
+    );
+    const client = new RawClient(server).send('HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    await client.closed;
+    expect(parseRaw(client.received).headers).toMatchObject(CHUNKED);
+    expect(client.received).not.toMatch(/content-length/i);
+  });
+
+  test('ends with the connection for a client of HTTP/1.0, which knows no chunks', async () => {
+    const client = new RawClient(await start(streamed)).send('GET / HTTP/1.0\r\n\r\n');
+    await client.closed;
+    expect(client.received).not.toMatch(/transfer-encoding|content-length/i);
+    expect(parseRaw(client.received).body).toBe('first,second');
+  });
+
+  test('is given up when its client is gone', async () => {
+    const canceled = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const endless = () =>
+      new ReadableStream<Uint8Array>({
+        pull(controller) {
+          begun.resolve();
+          controller.enqueue(new Uint8Array(65_536));
+        },
+        cancel: () => canceled.resolve(),
+      });
+    const server = await start(() => new Response(endless(), { headers: CHUNKED }));
+    const client = new RawClient(server);
+    client.socket.pause();
+    client.send(GET);
+    await begun.promise;
+    client.socket.destroy();
+    await canceled.promise;
+  });
+
+  test('comes whole to a client that takes longer than one may leave a response unread', async () => {
+    const piece = new Uint8Array(1_048_576);
+    let left = 48;
+    const large = () =>
+      new ReadableStream<Uint8Array>(
+        {
+          pull(controller) {
+            if (left-- === 0) controller.close();
+            else controller.enqueue(piece.slice());
+          },
+        },
+        { highWaterMark: 0 },
+      );
+    const timeouts = { ...TIMEOUTS, response_ms: 2_000 };
+    const server = await start(() => new Response(large(), { headers: CHUNKED }), { timeouts });
+    const client = new RawClient(server).send('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    // Reads on in steps of a megabyte, so that all of it takes nearly twice that time.
+    let paused_at = 0;
+    client.socket.on('data', () => {
+      if (client.received.length - paused_at < 1_048_576) return;
+      paused_at = client.received.length;
+      client.socket.pause();
+      setTimeout(() => client.socket.resume(), 75);
+    });
+    await client.closed;
+    expect(client.received.endsWith('\r\n0\r\n\r\n')).toBe(true);
+    expect(client.received.length).toBeGreaterThan(48 * piece.byteLength);
+  }, 30_000);
+});
+
 test('an expectation that nobody knows is ignored', async () => {
   const text = 'GET / HTTP/1.1\r\nHost: a\r\nExpect: a miracle\r\nConnection: close\r\n\r\n';
   const client = new RawClient(await start(ok)).send(text);

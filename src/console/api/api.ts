@@ -26,6 +26,9 @@ import { usageRoutes } from './usage.ts';
 /** Under which all of the console's API lies. */
 export const API_PREFIX = '/console/api';
 
+/** The largest body of a change: the longest fields that any has, several times over, in a millisecond's parsing. */
+const BODY_BYTES_MAX = 65_536;
+
 /** What the pages talk to; its type is what they are compiled against. */
 export type ConsoleApi = ReturnType<typeof consoleApi>;
 
@@ -34,17 +37,21 @@ export type ConsoleApi = ReturnType<typeof consoleApi>;
  * pages only, and answers are never kept by a browser or a proxy.
  */
 export function consoleApi(services: ConsoleServices, contexts: RequestContexts) {
-  const { public_origin, body_limits, problems } = services;
+  const { problems } = services;
+  const limits = { ...services.body_limits, bytes_max: BODY_BYTES_MAX };
   return (
     new Elysia({ prefix: API_PREFIX, normalize: false, handler: { standardHostname: false } })
       .onRequest(({ request, set }) => {
         set.headers['cache-control'] = 'no-store';
-        requireOwnPage(request, public_origin);
+        requireOwnPage(request, services);
       })
       .onError(({ code, error, request }) => {
         const context = contexts.of(request);
         const refusal = refusalOf(code, error);
-        if (refusal.status >= 500) {
+        // What the port refuses is reported where that is decided, and too much at once is no failure of ours.
+        const cause = error instanceof ParseError ? error.cause : error;
+        const is_told = cause instanceof ConsoleRefusal || cause instanceof SignInError;
+        if (refusal.status >= 500 && !is_told) {
           problems.report({ request_id: context.request_id, step: 'http', code: 'internal_error', error });
         }
         const { status, type, message, param, retry_after_s } = refusal;
@@ -61,8 +68,8 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       // Its body is read as the API reads it; the parser is for the routes that follow.
       .use(playgroundRoutes(services, contexts))
       .onParse(async ({ request }) => {
-        const bytes = await readBytes(request, contexts.of(request).client_address, body_limits);
-        if (bytes instanceof Refusal) throw refusedByPort(bytes);
+        const bytes = await readBytes(request, contexts.of(request).client_address, limits);
+        if (bytes instanceof Refusal) throw refusedBody(bytes);
         return jsonOf(bytes);
       })
       .use(sessionRoutes(services, contexts))
@@ -79,6 +86,12 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(operatorRoutes(services))
       .use(liveModelRoutes(services))
   );
+}
+
+function refusedBody(refusal: Refusal): ConsoleRefusal {
+  const { status, code } = refusal;
+  if (code !== 'request_too_large') return refusedByPort(refusal);
+  return new ConsoleRefusal(status, code, 'The request body is larger than 64 KB.');
 }
 
 function jsonOf(bytes: Uint8Array): unknown {

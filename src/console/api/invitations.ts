@@ -8,6 +8,7 @@ import {
   resendInvitation,
   revokeInvitation,
 } from '../../accounts/invitations.ts';
+import { requirePermission } from '../../accounts/permissions.ts';
 import {
   answerOf,
   Done,
@@ -56,8 +57,10 @@ export function invitationRoutes(services: ConsoleServices) {
     )
     .post(
       '/',
-      async ({ actor, session, params: { organization_id }, body }) => {
-        const invitation = await invite(services, actor, { organization_id, ...body });
+      async ({ actor, session, params: { organization_id }, body: { email, role } }) => {
+        await requirePermission(services.store, actor, organization_id, 'manage_members');
+        services.sign_in.countInvitation(session, email);
+        const invitation = await invite(services, actor, { organization_id, email, role });
         services.mailInvitation(invitation, session.name);
         return { id: invitation.id };
       },
@@ -70,6 +73,9 @@ export function invitationRoutes(services: ConsoleServices) {
     .post(
       '/:invitation_id/resend',
       async ({ actor, session, params }) => {
+        const open = await listInvitations(services, actor, params.organization_id);
+        const email = open.find(({ id }) => id === params.invitation_id)?.email;
+        if (email !== undefined) services.sign_in.countInvitation(session, email);
         services.mailInvitation(await resendInvitation(services, actor, params), session.name);
         return { done: true as const };
       },

@@ -11,22 +11,38 @@ export function isReading(request: Request): boolean {
   return READING.includes(request.method);
 }
 
+/** Where people open the console. */
+export interface OwnOrigin {
+  /** Its origin, such as `https://tds.example.com`; null: the host that they name is believed. */
+  readonly public_origin: string | null;
+  /** Whether they reach it by https for certain; otherwise a proxy may still do that. */
+  readonly is_https: boolean;
+}
+
 /**
  * Throws `wrong_origin` unless a change was asked for by a page of the console itself. Browsers name the origin of
  * every change, and no page can choose it. Without a configured origin it is compared with the `Host` that was asked:
- * a page under another name has no cookie of ours under it.
+ * a page under another name has no cookie of ours under it. Throws `unsupported_media_type` for a body that is no JSON.
  */
-export function requireOwnPage(request: Request, public_origin: string | null): void {
+export function requireOwnPage(request: Request, own: OwnOrigin): void {
   if (isReading(request)) return;
-  const origin = request.headers.get('origin');
-  const site = request.headers.get('sec-fetch-site');
+  const { headers } = request;
+  const origin = headers.get('origin');
+  const site = headers.get('sec-fetch-site');
   if (origin === null || (site !== null && site !== 'same-origin')) throw refused('wrong_origin');
-  const is_own =
-    public_origin === null ? hostOf(origin) === request.headers.get('host') : origin === public_origin;
-  if (!is_own) throw refused('wrong_origin');
-  const type = request.headers.get('content-type');
-  if (type !== null && type.split(';')[0]?.trim() !== 'application/json')
-    throw refused('unsupported_media_type');
+  if (!isOwn(origin, headers.get('host'), own)) throw refused('wrong_origin');
+  const type = headers.get('content-type');
+  const is_json = type?.split(';')[0]?.trim() === 'application/json';
+  if (!is_json && (type !== null || request.body !== null)) throw refused('unsupported_media_type');
+}
+
+function isOwn(origin: string, host: string | null, { public_origin, is_https }: OwnOrigin): boolean {
+  if (public_origin !== null) return origin === public_origin;
+  const schemes = is_https ? ['https:'] : ['http:', 'https:'];
+  // A sandboxed page has the origin "null".
+  if (!URL.canParse(origin)) return false;
+  const named = new URL(origin);
+  return schemes.includes(named.protocol) && named.host === host;
 }
 
 /** Throws `invalid_csrf_token` unless a change carries the token of its session. */
@@ -36,8 +52,4 @@ export function requireToken(request: Request, csrf_token: string): void {
   const expected = Buffer.from(csrf_token);
   if (given.length !== expected.length || !timingSafeEqual(given, expected))
     throw refused('invalid_csrf_token');
-}
-
-function hostOf(origin: string): string | null {
-  return URL.canParse(origin) ? new URL(origin).host : null;
 }

@@ -45,4 +45,6 @@ export interface ConsoleServices {
   readonly operation: Operation;
   /** The origin under which people open the console, such as `https://tds.example.com`; null: the one that they name. */
   readonly public_origin: string | null;
+  /** Whether people reach the console by https for certain. */
+  readonly is_https: boolean;
 }

@@ -1,7 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import type { Actor } from '../../accounts/actor.ts';
 import { listKeys } from '../../accounts/keys.ts';
 import { listProjects } from '../../accounts/projects.ts';
+import { requirePermission } from '../../accounts/permissions.ts';
 import {
   exportOrganizationUsage,
   type OrganizationUsageFilter,
@@ -82,12 +84,17 @@ const Row = answerOf({
 export function usageRoutes(services: ConsoleServices) {
   const { store } = services;
 
-  /** The filter of a path and its query, whose project and key must be of the organization. */
+  /**
+   * The filter of a path and its query, whose project and key must be of the organization. Who may not see that one
+   * learns of neither.
+   */
   async function filterOf(
+    actor: Actor,
     { organization_id }: Static<typeof OrganizationParams>,
     query: Static<typeof FilterQuery>,
   ): Promise<OrganizationUsageFilter> {
     const { project_id, api_key_id, from_ms, to_ms, model, mode, endpoint, status, request_id } = query;
+    await requirePermission(store, actor, organization_id, 'see');
     if (project_id !== undefined) await requireProjectOf(store, organization_id, project_id);
     if (api_key_id !== undefined) await requireKeyOf(store, organization_id, api_key_id);
     return {
@@ -109,7 +116,7 @@ export function usageRoutes(services: ConsoleServices) {
     .get(
       '/series',
       async ({ actor, params, query }) => {
-        const filter = await filterOf(params, query);
+        const filter = await filterOf(actor, params, query);
         const { offset_minutes = 0 } = query;
         const series = await usageSeries(services, actor, { ...filter, offset_minutes }).catch(refusedRange);
         return shown(series);
@@ -123,7 +130,7 @@ export function usageRoutes(services: ConsoleServices) {
     .get(
       '/rows',
       async ({ actor, params, query }) => {
-        const filter = await filterOf(params, query);
+        const filter = await filterOf(actor, params, query);
         const after = query.after === undefined ? undefined : placeOf(query.after);
         const { items, next } = await usagePage(services, actor, filter, { limit: PAGE_ROWS, after });
         return { items: [...items], next: next === null ? null : `${next.time_ms}.${next.request_id}` };
@@ -191,7 +198,7 @@ export function usageRoutes(services: ConsoleServices) {
     .get(
       '/export.csv',
       async ({ actor, params, query }) => {
-        const pieces = await exportOrganizationUsage(services, actor, await filterOf(params, query));
+        const pieces = await exportOrganizationUsage(services, actor, await filterOf(actor, params, query));
         return new Response(streamOf(pieces), {
           headers: {
             'content-type': 'text/csv; charset=utf-8',

@@ -14,10 +14,11 @@ const BY_ADDRESS = {
   link: { at_once: 20, refill_ms: 10 * SECOND_MS },
 };
 
-/** Of an account, known or not: what is guessed about one password, and what one mailbox gets. */
+/** Of an account, known or not: what is guessed about one password, and what one mailbox gets or one user sends. */
 const BY_ACCOUNT = {
   password: { at_once: 10, refill_ms: MINUTE_MS },
   mailbox: { at_once: 5, refill_ms: 10 * MINUTE_MS },
+  invitations: { at_once: 50, refill_ms: 5 * MINUTE_MS },
 };
 
 /** Gives the attempt back: it succeeded, and so was no guess. */

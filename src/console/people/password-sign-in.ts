@@ -31,6 +31,9 @@ const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2
 
 const USER_AGENT_LENGTH_MAX = 300;
 
+/** Sessions of one user: less than better-auth lists, so that none is hidden from them. */
+const SESSIONS_MAX = 50;
+
 /** The rules of accounts that sign-in needs. */
 export interface AccountRules {
   /** Makes the personal organization of a user, unless there is one. */
@@ -135,6 +138,7 @@ export class PasswordSignIn implements SignIn {
     giveBack();
     await this.#parts.accounts.ensurePersonalOrganization(response.user.id);
     await this.#forgetEnded();
+    await this.#endOldest(response.user.id);
     return cookiesOf(headers);
   }
 
@@ -253,6 +257,12 @@ export class PasswordSignIn implements SignIn {
     return await this.signOut(visit);
   }
 
+  countInvitation({ user_id }: Pick<SignedIn, 'user_id'>, given: string): void {
+    const email = checkedEmail(given);
+    this.#attempts.onAccount('invitations', user_id);
+    this.#attempts.onAccount('mailbox', email);
+  }
+
   async close(): Promise<void> {
     while (this.#after_answers.size > 0) await Promise.all(this.#after_answers);
     this.#parts.mailer.close();
@@ -316,6 +326,21 @@ export class PasswordSignIn implements SignIn {
       { field: 'expiresAt', value: new Date(this.#parts.clock.now_ms()), operator: 'lt' },
     ];
     for (const model of ['session', 'verification']) await adapter.deleteMany({ model, where });
+  }
+
+  /** Ends the oldest sessions of a user who has too many. */
+  async #endOldest(user_id: string): Promise<void> {
+    const { adapter } = await this.#auth.$context;
+    const oldest = await adapter.findMany<{ readonly id: string }>({
+      model: 'session',
+      where: [{ field: 'userId', value: user_id }],
+      sortBy: { field: 'createdAt', direction: 'desc' },
+      offset: SESSIONS_MAX,
+      limit: SESSIONS_MAX,
+    });
+    for (const { id } of oldest) {
+      await adapter.deleteMany({ model: 'session', where: [{ field: 'id', value: id }] });
+    }
   }
 
   #mail(mail: Mail): void {

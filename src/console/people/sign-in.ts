@@ -87,7 +87,7 @@ export interface SignIn {
    */
   verify(visit: Visit, token: string): Promise<void>;
 
-  /** Signs in. Rejects with `wrong_credentials`, and with `email_not_verified` when the password was right. */
+  /** Signs in; of more than 50 sessions of a user the oldest end. Rejects with `wrong_credentials`, and with `email_not_verified` when the password was right. */
   signIn(visit: Visit, given: { readonly email: string; readonly password: string }): Promise<Cookies>;
 
   /** Ends the session of the request, if there is one; the cookies take it out of the browser. */
@@ -136,6 +136,12 @@ export interface SignIn {
    * organization with credit stays.
    */
   deleteAccount(visit: Visit, given: { readonly password: string }): Promise<Cookies>;
+
+  /**
+   * Counts a mail that invites an address: against the user who sends it, and with the other mails to that mailbox.
+   * Throws `invalid_email`, `too_many_attempts`.
+   */
+  countInvitation(session: Pick<SignedIn, 'user_id'>, email: string): void;
 
   /** Waits until all mails that are under way are sent or have failed. */
   close(): Promise<void>;

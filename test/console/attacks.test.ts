@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { invite } from '../../src/accounts/invitations.ts';
+import { addMember } from '../../src/accounts/members.ts';
+import { BodyBudget } from '../../src/limits/body-budget.ts';
+import { createLog } from '../../src/ops/log.ts';
+import { BoundedOutput } from '../../src/ops/standard-output.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import {
+  addPerson,
+  mailedToken,
+  PASSWORD,
+  type Person,
+  signIn,
+  startTestConsole,
+  type TestConsole,
+} from './people.ts';
+
+setDefaultTimeout(30_000);
+
+/** What hashing costs is no matter here. */
+const passwords = {
+  hash: (password: string) => Promise.resolve(`hash of ${password}`),
+  verify: ({ hash, password }: { hash: string; password: string }) =>
+    Promise.resolve(hash === `hash of ${password}`),
+};
+
+let logged = '';
+let made: TestConsole;
+let ada: Person;
+beforeAll(async () => {
+  const output = new BoundedOutput({
+    write(text, done) {
+      logged += text;
+      done();
+      return true;
+    },
+  });
+  made = await startTestConsole({ log: createLog('info', output) }, { passwords });
+  ada = await addPerson(made, { email: 'ada@example.com' });
+});
+afterAll(() => made.close());
+beforeEach(() => made.service.clock.advance(10 * 3_600_000));
+
+let count = 0;
+const newPerson = () => addPerson(made, { email: `person${++count}@example.com` });
+const inAda = (path: string) => `/console/api/organizations/${ada.organization_id}/${path}`;
+const statusOf = async (response: Promise<Response>) => (await response).status;
+
+async function codeOf(response: Promise<Response>): Promise<string | undefined> {
+  const body: { error?: { code: string } } = JSON.parse(await (await response).text());
+  return body.error?.code;
+}
+
+/** Adds somebody to Ada's organization. */
+async function addReader(person: Person, role: 'admin' | 'reader' = 'reader'): Promise<void> {
+  const { organization_id } = ada;
+  await addMember(made.service.accounts, OPERATOR, { organization_id, user_id: person.user_id, role });
+}
+
+describe('a body', () => {
+  test('above 64 KB is refused, whether its size is told before or not', async () => {
+    const body = JSON.stringify({ email: 'a@example.com', role: 'reader', more: 'x'.repeat(65_536) });
+    expect(await codeOf(ada.ask(inAda('invitations'), { body }))).toBe('request_too_large');
+    const head = [
+      `POST ${inAda('invitations')} HTTP/1.1`,
+      'host: a',
+      'origin: http://a',
+      'connection: close',
+      'content-type: application/json',
+      'transfer-encoding: chunked',
+    ];
+    const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
+    const answer = await sendRaw(made.service.server.address, `${head.join('\r\n')}\r\n\r\n`, [chunk, chunk]);
+    expect(answer).toContain('request_too_large');
+  });
+
+  test('for which there is no room is refused, and is no failure of the service', async () => {
+    const problems: string[] = [];
+    const log = { ...createLog('silent'), problem: () => void problems.push('problem') };
+    const budget = new BodyBudget({ total_bytes: 0, owner_bytes: 0 });
+    const full = await startTestConsole({ log, body_limits: { budget } });
+    const headers = { origin: full.service.server.address, 'content-type': 'application/json' };
+    const body = JSON.stringify({ email: 'ada@example.com' });
+    const asked = full.service.fetch('/console/api/reset-request', { method: 'POST', headers, body });
+    expect(await codeOf(asked)).toBe('overloaded');
+    await full.close();
+    expect(problems).toEqual([]);
+  });
+
+  test('names no other organization than the path', async () => {
+    const other = await newPerson();
+    await addReader(other);
+    // Its owner may invite into it; the path names one where they are only a reader.
+    const body = { email: 'eve@example.com', role: 'owner', organization_id: other.organization_id };
+    expect(await statusOf(other.ask(inAda('invitations'), { body }))).toBe(422);
+    expect(
+      await (await other.ask(`/console/api/organizations/${other.organization_id}/invitations`)).json(),
+    ).toEqual({
+      items: [],
+    });
+  });
+
+  test.each(['is_operator', 'isOperator', 'email', 'emailVerified', '__proto__', 'constructor'])(
+    'with the field %s changes nothing of the account',
+    async (name) => {
+      const body = `{"name":"Eve","${name}":true}`;
+      expect(await statusOf(ada.ask('/console/api/account', { method: 'PATCH', body }))).toBe(422);
+      const session = await (await ada.ask('/console/api/session')).json();
+      expect(session).toMatchObject({ user: { name: 'ada', email: 'ada@example.com', is_operator: false } });
+      expect(Object.keys({})).toEqual([]);
+    },
+  );
+});
+
+test('ids and queries of any size and kind are refused, and are no failures', async () => {
+  const long = 'x'.repeat(4_000);
+  const paths = [
+    `/console/api/organizations/${long}/keys`,
+    `/console/api/organizations/%00/keys`,
+    `/console/api/organizations/%ff/keys`,
+    `/console/api/organizations/..%2f..%2f/keys`,
+    `/console/api/organizations/constructor/keys`,
+    inAda(`keys?revoked=${long}`),
+    inAda('usage/rows?__proto__[x]=1'),
+    inAda('usage/rows?after=x'),
+    inAda(`usage/rows?after=${'9'.repeat(150)}.x`),
+    inAda('usage/series?offset_minutes=999999'),
+    inAda('trail?before=-1'),
+    inAda('movements?entry_id=x'),
+  ];
+  for (const path of paths) {
+    expect([path, [404, 422].includes(await statusOf(ada.ask(path)))]).toEqual([path, true]);
+  }
+  expect(logged).not.toContain('"msg":"problem"');
+});
+
+describe('links', () => {
+  test('name the address of the service, whatever host a client names', async () => {
+    const email = 'victim@example.com';
+    const body = JSON.stringify({ name: 'Victim', email, password: PASSWORD });
+    const head = [
+      'POST /console/api/sign-up HTTP/1.1',
+      'host: evil.example',
+      'x-forwarded-host: evil.example',
+      'forwarded: host=evil.example;proto=https',
+      'origin: http://evil.example',
+      'connection: close',
+      'content-type: application/json',
+      `content-length: ${body.length}`,
+    ];
+    await sendRaw(made.service.server.address, `${head.join('\r\n')}\r\n\r\n`, [body]);
+    await mailedToken(made, email);
+    const text = made.mails.findLast(({ to }) => to === email)?.text ?? '';
+    expect(text).toContain(`${made.service.server.address}/console/verify?token=`);
+    expect(text).not.toContain('evil.example');
+  });
+
+  test('leave their tokens in no line of the log, nor do bodies and cookies', async () => {
+    const secrets = { token: 'a-token-of-a-link', password: 'a-password-1' };
+    for (const page of ['reset', 'verify', 'invitation', 'sign-in?return=x&']) {
+      const path = `/console/${page}${page.includes('?') ? '' : '?'}token=${secrets.token}`;
+      expect(await statusOf(made.service.fetch(path))).toBe(200);
+    }
+    const { address } = made.service.server;
+    const headers = { origin: address, 'content-type': 'application/json' };
+    const body = JSON.stringify({ token: secrets.token, new_password: secrets.password });
+    expect(await statusOf(made.service.fetch('/console/api/reset', { method: 'POST', headers, body }))).toBe(
+      409,
+    );
+    await ada.ask(inAda(`keys/${secrets.token}`), { method: 'DELETE' });
+    expect(logged).toContain('"path":"/console"');
+    const kept = [
+      ...Object.values(secrets),
+      ada.csrf_token,
+      ada.cookie.split('=')[1] ?? '',
+      'ada@example.com',
+    ];
+    expect(kept.filter((secret) => logged.includes(secret))).toEqual([]);
+  });
+});
+
+describe('sessions', () => {
+  test('are new with each sign-in, whatever cookie comes with it', async () => {
+    const first = await signIn(made, ada);
+    const given = { email: ada.email, password: PASSWORD };
+    const body = JSON.stringify(given);
+    const response = await made.service.fetch('/console/api/sign-in', {
+      method: 'POST',
+      headers: {
+        origin: made.service.server.address,
+        cookie: first.cookie,
+        'content-type': 'application/json',
+      },
+      body,
+    });
+    const [cookie = ''] = response.headers.getSetCookie();
+    expect(cookie.split(';')[0]).not.toBe(first.cookie);
+    expect(cookie).toContain('session_token=');
+  });
+
+  test('of a deleted account end everywhere at once', async () => {
+    const person = await newPerson();
+    const elsewhere = await signIn(made, person);
+    const body = { password: PASSWORD };
+    expect(await statusOf(person.ask('/console/api/account', { method: 'DELETE', body }))).toBe(200);
+    for (const session of [person, elsewhere]) {
+      expect(await codeOf(session.ask('/console/api/sessions'))).toBe('not_signed_in');
+    }
+    await expect(signIn(made, person)).rejects.toThrow('wrong_credentials');
+  });
+
+  test('see a change of role, and a removal, with their next request', async () => {
+    const person = await newPerson();
+    await addReader(person, 'admin');
+    const projects = () => person.ask(inAda('projects'), { body: { name: `Number ${++count}` } });
+    expect(await statusOf(projects())).toBe(200);
+    const member = inAda(`members/${person.user_id}`);
+    await ada.ask(member, { method: 'PATCH', body: { role: 'reader' } });
+    expect(await statusOf(projects())).toBe(403);
+    await ada.ask(member, { method: 'DELETE' });
+    expect(await statusOf(projects())).toBe(404);
+  });
+});
+
+describe('invitations', () => {
+  test('of two acceptances at the same time, one makes a member', async () => {
+    const person = await newPerson();
+    const { token } = await invite(made.service.accounts, OPERATOR, {
+      organization_id: ada.organization_id,
+      email: person.email,
+      role: 'developer',
+    });
+    const accepted = await Promise.all(
+      Array.from({ length: 6 }, () =>
+        statusOf(person.ask('/console/api/invitation/accept', { body: { token } })),
+      ),
+    );
+    expect(accepted.sort()).toEqual([200, 409, 409, 409, 409, 409]);
+    const members = await (await ada.ask(inAda('members'))).text();
+    expect(members.split(person.email)).toHaveLength(2);
+  });
+
+  test('send no mailbox more than its mails, however often one is revoked and made again', async () => {
+    const person = await newPerson();
+    const path = `/console/api/organizations/${person.organization_id}/invitations`;
+    const email = 'flooded@example.com';
+    const codes: (string | undefined)[] = [];
+    for (let times = 0; times < 4; times += 1) {
+      codes.push(await codeOf(person.ask(path, { body: { email, role: 'reader' } })));
+    }
+    const { items }: { items: { id: string }[] } = JSON.parse(await (await person.ask(path)).text());
+    const [open] = items;
+    for (let times = 0; times < 2; times += 1) {
+      codes.push(await codeOf(person.ask(`${path}/${open?.id}/resend`, { method: 'POST' })));
+    }
+    codes.push(
+      await codeOf(person.ask(path, { body: { email: ` ${email.toUpperCase()}`, role: 'reader' } })),
+    );
+    expect(codes).toEqual([...Array<undefined>(5).fill(undefined), 'too_many_attempts', 'too_many_attempts']);
+    expect(made.mails.filter(({ to }) => to === email)).toHaveLength(5);
+  });
+
+  test('of one user stop after 50, into whatever organization', async () => {
+    const person = await newPerson();
+    const path = `/console/api/organizations/${person.organization_id}/invitations`;
+    const codes: (string | undefined)[] = [];
+    for (let times = 0; times < 51; times += 1) {
+      codes.push(
+        await codeOf(person.ask(path, { body: { email: `x${times}@example.com`, role: 'reader' } })),
+      );
+    }
+    expect(codes.filter((code) => code === undefined)).toHaveLength(50);
+    expect(codes.at(-1)).toBe('too_many_attempts');
+  });
+});

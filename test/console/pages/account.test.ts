@@ -1,0 +1,234 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Locator, Page } from 'playwright-core';
+import { chromiumPath } from '../../support/chromium.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS } from '../browser.ts';
+import { addPerson, mailedToken, PASSWORD, startTestConsole, type TestConsole } from '../people.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+if (program === null)
+  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
+
+const NEW_PASSWORD = 'another battery staple';
+/** A page that took a name for markup would load an image or run a script. */
+const NAME = 'Ada <img src=x onerror=alert(1)>';
+
+describe.skipIf(program === null)('people in a real browser', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  beforeAll(async () => {
+    made = await startTestConsole();
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  const open = (page: Page, path: string) => page.goto(`${made.service.server.address}${path}`);
+  const shown = (page: Page, heading: string) =>
+    page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+
+  /** What the browser complained about, but for refusals that a step expects. */
+  const complaints = (opened: ConsolePage) =>
+    opened.complaints.filter((complaint) => !complaint.startsWith('Failed to load resource'));
+
+  /** Presses Tab until the element has the focus. */
+  async function tabTo(page: Page, target: Locator): Promise<void> {
+    await target.waitFor();
+    for (let presses = 0; presses < 60; presses += 1) {
+      if ((await target.and(page.locator(':focus')).count()) === 1) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`no Tab reaches ${target}`);
+  }
+
+  /** Types into the fields, in their order, and sends the form with Enter. */
+  async function typeForm(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
+    for (const [label, text] of Object.entries(fields)) {
+      await tabTo(page, page.getByLabel(label, { exact: true }));
+      await page.keyboard.press('ControlOrMeta+a');
+      await page.keyboard.type(text);
+    }
+    await page.keyboard.press('Enter');
+  }
+
+  async function pressOn(page: Page, target: Locator): Promise<void> {
+    await tabTo(page, target);
+    await page.keyboard.press('Enter');
+  }
+
+  /** Chooses a line of the account's menu. */
+  async function chooseOfAccount(page: Page, line: string): Promise<void> {
+    await pressOn(page, page.getByRole('button', { name: /^Account: / }));
+    const chosen = page.getByRole('link', { name: line }).or(page.getByRole('button', { name: line }));
+    await pressOn(page, chosen);
+  }
+
+  async function signInAs(page: Page, email: string, password: string): Promise<void> {
+    await shown(page, 'Sign in');
+    await typeForm(page, { 'E-mail': email, Password: password });
+  }
+
+  test('the whole life of an account, by keyboard alone', async () => {
+    const email = 'ada@example.com';
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    page.on('dialog', (dialog) => opened.complaints.push(`a script ran: ${dialog.message()}`));
+
+    await open(page, '/console');
+    await shown(page, 'Sign in');
+    await pressOn(page, page.getByRole('link', { name: 'Create an account' }));
+    await shown(page, 'Create an account');
+    await typeForm(page, { Name: NAME, 'E-mail': email, Password: PASSWORD });
+    await shown(page, 'Look into your mailbox');
+
+    await open(page, `/console/verify?token=${await mailedToken(made, email)}`);
+    await shown(page, 'Your address is verified');
+    await pressOn(page, page.getByRole('link', { name: 'Go to the console' }));
+    await signInAs(page, email, 'a wrong password');
+    await page.getByText('The email address or the password is wrong.').waitFor();
+    await typeForm(page, { 'E-mail': email, Password: PASSWORD });
+    await page.getByRole('button', { name: `Account: ${NAME}` }).waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+
+    // A second browser, signed in as the same person.
+    await using second = await browser.page(DESKTOP);
+    await open(second.page, '/console/account');
+    await signInAs(second.page, email, PASSWORD);
+    await shown(second.page, 'Your account');
+
+    await chooseOfAccount(page, 'Your account');
+    await shown(page, 'Your account');
+    await page.getByRole('table', { name: 'Sessions' }).getByRole('row').nth(2).waitFor();
+    expect(await opened.seriousFindings()).toEqual([]);
+    await typeForm(page, { 'Current password': 'a wrong password', 'New password': NEW_PASSWORD });
+    await page.getByText('The password is wrong.').waitFor();
+    await typeForm(page, { 'Current password': PASSWORD, 'New password': NEW_PASSWORD });
+    await page.getByText('Your password is changed.').first().waitFor();
+
+    // The other session has ended: its next request leads to the sign-in page, and back.
+    await second.page.getByRole('button', { name: 'Save name' }).click();
+    await signInAs(second.page, email, NEW_PASSWORD);
+    await shown(second.page, 'Your account');
+
+    await chooseOfAccount(page, 'Sign out');
+    await shown(page, 'Sign in');
+    await page.goBack();
+    await shown(page, 'Sign in');
+
+    await pressOn(page, page.getByRole('link', { name: 'Forgot your password?' }));
+    await shown(page, 'Reset your password');
+    const mails = made.mails.length;
+    await typeForm(page, { 'E-mail': email });
+    await page.getByText('Look into your mailbox').waitFor();
+    while (made.mails.length === mails) await new Promise(setImmediate);
+    await open(page, `/console/reset?token=${await mailedToken(made, email)}`);
+    await shown(page, 'Choose a new password');
+    await typeForm(page, { 'New password': PASSWORD });
+    await signInAs(page, email, PASSWORD);
+    await page.getByRole('button', { name: `Account: ${NAME}` }).waitFor();
+
+    await chooseOfAccount(page, 'Your account');
+    await shown(page, 'Your account');
+    await pressOn(page, page.getByRole('button', { name: 'Delete account…' }));
+    const dialog = page.getByRole('dialog', { name: 'Delete your account?' });
+    await dialog.waitFor();
+    expect(await opened.seriousFindings()).toEqual([]);
+    await page.keyboard.type(PASSWORD);
+    await page.keyboard.press('Enter');
+    await signInAs(page, email, PASSWORD);
+    await page.getByText('The email address or the password is wrong.').waitFor();
+    expect([complaints(opened), complaints(second)]).toEqual([[], []]);
+  });
+
+  test('a session that ends in the middle of a page leads back to the page after sign-in', async () => {
+    const grace = await addPerson(made, { email: 'grace@example.com' });
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    const wanted = '/console/account?from=here';
+    await open(page, wanted);
+    await signInAs(page, grace.email, PASSWORD);
+    await shown(page, 'Your account');
+    made.service.db.$client.run('UPDATE sessions SET expires_at_ms = ?', [Date.now() - 1]);
+    await page.getByRole('button', { name: 'Save name' }).click();
+    await page.waitForURL(/\/console\/sign-in/);
+    await signInAs(page, grace.email, PASSWORD);
+    await shown(page, 'Your account');
+    expect(page.url()).toBe(`${made.service.server.address}${wanted}`);
+    expect(complaints(opened)).toEqual([]);
+  });
+
+  test('sign-in leads to no other place than a page of the console', async () => {
+    const { email } = await addPerson(made, { email: 'linus@example.com' });
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    for (const place of [
+      'https://evil.example/x',
+      '//evil.example/x',
+      '/console/..//evil.example',
+      'javascript:alert(1)',
+    ]) {
+      await open(page, `/console/sign-in?return=${encodeURIComponent(place)}`);
+      await signInAs(page, email, PASSWORD);
+      await page.getByRole('button', { name: 'Account: linus' }).waitFor();
+      expect([place, page.url()]).toEqual([place, `${made.service.server.address}/console`]);
+    }
+  });
+
+  test.each(VIEWS.map((view) => [view.name, view] as const))(
+    'each page of sign-in reads well, and breaks no rule of its policy: %s',
+    async (name, view) => {
+      await using opened = await browser.page(view);
+      const { page } = opened;
+      for (const [path, heading] of [
+        ['/console/sign-in', 'Sign in'],
+        ['/console/sign-up', 'Create an account'],
+        ['/console/sign-up?invitation=none&email=ada@example.com', 'Create an account'],
+        ['/console/reset', 'Reset your password'],
+        ['/console/reset?token=none', 'Choose a new password'],
+        ['/console/verify', 'Verify your address'],
+        ['/console/verify?token=none', 'Verify your address'],
+      ] as const) {
+        await open(page, path);
+        await shown(page, heading);
+        expect([path, await opened.seriousFindings(), await opened.overflows()]).toEqual([path, [], false]);
+        await opened.photograph(`people${path.replaceAll(/\W+/g, '-')}-${name}`);
+      }
+      await open(page, '/console/invitation?token=none');
+      await page.getByText('There is nothing here').waitFor();
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(complaints(opened)).toEqual([]);
+    },
+  );
+
+  test('a script within the page does not run, and the browser says so', async () => {
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console/sign-in');
+    await shown(page, 'Sign in');
+    const refused = page.waitForEvent('console', (message) => /Content Security Policy/.test(message.text()));
+    await page.evaluate(
+      `document.body.insertAdjacentHTML('beforeend', '<button onclick="document.title = 1">Run</button>')`,
+    );
+    await page.getByRole('button', { name: 'Run' }).click();
+    await refused;
+    expect(await page.title()).not.toBe('1');
+    expect(complaints(opened).join()).toContain('Content Security Policy');
+  });
+
+  test('a page of another organization is as one that does not exist', async () => {
+    const joan = await addPerson(made, { email: 'joan@example.com' });
+    const other = await addPerson(made, { email: 'other@example.com' });
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console');
+    await signInAs(page, joan.email, PASSWORD);
+    await page.getByRole('button', { name: 'Account: joan' }).waitFor();
+    for (const id of ['org_000000000000000000000000', other.organization_id]) {
+      await open(page, `/console/o/${id}/usage`);
+      await page.getByText('There is nothing here').waitFor();
+    }
+  });
+});
