@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { Form } from './form.tsx';
 
 /** What a dialog is about: its first field, or else its first answer. The cross would come before both. */
@@ -19,13 +19,20 @@ interface DialogProps {
 export function Dialog({ title, is_open, onClose, is_kept = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const title_id = useId();
-  useEffect(() => {
+  // Before the next event: a key that follows at once must meet the dialog, not what is below it.
+  useLayoutEffect(() => {
     const element = dialog.current;
     if (element === null || element.open === is_open) return;
     if (is_open) {
       element.showModal();
       element.querySelector<HTMLElement>(FIRST_FOCUSED)?.focus();
-    } else element.close();
+      return;
+    }
+    element.close();
+    // What opened it may be gone, such as the button of a row that was removed.
+    if (document.activeElement === document.body) {
+      document.getElementById('content')?.focus({ preventScroll: true });
+    }
   }, [is_open]);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the click beside the dialog has Escape as its key.
