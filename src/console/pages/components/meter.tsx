@@ -6,17 +6,19 @@ interface MeterProps {
   /** The whole; null where there is no limit. */
   readonly limit: number | null;
   readonly format: (value: number) => string;
+  /** Hides the label from the eye only, where the place says what it is. */
+  readonly hides_label?: boolean;
 }
 
 /** How much of a limit is used: calm, then a warning from 80 %, then full. */
-export function Meter({ label, value, limit, format }: MeterProps) {
+export function Meter({ label, value, limit, format, hides_label = false }: MeterProps) {
   const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, value / limit);
   const tone = share >= 1 ? 'danger' : share >= 0.8 ? 'warning' : 'calm';
   const text = limit === null ? `${format(value)}, no limit` : `${format(value)} of ${format(limit)}`;
   return (
     <div class="meter">
       <div class="meter-text">
-        <span>{label}</span>
+        <span class={hides_label ? 'visually-hidden' : undefined}>{label}</span>
         <span class="number">{text}</span>
       </div>
       {limit !== null && (
