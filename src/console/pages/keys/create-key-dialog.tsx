@@ -101,8 +101,8 @@ function ShownOnce({
 }) {
   return (
     <>
-      <Notice tone="warning" title={`${name} is shown this once.`}>
-        Keep it on your server, never in a page or an app. If it is lost, revoke it and create another.
+      <Notice tone="warning" title="It is shown this once.">
+        Keep {name} on your server, never in a page or an app. If it is lost, revoke it and create another.
       </Notice>
       <CopyText text={key} label="Copy" />
       <div class="form-actions">
