@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { api, call } from './client.ts';
 import { Button } from './components/button.tsx';
 import { CopyText } from './components/copy-button.tsx';
+import { Dialog } from './components/dialog.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader, Section } from './components/page-header.tsx';
@@ -61,15 +62,18 @@ function Name({ here }: { readonly here: Organization }) {
 }
 
 function Found() {
+  const [is_open, setOpen] = useState(false);
   return (
     <Section
       title="Another organization"
       description="With members, projects, credit and limits of its own. You become its owner."
     >
-      <div class="panel padded">
+      <Button onClick={() => setOpen(true)}>Create an organization…</Button>
+      <Dialog title="Create an organization" is_open={is_open} onClose={() => setOpen(false)}>
         <Form
           submit="Create organization"
           fields={['name']}
+          onCancel={() => setOpen(false)}
           onSubmit={async (values) => {
             const name = values.text('name');
             const { id } = await call(api.organizations.post({ name }));
@@ -78,15 +82,9 @@ function Found() {
             showToast(`${name} is created.`);
           }}
         >
-          <TextField
-            label="Name of the organization"
-            name="name"
-            length_max={100}
-            autocomplete="off"
-            is_required
-          />
+          <TextField label="Name" name="name" length_max={100} autocomplete="off" is_required />
         </Form>
-      </div>
+      </Dialog>
     </Section>
   );
 }

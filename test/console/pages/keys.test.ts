@@ -178,14 +178,19 @@ describe.skipIf(program === null)('the page of keys', () => {
   test.each(VIEWS.map((view) => [view.name, view] as const))(
     'axe finds nothing serious, and nothing is wider than the screen: %s',
     async (name, view) => {
-      await using opened = await visit(browser, made, pathOf(ada.organization_id), { person: ada, view });
+      const person = await addPerson(made, { email: `${name}@example.com`, name: 'Ada Lovelace' });
+      const { organization_id, default_project_id: project_id } = person;
+      for (const key_name of ['Shop server', 'Nightly import', 'n'.repeat(100)]) {
+        await createKey(made.service.accounts, OPERATOR, { project_id, name: key_name });
+      }
+      await using opened = await visit(browser, made, pathOf(organization_id), { person, view });
       const { page } = opened;
-      await page.getByRole('row', { name: 'Nightly' }).waitFor();
+      await page.getByRole('row', { name: 'Nightly import' }).waitFor();
       await opened.photograph(`keys-${name}`);
       expect(await opened.seriousFindings()).toEqual([]);
       expect(await opened.overflows()).toBe(false);
       await page.getByRole('button', { name: 'Create key' }).click();
-      await page.getByRole('dialog').getByLabel('Name').fill(`Seen on ${name}`);
+      await page.getByRole('dialog').getByLabel('Name').fill('Support inbox');
       await opened.photograph(`keys-create-${name}`);
       expect(await opened.seriousFindings()).toEqual([]);
       await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();

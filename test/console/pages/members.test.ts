@@ -98,7 +98,7 @@ describe.skipIf(program === null)('the page of members', () => {
       (await ada.ask('/console/api/invitation/read', { body: { token } })).status;
     expect(await read(first)).toBe(200);
 
-    await page.getByRole('button', { name: 'Send the invitation to grace@example.com again' }).click();
+    await page.getByRole('button', { name: 'Send again the invitation to grace@example.com' }).click();
     await page.getByText('A new link is on its way to grace@example.com.').waitFor();
     const second = await mailedToken(made, 'grace@example.com');
     expect([await read(first), await read(second)]).toEqual([404, 200]);

@@ -37,8 +37,10 @@ describe.skipIf(program === null)("the page of an organization's settings", () =
     await page.getByText('You are the only owner').waitFor();
     expect(await page.getByRole('button', { name: 'Leave organization…' }).count()).toBe(0);
 
-    await page.getByLabel('Name of the organization').fill('Difference Engines');
-    await page.getByRole('button', { name: 'Create organization' }).click();
+    await page.getByRole('button', { name: 'Create an organization…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('Difference Engines');
+    await dialog.getByRole('button', { name: 'Create organization' }).click();
     await page.getByRole('button', { name: 'Organization: Difference Engines' }).waitFor();
     const founded_id = new URL(page.url()).pathname.split('/')[3] ?? '';
     const { store } = made.service.accounts;

@@ -64,7 +64,7 @@ export function Invitations({
                     <span class="row-actions">
                       <Button
                         size="small"
-                        label={`Send the invitation to ${invitation.email} again`}
+                        label={`Send again the invitation to ${invitation.email}`}
                         is_busy={sending_id === invitation.id}
                         onClick={() => sendAgain(invitation)}
                       >
