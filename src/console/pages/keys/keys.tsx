@@ -13,7 +13,7 @@ import { formatCount } from '../format.ts';
 import type { PageProps } from '../page.ts';
 import { query, setQuery } from '../router.ts';
 import { may, session } from '../session.ts';
-import { useLoaded } from '../use-loaded.ts';
+import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 import { CreateKeyDialog } from './create-key-dialog.tsx';
 import { KEY_COLUMNS, type Key } from './key-columns.tsx';
 
@@ -190,18 +190,24 @@ function ActiveKeys({ organization_id, keys, active_max, onRevoked, onCreate }: 
 }
 
 function RevokedKeys({ organization_id }: { readonly organization_id: string }) {
-  const revoked = useLoaded(
-    () => call(api.organizations({ organization_id }).keys.get({ query: { revoked: 'true' } })),
+  const revoked = useLoadedPages<Key>(
+    (cursor) =>
+      call(
+        api
+          .organizations({ organization_id })
+          .keys.get({ query: { revoked: 'true', ...(cursor === null ? {} : { cursor }) } }),
+      ),
     [],
   );
   return (
     <LoadedView loaded={revoked}>
-      {({ items }) => (
+      {(items) => (
         <Table
           caption="Revoked API keys"
-          // The newest end is what people look for.
-          rows={items.toSorted((one, other) => (other.revoked_at_ms ?? 0) - (one.revoked_at_ms ?? 0))}
+          rows={items}
           keyOf={({ id }) => id}
+          is_loading={revoked.is_loading}
+          loadMore={revoked.loadMore}
           empty={
             <EmptyState title="No key was revoked yet">
               A key that is revoked, or whose project is archived, stays listed here.
