@@ -83,7 +83,7 @@ describe.skipIf(program === null)('the page of members', () => {
     await dialog.getByText('This user is already a member of the organization.').waitFor();
     await dialog.getByLabel('E-mail').fill('grace@example.com');
     await dialog.getByLabel('Role').selectOption('Billing');
-    await dialog.getByText('Tops up credit, and sees everything.').waitFor();
+    await dialog.getByText('Tops up credit, and sees what a reader sees.').waitFor();
     await dialog.getByRole('button', { name: 'Send invitation' }).click();
     await page.getByText('An invitation is on its way to grace@example.com.').waitFor();
     const row = page.getByRole('row', { name: 'grace@example.com' });

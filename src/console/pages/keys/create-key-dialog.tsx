@@ -102,7 +102,7 @@ function ShownOnce({
   return (
     <>
       <Notice tone="warning" title="It is shown this once.">
-        Keep {name} on your server, never in a page or an app. If it is lost, revoke it and create another.
+        Keep it on your server, never in a page or an app. If it is lost, revoke {name} and create another.
       </Notice>
       <CopyText text={key} label="Copy" />
       <div class="form-actions">

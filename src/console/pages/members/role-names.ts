@@ -6,7 +6,7 @@ export const ROLE_TEXTS: Readonly<Record<Role, string>> = {
   owner: 'Does everything, and makes other owners.',
   admin: 'Manages members, projects, keys and billing, but not owners.',
   developer: 'Creates keys and uses the playground. Revokes own keys.',
-  billing: 'Tops up credit, and sees everything.',
+  billing: 'Tops up credit, and sees what a reader sees.',
   reader: 'Sees members, projects, keys, usage and billing.',
 };
 
