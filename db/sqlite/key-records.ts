@@ -1,4 +1,4 @@
-import { and, asc, count, eq, isNotNull, isNull, min, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, isNotNull, isNull, min, sql } from 'drizzle-orm';
 import type {
   ActiveKey,
   KeyFilter,
@@ -87,25 +87,7 @@ export class SqliteKeyRecords implements KeyRecords {
 
   listKeys({ member_user_id, organization_id, project_id, revoked }: KeyFilter): Promise<ListedKey[]> {
     return this.#access.read(() =>
-      this.#db
-        .select({
-          id: apiKeys.id,
-          name: apiKeys.name,
-          display_prefix: apiKeys.display_prefix,
-          organization_id: organizations.id,
-          organization_name: organizations.name,
-          project_id: projects.id,
-          project_name: projects.name,
-          created_by_user_id: apiKeys.created_by_user_id,
-          created_by_name: users.name,
-          created_at_ms: apiKeys.created_at_ms,
-          last_used_at_ms: apiKeys.last_used_at_ms,
-          revoked_at_ms: apiKeys.revoked_at_ms,
-        })
-        .from(apiKeys)
-        .innerJoin(projects, eq(projects.id, apiKeys.project_id))
-        .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-        .leftJoin(users, eq(users.id, apiKeys.created_by_user_id))
+      this.#listed()
         .where(
           and(
             member_user_id === undefined ? undefined : isProjectOfMember(member_user_id),
@@ -117,6 +99,47 @@ export class SqliteKeyRecords implements KeyRecords {
         .orderBy(asc(apiKeys.created_at_ms), asc(apiKeys.id))
         .all(),
     );
+  }
+
+  revokedKeysOf(organization_id: string, after_key_id: string | null, limit: number): Promise<ListedKey[]> {
+    return this.#access.read(() =>
+      this.#listed()
+        .where(
+          and(
+            eq(organizations.id, organization_id),
+            isNotNull(apiKeys.revoked_at_ms),
+            after_key_id === null
+              ? undefined
+              : sql`(${apiKeys.revoked_at_ms}, ${apiKeys.id}) <
+                  (SELECT revoked_at_ms, id FROM api_keys WHERE id = ${after_key_id})`,
+          ),
+        )
+        .orderBy(desc(apiKeys.revoked_at_ms), desc(apiKeys.id))
+        .limit(limit)
+        .all(),
+    );
+  }
+
+  #listed() {
+    return this.#db
+      .select({
+        id: apiKeys.id,
+        name: apiKeys.name,
+        display_prefix: apiKeys.display_prefix,
+        organization_id: organizations.id,
+        organization_name: organizations.name,
+        project_id: projects.id,
+        project_name: projects.name,
+        created_by_user_id: apiKeys.created_by_user_id,
+        created_by_name: users.name,
+        created_at_ms: apiKeys.created_at_ms,
+        last_used_at_ms: apiKeys.last_used_at_ms,
+        revoked_at_ms: apiKeys.revoked_at_ms,
+      })
+      .from(apiKeys)
+      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+      .innerJoin(organizations, eq(organizations.id, projects.organization_id))
+      .leftJoin(users, eq(users.id, apiKeys.created_by_user_id));
   }
 
   countActive(organization_id: string): Promise<number> {

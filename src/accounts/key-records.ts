@@ -76,6 +76,8 @@ export interface KeyRecords {
   insertKey(key: NewKey): Promise<void>;
   /** Oldest first. */
   listKeys(filter: KeyFilter): Promise<ListedKey[]>;
+  /** No more than `limit` revoked keys of an organization, last revoked first; with an id, those after that key. */
+  revokedKeysOf(organization_id: string, after_key_id: string | null, limit: number): Promise<ListedKey[]>;
   /** How many active keys an organization has, over all its projects. */
   countActive(organization_id: string): Promise<number>;
   /** The ids of no more than `limit` active keys of that name, of one organization or of any, in any order. */

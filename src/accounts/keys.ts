@@ -94,6 +94,25 @@ export async function listKeys(
   });
 }
 
+/** The most revoked keys of one page. */
+export const REVOKED_KEYS_PAGE_MAX = 100;
+
+/**
+ * A page of the revoked keys of an organization, last revoked first; `next` is the cursor of the page after it. Rejects
+ * with `not_found`.
+ */
+export async function listRevokedKeys(
+  { store }: Pick<AccountContext, 'store'>,
+  actor: Actor,
+  given: { readonly organization_id: string; readonly cursor: string | null },
+): Promise<{ readonly items: readonly ListedKey[]; readonly next: string | null }> {
+  const { organization_id, cursor } = given;
+  await requirePermission(store, actor, organization_id, 'see');
+  const found = await store.keys.revokedKeysOf(organization_id, cursor, REVOKED_KEYS_PAGE_MAX + 1);
+  const items = found.slice(0, REVOKED_KEYS_PAGE_MAX);
+  return { items, next: found.length > items.length ? (items.at(-1)?.id ?? null) : null };
+}
+
 /**
  * Revokes a key for good: owners and admins any key, every member a key that they created. Running servers refuse it
  * within 60 seconds. Revoking it again changes nothing. Rejects with `not_found`, `permission_denied`.

@@ -6,7 +6,14 @@ import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { AccountError } from '../../src/accounts/errors.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
-import { ACTIVE_KEYS_MAX, createKey, listKeys, revokeKey } from '../../src/accounts/keys.ts';
+import {
+  ACTIVE_KEYS_MAX,
+  createKey,
+  listKeys,
+  listRevokedKeys,
+  REVOKED_KEYS_PAGE_MAX,
+  revokeKey,
+} from '../../src/accounts/keys.ts';
 import { addMember, changeRole, listMembers, removeMember } from '../../src/accounts/members.ts';
 import {
   createOrganization,
@@ -158,6 +165,11 @@ describe('permissions', () => {
     },
     { action: 'see members', run: (a) => listMembers(context, a, organization_id), allowed: ROLES },
     { action: 'see keys', run: (a) => listKeys(context, a, { organization_id }), allowed: ROLES },
+    {
+      action: 'see revoked keys',
+      run: (a) => listRevokedKeys(context, a, { organization_id, cursor: null }),
+      allowed: ROLES,
+    },
     { action: 'see keys of a project', run: (a) => listKeys(context, a, { project_id }), allowed: ROLES },
     { action: 'see projects', run: (a) => listProjects(context, a, { organization_id }), allowed: ROLES },
     {
@@ -336,6 +348,29 @@ describe('projects', () => {
     expect(
       await outcome(() => createProject(context, OPERATOR, { organization_id: other.id, name: 'Triage' })),
     ).toBe('ok');
+  });
+
+  test('revoked keys are read page by page, last revoked first, each once and none of another', async () => {
+    const other = await createOrganization(context, OPERATOR, { name: 'Other' });
+    const elsewhere = await createKey(context, OPERATOR, { project_id: other.default_project_id, name: 'k' });
+    await revokeKey(context, OPERATOR, elsewhere.id);
+    await createKey(context, OPERATOR, { project_id, name: 'active' });
+    const revoked_times: number[] = [];
+    for (let number = 0; number < 2 * REVOKED_KEYS_PAGE_MAX + 1; number++) {
+      const { id } = await createKey(context, OPERATOR, { project_id, name: 'k' });
+      // Several end in the same millisecond, and pages must not part between them.
+      if (number % 7 === 0) clock.advance(1);
+      revoked_times.unshift((await revokeKey(context, OPERATOR, id)).revoked_at_ms);
+    }
+    const pages = [await listRevokedKeys(context, OPERATOR, { organization_id, cursor: null })];
+    for (let cursor = pages[0]?.next ?? null; cursor !== null; cursor = pages.at(-1)?.next ?? null) {
+      pages.push(await listRevokedKeys(context, OPERATOR, { organization_id, cursor }));
+    }
+    expect(pages.map(({ items }) => items.length)).toEqual([REVOKED_KEYS_PAGE_MAX, REVOKED_KEYS_PAGE_MAX, 1]);
+    const all = pages.flatMap(({ items }) => items);
+    expect(all.map((key) => key.revoked_at_ms)).toEqual(revoked_times);
+    expect(new Set(all.map((key) => key.id)).size).toBe(all.length);
+    expect(all.map((key) => key.id)).not.toContain(elsewhere.id);
   });
 
   test('archiving revokes the keys of the project, and of no other', async () => {

@@ -102,6 +102,40 @@ describe.skipIf(program === null)('the components of the console in a real brows
     expect(await menu.getAttribute('aria-expanded')).toBe('false');
   });
 
+  test('a key that follows an opening at once meets the menu and the dialog', async () => {
+    await using opened = await openGallery(DESKTOP);
+    const { page } = opened;
+    // Both within one task: nothing is painted between them.
+    const openAnd = async (name: string, then: string) =>
+      await page.evaluate(`(async () => {
+        const opener = [...document.querySelectorAll('button')].find((one) => one.textContent.includes('${name}'));
+        opener.focus();
+        opener.click();
+        await new Promise((resolve) => queueMicrotask(resolve));
+        ${then}
+      })()`);
+    const arrow = "opener.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true }));";
+    expect(await openAnd('Analytical Engines', `${arrow} return document.activeElement.textContent;`)).toBe(
+      'Analytical Enginesowner',
+    );
+    expect(await openAnd('Revoke key…', "return document.activeElement.closest('dialog') !== null;")).toBe(
+      true,
+    );
+  });
+
+  test('what was entered stays when it is refused', async () => {
+    await using opened = await openGallery(DESKTOP);
+    const { page } = opened;
+    await page.getByLabel('Monthly limit').fill('7.5');
+    await page.getByLabel('Role').selectOption('developer');
+    await page.getByLabel('Record').fill('What was pasted');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('alert').getByText('The limit is below what is spent.').waitFor();
+    expect(await page.getByLabel('Monthly limit').inputValue()).toBe('7.5');
+    expect(await page.getByLabel('Role').inputValue()).toBe('developer');
+    expect(await page.getByLabel('Record').inputValue()).toBe('What was pasted');
+  });
+
   test('what the server refuses is said beside its field, which has the focus', async () => {
     await using opened = await openGallery(DESKTOP);
     await opened.page.getByRole('button', { name: 'Save' }).click();

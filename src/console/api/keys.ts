@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { ListedKey } from '../../accounts/key-records.ts';
-import { ACTIVE_KEYS_MAX, createKey, listKeys, revokeKey } from '../../accounts/keys.ts';
+import { ACTIVE_KEYS_MAX, createKey, listKeys, listRevokedKeys, revokeKey } from '../../accounts/keys.ts';
 import { answerOf, Id, Name, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
@@ -23,6 +23,7 @@ const Key = answerOf({
 const KeyList = answerOf({
   items: Type.Array(Key),
   active_max: Type.Integer({ description: 'How many active keys the organization may have.' }),
+  next: nullable(Type.String({ description: 'The cursor of the next page; active keys are all in one.' })),
 });
 
 const KeyParams = Type.Object({ organization_id: Id, key_id: Id });
@@ -34,12 +35,15 @@ export function keyRoutes(services: ConsoleServices) {
     .get(
       '/',
       async ({ actor, params: { organization_id }, query }) => {
-        const keys = await listKeys(services, actor, { organization_id, revoked: query.revoked === 'true' });
-        return { items: keys.map(shown), active_max: ACTIVE_KEYS_MAX };
+        const { items, next } =
+          query.revoked === 'true'
+            ? await listRevokedKeys(services, actor, { organization_id, cursor: query.cursor ?? null })
+            : { items: await listKeys(services, actor, { organization_id }), next: null };
+        return { items: items.map(shown), active_max: ACTIVE_KEYS_MAX, next };
       },
       {
         params: OrganizationParams,
-        query: Type.Object({ revoked: Type.Optional(Type.Literal('true')) }),
+        query: Type.Object({ revoked: Type.Optional(Type.Literal('true')), cursor: Type.Optional(Id) }),
         response: KeyList,
       },
     )

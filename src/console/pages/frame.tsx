@@ -175,7 +175,7 @@ function AccountMenu() {
           }}
         />
       </div>
-      <button type="button" onClick={() => void attempt(signOut)}>
+      <button type="button" onClick={() => void attempt(() => signOut())}>
         Sign out
       </button>
     </Menu>

@@ -5,6 +5,8 @@ import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { LoadedView, NotFoundState } from './components/states.tsx';
 import { showToast } from './components/toast.tsx';
+import { forgetInvitation, invitationPath } from './invitation-link.ts';
+import { ROLE_NAMES } from './members/role-names.ts';
 import { organizationPath } from './page.ts';
 import { navigate, query } from './router.ts';
 import { loadSession, session, signOut } from './session.ts';
@@ -17,16 +19,24 @@ export default function InvitationPage() {
 }
 
 function Invited({ token }: { readonly token: string }) {
-  const invitation = useLoaded(() => call(api.invitation.read.post({ token })), [token]);
-  const here = `/console/invitation?token=${encodeURIComponent(token)}`;
+  const invitation = useLoaded(() => {
+    // Whoever is here need not be led here any more.
+    forgetInvitation();
+    return call(api.invitation.read.post({ token }));
+  }, [token]);
   return (
     <LoadedView loaded={invitation}>
       {({ organization_id, organization_name, email, role }) => (
         <>
-          <PageHeader title={`Join ${organization_name}`} description={`${email} is invited as ${role}.`} />
+          <PageHeader
+            title={`Join ${organization_name}`}
+            description={`${email} is invited as ${ROLE_NAMES[role].toLowerCase()}.`}
+          />
           {session.value.state !== 'signed_in' ? (
             <div class="form-actions">
-              <ButtonLink href={`/console/sign-in?return=${encodeURIComponent(here)}`}>Sign in</ButtonLink>
+              <ButtonLink href={`/console/sign-in?${new URLSearchParams({ return: invitationPath(token) })}`}>
+                Sign in
+              </ButtonLink>
               <ButtonLink
                 kind="primary"
                 href={`/console/sign-up?${new URLSearchParams({ invitation: token, email })}`}
@@ -47,9 +57,9 @@ function Invited({ token }: { readonly token: string }) {
               {null}
             </Form>
           ) : (
-            <Form submit="Sign out" onSubmit={signOut}>
+            <Form submit="Sign out" onSubmit={() => signOut(invitationPath(token))}>
               <Notice tone="warning" title={`You are signed in as ${session.value.user.email}.`}>
-                The invitation is for {email}: sign out, and open its link again.
+                The invitation is for {email}: sign out, and go on with that address.
               </Notice>
             </Form>
           )}

@@ -46,8 +46,8 @@ export async function loadSession(): Promise<void> {
   }
 }
 
-/** Ends the session, and loads the sign-in page anew so that nothing of it is left in the document. */
-export async function signOut(): Promise<void> {
+/** Ends the session, and loads the next page anew so that nothing of it is left in the document. */
+export async function signOut(next = '/console/sign-in'): Promise<void> {
   await call(api['sign-out'].post());
-  location.assign('/console/sign-in');
+  location.assign(next);
 }

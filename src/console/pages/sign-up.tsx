@@ -7,6 +7,7 @@ import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { attempt, showToast } from './components/toast.tsx';
+import { invitationPath, keepInvitation } from './invitation-link.ts';
 import { query } from './router.ts';
 import { session } from './session.ts';
 
@@ -66,6 +67,7 @@ export default function SignUp() {
           await call(
             api['sign-up'].post(invitation_token === null ? account : { ...account, invitation_token }),
           );
+          if (invitation_token !== null) keepInvitation(invitation_token);
           setSentTo(email);
         }}
       >
@@ -81,7 +83,15 @@ export default function SignUp() {
         <NewPasswordField name="password" />
       </Form>
       <p class="form-links">
-        <a href="/console/sign-in">Sign in instead</a>
+        <a
+          href={
+            invitation_token === null
+              ? '/console/sign-in'
+              : `/console/sign-in?${new URLSearchParams({ return: invitationPath(invitation_token) })}`
+          }
+        >
+          Sign in instead
+        </a>
       </p>
     </>
   );

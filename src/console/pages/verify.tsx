@@ -6,8 +6,9 @@ import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { Skeleton } from './components/skeleton.tsx';
 import { showToast } from './components/toast.tsx';
+import { invitationPath, keptInvitation } from './invitation-link.ts';
 import { query } from './router.ts';
-import { loadSession } from './session.ts';
+import { loadSession, session } from './session.ts';
 import { useLoaded } from './use-loaded.ts';
 
 /** Verifies an address by the token of the e-mail; sends a new link where the old one is no longer good. */
@@ -22,11 +23,20 @@ export default function Verify() {
 
   if (verified.is_loading) return <Skeleton lines={2} label="Verifying your address" />;
   if (verified.data === true) {
+    const invitation_token = keptInvitation();
+    const next = invitation_token === null ? '/console' : invitationPath(invitation_token);
     return (
       <>
         <PageHeader title="Your address is verified" />
-        <ButtonLink kind="primary" href="/console">
-          Go to the console
+        <ButtonLink
+          kind="primary"
+          href={
+            session.value.state === 'signed_in'
+              ? next
+              : `/console/sign-in?${new URLSearchParams({ return: next })}`
+          }
+        >
+          {invitation_token === null ? 'Go to the console' : 'Go on to the invitation'}
         </ButtonLink>
       </>
     );

@@ -1,11 +1,12 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { Form } from './form.tsx';
 
-/** What a dialog is about: its first field, or else its first answer. The cross would come before both. */
-const FIRST_FOCUSED = 'input, select, textarea, .form-actions button';
+/** What a dialog is about: its first field, text to copy or answer. The cross would come before them. */
+const FIRST_FOCUSED = 'input, select, textarea, .copy-button button, .form-actions button';
 
 interface DialogProps {
+  /** Another title is another step of the dialog, whose first field is focused. */
   readonly title: string;
   readonly is_open: boolean;
   /** Asked for by Escape, the cross, or a click beside the dialog. */
@@ -19,14 +20,22 @@ interface DialogProps {
 export function Dialog({ title, is_open, onClose, is_kept = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const title_id = useId();
-  useEffect(() => {
+  // Before the next event: a key that follows at once must meet the dialog, not what is below it.
+  useLayoutEffect(() => {
     const element = dialog.current;
-    if (element === null || element.open === is_open) return;
+    if (element === null) return;
     if (is_open) {
-      element.showModal();
+      if (!element.open) element.showModal();
       element.querySelector<HTMLElement>(FIRST_FOCUSED)?.focus();
-    } else element.close();
-  }, [is_open]);
+      return;
+    }
+    if (!element.open) return;
+    element.close();
+    // What opened it may be gone, such as the button of a row that was removed.
+    if (document.activeElement === document.body) {
+      document.getElementById('content')?.focus({ preventScroll: true });
+    }
+  }, [is_open, title]);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the click beside the dialog has Escape as its key.
     <dialog

@@ -75,8 +75,18 @@ const TYPES = {
   date: { type: 'date' },
 } as const;
 
+/**
+ * The value of a field that follows the page, or the first value of one that is the form's own. Preact writes a plain
+ * `value` at every drawing, over what was entered since.
+ */
+function valueProps(value: string | undefined, onInput: ((value: string) => void) | undefined) {
+  if (value === undefined) return {};
+  return onInput === undefined ? { defaultValue: value } : { value };
+}
+
 interface TextFieldProps extends FieldProps {
   readonly type?: keyof typeof TYPES;
+  /** What stands in it; without `onInput` only at first. */
   readonly value?: string;
   readonly placeholder?: string;
   readonly autocomplete?: string;
@@ -119,8 +129,7 @@ export function TextField({
           <input
             {...described}
             {...TYPES[type]}
-            // Preact sets a value only where one is given, so that a form can keep its own.
-            {...(value === undefined ? {} : { value })}
+            {...valueProps(value, onInput)}
             placeholder={placeholder}
             autocomplete={autocomplete}
             minLength={length_min}
@@ -160,7 +169,7 @@ export function TextArea({
       {(described) => (
         <textarea
           {...described}
-          {...(value === undefined ? {} : { value })}
+          {...valueProps(value, onInput)}
           class={is_code ? 'code' : undefined}
           rows={rows}
           placeholder={placeholder}
@@ -191,14 +200,19 @@ export function Select<Value extends string>({ options, value, onChange, ...fiel
       {(described) => (
         <select
           {...described}
-          {...(value === undefined ? {} : { value })}
+          {...(value === undefined || onChange === undefined ? {} : { value })}
           onChange={(event) => {
             const chosen = options.find((option) => option.value === event.currentTarget.value);
             if (chosen !== undefined) onChange?.(chosen.value);
           }}
         >
           {options.map((option) => (
-            <option key={option.value} value={option.value} disabled={option.is_disabled ?? false}>
+            <option
+              key={option.value}
+              value={option.value}
+              selected={option.value === value}
+              disabled={option.is_disabled ?? false}
+            >
               {option.label}
             </option>
           ))}

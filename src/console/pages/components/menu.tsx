@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface MenuProps {
   /** What the button shows. */
@@ -17,7 +17,8 @@ export function Menu({ button, label, is_at_end = false, children }: MenuProps) 
   const frame = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Before the next event: a key that follows at once must not meet a menu that does not listen yet.
+  useLayoutEffect(() => {
     const element = frame.current;
     if (!is_open || element === null) return;
     const closeElsewhere = (event: Event) => {

@@ -8,10 +8,12 @@ interface MeterProps {
   readonly format: (value: number) => string;
   /** The whole is what is wanted, and no limit. */
   readonly is_goal?: boolean;
+  /** Hides the label from the eye only, where the place says what it is. */
+  readonly hides_label?: boolean;
 }
 
 /** How much of a limit is used: calm, then a warning from 80 %, then full. Or how much of a goal is reached. */
-export function Meter({ label, value, limit, format, is_goal = false }: MeterProps) {
+export function Meter({ label, value, limit, format, is_goal = false, hides_label = false }: MeterProps) {
   const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, value / limit);
   const tone = is_goal
     ? share >= 1
@@ -26,7 +28,7 @@ export function Meter({ label, value, limit, format, is_goal = false }: MeterPro
   return (
     <div class="meter">
       <div class="meter-text">
-        <span>{label}</span>
+        <span class={hides_label ? 'visually-hidden' : undefined}>{label}</span>
         <span class="number">{text}</span>
       </div>
       {limit !== null && (

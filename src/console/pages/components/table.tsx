@@ -9,6 +9,8 @@ export interface Column<Row> {
   readonly is_at_end?: boolean;
   /** The cell that names the row: the head of its card on a phone. */
   readonly is_name?: boolean;
+  /** Something drawn, such as a meter: it has room beside the others, and a line of its own on a phone. */
+  readonly has_own_line?: boolean;
   /** Actions need no title for the eye. */
   readonly hides_title?: boolean;
 }
@@ -63,11 +65,11 @@ export function Table<Row>({
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ title, cell, is_at_end, is_name, hides_title }) => (
+              {columns.map(({ title, cell, is_at_end, is_name, has_own_line, hides_title }) => (
                 <td
                   key={title}
                   data-title={hides_title || is_name ? undefined : title}
-                  class={[is_at_end ? 'at-end' : '', is_name ? 'name' : ''].join(' ').trim() || undefined}
+                  class={classOf({ is_at_end, is_name, has_own_line })}
                 >
                   {cell(row)}
                 </td>
@@ -85,4 +87,12 @@ export function Table<Row>({
       )}
     </div>
   );
+}
+
+function classOf(
+  column: { readonly [name in 'is_at_end' | 'is_name' | 'has_own_line']: boolean | undefined },
+) {
+  const { is_at_end, is_name, has_own_line } = column;
+  const names = [is_at_end && 'at-end', is_name && 'name', has_own_line && 'own-line'].filter(Boolean);
+  return names.length === 0 ? undefined : names.join(' ');
 }

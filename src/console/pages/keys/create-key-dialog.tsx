@@ -1,0 +1,115 @@
+import { useState } from 'preact/hooks';
+import { api, call } from '../client.ts';
+import { Button } from '../components/button.tsx';
+import { CopyText } from '../components/copy-button.tsx';
+import { Dialog } from '../components/dialog.tsx';
+import { Select, TextField } from '../components/field.tsx';
+import { Form } from '../components/form.tsx';
+import { Notice } from '../components/notice.tsx';
+import { organizationPath } from '../page.ts';
+
+interface CreateKeyDialogProps {
+  readonly organization_id: string;
+  /** The active projects. */
+  readonly projects: readonly { readonly id: string; readonly name: string }[];
+  /** How many keys can still be created. */
+  readonly left: number;
+  readonly is_open: boolean;
+  readonly onCreated: () => Promise<void>;
+  readonly onClose: () => void;
+}
+
+interface CreatedKey {
+  readonly name: string;
+  readonly key: string;
+}
+
+/** Asks for name and project of a new key, and then shows the key: this once, because the service keeps its hash only. */
+export function CreateKeyDialog({ is_open, onClose, ...props }: CreateKeyDialogProps) {
+  const [created, setCreated] = useState<CreatedKey>();
+  const close = () => {
+    setCreated(undefined);
+    onClose();
+  };
+  return (
+    <Dialog
+      title={created === undefined ? 'Create a key' : 'Copy the key now'}
+      is_open={is_open}
+      is_kept={created !== undefined}
+      onClose={close}
+    >
+      {created === undefined ? (
+        <NewKey {...props} onCreate={setCreated} onClose={close} />
+      ) : (
+        <ShownOnce created={created} onClose={close} />
+      )}
+    </Dialog>
+  );
+}
+
+interface NewKeyProps extends Omit<CreateKeyDialogProps, 'is_open'> {
+  readonly onCreate: (created: CreatedKey) => void;
+}
+
+function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose }: NewKeyProps) {
+  if (projects.length === 0) {
+    return (
+      <Notice tone="warning" title="There is no active project">
+        A key belongs to a project:{' '}
+        <a href={organizationPath(organization_id, 'projects')}>create one first</a>.
+      </Notice>
+    );
+  }
+  return (
+    <Form
+      submit="Create key"
+      fields={['name', 'project_id']}
+      onCancel={onClose}
+      onSubmit={async (values) => {
+        const name = values.text('name');
+        const project_id = values.exact('project_id');
+        const { key } = await call(api.organizations({ organization_id }).keys.post({ project_id, name }));
+        onCreate({ name, key });
+        await onCreated();
+      }}
+    >
+      <TextField
+        label="Name"
+        name="name"
+        help="What will use it, such as the name of a program."
+        length_max={100}
+        autocomplete="off"
+        is_required
+      />
+      <Select
+        label="Project"
+        name="project_id"
+        options={projects.map(({ id, name }) => ({ value: id, label: name }))}
+        help="Its usage counts there. This cannot be changed later."
+      />
+      {left === 1 && <Notice tone="warning" title="This is the last key that can be created." />}
+    </Form>
+  );
+}
+
+function ShownOnce({
+  created: { name, key },
+  onClose,
+}: {
+  readonly created: CreatedKey;
+  readonly onClose: () => void;
+}) {
+  return (
+    <>
+      <Notice tone="warning" title="It is shown this once.">
+        Keep it on your server, never in a page or an app. If it is lost, revoke {name} and create another.
+      </Notice>
+      <CopyText text={key} label="Copy" />
+      <div class="form-actions">
+        <Button kind="primary" onClick={onClose}>
+          Done
+        </Button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,225 @@
+import { useState } from 'preact/hooks';
+import { api, call } from '../client.ts';
+import { Button } from '../components/button.tsx';
+import { ConfirmDialog } from '../components/dialog.tsx';
+import { Notice } from '../components/notice.tsx';
+import { PageHeader } from '../components/page-header.tsx';
+import { EmptyState, ErrorState, LoadedView } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { Tabs } from '../components/tabs.tsx';
+import { Time } from '../components/time.tsx';
+import { showToast } from '../components/toast.tsx';
+import { formatCount } from '../format.ts';
+import type { PageProps } from '../page.ts';
+import { query, setQuery } from '../router.ts';
+import { may, session } from '../session.ts';
+import { useLoaded, useLoadedPages } from '../use-loaded.ts';
+import { CreateKeyDialog } from './create-key-dialog.tsx';
+import { KEY_COLUMNS, type Key } from './key-columns.tsx';
+
+const LISTS = [
+  { value: 'active', label: 'Active' },
+  { value: 'revoked', label: 'Revoked' },
+] as const;
+
+/** From how many that can still be made on the page says so. */
+const FEW_LEFT = 10;
+
+/** The organization's API keys: create, list, revoke. */
+export default function Keys({ params: { organization_id = '' } }: PageProps) {
+  const keys = useLoaded(() => call(api.organizations({ organization_id }).keys.get({ query: {} })), []);
+  const projects = useLoaded(
+    () => call(api.organizations({ organization_id }).projects.get({ query: {} })),
+    [],
+  );
+  const [is_creating, setCreating] = useState(false);
+  const list = query.value.get('list') === 'revoked' ? 'revoked' : 'active';
+  const left = keys.data === undefined ? null : keys.data.active_max - keys.data.items.length;
+  const can_create = projects.data !== undefined && left !== null && left > 0;
+  return (
+    <>
+      <PageHeader
+        title="API keys"
+        description="With a key, a program asks in the name of one project."
+        actions={
+          may('create_keys') && (
+            <Button kind="primary" is_disabled={!can_create} onClick={() => setCreating(true)}>
+              Create key
+            </Button>
+          )
+        }
+      />
+      <div class="stack">
+        {projects.error !== undefined && <ErrorState error={projects.error} onRetry={projects.reload} />}
+        {keys.data !== undefined && left !== null && left <= FEW_LEFT && (
+          <KeysLeft active_max={keys.data.active_max} left={left} />
+        )}
+        <Tabs
+          label="Keys"
+          options={LISTS}
+          value={list}
+          onChange={(chosen) => setQuery({ list: chosen === 'active' ? null : chosen })}
+        >
+          {list === 'revoked' ? (
+            <RevokedKeys organization_id={organization_id} />
+          ) : (
+            <LoadedView loaded={keys}>
+              {({ items, active_max }) => (
+                <ActiveKeys
+                  organization_id={organization_id}
+                  keys={items}
+                  active_max={active_max}
+                  onRevoked={keys.reload}
+                  onCreate={can_create ? () => setCreating(true) : null}
+                />
+              )}
+            </LoadedView>
+          )}
+        </Tabs>
+      </div>
+      <CreateKeyDialog
+        organization_id={organization_id}
+        projects={projects.data?.items ?? []}
+        left={left ?? 0}
+        is_open={is_creating}
+        onCreated={keys.reload}
+        onClose={() => setCreating(false)}
+      />
+    </>
+  );
+}
+
+function KeysLeft({ active_max, left }: { readonly active_max: number; readonly left: number }) {
+  if (left <= 0) {
+    return (
+      <Notice tone="warning" title={`The organization has ${active_max} active keys, as many as it may.`}>
+        Revoke a key that is not used any more before you create another.
+      </Notice>
+    );
+  }
+  return (
+    <Notice title={`${formatCount(left, 'more key')} can be created.`}>
+      An organization may have {active_max} active keys over all its projects.
+    </Notice>
+  );
+}
+
+interface ActiveKeysProps {
+  readonly organization_id: string;
+  readonly keys: readonly Key[];
+  readonly active_max: number;
+  readonly onRevoked: () => Promise<void>;
+  /** Null while no key can be created. */
+  readonly onCreate: (() => void) | null;
+}
+
+function ActiveKeys({ organization_id, keys, active_max, onRevoked, onCreate }: ActiveKeysProps) {
+  const [revoking, setRevoking] = useState<Key>();
+  const own_user_id = session.value.state === 'signed_in' ? session.value.user.id : null;
+  const mayRevoke = (key: Key) => may('revoke_any_key') || key.created_by_user_id === own_user_id;
+  return (
+    <>
+      <Table
+        caption="Active API keys"
+        rows={keys}
+        keyOf={({ id }) => id}
+        empty={
+          may('create_keys') ? (
+            <EmptyState
+              title="No active keys"
+              actions={
+                onCreate !== null && (
+                  <Button kind="primary" onClick={onCreate}>
+                    Create a key
+                  </Button>
+                )
+              }
+            >
+              A program needs a key to ask. It is shown once, when it is created.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No active keys">Owners, admins and developers can create keys.</EmptyState>
+          )
+        }
+        columns={[
+          ...KEY_COLUMNS,
+          { title: 'Last used', cell: ({ last_used_at_ms }) => <Time time_ms={last_used_at_ms} /> },
+          ...(keys.some(mayRevoke)
+            ? [
+                {
+                  title: 'Actions',
+                  hides_title: true,
+                  is_at_end: true,
+                  cell: (key: Key) =>
+                    mayRevoke(key) && (
+                      <Button size="small" label={`Revoke ${key.name}`} onClick={() => setRevoking(key)}>
+                        Revoke…
+                      </Button>
+                    ),
+                },
+              ]
+            : []),
+        ]}
+      />
+      {keys.length > 0 && (
+        <p class="table-note">
+          {keys.length} of {active_max} active keys
+        </p>
+      )}
+      <ConfirmDialog
+        title="Revoke this key?"
+        action="Revoke key"
+        is_open={revoking !== undefined}
+        onClose={() => setRevoking(undefined)}
+        onConfirm={async () => {
+          if (revoking === undefined) return;
+          await call(api.organizations({ organization_id }).keys({ key_id: revoking.id }).delete());
+          await onRevoked();
+          showToast(`${revoking.name} is revoked.`);
+        }}
+      >
+        {revoking !== undefined && (
+          <p>
+            Programs that use <strong>{revoking.name}</strong> (<code>{revoking.display_prefix}…</code>) in{' '}
+            {revoking.project_name} are refused within 60 seconds. This cannot be undone.
+          </p>
+        )}
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function RevokedKeys({ organization_id }: { readonly organization_id: string }) {
+  const revoked = useLoadedPages<Key>(
+    (cursor) =>
+      call(
+        api
+          .organizations({ organization_id })
+          .keys.get({ query: { revoked: 'true', ...(cursor === null ? {} : { cursor }) } }),
+      ),
+    [],
+  );
+  return (
+    <LoadedView loaded={revoked}>
+      {(items) => (
+        <Table
+          caption="Revoked API keys"
+          rows={items}
+          keyOf={({ id }) => id}
+          is_loading={revoked.is_loading}
+          loadMore={revoked.loadMore}
+          empty={
+            <EmptyState title="No key was revoked yet">
+              A key that is revoked, or whose project is archived, stays listed here.
+            </EmptyState>
+          }
+          columns={[
+            ...KEY_COLUMNS,
+            { title: 'Last used', cell: ({ last_used_at_ms }) => <Time time_ms={last_used_at_ms} /> },
+            { title: 'Revoked', cell: ({ revoked_at_ms }) => <Time time_ms={revoked_at_ms} /> },
+          ]}
+        />
+      )}
+    </LoadedView>
+  );
+}

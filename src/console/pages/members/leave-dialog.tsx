@@ -1,0 +1,39 @@
+import { api, call } from '../client.ts';
+import { ConfirmDialog } from '../components/dialog.tsx';
+import { showToast } from '../components/toast.tsx';
+import { navigate } from '../router.ts';
+import { loadSession } from '../session.ts';
+
+/** Asks before the reader leaves the organization, and goes to the start afterwards. */
+export function LeaveDialog({
+  organization_id,
+  organization_name,
+  user_id,
+  is_open,
+  onClose,
+}: {
+  readonly organization_id: string;
+  readonly organization_name: string;
+  /** The reader. */
+  readonly user_id: string;
+  readonly is_open: boolean;
+  readonly onClose: () => void;
+}) {
+  return (
+    <ConfirmDialog
+      title={`Leave ${organization_name}?`}
+      action="Leave organization"
+      is_open={is_open}
+      onClose={onClose}
+      onConfirm={async () => {
+        await call(api.organizations({ organization_id }).members({ user_id }).delete());
+        navigate('/console', { replace: true });
+        await loadSession();
+        showToast(`You have left ${organization_name}.`);
+      }}
+    >
+      <p>You will see nothing of it any more. Keys that you created go on working.</p>
+      <p>To come back, you need an invitation.</p>
+    </ConfirmDialog>
+  );
+}

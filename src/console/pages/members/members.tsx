@@ -1,0 +1,177 @@
+import { useState } from 'preact/hooks';
+import { api, call } from '../client.ts';
+import { Badge } from '../components/badge.tsx';
+import { Button } from '../components/button.tsx';
+import { PageHeader } from '../components/page-header.tsx';
+import { EmptyState, LoadedView } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { Time } from '../components/time.tsx';
+import type { PageProps } from '../page.ts';
+import { loadSession, may, type Organization, organization, session } from '../session.ts';
+import { useLoaded } from '../use-loaded.ts';
+import { Invitations } from './invitations.tsx';
+import { InviteDialog } from './invite-dialog.tsx';
+import { LeaveDialog } from './leave-dialog.tsx';
+import { type Member, RemoveDialog, RoleDialog } from './member-dialogs.tsx';
+import { ROLE_NAMES } from './role-names.ts';
+
+/** The organization's members and open invitations. */
+export default function Members(_: PageProps) {
+  const here = organization.value;
+  if (here === undefined || session.value.state !== 'signed_in') return null;
+  return <MembersOf here={here} own_user_id={session.value.user.id} />;
+}
+
+/** Which dialog is open, and about whom. */
+type Open =
+  | { readonly dialog: 'invite' | 'leave' }
+  | { readonly dialog: 'role' | 'remove'; readonly member: Member };
+
+function MembersOf({ here, own_user_id }: { readonly here: Organization; readonly own_user_id: string }) {
+  const { id: organization_id, role: own_role } = here;
+  const within = api.organizations({ organization_id });
+  const may_manage = may('manage_members');
+  const members = useLoaded(() => call(within.members.get()), []);
+  const invitations = useLoaded(
+    async () => (may_manage ? await call(within.invitations.get()) : { items: [] }),
+    [may_manage],
+  );
+  const [open, setOpen] = useState<Open>();
+  const close = () => setOpen(undefined);
+  // The reader's own role may be another now.
+  const reload = async () => {
+    await Promise.all([members.reload(), loadSession()]);
+  };
+  const asked = (dialog: 'role' | 'remove') => (open?.dialog === dialog ? open.member : undefined);
+  return (
+    <>
+      <PageHeader
+        title="Members"
+        description="Who belongs to the organization, and what each may do."
+        actions={
+          may_manage && (
+            <Button kind="primary" onClick={() => setOpen({ dialog: 'invite' })}>
+              Invite a member
+            </Button>
+          )
+        }
+      />
+      <LoadedView loaded={members}>
+        {({ items }) => <MemberTable {...{ members: items, here, own_user_id, onOpen: setOpen }} />}
+      </LoadedView>
+      {may_manage && <Invitations {...{ organization_id, own_role, invitations }} />}
+      <InviteDialog
+        {...{ organization_id, own_role }}
+        is_open={open?.dialog === 'invite'}
+        onInvited={invitations.reload}
+        onClose={close}
+      />
+      <RoleDialog
+        {...{ organization_id, own_role }}
+        member={asked('role')}
+        is_self={asked('role')?.user_id === own_user_id}
+        onDone={reload}
+        onClose={close}
+      />
+      <RemoveDialog
+        organization_id={organization_id}
+        member={asked('remove')}
+        onDone={reload}
+        onClose={close}
+      />
+      <LeaveDialog
+        organization_id={organization_id}
+        organization_name={here.name}
+        user_id={own_user_id}
+        is_open={open?.dialog === 'leave'}
+        onClose={close}
+      />
+    </>
+  );
+}
+
+interface MemberTableProps {
+  readonly members: readonly Member[];
+  readonly here: Organization;
+  readonly own_user_id: string;
+  readonly onOpen: (open: Open) => void;
+}
+
+function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
+  const owners = members.filter(({ role }) => role === 'owner').length;
+  const isOnlyOwner = ({ role }: Member) => role === 'owner' && owners === 1;
+  // Owners are for owners, and the last one stays.
+  const mayTouch = (member: Member) =>
+    may('manage_members') && (member.role !== 'owner' || here.role === 'owner') && !isOnlyOwner(member);
+  return (
+    <>
+      <Table
+        caption="Members"
+        rows={members}
+        keyOf={({ user_id }) => user_id}
+        empty={<EmptyState title="No members" />}
+        columns={[
+          {
+            title: 'Name',
+            is_name: true,
+            cell: ({ name, user_id }) => (
+              <>
+                {name} {user_id === own_user_id && <Badge tone="info">You</Badge>}
+              </>
+            ),
+          },
+          { title: 'E-mail', cell: ({ email }) => <span class="breakable">{email}</span> },
+          { title: 'Role', cell: ({ role }) => ROLE_NAMES[role] },
+          { title: 'Joined', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
+          {
+            title: 'Actions',
+            hides_title: true,
+            is_at_end: true,
+            cell: (member) => {
+              const is_self = member.user_id === own_user_id;
+              const may_touch = mayTouch(member);
+              const may_leave = is_self && !isOnlyOwner(member);
+              if (!may_touch && !may_leave) return null;
+              return (
+                <span class="row-actions">
+                  {may_touch && (
+                    <Button
+                      size="small"
+                      label={`Change the role of ${member.name}`}
+                      onClick={() => onOpen({ dialog: 'role', member })}
+                    >
+                      Role…
+                    </Button>
+                  )}
+                  {may_touch && !is_self && (
+                    <Button
+                      size="small"
+                      label={`Remove ${member.name}`}
+                      onClick={() => onOpen({ dialog: 'remove', member })}
+                    >
+                      Remove…
+                    </Button>
+                  )}
+                  {may_leave && (
+                    <Button
+                      size="small"
+                      label="Leave the organization"
+                      onClick={() => onOpen({ dialog: 'leave' })}
+                    >
+                      Leave…
+                    </Button>
+                  )}
+                </span>
+              );
+            },
+          },
+        ]}
+      />
+      {owners === 1 && (
+        <p class="table-note">
+          An organization keeps at least one owner: the only one can neither leave nor take another role.
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,26 @@
+import type { Role } from '../../../accounts/roles.ts';
+import { Select } from '../components/field.tsx';
+import { ROLE_TEXTS, rolesToGive } from './role-names.ts';
+
+/** Chooses a role, and says what it may do. */
+export function RoleField({
+  own_role,
+  value,
+  onChange,
+}: {
+  /** The role of the reader, who may give no higher one. */
+  readonly own_role: Role;
+  readonly value: Role;
+  readonly onChange: (role: Role) => void;
+}) {
+  return (
+    <Select
+      label="Role"
+      name="role"
+      options={rolesToGive(own_role)}
+      value={value}
+      onChange={onChange}
+      help={ROLE_TEXTS[value]}
+    />
+  );
+}

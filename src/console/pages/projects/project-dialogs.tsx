@@ -1,0 +1,168 @@
+import { formatDollars, parseDollars } from '../../../money.ts';
+import { ApiError, api, call } from '../client.ts';
+import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
+import { TextField } from '../components/field.tsx';
+import { Form } from '../components/form.tsx';
+import { showToast } from '../components/toast.tsx';
+import { formatCount } from '../format.ts';
+
+type ProjectList = NonNullable<
+  Awaited<ReturnType<ReturnType<typeof api.organizations>['projects']['get']>>['data']
+>;
+
+/** A project as the API lists it. */
+export type Project = ProjectList['items'][number];
+
+interface DialogProps {
+  readonly organization_id: string;
+  readonly onDone: () => Promise<void>;
+  readonly onClose: () => void;
+}
+
+/** Asks for the name and the limit of a new project. */
+export function CreateProjectDialog({
+  organization_id,
+  is_open,
+  onDone,
+  onClose,
+}: DialogProps & { readonly is_open: boolean }) {
+  return (
+    <Dialog title="Create a project" is_open={is_open} onClose={onClose}>
+      <Form
+        submit="Create project"
+        fields={['name']}
+        onCancel={onClose}
+        onSubmit={async (values) => {
+          const name = values.text('name');
+          await call(api.organizations({ organization_id }).projects.post({ name }));
+          await onDone();
+          onClose();
+          showToast(`${name} is created.`);
+        }}
+      >
+        <TextField
+          label="Name"
+          name="name"
+          help="Such as the name of a product or a customer."
+          length_max={100}
+          autocomplete="off"
+          is_required
+        />
+      </Form>
+    </Dialog>
+  );
+}
+
+/** Asks for another name and another limit of a project; undefined is none. */
+export function EditProjectDialog({
+  organization_id,
+  project,
+  onDone,
+  onClose,
+}: DialogProps & { readonly project: Project | undefined }) {
+  return (
+    <Dialog title={`Edit ${project?.name ?? ''}`} is_open={project !== undefined} onClose={onClose}>
+      {project !== undefined && (
+        <Form
+          submit="Save"
+          fields={['name', 'spend_limit']}
+          onCancel={onClose}
+          onSubmit={async (values) => {
+            const name = values.text('name');
+            const spend_limit_micros = enteredLimit(values.text('spend_limit'));
+            await call(
+              api
+                .organizations({ organization_id })
+                .projects({ project_id: project.id })
+                // What is as it was is not sent: somebody else may have changed it meanwhile.
+                .patch({
+                  ...(name === project.name ? {} : { name }),
+                  ...(spend_limit_micros === project.spend_limit_micros ? {} : { spend_limit_micros }),
+                }),
+            );
+            await onDone();
+            onClose();
+            showToast(`${name} is saved.`);
+          }}
+        >
+          <TextField
+            label="Name"
+            name="name"
+            value={project.name}
+            length_max={100}
+            autocomplete="off"
+            is_required
+          />
+          <TextField
+            label="Monthly spend limit"
+            name="spend_limit"
+            prefix="$"
+            inputmode="decimal"
+            autocomplete="off"
+            value={project.spend_limit_micros === null ? '' : enteredText(project.spend_limit_micros)}
+            help="Requests that would go beyond it are refused until the next month (UTC). Empty: no limit."
+          />
+        </Form>
+      )}
+    </Dialog>
+  );
+}
+
+/** Asks before a project is archived, and says how many keys end; undefined is none. */
+export function ArchiveProjectDialog({
+  organization_id,
+  project,
+  onDone,
+  onClose,
+}: DialogProps & { readonly project: Project | undefined }) {
+  return (
+    <ConfirmDialog
+      title={`Archive ${project?.name ?? ''}?`}
+      action="Archive project"
+      is_open={project !== undefined}
+      onClose={onClose}
+      onConfirm={async () => {
+        if (project === undefined) return;
+        await call(
+          api.organizations({ organization_id }).projects({ project_id: project.id }).archive.post(),
+        );
+        await onDone();
+        showToast(`${project.name} is archived.`);
+      }}
+    >
+      {project !== undefined && (
+        <>
+          <p>
+            {project.active_keys === 0 ? (
+              'It has no active keys.'
+            ) : (
+              <>
+                <strong>{formatCount(project.active_keys, 'active key')}</strong>{' '}
+                {project.active_keys === 1 ? 'ends' : 'end'} with it: programs that use{' '}
+                {project.active_keys === 1 ? 'it' : 'them'} are refused within 60 seconds.
+              </>
+            )}
+          </p>
+          <p>Its usage stays in the charts and exports. This cannot be undone.</p>
+        </>
+      )}
+    </ConfirmDialog>
+  );
+}
+
+/** The limit that was entered, in micro-dollars; null for none. Throws for what is no amount. */
+function enteredLimit(text: string): number | null {
+  if (text === '') return null;
+  const amount_micros = parseDollars(text);
+  if (amount_micros === null) {
+    throw new ApiError('invalid_amount', 'Enter an amount such as 25 or 12.50.', 'spend_limit', null, 422);
+  }
+  return amount_micros;
+}
+
+/** An amount as a person enters it, without zeros that say nothing: `25`, `12.50`, `0.000150`. */
+function enteredText(amount_micros: number): string {
+  return formatDollars(amount_micros)
+    .replace(/\.0+$/, '')
+    .replace(/(\.\d\d)0+$/, '$1');
+}

@@ -1,0 +1,177 @@
+import { useState } from 'preact/hooks';
+import { api, call } from '../client.ts';
+import { Button } from '../components/button.tsx';
+import { Meter } from '../components/meter.tsx';
+import { PageHeader } from '../components/page-header.tsx';
+import { EmptyState, LoadedView } from '../components/states.tsx';
+import { type Column, Table } from '../components/table.tsx';
+import { Tabs } from '../components/tabs.tsx';
+import { Time } from '../components/time.tsx';
+import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
+import type { PageProps } from '../page.ts';
+import { query, setQuery } from '../router.ts';
+import { may } from '../session.ts';
+import { useLoaded } from '../use-loaded.ts';
+import {
+  ArchiveProjectDialog,
+  CreateProjectDialog,
+  EditProjectDialog,
+  type Project,
+} from './project-dialogs.tsx';
+
+const LISTS = [
+  { value: 'active', label: 'Active' },
+  { value: 'archived', label: 'Archived' },
+] as const;
+
+/** Which dialog is open, and about which project. */
+type Open =
+  | { readonly dialog: 'create' }
+  | { readonly dialog: 'edit' | 'archive'; readonly project: Project };
+
+/** The organization's projects: create, rename, limit, archive. */
+export default function Projects({ params: { organization_id = '' } }: PageProps) {
+  const projects = useLoaded(
+    () => call(api.organizations({ organization_id }).projects.get({ query: {} })),
+    [],
+  );
+  const [open, setOpen] = useState<Open>();
+  const list = query.value.get('list') === 'archived' ? 'archived' : 'active';
+  const dialog = { organization_id, onDone: projects.reload, onClose: () => setOpen(undefined) };
+  return (
+    <>
+      <PageHeader
+        title="Projects"
+        description="A project groups keys and usage, and may have a monthly spend limit."
+        actions={
+          may('manage_projects') && (
+            <Button kind="primary" onClick={() => setOpen({ dialog: 'create' })}>
+              Create project
+            </Button>
+          )
+        }
+      />
+      <Tabs
+        label="Projects"
+        options={LISTS}
+        value={list}
+        onChange={(chosen) => setQuery({ list: chosen === 'active' ? null : chosen })}
+      >
+        {list === 'archived' ? (
+          <ArchivedProjects organization_id={organization_id} />
+        ) : (
+          <LoadedView loaded={projects}>
+            {({ items }) => <ActiveProjects projects={items} onOpen={setOpen} />}
+          </LoadedView>
+        )}
+      </Tabs>
+      <CreateProjectDialog {...dialog} is_open={open?.dialog === 'create'} />
+      <EditProjectDialog {...dialog} project={open?.dialog === 'edit' ? open.project : undefined} />
+      <ArchiveProjectDialog {...dialog} project={open?.dialog === 'archive' ? open.project : undefined} />
+    </>
+  );
+}
+
+const NAME: Column<Project> = { title: 'Name', is_name: true, cell: ({ name }) => name };
+const CREATED: Column<Project> = {
+  title: 'Created',
+  cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} />,
+};
+
+function ActiveProjects({
+  projects,
+  onOpen,
+}: {
+  readonly projects: readonly Project[];
+  readonly onOpen: (open: Open) => void;
+}) {
+  const actions: Column<Project> = {
+    title: 'Actions',
+    hides_title: true,
+    is_at_end: true,
+    cell: (project) => (
+      <span class="row-actions">
+        <Button
+          size="small"
+          label={`Edit ${project.name}`}
+          onClick={() => onOpen({ dialog: 'edit', project })}
+        >
+          Edit…
+        </Button>
+        <Button
+          size="small"
+          label={`Archive ${project.name}`}
+          onClick={() => onOpen({ dialog: 'archive', project })}
+        >
+          Archive…
+        </Button>
+      </span>
+    ),
+  };
+  return (
+    <Table
+      caption="Active projects"
+      rows={projects}
+      keyOf={({ id }) => id}
+      empty={
+        <EmptyState title="No active projects">
+          {may('manage_projects')
+            ? 'Keys belong to a project: create one to make keys.'
+            : 'Owners and admins can create projects.'}
+        </EmptyState>
+      }
+      columns={[
+        NAME,
+        {
+          title: 'Spent this month (UTC)',
+          has_own_line: true,
+          cell: ({ name, spent_this_month_micros, spend_limit_micros }) => (
+            <Meter
+              label={`Spent by ${name} this month`}
+              hides_label
+              value={spent_this_month_micros}
+              limit={spend_limit_micros}
+              format={formatMoneyShort}
+            />
+          ),
+        },
+        { title: 'Active keys', is_at_end: true, cell: ({ active_keys }) => formatNumber(active_keys) },
+        CREATED,
+        ...(may('manage_projects') ? [actions] : []),
+      ]}
+    />
+  );
+}
+
+function ArchivedProjects({ organization_id }: { readonly organization_id: string }) {
+  const archived = useLoaded(
+    () => call(api.organizations({ organization_id }).projects.get({ query: { archived: 'true' } })),
+    [],
+  );
+  return (
+    <LoadedView loaded={archived}>
+      {({ items }) => (
+        <Table
+          caption="Archived projects"
+          rows={items.toSorted((one, other) => (other.archived_at_ms ?? 0) - (one.archived_at_ms ?? 0))}
+          keyOf={({ id }) => id}
+          empty={
+            <EmptyState title="No project was archived yet">
+              Archived projects keep their usage, and stay listed here.
+            </EmptyState>
+          }
+          columns={[
+            NAME,
+            {
+              title: 'Spent this month (UTC)',
+              is_at_end: true,
+              cell: ({ spent_this_month_micros }) => formatMoney(spent_this_month_micros),
+            },
+            CREATED,
+            { title: 'Archived', cell: ({ archived_at_ms }) => <Time time_ms={archived_at_ms} /> },
+          ]}
+        />
+      )}
+    </LoadedView>
+  );
+}

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { SignUpRule } from '../../../src/console/people/sign-in.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { ConsoleBrowser, type ConsolePage, PHONE } from '../browser.ts';
+import { addPerson, PASSWORD, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { visit } from './visitor.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+
+/** The link of the newest mail to an address with that subject, once it is sent: mails go out after the answer. */
+async function mailedLink({ mails }: TestConsole, email: string, page: string): Promise<string> {
+  for (;;) {
+    const texts = mails.filter(({ to }) => to === email).map(({ text }) => text);
+    const link = texts
+      .flatMap((text) => text.split(/\s/))
+      .findLast((word) => word.includes(`/console/${page}?`));
+    if (link !== undefined) return link;
+    await new Promise(setImmediate);
+  }
+}
+
+describe
+  .skipIf(program === null)
+  .each([['open'], ['invited']] as const satisfies readonly (readonly [SignUpRule])[])(
+  'an invitation, where sign-up is %s',
+  (sign_up) => {
+    let made: TestConsole;
+    let browser: ConsoleBrowser;
+    let ada: Person;
+    beforeAll(async () => {
+      made = await startTestConsole({}, { sign_up });
+      ada = await addPerson(made, { email: 'ada@example.com', name: 'Analytical Engines' });
+      browser = await ConsoleBrowser.open(program ?? '');
+    });
+    afterAll(async () => {
+      await browser[Symbol.asyncDispose]();
+      await made.close();
+    });
+
+    /** Invites as the owner does, on the page of members; resolves with the link that is mailed. */
+    const inviteByPage = async (email: string): Promise<string> => {
+      const path = `/console/o/${ada.organization_id}/members`;
+      await using opened = await visit(browser, made, path, { person: ada });
+      const { page } = opened;
+      await page.getByRole('button', { name: 'Invite a member' }).click();
+      await page.getByRole('dialog').getByLabel('E-mail').fill(email);
+      await page.getByRole('dialog').getByRole('button', { name: 'Send invitation' }).click();
+      await page.getByText(`An invitation is on its way to ${email}.`).waitFor();
+      return await mailedLink(made, email, 'invitation');
+    };
+    const open = async (link: string, person?: Person): Promise<ConsolePage> => {
+      expect(link).toStartWith(made.service.server.address);
+      const path = link.slice(made.service.server.address.length);
+      return await visit(browser, made, path, person === undefined ? { view: PHONE } : { person });
+    };
+    const seesOrganization = async ({ page }: ConsolePage) => {
+      await page.getByText('You are now a member of Analytical Engines.').waitFor();
+      await page.getByRole('button', { name: 'Organization: Analytical Engines' }).waitFor();
+      expect(new URL(page.url()).pathname).toStartWith(`/console/o/${ada.organization_id}/`);
+      await page.goto(`${made.service.server.address}/console/o/${ada.organization_id}/members`);
+      await page.getByRole('row', { name: 'ada@example.com' }).getByText('Owner').waitFor();
+    };
+
+    test('a stranger follows the link, signs up, verifies, signs in, joins, and sees the organization', async () => {
+      const email = 'stranger@example.com';
+      await using opened = await open(await inviteByPage(email));
+      const { page } = opened;
+      await page.getByRole('heading', { name: 'Join Analytical Engines' }).waitFor();
+      await opened.photograph(`invitation-${sign_up}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      await page.getByRole('link', { name: 'Create an account' }).click();
+      expect(await page.getByLabel('E-mail').inputValue()).toBe(email);
+      await page.getByLabel('Name').fill('Stella Stranger');
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Create account' }).click();
+      await page.getByText(`A link was sent to ${email}.`).waitFor();
+      await page.goto(await mailedLink(made, email, 'verify'));
+      await page.getByRole('link', { name: 'Go on to the invitation' }).click();
+      await page.getByLabel('E-mail').fill(email);
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Join' }).click();
+      await seesOrganization(opened);
+      // The link works once.
+      await page.goto(await mailedLink(made, email, 'invitation'));
+      await page.getByText('This invitation was used or revoked, or has expired').waitFor();
+    });
+
+    const whereOpen = test.if(sign_up === 'open');
+
+    whereOpen('somebody with an account follows the link, signs in, and joins', async () => {
+      const email = 'grace@example.com';
+      await addPerson(made, { email, name: 'Grace Hopper' });
+      await using opened = await open(await inviteByPage(email));
+      const { page } = opened;
+      await page.getByRole('link', { name: 'Sign in' }).click();
+      await page.getByLabel('E-mail').fill(email);
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Join' }).click();
+      await seesOrganization(opened);
+      expect(opened.complaints).toEqual([]);
+    });
+
+    whereOpen(
+      'whoever is signed in with another address is told so, and goes on with the invited one',
+      async () => {
+        const email = 'right@example.com';
+        const wrong = await addPerson(made, { email: 'wrong@example.com' });
+        await addPerson(made, { email });
+        await using opened = await open(await inviteByPage(email), wrong);
+        const { page } = opened;
+        await page.getByText('You are signed in as wrong@example.com.').waitFor();
+        expect(await page.getByRole('button', { name: 'Join' }).count()).toBe(0);
+        await page.getByRole('button', { name: 'Sign out' }).click();
+        await page.getByRole('link', { name: 'Sign in' }).click();
+        await page.getByLabel('E-mail').fill(email);
+        await page.getByLabel('Password').fill(PASSWORD);
+        await page.getByRole('button', { name: 'Sign in' }).click();
+        await page.getByRole('button', { name: 'Join' }).click();
+        await seesOrganization(opened);
+      },
+    );
+
+    test('the link opens nothing for another address', async () => {
+      const link = await inviteByPage('invited@example.com');
+      await using opened = await open(link);
+      const { page } = opened;
+      await page.getByRole('link', { name: 'Create an account' }).click();
+      await page.getByLabel('Name').fill('Eve');
+      await page.getByLabel('E-mail').fill('eve@example.com');
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Create account' }).click();
+      if (sign_up === 'invited') await page.getByRole('alert').waitFor();
+      else await page.getByText('A link was sent to eve@example.com.').waitFor();
+      const token = new URL(link).searchParams.get('token');
+      const eve = await addPerson(made, { email: 'eve.other@example.com' });
+      const taken = await eve.ask('/console/api/invitation/accept', { body: { token } });
+      expect([taken.status, await taken.text()]).toEqual([403, expect.stringContaining('wrong_address')]);
+    });
+  },
+);

@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { createKey, listKeys } from '../../../src/accounts/keys.ts';
+import { createProject } from '../../../src/accounts/projects.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { post } from '../../support/requests.ts';
+import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addMemberPerson, visit } from './visitor.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+
+describe.skipIf(program === null)('the page of keys', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  let ada: Person;
+  beforeAll(async () => {
+    made = await startTestConsole();
+    ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  const pathOf = (organization_id: string) => `/console/o/${organization_id}/keys`;
+
+  test('an owner creates a key of a chosen project, sees it once, uses it, and revokes it', async () => {
+    const { accounts } = made.service;
+    const { organization_id } = ada;
+    await createProject(accounts, OPERATOR, { organization_id, name: 'Checkout' });
+    await using opened = await visit(browser, made, pathOf(organization_id), { person: ada });
+    const { page } = opened;
+    await page.getByText('No active keys').waitFor();
+    await page.getByRole('button', { name: 'Create key' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('Shop server');
+    await dialog.getByLabel('Project').selectOption('Checkout');
+    await dialog.getByRole('button', { name: 'Create key' }).click();
+    await dialog.getByRole('heading', { name: 'Copy the key now' }).waitFor();
+    const key = (await dialog.locator('.copy-text code').textContent()) ?? '';
+    expect(key).toStartWith('sk_svc_');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await dialog.getByRole('button', { name: 'Copy' }).click();
+    await dialog.getByText('Copied to the clipboard').waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(key);
+    // Tier 0: the key is known, and the organization has not paid.
+    expect((await post(made.service, key, '{}')).status).toBe(402);
+
+    // A click beside the dialog would lose the key.
+    await page.mouse.click(2, 2);
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    const row = page.getByRole('row', { name: 'Shop server' });
+    await row.getByText(`${key.slice(0, 12)}…`).waitFor();
+    expect(await row.getByRole('cell').allTextContents()).toEqual([
+      'Shop server',
+      `${key.slice(0, 12)}…`,
+      'Checkout',
+      'Ada Lovelace',
+      'just now',
+      'Never',
+      'Revoke…',
+    ]);
+    await page.getByText('1 of 100 active keys').waitFor();
+    expect(await page.content()).not.toContain(key);
+    await page.reload();
+    await row.waitFor();
+    expect(await page.content()).not.toContain(key);
+
+    await page.getByRole('button', { name: 'Revoke Shop server' }).click();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Revoke Shop server' }).click();
+    await dialog.getByRole('button', { name: 'Revoke key' }).click();
+    await page.getByText('Shop server is revoked.').waitFor();
+    await page.getByText('No active keys').waitFor();
+    expect((await post(made.service, key, '{}')).status).toBe(401);
+    await page.getByRole('tab', { name: 'Revoked' }).click();
+    expect(await row.getByRole('cell').allTextContents()).toEqual([
+      'Shop server',
+      `${key.slice(0, 12)}…`,
+      'Checkout',
+      'Ada Lovelace',
+      'just now',
+      // A refused request is no use.
+      'Never',
+      'just now',
+    ]);
+    await page.reload();
+    await row.waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('everything about keys is done by the keyboard alone', async () => {
+    const grace = await addPerson(made, { email: 'grace@example.com', name: 'Grace Hopper' });
+    await using opened = await visit(browser, made, pathOf(grace.organization_id), { person: grace });
+    const { page } = opened;
+    await page.getByText('No active keys').waitFor();
+    const tabTo = async (name: string) => {
+      const wanted = page.getByRole('button', { name, exact: true }).and(page.locator(':focus'));
+      for (let presses = 0; presses < 40 && (await wanted.count()) === 0; presses++) {
+        await page.keyboard.press('Tab');
+      }
+      expect(await wanted.count()).toBe(1);
+    };
+    await page.getByRole('button', { name: 'Create key', disabled: false }).waitFor();
+    await tabTo('Create key');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('By keyboard');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Copy the key now' }).waitFor();
+    // A second Enter copies; it does not close the only view of the key.
+    expect(await page.getByRole('button', { name: 'Copy' }).and(page.locator(':focus')).count()).toBe(1);
+    await tabTo('Done');
+    await page.keyboard.press('Enter');
+    await page.getByRole('row', { name: 'By keyboard' }).waitFor();
+    await tabTo('Revoke By keyboard');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('By keyboard is revoked.').waitFor();
+    await page.getByText('No active keys').waitFor();
+    // The button of the row is gone: the focus goes on in the page.
+    await page.locator('#content:focus').waitFor();
+  });
+
+  test('a reader sees every key, and is offered none of what they may not do', async () => {
+    const { organization_id, default_project_id } = ada;
+    const reader = await addMemberPerson(made, organization_id, 'reader', 'Rita Reader');
+    await createKey(made.service.accounts, OPERATOR, { project_id: default_project_id, name: 'Nightly' });
+    await using opened = await visit(browser, made, pathOf(organization_id), { person: reader });
+    const { page } = opened;
+    await page.getByRole('row', { name: 'Nightly' }).getByText('Operator').waitFor();
+    expect(await page.getByRole('button', { name: /create/i }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: /revoke/i }).count()).toBe(0);
+  });
+
+  test('a developer is offered to revoke own keys only', async () => {
+    const { organization_id, default_project_id: project_id } = ada;
+    const developer = await addMemberPerson(made, organization_id, 'developer', 'Dan Developer');
+    const actor = { kind: 'user', user_id: developer.user_id } as const;
+    await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Of another' });
+    await createKey(made.service.accounts, actor, { project_id, name: 'Own key' });
+    await using opened = await visit(browser, made, pathOf(organization_id), { person: developer });
+    const { page } = opened;
+    await page.getByRole('button', { name: 'Revoke Own key' }).waitFor();
+    expect(await page.getByRole('row', { name: 'Of another' }).count()).toBe(1);
+    expect(await page.getByRole('button', { name: /^Revoke / }).count()).toBe(1);
+    expect(await page.getByRole('button', { name: 'Create key' }).count()).toBe(1);
+  });
+
+  test('the limit of 100 active keys is said before it is reached, and stops the page when it is', async () => {
+    const mary = await addPerson(made, { email: 'mary@example.com' });
+    const { organization_id, default_project_id: project_id } = mary;
+    const { accounts } = made.service;
+    for (let made_keys = 0; made_keys < 99; made_keys++) {
+      await createKey(accounts, OPERATOR, { project_id, name: `Key ${made_keys}` });
+    }
+    await using opened = await visit(browser, made, pathOf(organization_id), { person: mary, view: PHONE });
+    const { page } = opened;
+    await page.getByText('1 more key can be created.').waitFor();
+    await page.getByRole('button', { name: 'Create key' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('This is the last key that can be created.').waitFor();
+    await dialog.getByLabel('Name').fill('The hundredth');
+    // Somebody else is faster.
+    await createKey(accounts, OPERATOR, { project_id, name: 'Faster' });
+    await dialog.getByRole('button', { name: 'Create key' }).click();
+    await dialog.getByText('The organization has 100 active API keys: revoke one first.').waitFor();
+    await page.reload();
+    await page.getByText('The organization has 100 active keys, as many as it may.').waitFor();
+    expect(await page.getByRole('button', { name: 'Create key' }).isDisabled()).toBe(true);
+    expect(await listKeys(accounts, OPERATOR, { organization_id })).toHaveLength(100);
+  });
+
+  test.each(VIEWS.map((view) => [view.name, view] as const))(
+    'axe finds nothing serious, and nothing is wider than the screen: %s',
+    async (name, view) => {
+      const person = await addPerson(made, { email: `${name}@example.com`, name: 'Ada Lovelace' });
+      const { organization_id, default_project_id: project_id } = person;
+      for (const key_name of ['Shop server', 'Nightly import', 'n'.repeat(100)]) {
+        await createKey(made.service.accounts, OPERATOR, { project_id, name: key_name });
+      }
+      await using opened = await visit(browser, made, pathOf(organization_id), { person, view });
+      const { page } = opened;
+      await page.getByRole('row', { name: 'Nightly import' }).waitFor();
+      await opened.photograph(`keys-${name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(await opened.overflows()).toBe(false);
+      await page.getByRole('button', { name: 'Create key' }).click();
+      await page.getByRole('dialog').getByLabel('Name').fill('Support inbox');
+      await opened.photograph(`keys-create-${name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+      await page.getByRole('heading', { name: 'Copy the key now' }).waitFor();
+      await opened.photograph(`keys-created-${name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(opened.complaints).toEqual([]);
+    },
+  );
+});

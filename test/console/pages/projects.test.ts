@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { archiveProject, createProject, setSpendLimit } from '../../../src/accounts/projects.ts';
+import { monthOf } from '../../../src/ledger/month.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { post } from '../../support/requests.ts';
+import { ConsoleBrowser, VIEWS } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addMemberPerson, visit } from './visitor.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+
+describe.skipIf(program === null)('the page of projects', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  let ada: Person;
+  let path: string;
+  beforeAll(async () => {
+    made = await startTestConsole();
+    ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
+    path = `/console/o/${ada.organization_id}/projects`;
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  /** Writes what a project has spent in this month, as charges do. */
+  const spend = (project_id: string, spent_micros: number) => {
+    const { db, clock } = made.service;
+    db.$client
+      .query('INSERT INTO project_months (project_id, month, spent_micros) VALUES (?, ?, ?)')
+      .run(project_id, monthOf(clock.now_ms()), spent_micros);
+  };
+
+  test('an owner creates, renames, limits and archives a project, and reads how many keys end', async () => {
+    const { accounts } = made.service;
+    await using opened = await visit(browser, made, path, { person: ada });
+    const { page } = opened;
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('row', { name: 'Default' }).getByText('$0.00, no limit').waitFor();
+
+    await page.getByRole('button', { name: 'Create project' }).click();
+    await dialog.getByLabel('Name').fill('Default');
+    await dialog.getByRole('button', { name: 'Create project' }).click();
+    await dialog.getByText('Another active project of the organization has this name.').waitFor();
+    expect(await dialog.getByLabel('Name').getAttribute('aria-invalid')).toBe('true');
+    await dialog.getByLabel('Name').fill('Chekout');
+    await dialog.getByRole('button', { name: 'Create project' }).click();
+    await page.getByText('Chekout is created.').waitFor();
+
+    const project = (await accounts.store.accounts.findActiveProject(ada.organization_id, 'Chekout')) ?? {
+      id: '',
+    };
+    spend(project.id, 8_500_000);
+    await page.getByRole('button', { name: 'Edit Chekout' }).click();
+    await dialog.getByLabel('Name').fill('Checkout');
+    await dialog.getByLabel('Monthly spend limit').fill('ten dollars');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText('Enter an amount such as 25 or 12.50.').waitFor();
+    expect(await dialog.getByLabel('Name').inputValue()).toBe('Checkout');
+    await dialog.getByLabel('Monthly spend limit').fill('10.5');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    const row = page.getByRole('row', { name: 'Checkout' });
+    await row.getByText('$8.50 of $10.50').waitFor();
+    expect(await accounts.store.accounts.findProject(project.id)).toMatchObject({
+      name: 'Checkout',
+      spend_limit_micros: 10_500_000,
+    });
+
+    await page.getByRole('button', { name: 'Edit Checkout' }).click();
+    expect(await dialog.getByLabel('Monthly spend limit').inputValue()).toBe('10.50');
+    await dialog.getByLabel('Monthly spend limit').fill('');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await row.getByText('$8.50, no limit').waitFor();
+
+    const { key } = await createKey(accounts, OPERATOR, { project_id: project.id, name: 'One' });
+    await createKey(accounts, OPERATOR, { project_id: project.id, name: 'Two' });
+    await page.reload();
+    await page.getByRole('button', { name: 'Archive Checkout' }).click();
+    await dialog.getByText('2 active keys end with it').waitFor();
+    await dialog.getByRole('button', { name: 'Archive project' }).click();
+    await page.getByText('Checkout is archived.').waitFor();
+    expect(await page.getByRole('row').count()).toBe(2);
+    expect((await post(made.service, key, '{}')).status).toBe(401);
+    await page.getByRole('tab', { name: 'Archived' }).click();
+    await row.getByText('$8.50').waitFor();
+    await page.reload();
+    await row.waitFor();
+    expect(opened.complaints.filter((complaint) => !complaint.includes('409'))).toEqual([]);
+  });
+
+  test.each(['developer', 'billing', 'reader'] as const)(
+    'a %s sees the projects, and is offered to change none',
+    async (role) => {
+      const person = await addMemberPerson(made, ada.organization_id, role);
+      await using opened = await visit(browser, made, path, { person });
+      const { page } = opened;
+      await page.getByRole('row', { name: 'Default' }).waitFor();
+      expect(await page.locator('main').getByRole('button').count()).toBe(0);
+    },
+  );
+
+  test('axe finds nothing serious, and nothing is wider than the screen', async () => {
+    const { accounts } = made.service;
+    const { organization_id } = ada;
+    const amounts = [
+      ['Checkout', 3_200_000, 10_000_000],
+      ['Support inbox', 42_750_000, 50_000_000],
+      ['Experiments of the research group', 5_000_000, 5_000_000],
+      ['Imports', 150, null],
+    ] as const;
+    for (const [name, spent_micros, spend_limit_micros] of amounts) {
+      const { id: project_id } = await createProject(accounts, OPERATOR, { organization_id, name });
+      await setSpendLimit(accounts, OPERATOR, { project_id, spend_limit_micros });
+      await createKey(accounts, OPERATOR, { project_id, name: 'Server' });
+      spend(project_id, spent_micros);
+    }
+    const { id } = await createProject(accounts, OPERATOR, { organization_id, name: 'Trial' });
+    await archiveProject(accounts, OPERATOR, id);
+    for (const view of VIEWS) {
+      await using opened = await visit(browser, made, path, { person: ada, view });
+      const { page } = opened;
+      await page.getByRole('row', { name: 'Support inbox' }).waitFor();
+      await opened.photograph(`projects-${view.name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(await opened.overflows()).toBe(false);
+      await page.getByRole('button', { name: 'Edit Checkout' }).click();
+      await opened.photograph(`projects-edit-${view.name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: 'Archive Checkout' }).click();
+      await opened.photograph(`projects-archive-${view.name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      await page.keyboard.press('Escape');
+      await page.getByRole('tab', { name: 'Archived' }).click();
+      await page.getByRole('row', { name: 'Trial' }).waitFor();
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(opened.complaints).toEqual([]);
+    }
+  });
+});
