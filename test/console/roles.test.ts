@@ -34,6 +34,7 @@ const CALLERS: readonly Caller[] = [...SIGNED_IN, 'nobody'];
 const SEERS: readonly Caller[] = ROLES;
 const MANAGERS: readonly Caller[] = ['owner', 'admin'];
 const KEY_MAKERS: readonly Caller[] = ['owner', 'admin', 'developer'];
+const OPERATORS: readonly Caller[] = ['operator'];
 const PAYERS: readonly Caller[] = ['owner', 'admin', 'billing'];
 
 /** What a request is about: things of one organization, or things that are not there. */
@@ -74,6 +75,7 @@ interface Row {
 
 const IN = '/organizations/:organization_id';
 const named = { name: 'A new name' };
+const model = { id: 'decision-1' };
 const filtered = ({ project_id, key_id }: Place): Given => ({
   query: `project_id=${project_id}&api_key_id=${key_id}`,
 });
@@ -238,7 +240,57 @@ const ROWS: readonly Row[] = [
     status: 402,
     given: () => ({ body: {} }),
   },
+  { route: `POST ${IN}/top-ups/:payment_id/cancel`, may: PAYERS },
   { route: `GET ${IN}/trail/`, may: ['owner'] },
+
+  { route: 'GET /models/', may: SIGNED_IN },
+  { route: 'GET /operator/organizations/', may: OPERATORS },
+  { route: `GET /operator${IN}`, may: OPERATORS },
+  { route: `GET /operator${IN}/trail`, may: OPERATORS },
+  {
+    route: `POST /operator${IN}/credit`,
+    may: OPERATORS,
+    given: () => ({ body: { amount_micros: 5_000_000, is_forced: false } }),
+  },
+  {
+    route: `POST /operator${IN}/refund`,
+    may: OPERATORS,
+    given: () => ({ body: { amount_micros: 1_000_000 } }),
+  },
+  { route: `POST /operator${IN}/payments/:payment_id/confirm`, may: OPERATORS },
+  { route: `PATCH /operator${IN}/limits`, may: OPERATORS, given: () => ({ body: { minimum_tier: 1 } }) },
+  {
+    route: `POST /operator${IN}/suspension`,
+    may: OPERATORS,
+    given: () => ({ body: { is_suspended: false } }),
+  },
+  { route: 'GET /operator/models/', may: OPERATORS },
+  {
+    route: 'POST /operator/models/price',
+    may: OPERATORS,
+    given: () => ({ body: { ...model, price_micros: 100_000 } }),
+  },
+  { route: 'POST /operator/models/close', may: OPERATORS, given: () => ({ body: model }) },
+  { route: 'POST /operator/models/open', may: OPERATORS, given: () => ({ body: model }) },
+  {
+    route: 'POST /operator/models/reload',
+    about: 'of an unknown model',
+    may: OPERATORS,
+    status: 404,
+    given: () => ({ body: { id: 'none' } }),
+  },
+  { route: 'GET /operator/live', may: OPERATORS },
+  { route: 'GET /operator/audit', may: OPERATORS },
+  {
+    route: 'POST /operator/audit',
+    may: OPERATORS,
+    after: async () => {
+      const { audits } = made.service.service.services;
+      while (audits.status(OPERATOR).is_running) await new Promise(setImmediate);
+    },
+  },
+  { route: 'GET /operator/problems', may: OPERATORS },
+  { route: 'GET /operator/trail', may: OPERATORS },
 ];
 
 let made: TestConsole;
