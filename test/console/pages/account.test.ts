@@ -161,7 +161,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
   });
 
   test('sign-in leads to no other place than a page of the console', async () => {
-    const { email } = await addPerson(made, { email: 'linus@example.com' });
+    const { email, organization_id } = await addPerson(made, { email: 'linus@example.com' });
     await using opened = await browser.page(DESKTOP);
     const { page } = opened;
     for (const place of [
@@ -172,8 +172,9 @@ describe.skipIf(program === null)('people in a real browser', () => {
     ]) {
       await open(page, `/console/sign-in?return=${encodeURIComponent(place)}`);
       await signInAs(page, email, PASSWORD);
-      await page.getByRole('button', { name: 'Account: linus' }).waitFor();
-      expect([place, page.url()]).toEqual([place, `${made.service.server.address}/console`]);
+      const home = `${made.service.server.address}/console/o/${organization_id}/overview`;
+      await page.waitForURL(home);
+      expect([place, page.url()]).toEqual([place, home]);
     }
   });
 

@@ -194,7 +194,11 @@ describe.skipIf(program === null)('the usage page', () => {
     await using opened = await open(ada);
     const { page } = opened;
     await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
-    const area = await page.locator('.u-over').nth(2).boundingBox();
+    const plot = page.locator('.u-over').nth(2);
+    // Filters above the charts come with a later answer, and would move what was measured.
+    await page.getByLabel('Model').waitFor();
+    await plot.scrollIntoViewIfNeeded();
+    const area = await plot.boundingBox();
     if (area === null) throw new Error('There is no chart.');
     const y = area.y + area.height / 2;
     await page.mouse.move(area.x + area.width / 2, y);
