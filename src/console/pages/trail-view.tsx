@@ -66,7 +66,7 @@ export function TrailView({
   );
   return (
     <div class="stack">
-      <div class="filters">
+      <div class="trail-filter">
         <Select
           label="Action"
           name="action"
