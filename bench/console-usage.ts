@@ -15,6 +15,7 @@ import { OPERATOR } from '../src/accounts/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { DAY_MS } from '../src/clock.ts';
 import { ConsoleBrowser, DESKTOP } from '../test/console/browser.ts';
+import { carrySession } from '../test/console/pages/visitor.ts';
 import { addPerson, startTestConsole } from '../test/console/people.ts';
 import { addUsage } from '../test/console/usage-rows.ts';
 import { chromiumPath } from '../test/support/chromium.ts';
@@ -92,18 +93,13 @@ try {
     from_ms: now_ms - DAYS * DAY_MS,
     to_ms: now_ms,
   });
-  const url = `${made.service.server.address}/console`;
-  const cookies = person.cookie.split('; ').map((cookie) => {
-    const [name = '', value = ''] = cookie.split('=');
-    return { name, value, url };
-  });
   for (const [view, query] of Object.entries(VIEWS)) {
-    const address = `${url}/o/${person.organization_id}/usage${query}`;
+    const address = `${made.service.server.address}/console/o/${person.organization_id}/usage${query}`;
     const first: Awaited<ReturnType<typeof shown>>[] = [];
     const again: typeof first = [];
     for (let round = 0; round < Number(values.rounds); round += 1) {
       await using opened = await browser.page(DESKTOP);
-      await opened.page.context().addCookies(cookies);
+      await carrySession(opened, made, person);
       first.push(await shown(opened.page, address));
       again.push(await shown(opened.page, address));
     }

@@ -10,7 +10,7 @@ import { spend } from '../../payments/support.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
-import { comeBack, openAs } from './visit.ts';
+import { comeBack, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
@@ -44,7 +44,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     return person;
   }
   const open = (person: Person, view: View = DESKTOP, at: string = person.organization_id) =>
-    openAs(browser, made, person, view, billingPath(at));
+    visit(browser, made, billingPath(at), { person, view });
 
   /** Does something at another time of the service. */
   async function shifted(difference_ms: number, work: () => Promise<unknown>): Promise<void> {
@@ -303,7 +303,10 @@ describe.skipIf(program === null)('the page of billing, with a provider', () => 
     const browser = await ConsoleBrowser.open(program ?? '');
     try {
       const ada = await addPerson(made, { email: 'ada@example.com' });
-      await using opened = await openAs(browser, made, ada, PHONE, billingPath(ada.organization_id));
+      await using opened = await visit(browser, made, billingPath(ada.organization_id), {
+        person: ada,
+        view: PHONE,
+      });
       const { page } = opened;
       await page.getByLabel('Amount in dollars').fill('12.50');
       await page.getByRole('button', { name: 'Go to checkout' }).click();

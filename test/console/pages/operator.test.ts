@@ -14,8 +14,9 @@ import { creditByHand, startTopUp } from '../../../src/payments/credit.ts';
 import { manualProvider } from '../../../src/payments/manual.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { MovableClock } from '../../support/clock.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
+import { ConsoleBrowser, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
@@ -100,18 +101,8 @@ async function fill(): Promise<void> {
   await audits.auditNow(OPERATOR);
 }
 
-async function open(person: Person, path: string, view: View = DESKTOP): Promise<ConsolePage> {
-  const opened = await browser.page(view);
-  const { address } = made.service.server;
-  const cookies = person.cookie.split('; ').map((pair) => {
-    const at = pair.indexOf('=');
-    const domain = new URL(address).hostname;
-    return { name: pair.slice(0, at), value: pair.slice(at + 1), domain, path: '/console' };
-  });
-  await opened.page.context().addCookies(cookies);
-  await opened.page.goto(`${address}${path}`);
-  return opened;
-}
+const open = (person: Person, path: string, view: View = DESKTOP) =>
+  visit(browser, made, path, { person, view });
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { name, level: 1 }).waitFor();
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();

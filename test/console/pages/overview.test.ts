@@ -8,7 +8,7 @@ import { spend } from '../../payments/support.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, DESKTOP, PHONE, VIEWS } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
-import { comeBack, openAs } from './visit.ts';
+import { comeBack, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
@@ -39,7 +39,7 @@ describe.skipIf(program === null)('the start of the console', () => {
 
   test('a new organization does its three steps, which tick themselves off and make way', async () => {
     const ada = await addPerson(made, { email: 'ada@example.com' });
-    await using opened = await openAs(browser, made, ada, DESKTOP, '/console');
+    await using opened = await visit(browser, made, '/console', { person: ada, view: DESKTOP });
     const { page } = opened;
     await page.waitForURL(`**${overviewPath(ada)}`);
     const steps = page.getByRole('list').filter({ hasText: 'Create a key' }).getByRole('listitem');
@@ -87,7 +87,7 @@ describe.skipIf(program === null)('the start of the console', () => {
       user_id: bob.user_id,
       role: 'reader',
     });
-    await using opened = await openAs(browser, made, bob, PHONE, '/console');
+    await using opened = await visit(browser, made, '/console', { person: bob, view: PHONE });
     const { page } = opened;
     await page.getByRole('heading', { name: 'Your organizations' }).waitFor();
     expect(await page.getByRole('main').getByRole('link').allInnerTexts()).toEqual(
@@ -118,7 +118,7 @@ describe.skipIf(program === null)('the start of the console', () => {
       await spend({ context, db, organization_id, project_id }, cost_micros);
       await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros });
     }
-    await using opened = await openAs(browser, made, dave, DESKTOP, overviewPath(dave));
+    await using opened = await visit(browser, made, overviewPath(dave), { person: dave, view: DESKTOP });
     const { page } = opened;
     await page.getByText('$0.001 of $0.00125').waitFor();
     await page.getByText('$0.001 of $0.001', { exact: true }).waitFor();
@@ -140,7 +140,7 @@ describe.skipIf(program === null)('the start of the console', () => {
         await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: 600_000 });
       }
       for (const view of VIEWS) {
-        await using opened = await openAs(browser, made, erin, view, overviewPath(erin));
+        await using opened = await visit(browser, made, overviewPath(erin), { person: erin, view });
         await opened.page.getByText(state === 'new' ? 'Three steps' : 'First steps are done').waitFor();
         await opened.page.getByText(state === 'new' ? 'No project is near' : '$0.52925 of').waitFor();
         await opened.page.getByText('Requests today').waitFor();

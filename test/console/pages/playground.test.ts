@@ -11,6 +11,7 @@ import { chromiumPath } from '../../support/chromium.ts';
 import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -57,28 +58,12 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
   });
 
   /** The page of an organization, as somebody who is signed in sees it. */
-  async function openPlayground(
+  const openPlayground = (
     person: Person,
     view: View = DESKTOP,
     organization_id = person.organization_id,
-  ): Promise<ConsolePage> {
-    const opened = await browser.page(view);
-    const { page } = opened;
-    const { address } = made.service.server;
-    const cookies = person.cookie.split('; ').map((pair) => {
-      const [name = '', ...value] = pair.split('=');
-      return {
-        name,
-        value: value.join('='),
-        domain: new URL(address).hostname,
-        path: '/console',
-        httpOnly: true,
-      };
-    });
-    await page.context().addCookies(cookies);
-    await page.goto(`${address}/console/o/${organization_id}/playground`);
-    return opened;
-  }
+  ): Promise<ConsolePage> =>
+    visit(browser, made, `/console/o/${organization_id}/playground`, { person, view });
 
   const run = (page: Page) => page.getByRole('button', { name: 'Run', exact: true });
   const answered = (page: Page) => page.getByText('The answers are there').waitFor();

@@ -9,6 +9,7 @@ import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
+import { carrySession } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
@@ -84,15 +85,9 @@ describe.skipIf(program === null)('the usage page', () => {
   });
 
   /** Goes to the page as somebody. */
-  const show = async ({ page }: ConsolePage, person: Person, organization_id: string, query: string) => {
-    const url = `${made.service.server.address}/console`;
-    await page.context().addCookies(
-      person.cookie.split('; ').map((cookie) => {
-        const [name = '', value = ''] = cookie.split('=');
-        return { name, value, url };
-      }),
-    );
-    await page.goto(`${url}/o/${organization_id}/usage${query}`);
+  const show = async (opened: ConsolePage, person: Person, organization_id: string, query: string) => {
+    await carrySession(opened, made, person);
+    await opened.page.goto(`${made.service.server.address}/console/o/${organization_id}/usage${query}`);
   };
 
   /** The page of an organization as somebody sees it, once it says so. */

@@ -4,26 +4,37 @@ import type { Role } from '../../../src/accounts/roles.ts';
 import { type ConsoleBrowser, type ConsolePage, DESKTOP, type View } from '../browser.ts';
 import { addPerson, type Person, type TestConsole } from '../people.ts';
 
+/** Gives a browser the session of that person. */
+export async function carrySession(
+  { page }: Pick<ConsolePage, 'page'>,
+  { service }: TestConsole,
+  { cookie }: Pick<Person, 'cookie'>,
+): Promise<void> {
+  const { hostname } = new URL(service.server.address);
+  const cookies = cookie.split('; ').map((pair) => {
+    const at = pair.indexOf('=');
+    const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
+    return { name, value, domain: hostname, path: '/console', httpOnly: true };
+  });
+  await page.context().addCookies(cookies);
+}
+
 /** Opens a path of the console in a fresh browser profile, signed in as that person if one is given. */
 export async function visit(
   browser: ConsoleBrowser,
-  { service }: TestConsole,
+  made: TestConsole,
   path: string,
-  { person, view = DESKTOP }: { readonly person?: Person; readonly view?: View } = {},
+  { person, view = DESKTOP }: { readonly person?: Pick<Person, 'cookie'>; readonly view?: View } = {},
 ): Promise<ConsolePage> {
   const opened = await browser.page(view);
-  if (person !== undefined) {
-    const cookies = person.cookie.split('; ').map((pair) => {
-      const at = pair.indexOf('=');
-      return { name: pair.slice(0, at), value: pair.slice(at + 1) };
-    });
-    const { hostname } = new URL(service.server.address);
-    await opened.page
-      .context()
-      .addCookies(cookies.map((cookie) => ({ ...cookie, domain: hostname, path: '/console' })));
-  }
-  await opened.page.goto(`${service.server.address}${path}`);
+  if (person !== undefined) await carrySession(opened, made, person);
+  await opened.page.goto(`${made.service.server.address}${path}`);
   return opened;
+}
+
+/** The reader comes back to the page, which asks then what has changed. */
+export async function comeBack({ page }: ConsolePage): Promise<void> {
+  await page.evaluate("dispatchEvent(new Event('focus'))");
 }
 
 /** Somebody who is signed in and a member of an organization with that role. */
