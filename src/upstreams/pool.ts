@@ -128,7 +128,7 @@ export class Pool {
    * reason, with `ModelWarmingUp` where one loads, with `QueueFull` where one is busy, and with `ModelUnavailable`.
    */
   async ready(signal?: AbortSignal): Promise<void> {
-    await this.#pick(new Set(), signal);
+    await this.#take(0, new Set(), signal);
   }
 
   /**
@@ -137,7 +137,7 @@ export class Pool {
   async ask(call: PoolCall, signal: AbortSignal): Promise<SystemOneAnswer> {
     const tried = new Set<Member>();
     for (;;) {
-      const member = await this.#pick(tried, signal);
+      const member = await this.#take(call.tokens, tried, signal);
       try {
         const answer = await this.#askMember(member, call, this.#options.answer_ms, signal);
         member.breaker.succeeded();
@@ -149,6 +149,8 @@ export class Pool {
         const has_next = this.#members.some((other) => !tried.has(other) && this.#isUsable(other));
         if (!error.is_unanswered || tried.size === ATTEMPTS_MAX || !has_next) throw error;
         if (error.is_fault) this.#options.onProblem(error);
+      } finally {
+        member.outstanding_tokens -= call.tokens;
       }
     }
   }
@@ -163,14 +165,21 @@ export class Pool {
     return breaker.state === 'closed' && !is_draining && resting_until_ms <= this.#options.now_ms();
   }
 
-  /** The member that has the fewest tokens outstanding, of those that were not tried; waits for running trials. */
-  async #pick(tried: ReadonlySet<Member>, signal: AbortSignal | undefined): Promise<Member> {
+  /**
+   * The member that has the fewest tokens outstanding, of those that were not tried, and with these beside them from
+   * then on: another caller in the same moment sees them. Waits for running trials.
+   */
+  async #take(tokens: number, tried: ReadonlySet<Member>, signal: AbortSignal | undefined): Promise<Member> {
     this.#closed.signal.throwIfAborted();
     this.#start();
     for (;;) {
       signal?.throwIfAborted();
       const member = this.#leastLoaded(tried);
-      if (member !== undefined) return member;
+      if (member !== undefined) {
+        member.outstanding_tokens += tokens;
+        if (tokens > 0) this.#turn += 1;
+        return member;
+      }
       const trials = this.#members.flatMap((other) =>
         tried.has(other) || other.is_draining || other.trial === null ? [] : [other.trial],
       );
@@ -181,7 +190,6 @@ export class Pool {
 
   #leastLoaded(tried: ReadonlySet<Member>): Member | undefined {
     const count = this.#members.length;
-    this.#turn = (this.#turn + 1) % count;
     let least: Member | undefined;
     for (let index = 0; index < count; index++) {
       const member = this.#members[(this.#turn + index) % count];
@@ -205,12 +213,11 @@ export class Pool {
 
   async #askMember(
     member: Member,
-    { tokens, body, read }: PoolCall,
+    { body, read }: PoolCall,
     timeout_ms: number,
     signal: AbortSignal,
   ): Promise<SystemOneAnswer> {
     const { address } = member;
-    member.outstanding_tokens += tokens;
     try {
       const credentials = this.#credentials;
       return read(
@@ -227,8 +234,6 @@ export class Pool {
       if (error instanceof WrongAnswer)
         throw new UpstreamFailed('bad_answer', `${address}: ${error.message}`);
       throw error;
-    } finally {
-      member.outstanding_tokens -= tokens;
     }
   }
 
