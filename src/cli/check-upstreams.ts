@@ -34,23 +34,34 @@ export function upstreamAddresses(text: string): readonly string[] {
  * `CommandFailed` where none does.
  */
 export async function checkUpstreams(id: string, upstreams: UpstreamPool): Promise<void> {
-  const failures = await Promise.all(
-    upstreams.addresses.map(async (address) => ({
-      address,
-      failure: await failureOf(id, address, upstreams),
-    })),
-  );
-  const failed = failures.filter(({ failure }) => failure !== null);
-  for (const { address, failure } of failed) process.stderr.write(`${address}: ${failure}\n`);
-  if (failed.length === failures.length) {
+  const failures = await upstreamFailures(id, upstreams, WAITING_MS);
+  for (const failure of failures) process.stderr.write(`${failure}\n`);
+  if (failures.length === upstreams.addresses.length) {
     throw new CommandFailed(
       `No upstream of ${id} answers a small question. With --closed it is added all the same.`,
     );
   }
 }
 
+/** Why members of the pool do not answer a small question, a sentence for each that does not. */
+export async function upstreamFailures(
+  id: string,
+  upstreams: UpstreamPool,
+  waiting_ms: number,
+): Promise<readonly string[]> {
+  const failures = await Promise.all(
+    upstreams.addresses.map((address) => failureOf(id, address, upstreams, waiting_ms)),
+  );
+  return failures.filter((failure) => failure !== null);
+}
+
 /** Why the upstream does not answer; null where it does. */
-async function failureOf(id: string, address: string, upstreams: UpstreamPool): Promise<string | null> {
+async function failureOf(
+  id: string,
+  address: string,
+  upstreams: UpstreamPool,
+  waiting_ms: number,
+): Promise<string | null> {
   let problem: unknown;
   const model = new UpstreamModel(
     {
@@ -61,7 +72,7 @@ async function failureOf(id: string, address: string, upstreams: UpstreamPool): 
     },
     {
       now_ms: () => performance.now(),
-      trial_ms: WAITING_MS,
+      trial_ms: waiting_ms,
       onProblem: (error) => {
         problem = error;
       },
