@@ -59,11 +59,16 @@ function send({ address, path, body, credentials }: HttpCall, signal: AbortSigna
     method: body === null ? 'GET' : 'POST',
     headers: {
       accept: 'application/json',
+      // A small body could unpack to a large one.
+      'accept-encoding': 'identity',
       ...(body === null ? {} : { 'content-type': 'application/json' }),
       ...(token === null ? {} : { authorization: `Bearer ${token}` }),
     },
     body,
     redirect: 'manual',
+    decompress: false,
+    // Not even to a proxy that the environment names.
+    proxy: false,
     signal,
     ...(certificates === null ? {} : { tls: { ca: certificates } }),
   });

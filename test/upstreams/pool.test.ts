@@ -197,6 +197,18 @@ describe('a pool', () => {
     expect(sent).toBeLessThan(64 * 1_048_576);
   });
 
+  test('unpacks nothing: an answer is as long as what was sent', async () => {
+    const one = await member();
+    const { ask, failing } = world([one]);
+    await ask();
+    one.behaviour = (received, response) => {
+      expect(received.accept_encoding).toBe('identity');
+      response.writeHead(200, { 'content-encoding': 'gzip' });
+      response.end(Bun.gzipSync(Buffer.from(YES)));
+    };
+    expect(await failing()).toMatchObject({ failure: 'bad_answer' });
+  });
+
   test('takes a client that leaves off the member at once, which is not the member’s fault', async () => {
     const one = await member();
     const { model, ask } = world([one]);
@@ -474,6 +486,20 @@ describe('what members are sent', () => {
     one.behaviour = answering(307, '', { location: `${other.address}/v1/systemone` });
     expect(await failing()).toMatchObject({ failure: 'refused', status: 307 });
     expect(other.received).toEqual([]);
+  });
+
+  test('goes past a proxy that the environment names', async () => {
+    const proxy = await member();
+    const one = await member();
+    const before = process.env.HTTP_PROXY;
+    process.env.HTTP_PROXY = proxy.address;
+    try {
+      await world([one]).ask();
+    } finally {
+      if (before === undefined) delete process.env.HTTP_PROXY;
+      else process.env.HTTP_PROXY = before;
+    }
+    expect([asked(one), proxy.received]).toEqual([1, []]);
   });
 
   test.skipIf(!hasOpenssl)(

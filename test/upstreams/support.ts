@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 export interface Received {
   readonly path: string;
   readonly authorization: string | undefined;
+  readonly accept_encoding: string | string[] | undefined;
   readonly body: string;
 }
 
@@ -90,6 +91,7 @@ export class TestMember {
     const received = {
       path: request.url ?? '',
       authorization: request.headers.authorization,
+      accept_encoding: request.headers['accept-encoding'],
       body: Buffer.concat(chunks).toString(),
     };
     const is_decision = request.method === 'POST';
