@@ -277,6 +277,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     report: (failure) => problems.report({ ...failure, step: 'http' }),
     async loadModels() {
       const live = await catalog.listDecisionModels();
+      // Some may have been added since the service was made.
+      models.follow(live);
       const first = live.find(({ id }) => id === DEFAULT_MODEL);
       // Whoever starts the service tells why it does not start.
       if (first !== undefined) await models.load(first, { failure: 'thrown' });
