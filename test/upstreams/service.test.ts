@@ -30,6 +30,7 @@ import {
   halfAnswering,
   hanging,
   honest,
+  ManualTime,
   TestMember,
   until,
 } from './support.ts';
@@ -49,6 +50,7 @@ let backs: readonly TestService[];
 let back_account: TestAccount;
 let members: readonly [TestMember, TestMember];
 let front: TestService;
+const time = new ManualTime();
 
 /** Two services of one key, each behind a member that a test controls, and a service before them. */
 beforeAll(async () => {
@@ -61,7 +63,10 @@ beforeAll(async () => {
   const [one, two] = await Promise.all(backs.map(({ server }) => TestMember.start(server.address)));
   if (one === undefined || two === undefined) throw new Error('two members were started');
   members = [one, two];
-  front = await startTestService({ log: log.log, upstreams: { answer_ms: ANSWER_MS } });
+  front = await startTestService({
+    log: log.log,
+    upstreams: { answer_ms: ANSWER_MS, trial_ms: ANSWER_MS, schedule: time.schedule },
+  });
   const token_file = join(root, 'token');
   writeFileSync(token_file, back_account.key);
   await addModel(MODEL, { token_file });
@@ -79,6 +84,12 @@ beforeEach(() => {
     member.onList = honest;
   }
 });
+
+/** Lets time pass for the service, and for the looks of its pools. */
+function pass(duration_ms: number): void {
+  front.clock.advance(duration_ms);
+  time.advance(duration_ms);
+}
 
 async function addModel(id: string, changes: Partial<UpstreamPool> = {}): Promise<void> {
   await addOpenModel(
@@ -369,7 +380,7 @@ describe('faults of upstreams', () => {
       if (number % 64 === 40) await members[1].kill();
       if (number % 64 === 52) await members[1].revive();
       // The rests of the breakers pass faster than the requests.
-      if (number % 4 === 0) front.clock.advance(1_000);
+      if (number % 4 === 0) pass(1_000);
     };
     await Promise.all(Array.from({ length: 12 }, (_, index) => client(index % accounts.length)));
 
@@ -383,7 +394,7 @@ describe('faults of upstreams', () => {
     let last = 0;
     while (last !== 200) {
       // The rests of the breakers.
-      front.clock.advance(1_000);
+      pass(1_000);
       const response = await post(front, account.key, {
         model: MODEL,
         state: RECORDS[0],
@@ -512,7 +523,7 @@ describe('faults of upstreams', () => {
   async function untilBothAnswer(account: TestAccount): Promise<void> {
     for (const member of members) {
       while (member.received.at(-1)?.body.includes(PROBE) !== true) {
-        front.clock.advance(5_000);
+        pass(5_000);
         await (await post(front, account.key, { ...SMALL_REQUEST, model: MODEL, state: PROBE })).text();
       }
     }
