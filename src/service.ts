@@ -12,7 +12,13 @@ import type { DecisionPlanner } from '../native/engine.ts';
 import type { FirstStepsContext } from './accounts/first-steps.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
-import { Catalog, DEFAULT_MODEL, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
+import {
+  Catalog,
+  DEFAULT_MODEL,
+  type DecisionModelEntry,
+  type ServedModelEntry,
+  seedCatalog,
+} from './catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
 import { type Console, type ConsoleParts, openConsole } from './console/console.ts';
@@ -45,6 +51,7 @@ import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
 import type { Store } from './store.ts';
+import { UpstreamModel, type UpstreamOptions } from './upstreams/upstream-model.ts';
 import type { AnalyticsContext } from './usage/analytics.ts';
 import type { UsageRecords } from './usage/usage-records.ts';
 import { usedLimits } from './usage/used-limits.ts';
@@ -68,6 +75,8 @@ export interface ServiceParts {
   readonly disk_floor_bytes?: number | undefined;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
+  /** Other bounds of the upstreams than the usual ones. */
+  readonly upstreams?: Partial<Pick<UpstreamOptions, 'schedule' | 'answer_ms' | 'trial_ms'>>;
   /** Requests that may be at one model, waiting or running. */
   readonly queue_limit?: number;
   /** Milliseconds from a request's first turn at the model to its answer. */
@@ -170,6 +179,13 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const catalog = new Catalog(store.catalog);
   const models = new Models({
     openPlanner: parts.openPlanner,
+    openUpstreams: (model) =>
+      new UpstreamModel(model, {
+        ...parts.upstreams,
+        now_ms: () => clock.monotonic_ms(),
+        onProblem: (error) =>
+          problems.report({ request_id: null, step: 'upstream', code: null, model: model.id, error }),
+      }),
     queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
     idle_unload_ms: parts.idle_unload_ms,
     clock,
@@ -286,6 +302,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     report: (failure) => problems.report({ ...failure, step: 'http' }),
     async loadModels() {
       const live = await catalog.listDecisionModels();
+      // Some may have been added since the service was made.
+      models.follow(live);
       const first = live.find(({ id }) => id === DEFAULT_MODEL);
       // Whoever starts the service tells why it does not start.
       if (first !== undefined) await models.load(first, { failure: 'thrown' });
@@ -322,11 +340,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
 }
 
 /** One after the other, because each needs the disk and the cores. What fails is reported; a request tries it again. */
-async function loadInTurn(models: Models, live: readonly DecisionModelEntry[]): Promise<void> {
+async function loadInTurn(models: Models, live: readonly ServedModelEntry[]): Promise<void> {
   for (const { id } of live) {
     await models
-      .lifecycle(id)
-      ?.ready('fast')
+      .observed()
+      .find((observed) => observed.id === id)
+      ?.load()
       .catch(() => undefined);
   }
 }

@@ -12,7 +12,7 @@ import {
 } from 'drizzle-orm/sqlite-core';
 import { TIER_CHANGE_REASONS } from '../../src/accounts/account-records.ts';
 import { ROLES } from '../../src/accounts/roles.ts';
-import { MODEL_KINDS, MODEL_STATUSES } from '../../src/catalog/catalog-records.ts';
+import { MODEL_KINDS, MODEL_STATUSES, type UpstreamPool } from '../../src/catalog/catalog-records.ts';
 import {
   PAYMENT_EVENT_KINDS,
   PAYMENT_EVENT_OUTCOMES,
@@ -428,6 +428,8 @@ export const models = sqliteTable(
     /** What the weights were when the model was added; null where any are taken, as for the embedded model. */
     weights_sha256: text(),
     profile: text(),
+    /** The servers that answer in the place of weights, as JSON; null for none. */
+    upstreams: text({ mode: 'json' }).$type<UpstreamPool>(),
   },
   (table) => [
     check('models_kind', sql`${table.kind} IN ('decision', 'chat')`),

@@ -14,6 +14,24 @@ export interface ModelWeights {
   readonly profile: string | null;
 }
 
+/** How a service talks to an upstream. */
+export const UPSTREAM_PROTOCOLS = ['systemone'] as const;
+export type UpstreamProtocol = (typeof UPSTREAM_PROTOCOLS)[number];
+
+/** The inference servers that answer for a model, in the place of weights. */
+export interface UpstreamPool {
+  readonly protocol: UpstreamProtocol;
+  /** URLs without a slash at their end, each once. */
+  readonly addresses: readonly string[];
+  /** Those of them that get no new requests. */
+  readonly draining: readonly string[];
+  /** What the servers call the model; null where a request names none. */
+  readonly model: string | null;
+  /** Absolute paths: of a file with the bearer token, and of the certificates (PEM) that are trusted instead of the system's. */
+  readonly token_file: string | null;
+  readonly ca_file: string | null;
+}
+
 /** A model as the catalog knows it; price and context are null until a model opens. */
 export interface CatalogModel {
   readonly id: string;
@@ -27,6 +45,8 @@ export interface CatalogModel {
   readonly weights: string | null;
   readonly weights_sha256: string | null;
   readonly profile: string | null;
+  /** Null for a model that no upstream answers for. */
+  readonly upstreams: UpstreamPool | null;
 }
 
 /** Another name of a model. */

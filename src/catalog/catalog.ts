@@ -1,13 +1,29 @@
 import { MICROS_PER_DOLLAR } from '../money.ts';
-import { type CatalogModel, type CatalogRecords, EMBEDDED, type ModelWeights } from './catalog-records.ts';
+import {
+  type CatalogModel,
+  type CatalogRecords,
+  EMBEDDED,
+  type ModelWeights,
+  type UpstreamPool,
+} from './catalog-records.ts';
 
-/** A live decision model: what a request can be answered by, and at what price. */
-export interface DecisionModelEntry extends ModelWeights {
+interface LiveModel {
   readonly id: string;
-  /** Positions that a plan may use. */
+  /** Positions that a plan may use, or tokens that an upstream reads of a record with a question. */
   readonly context_tokens: number;
   readonly input_price_micros_per_million_tokens: number;
 }
+
+/** A live decision model that an engine of this process answers for. */
+export interface DecisionModelEntry extends LiveModel, ModelWeights {}
+
+/** A live decision model that upstreams answer for. */
+export interface UpstreamModelEntry extends LiveModel {
+  readonly upstreams: UpstreamPool;
+}
+
+/** A live decision model: what a request can be answered by, and at what price. */
+export type ServedModelEntry = DecisionModelEntry | UpstreamModelEntry;
 
 /** The model that `/v1/systemone` takes when the request names none. */
 export const DEFAULT_MODEL = 'decision-1';
@@ -21,7 +37,7 @@ export const DESCRIPTIONS: Readonly<Record<CatalogModel['kind'], string>> = {
   chat: 'A language model that is coming soon.',
 };
 
-const NO_WEIGHTS = { weights: null, weights_sha256: null, profile: null } as const;
+const NO_WEIGHTS = { weights: null, weights_sha256: null, profile: null, upstreams: null } as const;
 
 /** What a new database knows (contract: models). */
 const INITIAL_MODELS: readonly CatalogModel[] = [
@@ -78,14 +94,18 @@ export class Catalog {
   }
 
   /** The decision models that can be asked now, by id. */
-  async listDecisionModels(): Promise<DecisionModelEntry[]> {
+  async listDecisionModels(): Promise<ServedModelEntry[]> {
     return (await this.list()).map(asDecisionModel).filter((model) => model !== null);
   }
 }
 
-/** Whether an engine answers for the model: it is a decision model with weights. */
-export function isServed({ kind, weights }: Pick<CatalogModel, 'kind' | 'weights'>): boolean {
-  return kind === 'decision' && weights !== null;
+/** Whether anything answers for the model: it is a decision model with weights or upstreams. */
+export function isServed({
+  kind,
+  weights,
+  upstreams,
+}: Pick<CatalogModel, 'kind' | 'weights' | 'upstreams'>): boolean {
+  return kind === 'decision' && (weights !== null || upstreams !== null);
 }
 
 /** Whether a new database knows the model, so that every start puts it back. */
@@ -98,19 +118,13 @@ function isOpen(model: CatalogModel): boolean {
   return model.status === 'live' && (model.kind !== 'decision' || isServed(model));
 }
 
-/** The model as something that decides; null when it is not a live decision model with weights, price and context. */
-export function asDecisionModel(model: CatalogModel): DecisionModelEntry | null {
-  const { id, context_tokens, input_price_micros_per_million_tokens, weights } = model;
-  const { weights_sha256, profile } = model;
+/** The model as something that decides; null when it is no live decision model that is served, with price and context. */
+export function asDecisionModel(model: CatalogModel): ServedModelEntry | null {
+  const { id, context_tokens, input_price_micros_per_million_tokens } = model;
+  const { weights, weights_sha256, profile, upstreams } = model;
   if (model.kind !== 'decision' || model.status !== 'live') return null;
-  if (weights === null || context_tokens === null || input_price_micros_per_million_tokens === null)
-    return null;
-  return {
-    id,
-    input_price_micros_per_million_tokens,
-    context_tokens,
-    weights,
-    weights_sha256,
-    profile,
-  };
+  if (context_tokens === null || input_price_micros_per_million_tokens === null) return null;
+  const live = { id, input_price_micros_per_million_tokens, context_tokens };
+  if (upstreams !== null) return { ...live, upstreams };
+  return weights === null ? null : { ...live, weights, weights_sha256, profile };
 }

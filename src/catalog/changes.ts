@@ -7,7 +7,13 @@ import type { TrailAction } from '../trail/actions.ts';
 import { recordAct } from '../trail/record.ts';
 import type { TrailDetail } from '../trail/trail-records.ts';
 import { isInitialModel, isServed } from './catalog.ts';
-import type { CatalogModel, CatalogRecords, ModelAlias, ModelWeights } from './catalog-records.ts';
+import type {
+  CatalogModel,
+  CatalogRecords,
+  ModelAlias,
+  ModelWeights,
+  UpstreamPool,
+} from './catalog-records.ts';
 
 /** A change of the catalog that cannot be made, with one sentence that says why. Nothing was changed. */
 export class CatalogChangeRefused extends Error {
@@ -33,7 +39,10 @@ async function change<T>(
 }
 
 /** A model that the service is to know. */
-export type NewModel = Omit<CatalogModel, 'status' | 'released_at_ms' | keyof ModelWeights>;
+export type NewModel = Omit<CatalogModel, 'status' | 'released_at_ms' | 'upstreams' | keyof ModelWeights>;
+
+/** What answers for a new model: its weights, or upstreams in their place. */
+export type NewSource = ModelWeights | { readonly upstreams: UpstreamPool };
 
 /** What clients write as `model`: like the ids of known models, and nothing that a terminal or a log obeys. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$/;
@@ -95,20 +104,20 @@ export function addModel(
   context: CatalogContext,
   actor: Actor,
   model: NewModel,
-  weights: ModelWeights | null = null,
+  source: NewSource | null = null,
 ): Promise<CatalogModel> {
-  return change(context, actor, added(model, false), ({ catalog }) => insertClosed(catalog, model, weights));
+  return change(context, actor, added(model, false), ({ catalog }) => insertClosed(catalog, model, source));
 }
 
-/** Adds a model with checked weights and opens it for requests. Rejects with `CatalogChangeRefused`. */
+/** Adds a model with checked weights, or upstreams, and opens it for requests. Rejects with `CatalogChangeRefused`. */
 export function addOpenModel(
   context: CatalogContext,
   actor: Actor,
   model: NewModel,
-  weights: ModelWeights,
+  source: NewSource,
 ): Promise<CatalogModel> {
   return change(context, actor, added(model, true), async ({ catalog }) =>
-    setLive(catalog, await insertClosed(catalog, model, weights), context.clock.now_ms()),
+    setLive(catalog, await insertClosed(catalog, model, source), context.clock.now_ms()),
   );
 }
 
@@ -120,12 +129,16 @@ function added({ id, kind, input_price_micros_per_million_tokens }: NewModel, is
 async function insertClosed(
   catalog: CatalogRecords,
   model: NewModel,
-  weights: ModelWeights | null,
+  source: NewSource | null,
 ): Promise<CatalogModel> {
   await requireAddable(catalog, model);
   await catalog.insertModel({
     ...model,
-    ...(weights ?? { weights: null, weights_sha256: null, profile: null }),
+    weights: null,
+    weights_sha256: null,
+    profile: null,
+    upstreams: null,
+    ...source,
     status: 'coming_soon',
     released_at_ms: null,
   });
@@ -197,6 +210,31 @@ export function setModelWeights(
       now.profile === before.profile;
     if (!is_same) throw new CatalogChangeRefused(`${id} was changed while its new weights were loaded.`);
     return update(catalog, id, { weights, weights_sha256, profile });
+  });
+}
+
+/**
+ * Sends no new requests to one of a model's upstreams, or sends it some again; those that it has are finished. Rejects
+ * with `CatalogChangeRefused`.
+ */
+export function drainUpstream(
+  context: CatalogContext,
+  actor: Actor,
+  id: string,
+  { address, is_draining }: { readonly address: string; readonly is_draining: boolean },
+): Promise<CatalogModel> {
+  const act = { action: 'model.drain', object_id: id, detail: { address, is_draining } } as const;
+  return change(context, actor, act, async ({ catalog }) => {
+    const { upstreams } = await requireModel(catalog, id);
+    if (upstreams === null) throw new CatalogChangeRefused(`${id} has no upstreams.`);
+    if (!upstreams.addresses.includes(address)) {
+      throw new CatalogChangeRefused(
+        `${id} has no upstream ${address}, only ${upstreams.addresses.join(', ')}.`,
+      );
+    }
+    const others = upstreams.draining.filter((other) => other !== address);
+    const draining = is_draining ? [...others, address] : others;
+    return update(catalog, id, { upstreams: { ...upstreams, draining } });
   });
 }
 

@@ -1,13 +1,22 @@
-import { Argument, type Command } from 'commander';
+import { resolve } from 'node:path';
+import { Argument, type Command, Option } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
 import { Catalog, DESCRIPTIONS } from '../catalog/catalog.ts';
-import { type CatalogModel, MODEL_KINDS } from '../catalog/catalog-records.ts';
+import {
+  type CatalogModel,
+  MODEL_KINDS,
+  UPSTREAM_PROTOCOLS,
+  type UpstreamPool,
+  type UpstreamProtocol,
+} from '../catalog/catalog-records.ts';
 import {
   addModel,
   addOpenModel,
   closeModel,
+  drainUpstream,
   listModelAliases,
   type NewModel,
+  type NewSource,
   openModel,
   removeModel,
   removeModelAlias,
@@ -18,6 +27,7 @@ import {
 import { wholeNumberBetween } from '../config/setting.ts';
 import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { formatDollars } from '../money.ts';
+import { checkUpstreams, upstreamAddress, upstreamAddresses } from './check-upstreams.ts';
 import { checkWeights } from './check-weights.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -26,11 +36,18 @@ import { type ReloadOptions, reloadModel } from './reload-model.ts';
 import { addSettings } from './settings.ts';
 import { dollars, NONE } from './values.ts';
 
+/** What an upstream is taken to read of a record with a question, unless it is said. */
+const UPSTREAM_CONTEXT_TOKENS = 16_384;
 /** More than any model reads. */
 const CONTEXT_TOKENS_MAX = 100_000_000;
 
 interface AddOptions extends JsonOptions, Omit<ModelConfig, 'model'> {
   readonly weights?: string;
+  readonly upstream?: readonly string[];
+  readonly protocol: UpstreamProtocol;
+  readonly upstreamModel?: string;
+  readonly tokenFile?: string;
+  readonly caFile?: string;
   readonly closed?: true;
   readonly description?: string;
   readonly context?: number;
@@ -38,12 +55,13 @@ interface AddOptions extends JsonOptions, Omit<ModelConfig, 'model'> {
 }
 
 /** The model without what it does not have: most have no weights of their own, or none that were checked. */
-function shown({ weights, weights_sha256, profile, ...model }: CatalogModel): object {
+function shown({ weights, weights_sha256, profile, upstreams, ...model }: CatalogModel): object {
   return {
     ...model,
     ...(weights === null ? {} : { weights }),
     ...(weights_sha256 === null ? {} : { weights_sha256 }),
     ...(profile === null ? {} : { profile }),
+    ...(upstreams === null ? {} : { upstreams }),
   };
 }
 
@@ -54,6 +72,13 @@ function formatPrice({ input_price_micros_per_million_tokens: price_micros }: Ca
 function printModel(model: CatalogModel, options: JsonOptions, text: string): void {
   if (options.json) printJson(shown(model));
   else printLine(text);
+}
+
+/** The servers, with those that are being drained marked. */
+function formatUpstreams({ addresses, draining }: UpstreamPool): string {
+  return addresses
+    .map((address) => (draining.includes(address) ? `${address} (draining)` : address))
+    .join(', ');
 }
 
 /** `tds model …` */
@@ -84,8 +109,8 @@ export function registerModels(program: Command): void {
         'ID',
         'KIND',
         'STATUS',
-        'WEIGHTS',
-        'PROFILE',
+        'WEIGHTS OR UPSTREAMS',
+        'PROFILE OR PROTOCOL',
         'CONTEXT TOKENS',
         'DOLLARS PER 1M INPUT TOKENS',
         'ALIASES',
@@ -94,8 +119,8 @@ export function registerModels(program: Command): void {
         row.id,
         row.kind,
         row.status,
-        row.weights ?? '-',
-        row.profile ?? '-',
+        row.weights ?? (row.upstreams === null ? '-' : formatUpstreams(row.upstreams)),
+        row.profile ?? row.upstreams?.protocol ?? '-',
         row.context_tokens === null ? '-' : String(row.context_tokens),
         formatPrice(row),
         row.aliases.join(', '),
@@ -106,6 +131,24 @@ export function registerModels(program: Command): void {
 
   registerAdd(parent);
   registerReload(parent);
+
+  jsonCommand(parent, {
+    usage: 'drain',
+    description:
+      'send no new requests to one of a model’s upstreams; those that it has are finished, and the others answer the next ones',
+    example: 'tds model drain kev-4b http://10.0.0.3:8080',
+  })
+    .argument('<id>')
+    .argument('<address>', 'as "tds model list" shows it', upstreamAddress)
+    .option('--end', 'send it requests again')
+    .action(async (id: string, address: string, options: JsonOptions & { readonly end?: true }) => {
+      const is_draining = options.end === undefined;
+      const model = await withData(options, (context) =>
+        drainUpstream(context, OPERATOR, id, { address, is_draining }),
+      );
+      const done = is_draining ? 'gets no new requests' : 'gets requests again';
+      printModel(model, options, `${address} ${done} for ${id}.`);
+    });
 
   jsonCommand(parent, {
     usage: 'open',
@@ -176,7 +219,7 @@ function registerAdd(parent: Command): void {
   const command = jsonCommand(parent, {
     usage: 'add',
     description:
-      'add a model. With --weights they are loaded and asked a small question first, and then it is open; without, it is coming soon',
+      'add a model. With --weights or --upstream they are asked a small question first, and then it is open; without, it is coming soon',
     example: 'tds model add decision-2 --weights /var/lib/models/decision-2.gguf --price 0.75',
   })
     .argument('<id>', 'what clients send as model')
@@ -184,6 +227,22 @@ function registerAdd(parent: Command): void {
     .option(
       '--weights <path>',
       'GGUF file, or the first part of a split one, which must stay as it is; or "embedded"',
+    )
+    .option(
+      '--upstream <addresses>',
+      'in the place of weights: URLs of the inference servers that answer, with commas between them',
+      upstreamAddresses,
+    )
+    .addOption(
+      new Option('--protocol <name>', 'what the upstreams speak')
+        .choices(UPSTREAM_PROTOCOLS)
+        .default('systemone'),
+    )
+    .option('--upstream-model <name>', 'what the upstreams call the model (default: requests name none)')
+    .option('--token-file <path>', 'file with the bearer token for the upstreams; read again when it changes')
+    .option(
+      '--ca-file <path>',
+      'certificates (PEM) that the upstreams’ are signed by (default: the system’s)',
     )
     .option('--closed', 'keep it closed until "tds model open"')
     .option('--description <text>', 'one sentence for the model list')
@@ -250,16 +309,53 @@ async function add(
     context_tokens: options.context ?? null,
     input_price_micros_per_million_tokens: options.price ?? null,
   };
-  if (options.weights === undefined) return await addModel(context, OPERATOR, model);
-  if (kind !== 'decision') throw new CommandFailed(`Weights answer for decision models only, not for ${id}.`);
+  const { weights: path, upstream: addresses } = options;
+  if (path === undefined && addresses === undefined) return await addModel(context, OPERATOR, model);
+  if (path !== undefined && addresses !== undefined) throw new CommandFailed('Give --weights or --upstream.');
+  if (kind !== 'decision') {
+    throw new CommandFailed(`Weights and upstreams answer for decision models only, not for ${id}.`);
+  }
   if (options.price === undefined && options.closed === undefined) {
     throw new CommandFailed(`${id} cannot be open without a price: give --price, or add it with --closed.`);
   }
   // Before minutes are spent on the weights.
   await requireAddable(context.store.catalog, model);
-  const { weights, context_tokens } = await checkWeights(options.weights, options, options.context);
+  const { source, context_tokens } =
+    path === undefined
+      ? await checkedUpstreams(id, addresses ?? [], options)
+      : await checkedWeights(path, options);
   const checked = { ...model, context_tokens };
   return options.closed
-    ? await addModel(context, OPERATOR, checked, weights)
-    : await addOpenModel(context, OPERATOR, checked, weights);
+    ? await addModel(context, OPERATOR, checked, source)
+    : await addOpenModel(context, OPERATOR, checked, source);
+}
+
+/** What answers for a new model, and how many tokens it reads. */
+interface CheckedSource {
+  readonly source: NewSource;
+  readonly context_tokens: number;
+}
+
+async function checkedWeights(path: string, options: AddOptions): Promise<CheckedSource> {
+  const { weights, context_tokens } = await checkWeights(path, options, options.context);
+  return { source: weights, context_tokens };
+}
+
+/** Upstreams of a model that stays closed may be down. */
+async function checkedUpstreams(
+  id: string,
+  addresses: readonly string[],
+  { protocol, upstreamModel, tokenFile, caFile, closed, context }: AddOptions,
+): Promise<CheckedSource> {
+  const upstreams: UpstreamPool = {
+    protocol,
+    addresses,
+    draining: [],
+    model: upstreamModel ?? null,
+    token_file: tokenFile === undefined ? null : resolve(tokenFile),
+    ca_file: caFile === undefined ? null : resolve(caFile),
+  };
+  const context_tokens = context ?? UPSTREAM_CONTEXT_TOKENS;
+  if (closed === undefined) await checkUpstreams(id, upstreams);
+  return { source: { upstreams }, context_tokens };
 }

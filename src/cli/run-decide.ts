@@ -14,6 +14,7 @@ import { parseJson } from '../http/body.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
+import { answeringEngine } from '../models/model-life.ts';
 import type { Answer } from '../questions/answer.ts';
 import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -69,11 +70,16 @@ async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions
   const engine = await openOrFail(options);
   try {
     const plan = await engine.plan(engineInput(request));
-    const { answers, input_tokens, latency_ms } = await answerRequest(engine, request, plan, {
-      scope: 'local',
-      signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
-      clock: systemClock,
-    });
+    const { answers, input_tokens, latency_ms } = await answerRequest(
+      answeringEngine(engine),
+      request,
+      plan,
+      {
+        scope: 'local',
+        signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
+        clock: systemClock,
+      },
+    );
     const usage = { input_tokens, decisions: request.questions.length };
     const document: Pick<DecisionResponse, 'answers'> = JSON.parse(
       writeJson({ object: 'decision', mode: request.mode, answers, usage, latency_ms }),

@@ -15,11 +15,12 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { DEFAULT_MODEL, isServed } from '../catalog/catalog.ts';
-import { EMBEDDED } from '../catalog/catalog-records.ts';
+import { EMBEDDED, type UpstreamPool } from '../catalog/catalog-records.ts';
 import { systemClock } from '../clock.ts';
 import type { ModelConfig } from '../config/settings.ts';
 import type { Records } from '../store.ts';
 import { backupDirectoryPath } from './backup-directory.ts';
+import { upstreamFailures } from './check-upstreams.ts';
 import { clockWarning } from './clock-check.ts';
 import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -33,6 +34,9 @@ export interface DoctorOptions extends JsonOptions, ModelConfig {
   /** Where scheduled backups go; undefined is a folder of the data directory. */
   readonly backupDirectory: string | undefined;
 }
+
+/** A server that loads its model takes longer, and that is worth a warning. */
+const UPSTREAM_WAITING_MS = 10_000;
 
 /** Prints what was found; the exit code is 1 when something is broken. */
 export async function runDoctor(options: DoctorOptions): Promise<void> {
@@ -57,7 +61,8 @@ export async function runDoctor(options: DoctorOptions): Promise<void> {
 async function modelFindings({ catalog }: Pick<Records, 'catalog'>): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   for (const model of await catalog.allModels()) {
-    const { id, weights, context_tokens, status } = model;
+    const { id, weights, upstreams, context_tokens, status } = model;
+    if (upstreams !== null) findings.push(await upstreamsFinding(id, upstreams));
     if (!isServed(model) || weights === null || id === DEFAULT_MODEL) continue;
     const found = await weightsFinding(`weights of ${id}`, {
       model_path: weights === EMBEDDED ? undefined : weights,
@@ -68,6 +73,16 @@ async function modelFindings({ catalog }: Pick<Records, 'catalog'>): Promise<rea
     findings.push(found.state === 'broken' && status !== 'live' ? { ...found, state: 'warning' } : found);
   }
   return findings;
+}
+
+/** Each server is asked a small question, as at the start. */
+async function upstreamsFinding(id: string, upstreams: UpstreamPool): Promise<Finding> {
+  const failures = await upstreamFailures(id, upstreams, UPSTREAM_WAITING_MS);
+  const { addresses } = upstreams;
+  // The service runs without them, and the model's other upstreams may answer.
+  return failures.length === 0
+    ? { subject: `upstreams of ${id}`, state: 'ok', detail: `${addresses.join(', ')} answer` }
+    : { subject: `upstreams of ${id}`, state: 'warning', detail: failures.join(' ') };
 }
 
 async function weightsFinding(subject: string, options: OpenOptions): Promise<Finding> {

@@ -1,6 +1,7 @@
-import type { DecisionEngine, DecisionInput, DecisionPlan, TakeTurn } from '../../native/engine.ts';
+import type { DecisionInput, DecisionPlan, TakeTurn } from '../../native/engine.ts';
 import type { Clock } from '../clock.ts';
 import { JsonObject } from '../json/json-value.ts';
+import type { AnsweringModel } from '../models/model-life.ts';
 import { answerFrom, type WrittenAnswer } from '../questions/answer.ts';
 import type { DecisionRequest } from './request.ts';
 
@@ -23,9 +24,9 @@ export function engineInput(request: DecisionRequest): DecisionInput {
   };
 }
 
-/** Evaluates the plan of a request and turns the scores into answers. Rejects as `DecisionEngine.evaluate` does. */
+/** Asks the model a planned request and turns the scores into answers. Rejects as `AnsweringModel.answer` does. */
 export async function answerRequest(
-  engine: DecisionEngine,
+  model: AnsweringModel,
   request: DecisionRequest,
   plan: DecisionPlan,
   options: {
@@ -37,11 +38,11 @@ export async function answerRequest(
   },
 ): Promise<Decided> {
   const started_ms = options.clock.monotonic_ms();
-  const scores = await engine.evaluate(plan, options);
+  const { scores, input_tokens } = await model.answer(plan, options);
   const latency_ms = options.clock.monotonic_ms() - started_ms;
   const answers = new JsonObject(
     request.questions.map(({ id }) => id),
     request.questions.map((asked, index) => answerFrom(asked, scores[index] ?? [])),
   );
-  return { answers, input_tokens: plan.input_tokens, latency_ms };
+  return { answers, input_tokens, latency_ms };
 }

@@ -1,7 +1,7 @@
 import type { DecisionPlan } from '../../native/engine.ts';
 import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
-import { asDecisionModel, type DecisionModelEntry } from '../catalog/catalog.ts';
+import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
 import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
@@ -62,7 +62,7 @@ export interface DecisionOutcome {
 interface CheckedRequest {
   readonly call: DecisionCall;
   readonly caller: Caller & { readonly limits: TierLimits };
-  readonly model: DecisionModelEntry;
+  readonly model: ServedModelEntry;
   readonly request: DecisionRequest;
 }
 
@@ -200,7 +200,7 @@ async function findModel(
   services: DecisionServices,
   call: DecisionCall,
   id: string,
-): Promise<DecisionModelEntry | Refusal> {
+): Promise<ServedModelEntry | Refusal> {
   try {
     const found = await services.catalog.findLive(id);
     if (found === undefined) return new Refusal('model_not_found', { param: 'model' });
@@ -321,7 +321,7 @@ async function planOrRefusal(
   }
 }
 
-/** What the request is billed for, exactly; a request without a plan has no less than any other. */
+/** The most that the request is billed for; a request without a plan has no less than any other. */
 function tokensOf(plan: DecisionPlan | Refusal): number {
   return plan instanceof Refusal ? 1 : plan.input_tokens;
 }
@@ -338,7 +338,7 @@ async function refuseUnplanned(
 ): Promise<{ readonly result: Refusal; readonly reached_model: boolean }> {
   services.limiter.settle(admitted.reservation, 0);
   try {
-    const refusal = await services.books.refusalOf(exactCost(admitted));
+    const refusal = await services.books.refusalOf(largestCost(admitted));
     if (refusal !== null) return { result: new Refusal(refusal), reached_model: false };
   } catch (error) {
     const refusal = failed(services, admitted.call, 'hold', 'billing_unavailable', error);
@@ -347,8 +347,8 @@ async function refuseUnplanned(
   return { result: rejection, reached_model: true };
 }
 
-/** What a hold for the request reserves, and of whom. The plan says what is read: the worst case is the exact cost. */
-function exactCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
+/** What a hold for the request reserves, and of whom. The plan says the most that is read. */
+function largestCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   return {
     organization_id: caller.organization_id,
     project_id: caller.project_id,
@@ -357,7 +357,7 @@ function exactCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   };
 }
 
-/** Step 3: reserves the cost, of the credit and of the project's monthly limit. */
+/** Step 3: reserves the largest cost, of the credit and of the project's monthly limit. */
 async function placeHold(
   services: DecisionServices,
   admitted: AdmittedRequest,
@@ -373,7 +373,7 @@ async function placeHold(
   });
   try {
     const { request_id } = admitted.call;
-    const result = await services.books.hold({ ...exactCost(admitted), request_id });
+    const result = await services.books.hold({ ...largestCost(admitted), request_id });
     return result.held ? { ...admitted, plan, hold: result.hold } : refuse(new Refusal(result.refusal));
   } catch (error) {
     return refuse(failed(services, admitted.call, 'hold', 'billing_unavailable', error));
@@ -392,9 +392,9 @@ async function askModel(
     return await served.turns.enter(caller.organization_id, (place) =>
       served.use(
         request.mode,
-        async (engine, signal) => {
+        async (model, signal) => {
           deadline.wait(() => place.retryAfter_s());
-          return await answerRequest(engine, request, held.plan, {
+          return await answerRequest(model, request, held.plan, {
             scope: caller.organization_id,
             signal,
             takeTurn: (turn, work, given_up) => {

@@ -86,7 +86,8 @@ const CLOSE_MS = 30_000;
 /** A request is moved on from an engine that others' work has broken; not from one to the next for ever. */
 const ENGINES_PER_REQUEST = 3;
 
-const scheduleByTimer: Schedule = (callback, delay_ms) => {
+/** By timers that keep no process alive. */
+export const scheduleByTimer: Schedule = (callback, delay_ms) => {
   const timer = setTimeout(callback, delay_ms);
   timer.unref();
   return () => clearTimeout(timer);
@@ -105,12 +106,16 @@ class EngineStuck extends Error {
   override readonly name = 'EngineStuck';
 }
 
-function modelClosed(): ModelUnavailable {
+/** For what is asked of a model that is gone, or going. */
+export function modelClosed(): ModelUnavailable {
   return new ModelUnavailable('The model has been closed.');
 }
 
 /** Resolves as `promise` does, or rejects with the signal's reason when that comes first. */
-function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
+export function unlessAborted<Result>(
+  promise: Promise<Result>,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

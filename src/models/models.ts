@@ -1,17 +1,18 @@
 import {
-  type DecisionEngine,
   type DecisionInput,
   type DecisionPlan,
   type DecisionPlanner,
   WeightsError,
 } from '../../native/engine.ts';
-import type { DecisionModelEntry } from '../catalog/catalog.ts';
+import type { DecisionModelEntry, ServedModelEntry, UpstreamModelEntry } from '../catalog/catalog.ts';
+import type { UpstreamPool } from '../catalog/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
+import { type AnsweringModel, engineLife, type ModelLife, type UpstreamLife } from './model-life.ts';
 
 /** The largest weights take minutes to be read, checked and loaded; what takes longer hangs. */
 const OPENING_MS = 15 * 60_000;
@@ -19,6 +20,8 @@ const OPENING_MS = 15 * 60_000;
 export interface ModelsOptions {
   /** Reads the vocabulary of a model's weights. */
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
+  /** The upstreams that answer for a model in the place of an engine; opens nothing yet, and never throws. */
+  readonly openUpstreams: (model: UpstreamModelEntry) => UpstreamLife;
   /** Requests that may be at one model, waiting or running. */
   readonly queue_limit: number;
   /** Without work for this long an engine is closed; 0 keeps it. */
@@ -46,39 +49,48 @@ export interface ObservedLife {
   readonly id: string;
   readonly status: () => LifecycleStatus;
   /** Undefined while no engine is loaded, or where none counts. */
-  readonly counts: () => ReturnType<NonNullable<DecisionEngine['counts']>> | undefined;
+  readonly counts: ModelLife['counts'];
   /** Loads it. Rejects with `ModelUnavailable`. */
   readonly load: () => Promise<unknown>;
 }
 
-/** One model as its catalog row described it, with an engine and a queue of its own. */
+/** One model as its catalog row described it, with an engine or upstreams, and a queue of its own. */
 interface Life {
-  model: DecisionModelEntry;
+  model: ServedModelEntry;
   /** The row before a reload, which a request may have read just before; null for none. */
-  before: DecisionModelEntry | null;
-  readonly lifecycle: ModelLifecycle;
+  before: ServedModelEntry | null;
+  readonly behind: ModelLife;
+  /** The same where it is an engine's, or upstreams'. */
+  readonly lifecycle?: ModelLifecycle;
+  readonly upstreams?: UpstreamLife;
   readonly turns: ModelTurns;
   /** Requests that have asked for it and are not answered yet. */
   requests: number;
+}
+
+/** A life of an engine. */
+interface EngineLife extends Life {
+  model: DecisionModelEntry;
+  readonly lifecycle: ModelLifecycle;
 }
 
 /** A model, loaded or not, for the time of one request, which ends when it is disposed of. */
 export interface ServedModel extends Disposable {
   /** In which plans are given to the model. */
   readonly turns: ModelTurns;
-  /** As `ModelLifecycle.plan`: the plans of a request, and exactly what it is billed for. */
+  /** As `ModelLife.plan`: the plans of a request, and the most that it is billed for. */
   plan(input: DecisionInput): Promise<DecisionPlan>;
-  /** As `ModelLifecycle.use`: runs work with the engine, which is loaded first when the model is cold. */
+  /** As `ModelLife.use`: runs work with the model, which is loaded first when it is cold. */
   use<Result>(
     mode: Mode,
-    work: (engine: DecisionEngine, signal: AbortSignal) => Promise<Result>,
+    work: (model: AnsweringModel, signal: AbortSignal) => Promise<Result>,
     signal?: AbortSignal,
   ): Promise<Result>;
 }
 
 /**
- * The lives of all models that the catalog has opened, each with its own vocabulary, engine and queue. A model whose
- * row is gone, or has other weights now, is closed when the last request on it is answered.
+ * The lives of all models that the catalog has opened, each with its own vocabulary, engine and queue, or with
+ * upstreams. A model whose row is gone, or has other weights now, is closed when the last request on it is answered.
  */
 export class Models {
   readonly #options: ModelsOptions;
@@ -107,15 +119,15 @@ export class Models {
   }
 
   /** The model of a row that was just read, for one request. Opens nothing yet, and never throws. */
-  for(model: DecisionModelEntry): ServedModel {
+  for(model: ServedModelEntry): ServedModel {
     const life = this.#lifeOf(model);
-    const { lifecycle, turns } = life;
+    const { behind, turns } = life;
     life.requests += 1;
     let is_over = false;
     return {
       turns,
-      plan: (input) => lifecycle.plan(input),
-      use: (mode, work, signal) => lifecycle.use(mode, work, signal),
+      plan: (input) => behind.plan(input),
+      use: (mode, work, signal) => behind.use(mode, work, signal),
       [Symbol.dispose]: () => {
         if (is_over) return;
         is_over = true;
@@ -125,7 +137,7 @@ export class Models {
     };
   }
 
-  /** The life of the model that has the id now; undefined where there is none. */
+  /** The engine's life of the model that has the id now; undefined where there is none, or it has upstreams. */
   lifecycle(id: string): ModelLifecycle | undefined {
     return this.#lives.get(id)?.lifecycle;
   }
@@ -133,17 +145,17 @@ export class Models {
   /** Where every model stands, by id. */
   states(): readonly ModelState[] {
     return [...this.#lives.values()]
-      .map(({ model, lifecycle }) => ({ id: model.id, ...lifecycle.status() }))
+      .map(({ model, behind }) => ({ id: model.id, ...behind.status() }))
       .sort((one, other) => (one.id < other.id ? -1 : 1));
   }
 
   /** The models that the catalog has opened, for whoever watches them. */
   observed(): readonly ObservedLife[] {
-    return [...this.#lives.values()].map(({ model, lifecycle }) => ({
+    return [...this.#lives.values()].map(({ model, behind }) => ({
       id: model.id,
-      status: () => lifecycle.status(),
-      counts: () => lifecycle.engineIfLoaded()?.counts?.(),
-      load: () => lifecycle.ready('fast'),
+      status: () => behind.status(),
+      counts: () => behind.counts(),
+      load: () => behind.load(),
     }));
   }
 
@@ -161,7 +173,7 @@ export class Models {
   }
 
   /** Takes over what the catalog has opened. New models stand cold; removed ones close after their last request. */
-  follow(live: readonly DecisionModelEntry[]): void {
+  follow(live: readonly ServedModelEntry[]): void {
     const ids = new Set(live.map(({ id }) => id));
     for (const life of this.#lives.values()) if (!ids.has(life.model.id)) this.#retire(life);
     for (const model of live) this.#lifeOf(model).before = null;
@@ -176,7 +188,7 @@ export class Models {
   /** Changes after which time without work an engine is closed; 0 keeps it. */
   setIdleUnload(idle_unload_ms: number): void {
     this.#idle_unload_ms = idle_unload_ms;
-    for (const { lifecycle } of this.#open) lifecycle.setIdleUnload(idle_unload_ms);
+    for (const { lifecycle } of this.#open) lifecycle?.setIdleUnload(idle_unload_ms);
   }
 
   /**
@@ -194,10 +206,10 @@ export class Models {
 
   /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; the cause is reported, or left to the caller. */
   async load(
-    model: DecisionModelEntry,
+    model: ServedModelEntry,
     { failure }: { readonly failure: LoadFailure } = { failure: 'reported' },
   ): Promise<void> {
-    await this.#lifeOf(model).lifecycle.ready('fast', undefined, failure);
+    await this.#lifeOf(model).behind.load(failure);
   }
 
   /** Closes all models; what still runs on them is rejected. */
@@ -212,7 +224,7 @@ export class Models {
   async #reload(prepare: () => Promise<Reload>): Promise<void> {
     if (this.#is_closed) return await this.#ended.promise;
     const { model, write } = await prepare();
-    const life = this.#openLife({ ...model, weights_sha256: null });
+    const life = this.#openEngineLife({ ...model, weights_sha256: null });
     try {
       life.model = await Promise.race([this.#loaded(life, model), this.#ended.promise]);
       this.#prepared.set(model.id, life);
@@ -227,7 +239,7 @@ export class Models {
   }
 
   /** The row of a life that is loaded for both modes. */
-  async #loaded({ lifecycle }: Life, model: DecisionModelEntry): Promise<DecisionModelEntry> {
+  async #loaded({ lifecycle }: EngineLife, model: DecisionModelEntry): Promise<DecisionModelEntry> {
     // Without the bound of a request's wait.
     await lifecycle.ready('fast');
     const facts = await lifecycle.use('fast', async (engine) => {
@@ -258,42 +270,55 @@ export class Models {
     if (known !== undefined) this.#closeIfRetired(known);
   }
 
-  #lifeOf(model: DecisionModelEntry): Life {
+  #lifeOf(model: ServedModelEntry): Life {
     const known = this.#lives.get(model.id);
-    if (known !== undefined && isLifeOf(known, model)) return known;
+    if (known !== undefined && isLifeOf(known, model)) {
+      if ('upstreams' in model) known.upstreams?.setDraining(model.upstreams.draining);
+      return known;
+    }
     const prepared = this.#prepared.get(model.id);
     if (prepared !== undefined && isSameModel(prepared.model, model)) {
       this.#takeOver(prepared);
       return prepared;
     }
     if (known !== undefined) this.#retire(known);
-    const life = this.#openLife(model);
+    const life = 'upstreams' in model ? this.#openUpstreamLife(model) : this.#openEngineLife(model);
     this.#lives.set(model.id, life);
     return life;
   }
 
   /** A life that no request meets yet. */
-  #openLife(model: DecisionModelEntry): Life {
+  #openEngineLife(model: DecisionModelEntry): EngineLife {
     const { clock, problems, openPlanner } = this.#options;
-    const life: Life = {
-      model,
-      before: null,
-      lifecycle: new ModelLifecycle({
-        openPlanner: () => openPlanner(life.model),
-        idle_unload_ms: this.#idle_unload_ms,
-        waiting_ms: CLIENT_TIMEOUT_MS,
-        opening_ms: OPENING_MS,
-        now_ms: () => clock.monotonic_ms(),
-        onProblem: (step, error) =>
-          problems.report({ request_id: null, step, code: null, model: model.id, error }),
-      }),
-      turns: new ModelTurns(this.#queue_limit, clock),
-      requests: 0,
-    };
+    const lifecycle = new ModelLifecycle({
+      openPlanner: () => openPlanner(life.model),
+      idle_unload_ms: this.#idle_unload_ms,
+      waiting_ms: CLIENT_TIMEOUT_MS,
+      opening_ms: OPENING_MS,
+      now_ms: () => clock.monotonic_ms(),
+      onProblem: (step, error) =>
+        problems.report({ request_id: null, step, code: null, model: model.id, error }),
+    });
+    const life: EngineLife = { ...this.#newLife(), model, lifecycle, behind: engineLife(lifecycle) };
+    this.#register(life);
+    return life;
+  }
+
+  #openUpstreamLife(model: UpstreamModelEntry): Life {
+    const upstreams = this.#options.openUpstreams(model);
+    const life = { ...this.#newLife(), model, upstreams, behind: upstreams };
+    this.#register(life);
+    return life;
+  }
+
+  #newLife() {
+    return { before: null, turns: new ModelTurns(this.#queue_limit, this.#options.clock), requests: 0 };
+  }
+
+  #register(life: Life): void {
     this.#open.add(life);
     // A request that comes after the end is refused as those that were there.
     if (this.#is_closed) this.#close(life);
-    return life;
   }
 
   /** The next request meets another life, or none. */
@@ -309,7 +334,7 @@ export class Models {
 
   #close(life: Life): void {
     if (!this.#open.delete(life)) return;
-    const closing = life.lifecycle
+    const closing = life.behind
       .close()
       .catch((error: unknown) =>
         this.#options.problems.report({
@@ -326,16 +351,37 @@ export class Models {
 }
 
 /** Whether a request that read that row is the life's. */
-function isLifeOf({ model, before }: Life, row: DecisionModelEntry): boolean {
+function isLifeOf({ model, before }: Life, row: ServedModelEntry): boolean {
   return isSameModel(model, row) || (before !== null && isSameModel(before, row));
 }
 
-/** Whether both rows mean the same engine; a price is the request's own. */
-function isSameModel(one: DecisionModelEntry, other: DecisionModelEntry): boolean {
+/** Whether both rows mean the same engine or upstreams; a price is the request's own. */
+function isSameModel(one: ServedModelEntry, other: ServedModelEntry): boolean {
+  if ('upstreams' in one || 'upstreams' in other) {
+    return (
+      'upstreams' in one &&
+      'upstreams' in other &&
+      one.context_tokens === other.context_tokens &&
+      isSamePool(one.upstreams, other.upstreams)
+    );
+  }
   return (
     one.weights === other.weights &&
     one.weights_sha256 === other.weights_sha256 &&
     one.profile === other.profile &&
     one.context_tokens === other.context_tokens
+  );
+}
+
+/** Whether both mean the same servers; which of them are drained changes in place. */
+function isSamePool(one: UpstreamPool, other: UpstreamPool): boolean {
+  const { addresses, protocol, model, token_file, ca_file } = one;
+  return (
+    addresses.length === other.addresses.length &&
+    addresses.every((address, index) => address === other.addresses[index]) &&
+    protocol === other.protocol &&
+    model === other.model &&
+    token_file === other.token_file &&
+    ca_file === other.ca_file
   );
 }

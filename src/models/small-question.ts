@@ -1,7 +1,8 @@
 import type { DecisionEngine, DecisionInput } from '../../native/engine.ts';
 import type { Mode } from '../questions/question.ts';
 
-function smallInput(mode: Mode): DecisionInput {
+/** One small question about a record of our own. */
+export function smallInput(mode: Mode): DecisionInput {
   const question = { type: 'noul', instructions: 'Is it on?', yes: undefined, no: undefined } as const;
   return { state: 'The light is on.', questions: [question], mode };
 }

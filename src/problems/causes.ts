@@ -58,6 +58,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'TransactionEnded',
   'TransactionStalled',
   'UnknownAccount',
+  'UpstreamFailed',
   'WebhookNotApplied',
   'WeightsError',
   'WriteQueueFull',

@@ -50,6 +50,7 @@ export class ProblemLog implements Problems, RecentProblems {
     model_warm_up: 0,
     model_probe: 0,
     model_close: 0,
+    upstream: 0,
   };
   /** Oldest first: a `Map` keeps the order of insertion. */
   readonly #kinds = new Map<string, Kind>();

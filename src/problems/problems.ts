@@ -27,7 +27,9 @@ export type ProblemStep =
   | 'model_load'
   | 'model_warm_up'
   | 'model_probe'
-  | 'model_close';
+  | 'model_close'
+  /** A member of a pool failed, and another one was asked; or one failed its trial, or read more than was held. */
+  | 'upstream';
 
 /** One failure that is our own fault: neither the client's, nor load that the error's code tells of. */
 export interface Problem {

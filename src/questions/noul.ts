@@ -81,6 +81,15 @@ export function noulProbabilities(log_odds: number): readonly [no: number, yes: 
   return [1 - yes, yes];
 }
 
+/** The largest probability that is still a no. */
+const BELOW_HALF = 0.5 - 1e-9;
+
+/** The probability of yes that `noulAnswer` makes this value of: its inverse, to a millionth of the answer. */
+export function uncommittedProbability(noul: number): number {
+  if (noul < 0.5) return Math.min(BELOW_HALF, (noul / COMMITTED_NO_MAX) * 0.5);
+  return Math.max(0.5, 0.5 + ((noul - COMMITTED_YES_MIN) / (1 - COMMITTED_YES_MIN)) * 0.5);
+}
+
 /**
  * A committed yes/no answer: a `probability` of yes below 0.5 maps linearly onto [0, 0.199], the rest onto [0.801, 1].
  * Throws `RangeError` for NaN.

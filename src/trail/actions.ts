@@ -60,6 +60,7 @@ export const TRAIL_ACTIONS = {
   'model.open': { object: 'model', sentence: 'Opened a model for requests.' },
   'model.close': { object: 'model', sentence: 'Closed a model.' },
   'model.remove': { object: 'model', sentence: 'Removed a model.' },
+  'model.drain': { object: 'model', sentence: 'Drained an upstream of a model, or ended that.' },
   'model.price': { object: 'model', sentence: 'Set the price of a model.' },
   'model.reload': { object: 'model', sentence: 'Asked to load a model anew.' },
   'model.alias': { object: 'model_alias', sentence: 'Gave a model another name.' },

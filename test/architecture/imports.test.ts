@@ -55,6 +55,8 @@ const RULES = [
   'src/store.ts',
   'src/in-time.ts',
 ];
+/** Models behind inference servers. */
+const UPSTREAMS = ['src/upstreams/'];
 const DECISIONS = ['src/decisions/'];
 const EVAL = ['src/eval/'];
 const HTTP = ['src/app.ts', 'src/http/'];
@@ -93,6 +95,7 @@ const DIRECTIONS: readonly Direction[] = [
       ...HTTP,
       ...CONSOLE,
       ...EVAL,
+      ...UPSTREAMS,
       ...DECISIONS,
       ...RULES,
       ...PURE,
@@ -102,7 +105,17 @@ const DIRECTIONS: readonly Direction[] = [
   },
   {
     files: WIRING,
-    may_import: [...SETTINGS, ...HTTP, ...CONSOLE, ...DECISIONS, ...RULES, ...PURE, ...ENGINE, 'db/'],
+    may_import: [
+      ...SETTINGS,
+      ...HTTP,
+      ...CONSOLE,
+      ...UPSTREAMS,
+      ...DECISIONS,
+      ...RULES,
+      ...PURE,
+      ...ENGINE,
+      'db/',
+    ],
   },
   { files: SETTINGS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: HTTP, may_import: [...DECISIONS, ...RULES, ...PURE] },
@@ -119,6 +132,7 @@ const DIRECTIONS: readonly Direction[] = [
     ],
   },
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },
+  { files: UPSTREAMS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: DECISIONS, may_import: [...RULES, ...PURE, ...ENGINE] },
   { files: RULES, may_import: [...PURE, ...ENGINE] },
   { files: BINARY, may_import: [...PURE, ...ENGINE, 'src/console/bundle.ts'] },

@@ -59,6 +59,9 @@ function world(options: Partial<ModelsOptions> = {}) {
         },
       };
     },
+    openUpstreams: () => {
+      throw new Error('no model here has upstreams');
+    },
     queue_limit: 4,
     idle_unload_ms: 0,
     clock: systemClock,
@@ -109,7 +112,7 @@ test('a model that is gone is closed once, after the last request that asked for
   waiting[Symbol.dispose]();
   waiting[Symbol.dispose]();
   // What was planned before is answered, by an engine that is loaded for it.
-  const evaluate = () => planned.use('fast', (engine) => engine.evaluate(plan, { scope: 'test' }));
+  const evaluate = () => planned.use('fast', (model) => model.answer(plan, { scope: 'test' }));
   expect(await evaluate()).toEqual(await evaluate());
   expect(events).toEqual(['open a']);
   planned[Symbol.dispose]();
@@ -179,7 +182,8 @@ test('a reload takes the requests that come, leaves those that have begun to the
   models.for(after)[Symbol.dispose]();
   models.follow([after]);
   expect(models.lifecycle('a')).toBe(second);
-  expect(await begun.use('fast', (engine) => engine.evaluate(plan, { scope: 'test' }))).toHaveLength(1);
+  const { scores } = await begun.use('fast', (model) => model.answer(plan, { scope: 'test' }));
+  expect(scores).toHaveLength(1);
   expect(events).toEqual(['open a', 'open a']);
   begun[Symbol.dispose]();
   while (events.length === 2) await turn();

@@ -68,6 +68,8 @@ export interface TestServiceOptions {
   /** Requests that may be at the model, and milliseconds that one may take there. */
   readonly queue_limit?: number;
   readonly evaluation_ms?: number;
+  /** Bounds of upstreams. */
+  readonly upstreams?: ServiceParts['upstreams'];
   /** What the console needs; there is none by default. */
   readonly console?: ServiceParts['console'];
   /** Milliseconds that a stop lets requests finish. */
@@ -118,6 +120,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     idle_unload_ms: 0,
     ...(options.queue_limit === undefined ? {} : { queue_limit: options.queue_limit }),
     ...(options.evaluation_ms === undefined ? {} : { evaluation_ms: options.evaluation_ms }),
+    ...(options.upstreams === undefined ? {} : { upstreams: options.upstreams }),
     clock,
     identifiers: randomIdentifiers,
     log: options.log ?? createLog('silent'),

@@ -23,6 +23,7 @@ import { seedCatalog } from '../../src/catalog/catalog.ts';
 import {
   addModel,
   closeModel,
+  drainUpstream,
   openModel,
   removeModel,
   removeModelAlias,
@@ -340,6 +341,16 @@ const ACTS: Record<TrailAction, TriedAct> = {
   },
   'model.remove': {
     act: ({ context }, actor) => removeModel(context, actor, 'decision-8'),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.drain': {
+    prepare: ({ db }) =>
+      db.$client.run("UPDATE models SET upstreams = ?1 WHERE id = 'decision-1'", [
+        JSON.stringify({ addresses: ['http://10.0.0.2:8080'], draining: [] }),
+      ]),
+    act: ({ context }, actor) =>
+      drainUpstream(context, actor, 'decision-1', { address: 'http://10.0.0.2:8080', is_draining: true }),
     may: OPERATORS,
     is_of_service: true,
   },

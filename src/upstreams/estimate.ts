@@ -1,0 +1,46 @@
+import type { Question } from '../questions/question.ts';
+import { questionsBody } from './systemone.ts';
+
+/** What a server's own words around a record, a question and an option take at most. */
+const TOKENS_PER_REQUEST = 256;
+const TOKENS_PER_QUESTION = 64;
+const TOKENS_PER_OPTION = 16;
+/** In English text. */
+const BYTES_PER_TOKEN = 4;
+
+/** How many tokens a call takes, as far as a service knows that does not have the model's vocabulary. */
+export interface TokenEstimate {
+  /** No known server reads more: what is held. */
+  readonly most: number;
+  /** What is billed where a server does not say what it read, and what decides whose turn it is. */
+  readonly likely: number;
+}
+
+/**
+ * The tokens of a call. A token is at least one byte of what is read. A server reads the record and the questions, with
+ * words of its own around them, and for each question at most the context.
+ */
+export function estimateTokens(
+  state_bytes: number,
+  questions: readonly Question[],
+  context_tokens: number,
+): TokenEstimate {
+  const bytes = state_bytes + Buffer.byteLength(questionsBody(questions));
+  const around = questions.reduce(
+    (tokens, question) => tokens + TOKENS_PER_QUESTION + TOKENS_PER_OPTION * optionCount(question),
+    TOKENS_PER_REQUEST,
+  );
+  const most = Math.min(bytes + around, context_tokens * questions.length);
+  return { most, likely: Math.min(most, Math.ceil(bytes / BYTES_PER_TOKEN)) };
+}
+
+function optionCount(question: Question): number {
+  switch (question.type) {
+    case 'noul':
+      return 2;
+    case 'choice':
+      return question.options.length;
+    case 'score':
+      return question.levels.length;
+  }
+}

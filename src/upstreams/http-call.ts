@@ -1,0 +1,124 @@
+import { systemErrorCode } from '../system-error-code.ts';
+import type { Credentials } from './credentials.ts';
+import { UpstreamFailed } from './upstream-failed.ts';
+
+/** The longest answer: a request's option names and levels come back in it, at worst escaped. */
+const ANSWER_BYTES_MAX = 8 * 1_024 * 1_024;
+/** As much of an error is looked at as says that a model is loading. */
+const ERROR_BYTES_MAX = 16_384;
+/** The longest rest that an upstream may ask for. */
+const RETRY_AFTER_MAX_S = 60;
+
+export interface HttpCall {
+  /** The member's, as it is named in messages. */
+  readonly address: string;
+  /** From the root of the address. */
+  readonly path: string;
+  /** JSON; null for a GET. */
+  readonly body: string | null;
+  readonly credentials: Credentials;
+  /** From the call to the end of the answer. */
+  readonly timeout_ms: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The text of an upstream's 200. Rejects with the signal's reason, and otherwise with `UpstreamFailed`. A redirect is
+ * no answer: the record goes to the address that was given, and nowhere else.
+ */
+export async function callUpstream(call: HttpCall): Promise<string> {
+  const { address, signal } = call;
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), call.timeout_ms);
+  const given_up = AbortSignal.any([signal, late.signal]);
+  let has_begun = false;
+  try {
+    const response = await send(call, given_up);
+    if (!response.ok) throw await refusalOf(address, response);
+    has_begun = true;
+    return await textOf(response, address);
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    if (error instanceof UpstreamFailed) throw error;
+    if (late.signal.aborted) {
+      const message = `${address} did not answer in ${Math.round(call.timeout_ms / 1_000)} seconds.`;
+      throw new UpstreamFailed(has_begun ? 'bad_answer' : 'timed_out', message);
+    }
+    const code = systemErrorCode(error) ?? 'no code';
+    throw has_begun
+      ? new UpstreamFailed('bad_answer', `The answer of ${address} broke off (${code}).`)
+      : new UpstreamFailed('unreachable', `${address} cannot be reached (${code}).`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function send({ address, path, body, credentials }: HttpCall, signal: AbortSignal): Promise<Response> {
+  const { token, certificates } = credentials;
+  return fetch(`${address}${path}`, {
+    method: body === null ? 'GET' : 'POST',
+    headers: {
+      accept: 'application/json',
+      // A small body could unpack to a large one.
+      'accept-encoding': 'identity',
+      ...(body === null ? {} : { 'content-type': 'application/json' }),
+      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+    },
+    body,
+    redirect: 'manual',
+    decompress: false,
+    // Not even to a proxy that the environment names.
+    proxy: false,
+    signal,
+    ...(certificates === null ? {} : { tls: { ca: certificates } }),
+  });
+}
+
+/** What the status means, and for a 503 the words by which known servers say that they load. */
+async function refusalOf(address: string, response: Response): Promise<UpstreamFailed> {
+  const { status } = response;
+  const text = await beginningOf(response);
+  const retry_after_s = retryAfterOf(response.headers);
+  const message = `${address} answered with status ${status}.`;
+  if (status === 503 && /"model_warming_up"|Loading model/.test(text)) {
+    return new UpstreamFailed('loading', `${address} is loading its model.`, retry_after_s);
+  }
+  if (status === 429 || status === 503) return new UpstreamFailed('busy', message, retry_after_s);
+  if (status === 400 || status === 413 || status === 422) return new UpstreamFailed('rejected', message);
+  return new UpstreamFailed('refused', message, null, status);
+}
+
+function retryAfterOf(headers: Headers): number | null {
+  const text = headers.get('retry-after') ?? '';
+  return /^\d{1,9}$/.test(text) ? Math.min(RETRY_AFTER_MAX_S, Math.max(1, Number(text))) : null;
+}
+
+/** As far as it comes; nothing is lost where it breaks off. */
+async function beginningOf(response: Response): Promise<string> {
+  try {
+    return new TextDecoder().decode(await bytesOf(response, ERROR_BYTES_MAX)).slice(0, ERROR_BYTES_MAX);
+  } catch {
+    return '';
+  }
+}
+
+async function textOf(response: Response, address: string): Promise<string> {
+  const bytes = await bytesOf(response, ANSWER_BYTES_MAX);
+  if (bytes.byteLength > ANSWER_BYTES_MAX) {
+    throw new UpstreamFailed('bad_answer', `The answer of ${address} is too long.`);
+  }
+  return new TextDecoder().decode(bytes);
+}
+
+/** The body; where it is longer than the bound, no more of it than one piece beyond that. */
+async function bytesOf(response: Response, bytes_max: number): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of response.body ?? []) {
+    pieces.push(piece);
+    length += piece.byteLength;
+    // Leaving the loop ends the connection.
+    if (length > bytes_max) break;
+  }
+  return Buffer.concat(pieces);
+}

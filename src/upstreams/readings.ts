@@ -1,0 +1,58 @@
+import type { DecisionInput } from '../../native/engine.ts';
+import type { Question } from '../questions/question.ts';
+
+/** One call to an upstream. */
+export interface Reading {
+  /** What is asked in it, all of it at once. */
+  readonly questions: readonly Question[];
+  /** What is read a second time, to steady an answer, is not billed. */
+  readonly is_billed: boolean;
+}
+
+type Asked = Pick<DecisionInput, 'mode' | 'questions'>;
+
+/**
+ * The calls of a request. Fast mode is one call. Consistent mode is one call a question, and a second one with its
+ * options in the opposite order, so no question can change another's answer. A noul has no order.
+ */
+export function readingsOf({ mode, questions }: Asked): readonly Reading[] {
+  if (mode === 'fast') return [{ questions, is_billed: true }];
+  return questions.flatMap((question) => {
+    const own = { questions: [question], is_billed: true };
+    const backwards = reversed(question);
+    return backwards === null ? [own] : [own, { questions: [backwards], is_billed: false }];
+  });
+}
+
+/** A list of scores a question, from the scores of each of its `readingsOf`. */
+export function combinedScores(
+  { mode, questions }: Asked,
+  readings: readonly (readonly (readonly number[])[])[],
+): readonly (readonly number[])[] {
+  if (mode === 'fast') return readings[0] ?? [];
+  const scores = readings.map(([own = []]) => own).values();
+  const next = (): readonly number[] => scores.next().value ?? [];
+  return questions.map((question) => {
+    const forward = next();
+    return reversed(question) === null ? forward : meanOf(forward, next().toReversed());
+  });
+}
+
+/** The question with its options or levels in the opposite order; null where it has none. */
+function reversed(question: Question): Question | null {
+  switch (question.type) {
+    case 'noul':
+      return null;
+    case 'choice':
+      return { ...question, options: question.options.toReversed() };
+    case 'score':
+      return { ...question, levels: question.levels.toReversed() };
+  }
+}
+
+/** The scores of the mean probabilities; both are the logarithms of such. */
+function meanOf(forward: readonly number[], backward: readonly number[]): readonly number[] {
+  return forward.map((score, index) =>
+    Math.log((Math.exp(score) + Math.exp(backward[index] ?? Number.NaN)) / 2),
+  );
+}

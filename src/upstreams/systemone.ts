@@ -1,0 +1,168 @@
+import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import { readJson } from '../json/read-json.ts';
+import { type WritableJson, writeJson } from '../json/write-json.ts';
+import { uncommittedProbability } from '../questions/noul.ts';
+import { classesOf, type Question } from '../questions/question.ts';
+import { expectedLevel } from '../questions/score.ts';
+
+/** Where decisions are asked for, and the list that every server of the format has. */
+export const DECISION_PATH = '/v1/systemone';
+export const MODELS_PATH = '/v1/models';
+
+/** How far sums, means and maxima may be off: what the strictest client allows. */
+const TOLERANCE = 1e-6;
+
+/** An answer in the format, checked. */
+export interface SystemOneAnswer {
+  /** As of `DecisionEngine.evaluate`: what gives the same probabilities. */
+  readonly scores: readonly (readonly number[])[];
+  /** What the upstream says that it read; null where it says nothing that can be billed. */
+  readonly input_tokens: number | null;
+}
+
+/** The answer is not what was asked for. The message is a fixed sentence. */
+export class WrongAnswer extends Error {
+  override readonly name = 'WrongAnswer';
+}
+
+/** The ids of a request's questions: the client's own are no business of an upstream. */
+const idOf = (index: number) => `q${index + 1}`;
+
+/** The body that asks all questions about a record in one call; the record is JSON already, written once for all calls. */
+export function requestBody(state: string, questions: readonly Question[], model: string | null): string {
+  const name = model === null ? '' : `"model":${writeJson(model)},`;
+  return `{${name}"state":${state},"questions":${questionsBody(questions)}}`;
+}
+
+/** The questions as JSON. */
+export function questionsBody(questions: readonly Question[]): string {
+  return writeJson(
+    new JsonObject<WritableJson>(
+      questions.map((_, index) => idOf(index)),
+      questions.map(questionBody),
+    ),
+  );
+}
+
+function questionBody(question: Question): WritableJson {
+  const { type, instructions } = question;
+  switch (question.type) {
+    case 'noul': {
+      const { yes, no } = question;
+      const is_described = yes !== undefined || no !== undefined;
+      return { type, instructions, criteria: is_described ? { true: yes, false: no } : undefined };
+    }
+    case 'choice': {
+      const { options } = question;
+      const criteria = new JsonObject<WritableJson>(
+        options.map(({ id }) => id),
+        options.map(({ description }) => description),
+      );
+      return { type, instructions, criteria };
+    }
+    case 'score':
+      return { type, instructions, criteria: question.levels };
+  }
+}
+
+/**
+ * The answers to exactly these questions, checked as the strictest client does: ids, types, options, probabilities and
+ * their sum, the chosen option, the mean level. Throws `WrongAnswer`.
+ */
+export function readAnswer(text: string, questions: readonly Question[]): SystemOneAnswer {
+  const body = parsed(text);
+  const answers = isJsonObject(body) ? body.get('answers') : undefined;
+  if (!isJsonObject(body) || !isJsonObject(answers)) throw new WrongAnswer('The answer has no answers.');
+  if (answers.names.length !== questions.length) {
+    throw new WrongAnswer('The answer has not exactly one answer for each question.');
+  }
+  // Only a server of this program says so, and only its nouls are committed to one side.
+  const is_committed = body.get('object') === 'decision';
+  return {
+    scores: questions.map((question, index) => scoresOf(question, answers.get(idOf(index)), is_committed)),
+    input_tokens: tokensOf(body.get('usage')),
+  };
+}
+
+function parsed(text: string): JsonValue {
+  try {
+    return readJson(text);
+  } catch {
+    // An error of the reader may quote the text.
+    throw new WrongAnswer('The answer is no JSON.');
+  }
+}
+
+function tokensOf(usage: JsonValue | undefined): number | null {
+  const tokens = isJsonObject(usage) ? usage.get('input_tokens') : undefined;
+  return typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens > 0 ? tokens : null;
+}
+
+function scoresOf(
+  question: Question,
+  answer: JsonValue | undefined,
+  is_committed: boolean,
+): readonly number[] {
+  if (!isJsonObject(answer) || answer.get('type') !== question.type) {
+    throw new WrongAnswer('A question has no answer of its type.');
+  }
+  switch (question.type) {
+    case 'noul': {
+      const noul = answer.get('noul');
+      if (!isProbability(noul)) throw new WrongAnswer('A noul is no probability.');
+      return [logOdds(is_committed ? uncommittedProbability(noul) : noul)];
+    }
+    case 'choice': {
+      const names = classesOf(question);
+      const probabilities = distribution(answer.get('probabilities'), names);
+      requireLargest(answer.get('choice'), names, probabilities);
+      return probabilities.map(Math.log);
+    }
+    case 'score': {
+      const probabilities = distribution(answer.get('probabilities'), classesOf(question));
+      requireMean(answer.get('score'), probabilities);
+      return probabilities.map(Math.log);
+    }
+  }
+}
+
+function isProbability(value: JsonValue | undefined): value is number {
+  return typeof value === 'number' && value >= 0 && value <= 1;
+}
+
+function distribution(value: JsonValue | undefined, names: readonly string[]): readonly number[] {
+  if (!isJsonObject(value) || value.names.length !== names.length) {
+    throw new WrongAnswer('Probabilities are not those of the options.');
+  }
+  const probabilities = names.map((name, index) => {
+    // Nearly always in our order.
+    const probability = value.names[index] === name ? value.values[index] : value.get(name);
+    if (!isProbability(probability)) throw new WrongAnswer('An option has no probability.');
+    return probability;
+  });
+  const sum = probabilities.reduce((total, probability) => total + probability, 0);
+  if (Math.abs(sum - 1) > TOLERANCE) throw new WrongAnswer('Probabilities do not sum to 1.');
+  return probabilities;
+}
+
+function requireLargest(
+  choice: JsonValue | undefined,
+  names: readonly string[],
+  probabilities: readonly number[],
+): void {
+  const chosen = typeof choice === 'string' ? probabilities[names.indexOf(choice)] : undefined;
+  if (chosen === undefined) throw new WrongAnswer('The choice is none of the options.');
+  if (Math.max(...probabilities) > chosen + TOLERANCE)
+    throw new WrongAnswer('The choice is not the most likely option.');
+}
+
+function requireMean(score: JsonValue | undefined, probabilities: readonly number[]): void {
+  if (typeof score !== 'number' || !(Math.abs(score - expectedLevel(probabilities)) <= TOLERANCE)) {
+    throw new WrongAnswer('The score is not the mean of the levels.');
+  }
+}
+
+/** Infinite where it is certain. */
+function logOdds(probability: number): number {
+  return Math.log(probability) - Math.log(1 - probability);
+}

@@ -1,0 +1,141 @@
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { answering, TestMember, YES } from '../upstreams/support.ts';
+import { expectRefused, tds, tdsJson } from './support.ts';
+
+setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
+
+const root = temporaryDirectory();
+const data = join(root.path, 'data');
+const token = join(root.path, 'token');
+let members: readonly TestMember[];
+beforeAll(async () => {
+  await tdsJson(['init', '--data', data]);
+  writeFileSync(token, 'secret-token\n');
+});
+afterAll(() => root.remove());
+afterEach(async () => {
+  for (const member of members) await member.kill();
+});
+
+async function startMembers(...behaviours: ReturnType<typeof answering>[]): Promise<string> {
+  members = await Promise.all(behaviours.map(() => TestMember.start()));
+  for (const [index, member] of members.entries()) member.behaviour = behaviours[index] ?? member.behaviour;
+  return members.map(({ address }) => address).join(',');
+}
+
+const model = (...words: string[]) => tds(['model', ...words, '--data', data]);
+const listed = () => tdsJson(['model', 'list', '--data', data]);
+
+describe('tds model add --upstream', () => {
+  test('asks every server a small question with the token, and then the model is open', async () => {
+    const upstream = await startMembers(answering(200, YES), answering(200, YES));
+    const added = await model(
+      'add',
+      'kev-4b',
+      ...['--upstream', `${upstream}/`, '--protocol', 'systemone', '--upstream-model', 'kev'],
+      ...['--token-file', token, '--price', '0.5'],
+    );
+    expect(added).toEqual({ code: 0, stdout: 'Added kev-4b, which is open.\n', stderr: '' });
+    for (const { received } of members) {
+      expect(received).toHaveLength(1);
+      expect(received[0]).toMatchObject({ path: '/v1/systemone', authorization: 'Bearer secret-token' });
+      expect(received[0]?.body).toStartWith('{"model":"kev",');
+    }
+    const addresses = members.map(({ address }) => address);
+    expect(await listed()).toContainEqual({
+      id: 'kev-4b',
+      kind: 'decision',
+      status: 'live',
+      description: 'Answers typed questions about one record with a probability for every option.',
+      context_tokens: 16_384,
+      input_price_micros_per_million_tokens: 500_000,
+      released_at_ms: expect.any(Number),
+      upstreams: {
+        protocol: 'systemone',
+        addresses,
+        draining: [],
+        model: 'kev',
+        token_file: token,
+        ca_file: null,
+      },
+      aliases: [],
+    });
+
+    const [, second] = addresses;
+    if (second === undefined) throw new Error('there are two members');
+    expect(await model('drain', 'kev-4b', second)).toMatchObject({
+      code: 0,
+      stdout: `${second} gets no new requests for kev-4b.\n`,
+    });
+    const { stdout } = await model('list');
+    expect(stdout).toContain(`${addresses[0]}, ${second} (draining)  systemone`);
+    expect(await model('drain', 'kev-4b', second, '--end')).toMatchObject({
+      code: 0,
+      stdout: `${second} gets requests again for kev-4b.\n`,
+    });
+    expectRefused(
+      await model('drain', 'kev-4b', 'http://10.9.9.9'),
+      `kev-4b has no upstream http://10.9.9.9, only ${addresses.join(', ')}.`,
+    );
+    expectRefused(await model('drain', 'decision-1', second), 'decision-1 has no upstreams.');
+    expectRefused(await model('reload', 'kev-4b'), 'kev-4b has no weights.');
+    expect(await tdsJson(['doctor', '--data', data, '--gpu', 'none'])).toContainEqual({
+      subject: 'upstreams of kev-4b',
+      state: 'ok',
+      detail: `${addresses.join(', ')} answer`,
+    });
+  });
+
+  test('says which server does not answer, and adds none where all of them do not, unless it stays closed', async () => {
+    const upstream = await startMembers(answering(200, YES), answering(401, 'no secret-token here'));
+    const [one, two] = members.map(({ address }) => address);
+    const words = ['--upstream', upstream, '--token-file', token, '--price', '1'];
+    expect(await model('add', 'half', ...words)).toEqual({
+      code: 0,
+      stdout: 'Added half, which is open.\n',
+      stderr: `${two} answered with status 401.\n`,
+    });
+    await members[0]?.kill();
+    const refused = await model('add', 'none', ...words);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toBe(
+      `${one} cannot be reached (ECONNREFUSED).\n${two} answered with status 401.\n` +
+        'tds: No upstream of none answers a small question. With --closed it is added all the same.\n',
+    );
+    expect(await model('add', 'none', ...words, '--closed')).toMatchObject({
+      code: 0,
+      stdout: 'Added none, which is closed.\n',
+    });
+    expect(await model('open', 'none')).toMatchObject({ code: 0 });
+  });
+
+  test.each([
+    ['ftp://10.0.0.2', 'another scheme'],
+    ['http://user:password@10.0.0.2', 'a password'],
+    ['http://10.0.0.2/?a=b', 'a query'],
+    ['http://10.0.0.2,', 'nothing after a comma'],
+    ['10.0.0.2:8080', 'no scheme'],
+  ])('takes no address such as %s, with %s', async (upstream) => {
+    members = [];
+    const { code, stderr } = await model('add', 'bad', '--upstream', upstream, '--price', '1');
+    expect(code).toBe(2);
+    expect(stderr).toContain('Give URLs such as http://10.0.0.2:8080');
+  });
+
+  test('takes either weights or upstreams, and needs a price', async () => {
+    members = [];
+    const upstream = ['--upstream', 'http://127.0.0.1:1'];
+    expectRefused(
+      await model('add', 'bad', ...upstream, '--weights', 'embedded', '--price', '1'),
+      'Give --weights or --upstream.',
+    );
+    expectRefused(
+      await model('add', 'bad', ...upstream),
+      'bad cannot be open without a price: give --price, or add it with --closed.',
+    );
+  });
+});

@@ -1,0 +1,546 @@
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type DecisionInput, PlanRejected } from '../../native/engine.ts';
+import type { UpstreamPool } from '../../src/catalog/catalog-records.ts';
+import { QueueFull } from '../../src/limits/model-turns.ts';
+import { ModelUnavailable, ModelWarmingUp } from '../../src/models/lifecycle.ts';
+import { UpstreamFailed } from '../../src/upstreams/upstream-failed.ts';
+import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
+import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
+import {
+  answering,
+  echoing,
+  halfAnswering,
+  hanging,
+  ManualTime,
+  type Received,
+  TestMember,
+  until,
+  YES,
+} from './support.ts';
+
+setDefaultTimeout(30_000);
+
+const directory = mkdtempSync(join(tmpdir(), 'tds-pool-'));
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
+
+const RECORD = 'Xq-the-record-Zv';
+const INPUT: DecisionInput = {
+  state: RECORD,
+  questions: [{ type: 'noul', instructions: 'on?', yes: undefined, no: undefined }],
+  mode: 'fast',
+};
+const PATIENT_MS = 10_000;
+
+async function member(behaviour = answering(200, YES)): Promise<TestMember> {
+  const made = await TestMember.start();
+  made.behaviour = behaviour;
+  made.onList = answering(200, '{"models":[]}');
+  ends.push(() => made.kill());
+  return made;
+}
+
+/** A model on a pool of these members, with its time and what it reported. */
+function world(
+  members: readonly Pick<TestMember, 'address'>[],
+  changes: Partial<UpstreamPool> = {},
+  answer_ms = PATIENT_MS,
+) {
+  const time = new ManualTime();
+  const problems: unknown[] = [];
+  const model = new UpstreamModel(
+    {
+      id: 'kev',
+      context_tokens: 1_000,
+      input_price_micros_per_million_tokens: 1,
+      upstreams: {
+        protocol: 'systemone',
+        addresses: members.map(({ address }) => address),
+        draining: [],
+        model: null,
+        token_file: null,
+        ca_file: null,
+        ...changes,
+      },
+    },
+    {
+      now_ms: time.now_ms,
+      schedule: time.schedule,
+      answer_ms,
+      trial_ms: PATIENT_MS,
+      onProblem: (error) => problems.push(error),
+    },
+  );
+  ends.push(() => model.close());
+  const ask = async (input = INPUT, signal = new AbortController().signal) => {
+    const plan = await model.plan(input);
+    return await model.use(
+      input.mode,
+      (answers, given_up) => answers.answer(plan, { scope: 'test', signal: given_up }),
+      signal,
+    );
+  };
+  /** Failures that did not lead to an answer elsewhere. */
+  const failing = async () => {
+    try {
+      await ask();
+    } catch (error) {
+      return error;
+    }
+    throw new Error('it was answered');
+  };
+  return { model, time, problems, ask, failing };
+}
+
+/** How often it was asked about the record. */
+const asked = ({ received }: { readonly received: readonly Received[] }) =>
+  received.filter(({ body }) => body.includes(RECORD)).length;
+
+/** Each member has shown that it is well, and nothing is under way. */
+async function untilAllAsked(ask: () => Promise<unknown>, members: readonly TestMember[]): Promise<void> {
+  while (members.some((each) => asked(each) === 0)) await ask();
+}
+
+describe('a pool', () => {
+  test('opens nothing before its first use, and then asks each member a small question about no client’s record', async () => {
+    const [one, two] = [await member(), await member()];
+    const { model, time, ask } = world([one, two]);
+    expect(model.status()).toEqual({ state: 'cold', load_error: undefined });
+    expect([one.received.length, two.received.length, time.pending]).toEqual([0, 0, 0]);
+    await ask();
+    await until(() => one.received.length + two.received.length === 3);
+    expect(asked(one) + asked(two)).toBe(1);
+    expect(model.status()).toEqual({ state: 'ready', load_error: undefined });
+  });
+
+  test('gives each call to the member with the fewest tokens outstanding', async () => {
+    const [one, two] = [await member(), await member()];
+    const { ask } = world([one, two]);
+    await untilAllAsked(ask, [one, two]);
+    const before = new Map([one, two].map((each) => [each, asked(each)]));
+    const since = (each: TestMember) => asked(each) - (before.get(each) ?? 0);
+    const held: (() => void)[] = [];
+    for (const each of [one, two]) {
+      each.behaviour = (_received, response) => {
+        held.push(() => void response.end(YES));
+      };
+    }
+    const large = ask({ ...INPUT, state: RECORD.repeat(10) });
+    await until(() => held.length === 1);
+    const busy = since(one) === 1 ? one : two;
+    const free = busy === one ? two : one;
+    const small = Array.from({ length: 3 }, () => ask());
+    await until(() => held.length === 4);
+    expect([since(busy), since(free)]).toEqual([1, 3]);
+    for (const end of held) end();
+    await Promise.all([large, ...small]);
+  });
+
+  test('asks another member where nothing was answered, once, and reports that', async () => {
+    for (const failure of [
+      answering(500, '{}'),
+      answering(401, '{}'),
+      answering(302, '', { location: 'http://127.0.0.1:1/' }),
+      hanging,
+    ]) {
+      const [one, two] = [await member(), await member()];
+      const { ask, problems } = world([one, two], {}, failure === hanging ? 300 : PATIENT_MS);
+      await untilAllAsked(ask, [one, two]);
+      one.behaviour = failure;
+      while (problems.length === 0) expect((await ask()).input_tokens).toBe(7);
+      expect(problems).toHaveLength(1);
+      expect(problems[0]).toBeInstanceOf(UpstreamFailed);
+    }
+  });
+
+  test('asks nobody else after an answer that broke off or is wrong: it may have been paid for', async () => {
+    const wrong = YES.replace('0.9', '1.9');
+    for (const failure of [
+      halfAnswering,
+      answering(200, wrong),
+      answering(200, 'no json'),
+      answering(200, ''),
+    ]) {
+      const [one, two] = [await member(), await member()];
+      const { ask, failing } = world([one, two]);
+      await untilAllAsked(ask, [one, two]);
+      const before = asked(one) + asked(two);
+      one.behaviour = failure;
+      two.behaviour = failure;
+      expect(await failing()).toMatchObject({ name: 'UpstreamFailed', failure: 'bad_answer' });
+      expect(asked(one) + asked(two)).toBe(before + 1);
+    }
+  });
+
+  test('reads no answer to its end that is longer than any can be', async () => {
+    const one = await member();
+    const { ask, failing } = world([one]);
+    await ask();
+    let sent = 0;
+    let was_cut = false;
+    one.behaviour = (_received, response) => {
+      const piece = Buffer.alloc(1_048_576, ' ');
+      const send = () => {
+        if (response.destroyed) return;
+        sent += piece.length;
+        response.write(piece, () => setImmediate(send));
+      };
+      response.on('close', () => {
+        was_cut = true;
+      });
+      send();
+    };
+    expect(await failing()).toMatchObject({ failure: 'bad_answer' });
+    await until(() => was_cut);
+    expect(sent).toBeLessThan(64 * 1_048_576);
+  });
+
+  test('unpacks nothing: an answer is as long as what was sent', async () => {
+    const one = await member();
+    const { ask, failing } = world([one]);
+    await ask();
+    one.behaviour = (received, response) => {
+      expect(received.accept_encoding).toBe('identity');
+      response.writeHead(200, { 'content-encoding': 'gzip' });
+      response.end(Bun.gzipSync(Buffer.from(YES)));
+    };
+    expect(await failing()).toMatchObject({ failure: 'bad_answer' });
+  });
+
+  test('takes a client that leaves off the member at once, which is not the member’s fault', async () => {
+    const one = await member();
+    const { model, ask } = world([one]);
+    await ask();
+    let was_cut = false;
+    one.behaviour = (_received, response) => {
+      response.on('close', () => {
+        was_cut = true;
+      });
+    };
+    for (let client = 0; client < 4; client++) {
+      const leave = new AbortController();
+      const gone = new Error('gone');
+      was_cut = false;
+      const before = asked(one);
+      const answer = ask(INPUT, leave.signal);
+      await until(() => asked(one) > before);
+      leave.abort(gone);
+      expect(await answer.catch((error: unknown) => error)).toBe(gone);
+      await until(() => was_cut);
+    }
+    expect(model.status().state).toBe('ready');
+  });
+
+  test('that is closed ends what it was asking', async () => {
+    const one = await member();
+    const { model, ask } = world([one]);
+    await ask();
+    one.behaviour = hanging;
+    const answer = ask().catch((error: unknown) => error);
+    await until(() => asked(one) === 2);
+    await model.close();
+    expect(await answer).toBeInstanceOf(ModelUnavailable);
+    expect(await ask().catch((error: unknown) => error)).toBeInstanceOf(ModelUnavailable);
+  });
+});
+
+describe('what a client is told', () => {
+  test.each([400, 413, 422])(
+    '%d: the model does not take the request, which no other member is asked',
+    async (status) => {
+      const [one, two] = [await member(), await member()];
+      const { ask, failing, model } = world([one, two]);
+      await untilAllAsked(ask, [one, two]);
+      const before = asked(one) + asked(two);
+      for (const each of [one, two]) each.behaviour = answering(status, JSON.stringify({ error: RECORD }));
+      for (let request = 0; request < 4; request++) {
+        const error = await failing();
+        expect(error).toBeInstanceOf(PlanRejected);
+        expect(String(error)).not.toContain(RECORD);
+      }
+      expect(asked(one) + asked(two)).toBe(before + 4);
+      // It is no fault of theirs.
+      expect(model.status().state).toBe('ready');
+    },
+  );
+
+  test('where all are busy: to come back when the first has rested; they are asked nothing meanwhile', async () => {
+    const [one, two] = [await member(), await member()];
+    const { ask, failing, time } = world([one, two]);
+    await untilAllAsked(ask, [one, two]);
+    one.behaviour = answering(429, '{}', { 'retry-after': '9' });
+    two.behaviour = answering(503, '{}', { 'retry-after': '5' });
+    const first = await failing();
+    expect(first).toBeInstanceOf(QueueFull);
+    const before = asked(one) + asked(two);
+    time.advance(2_000);
+    expect(await failing()).toMatchObject({ name: 'QueueFull', retry_after_s: 3 });
+    expect(asked(one) + asked(two)).toBe(before);
+    two.behaviour = answering(200, YES);
+    time.advance(3_000);
+    expect((await ask()).input_tokens).toBe(7);
+  });
+
+  for (const [name, body] of [
+    ['this program', '{"error":{"code":"model_warming_up"}}'],
+    ['llama-server', '{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}'],
+  ] as const) {
+    test(`while the only member loads, as ${name} says it: that the model is warming up`, async () => {
+      const one = await member(answering(503, body, { 'retry-after': '4' }));
+      const { ask, failing, model, time, problems } = world([one]);
+      expect(await failing()).toMatchObject({ name: 'ModelWarmingUp', retry_after_s: 4 });
+      expect(model.status()).toEqual({ state: 'loading', load_error: undefined });
+      time.advance(1_000);
+      expect(await failing()).toBeInstanceOf(ModelWarmingUp);
+      expect(one.received).toHaveLength(1);
+      one.behaviour = answering(200, YES);
+      time.advance(3_000);
+      expect((await ask()).input_tokens).toBe(7);
+      expect(problems).toEqual([]);
+    });
+  }
+
+  test('without a member that answers: that the model is unavailable, at once and without asking', async () => {
+    const [one, two] = [await member(answering(500, '{}')), await member(echoing)];
+    const { failing, model, problems } = world([one, two]);
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+    const before = one.received.length + two.received.length;
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+    expect(one.received.length + two.received.length).toBe(before);
+    expect(model.status()).toEqual({
+      state: 'cold',
+      load_error: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+ answered with status 500\.$/),
+    });
+    // One for each trial.
+    expect(problems).toHaveLength(2);
+  });
+});
+
+describe('the breaker of a member', () => {
+  test('opens at the third failure, tries a small question at once, and closes when that is answered', async () => {
+    const [one, two] = [await member(), await member()];
+    const { ask } = world([one, two]);
+    await untilAllAsked(ask, [one, two]);
+    one.behaviour = (...request) => {
+      const [{ body }] = request;
+      return body.includes(RECORD) ? answering(500, '{}')(...request) : answering(200, YES)(...request);
+    };
+    const trials = () => one.received.length - asked(one);
+    const before_failures = trials();
+    while (trials() === before_failures) expect((await ask()).input_tokens).toBe(7);
+    expect(asked(one)).toBeGreaterThanOrEqual(3);
+    // A record that breaks a healthy member does not keep it away from others.
+    one.behaviour = answering(200, YES);
+    const before = asked(one);
+    while (asked(one) === before) await ask();
+  });
+
+  test('stays open after a failed trial, for 1 second and then twice as long, while the other member answers', async () => {
+    const [one, two] = [await member(), await member()];
+    const { ask, time, problems } = world([one, two]);
+    await untilAllAsked(ask, [one, two]);
+    await one.kill();
+    const lists_unanswered = problems.length;
+    for (let request = 0; request < 8; request++) expect((await ask()).input_tokens).toBe(7);
+    await until(() => problems.length === lists_unanswered + 4);
+    const failures = problems.length;
+    for (let request = 0; request < 8; request++) await ask();
+    expect(problems).toHaveLength(failures);
+    time.advance(1_000);
+    await until(() => problems.length === failures + 1);
+    time.advance(1_000);
+    await one.revive();
+    const before = one.received.length;
+    time.advance(1_000);
+    await until(() => one.received.length === before + 1);
+    const requests = asked(one);
+    while (asked(one) === requests) await ask();
+  });
+
+  test('opens when the list of models fails three times, without a request', async () => {
+    const one = await member();
+    const { ask, model, time } = world([one]);
+    await ask();
+    await one.kill();
+    const passing = () => time.advance(1_000);
+    await until(() => model.status().state === 'cold', passing);
+    await one.revive();
+    await until(() => model.status().state === 'ready', passing);
+  });
+
+  test('a server without a list of models is well', async () => {
+    const one = await member();
+    let lists = 0;
+    one.onList = (...request) => {
+      lists += 1;
+      return answering(404, '{}')(...request);
+    };
+    const { ask, model, time, problems } = world([one]);
+    await ask();
+    await until(
+      () => lists === 5,
+      () => time.advance(1_000),
+    );
+    expect(model.status().state).toBe('ready');
+    expect(problems).toEqual([]);
+  });
+});
+
+describe('a member that is drained', () => {
+  test('finishes what it has and gets nothing new, until that ends', async () => {
+    const [one, two] = [await member(), await member()];
+    const { ask, model } = world([one, two]);
+    await untilAllAsked(ask, [one, two]);
+    const held: (() => void)[] = [];
+    one.behaviour = (_received, response) => {
+      held.push(() => void response.end(YES));
+    };
+    const both = [ask(), ask()];
+    await until(() => held.length === 1);
+    model.setDraining([one.address]);
+    const before = asked(one);
+    for (let request = 0; request < 4; request++) await ask();
+    expect(asked(one)).toBe(before);
+    held[0]?.();
+    for (const answer of await Promise.all(both)) expect(answer.input_tokens).toBe(7);
+    model.setDraining([one.address, two.address]);
+    expect(await ask().catch((error: unknown) => error)).toBeInstanceOf(ModelUnavailable);
+    expect(model.status()).toEqual({ state: 'cold', load_error: 'No upstream gets requests.' });
+    one.behaviour = answering(200, YES);
+    model.setDraining([two.address]);
+    await ask();
+    expect(asked(one)).toBe(before + 1);
+  });
+});
+
+describe('tokens', () => {
+  test('are those that the member says, and an estimate where it says nothing', async () => {
+    const one = await member();
+    const { ask } = world([one]);
+    expect((await ask()).input_tokens).toBe(7);
+    one.behaviour = answering(200, YES.replace('"input_tokens":7,', ''));
+    const { input_tokens } = await ask();
+    expect(input_tokens).toBeGreaterThan(7);
+    expect((await ask()).input_tokens).toBe(input_tokens);
+  });
+
+  test('are never more than the plan says: what a member read beyond that is reported', async () => {
+    const one = await member();
+    const { ask, model, problems } = world([one]);
+    await ask();
+    one.behaviour = answering(200, YES.replace('"input_tokens":7,', '"input_tokens":1000000,'));
+    const { input_tokens } = await model.plan(INPUT);
+    expect((await ask()).input_tokens).toBe(input_tokens);
+    expect(problems).toMatchObject([{ name: 'UpstreamFailed', message: expect.stringContaining('1000000') }]);
+  });
+});
+
+describe('what members are sent', () => {
+  test('has the token of the file as it is now, which is in no message', async () => {
+    const token_file = join(directory, 'token');
+    writeFileSync(token_file, 'first-secret\n');
+    const one = await member();
+    const { ask, time, model } = world([one], { token_file });
+    await ask();
+    expect(new Set(one.received.map(({ authorization }) => authorization))).toEqual(
+      new Set(['Bearer first-secret']),
+    );
+    writeFileSync(token_file, 'second-secret\n');
+    const listed: (string | undefined)[] = [];
+    one.onList = (received, response) => {
+      listed.push(received.authorization);
+      response.end('{}');
+    };
+    time.advance(5_000);
+    await until(() => listed.length === 1);
+    await ask();
+    expect(listed).toEqual(['Bearer second-secret']);
+    expect(one.received.at(-1)?.authorization).toBe('Bearer second-secret');
+    expect(JSON.stringify(model.status())).not.toContain('secret');
+  });
+
+  test('is nothing while a file cannot be read, which the message names', async () => {
+    const one = await member();
+    const token_file = join(directory, 'missing');
+    const { failing, model } = world([one], { token_file });
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+    expect(one.received).toEqual([]);
+    expect(model.status().load_error).toBe(`${token_file} cannot be read (ENOENT).`);
+  });
+
+  test('goes nowhere else: a redirect is no answer', async () => {
+    const other = await member();
+    const one = await member();
+    const { ask, failing } = world([one]);
+    await ask();
+    one.behaviour = answering(307, '', { location: `${other.address}/v1/systemone` });
+    expect(await failing()).toMatchObject({ failure: 'refused', status: 307 });
+    expect(other.received).toEqual([]);
+  });
+
+  test('goes past a proxy that the environment names', async () => {
+    const proxy = await member();
+    const one = await member();
+    const before = process.env.HTTP_PROXY;
+    process.env.HTTP_PROXY = proxy.address;
+    try {
+      await world([one]).ask();
+    } finally {
+      if (before === undefined) delete process.env.HTTP_PROXY;
+      else process.env.HTTP_PROXY = before;
+    }
+    expect([asked(one), proxy.received]).toEqual([1, []]);
+  });
+
+  test.skipIf(!hasOpenssl)(
+    'goes over TLS to a server that the given certificates vouch for, and to no other',
+    async () => {
+      const files = makeCertificate(directory, 'upstream');
+      const others = makeCertificate(directory, 'other');
+      let requests = 0;
+      const server = Bun.serve({
+        port: 0,
+        hostname: '127.0.0.1',
+        tls: { cert: Bun.file(files.certificate), key: Bun.file(files.key) },
+        fetch: () => {
+          requests += 1;
+          return new Response(YES);
+        },
+      });
+      ends.push(() => server.stop(true));
+      const there = { address: `https://127.0.0.1:${server.port}` };
+      expect((await world([there], { ca_file: files.certificate }).ask()).input_tokens).toBe(7);
+      const before = requests;
+      for (const ca_file of [null, others.certificate]) {
+        expect(await world([there], { ca_file }).failing()).toBeInstanceOf(ModelUnavailable);
+      }
+      expect(requests).toBe(before);
+    },
+  );
+
+  test('no failure has a word of the record, whatever a member sends back', async () => {
+    const one = await member(answering(200, YES));
+    const { ask, failing, problems } = world([one]);
+    await ask();
+    for (const behaviour of [
+      echoing,
+      answering(200, JSON.stringify({ answers: { [RECORD]: RECORD } })),
+      answering(200, `"${RECORD}`),
+      answering(400, RECORD),
+      answering(503, RECORD),
+    ]) {
+      one.behaviour = behaviour;
+      const error = await failing();
+      for (let cause = error; cause instanceof Error; cause = cause.cause) {
+        expect(`${cause.message} ${cause.stack} ${JSON.stringify(cause)}`).not.toContain(RECORD);
+      }
+      expect(Bun.inspect(problems)).not.toContain(RECORD);
+    }
+  });
+});
