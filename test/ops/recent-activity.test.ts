@@ -45,6 +45,7 @@ const NO_COUNTS = {
   checkpoint: 0,
   backup: 0,
   trace_export: 0,
+  upstream: 0,
   model_load: 0,
   model_warm_up: 0,
   model_probe: 0,
