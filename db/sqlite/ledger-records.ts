@@ -1,13 +1,8 @@
-import type {
-  Balance,
-  CreditMovement,
-  LedgerRecords,
-  PaymentMovement,
-} from '../../src/ledger/ledger-records.ts';
+import type { LedgerRecords, PaymentMovement } from '../../src/ledger/ledger-records.ts';
 import type { SqliteLedger } from './sqlite-ledger.ts';
 import type { Access } from './transactions.ts';
 
-/** What payments move in the ledger, and what has moved, in SQLite. */
+/** What payments move in the ledger, in SQLite. */
 export class SqliteLedgerRecords implements LedgerRecords {
   readonly #ledger: SqliteLedger;
   readonly #access: Access;
@@ -23,13 +18,5 @@ export class SqliteLedgerRecords implements LedgerRecords {
 
   refund(movement: PaymentMovement): Promise<void> {
     return this.#access.write(() => this.#ledger.refund(movement));
-  }
-
-  balance(organization_id: string): Promise<Balance | undefined> {
-    return this.#access.read(() => this.#ledger.balance(organization_id));
-  }
-
-  movements(organization_id: string, limit: number): Promise<readonly CreditMovement[]> {
-    return this.#access.read(() => this.#ledger.movements(organization_id, limit));
   }
 }

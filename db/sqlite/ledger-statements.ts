@@ -1,7 +1,7 @@
-import { and, desc, eq, isNull, ne, notExists, sql } from 'drizzle-orm';
+import { and, desc, eq, isNull, notExists, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import type { Db } from './connection.ts';
-import { ledgerDays, ledgerEntries, organizations, projectMonths, projects } from './schema.ts';
+import { ledgerEntries, organizations, projectMonths, projects } from './schema.ts';
 
 export type LedgerStatements = ReturnType<typeof prepareLedger>;
 
@@ -186,48 +186,6 @@ export function prepareLedger(db: Db) {
         first_paid_at_ms: sql`iif(${organizations.paid_micros} = ${amount}, NULL, ${organizations.first_paid_at_ms})`,
       })
       .where(eq(organizations.id, placeholder('organization_id')))
-      .prepare(),
-    balance: db
-      .select({
-        credit_micros: organizations.credit_micros,
-        held_micros: organizations.held_micros,
-        paid_micros: organizations.paid_micros,
-      })
-      .from(organizations)
-      .where(eq(organizations.id, placeholder('organization_id')))
-      .prepare(),
-    movements: db
-      .select({
-        entry_id: ledgerEntries.id,
-        kind: ledgerEntries.kind,
-        created_at_ms: ledgerEntries.created_at_ms,
-        amount_micros: ledgerEntries.credit_delta_micros,
-        project_id: ledgerEntries.project_id,
-        payment_id: ledgerEntries.payment_id,
-      })
-      .from(ledgerEntries)
-      .where(
-        and(
-          eq(ledgerEntries.organization_id, placeholder('organization_id')),
-          // As the index says it, so that it is used.
-          sql`${ledgerEntries.kind} <> 'hold'`,
-          ne(ledgerEntries.kind, 'release'),
-        ),
-      )
-      .orderBy(desc(ledgerEntries.id))
-      .limit(placeholder('limit'))
-      .prepare(),
-    chargedDays: db
-      .select({
-        entry_id: ledgerDays.last_entry_id,
-        day: ledgerDays.day,
-        charged_micros: ledgerDays.charged_micros,
-        project_id: ledgerDays.project_id,
-      })
-      .from(ledgerDays)
-      .where(eq(ledgerDays.organization_id, placeholder('organization_id')))
-      .orderBy(desc(ledgerDays.last_entry_id))
-      .limit(placeholder('limit'))
       .prepare(),
   };
 }

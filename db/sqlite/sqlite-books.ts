@@ -2,7 +2,6 @@ import type { Clock } from '../../src/clock.ts';
 import type { Books, BooksEvents } from '../../src/ledger/books.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
-import type { Balance, CreditMovement } from '../../src/ledger/ledger-records.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { transact } from './connection.ts';
 import { type GroupCommit, isStorageFailure } from './group-commit.ts';
@@ -68,14 +67,6 @@ export class SqliteBooks implements Books {
 
   release(hold: Hold, usage: UsageRow | null): Promise<void> {
     return this.#track(this.#release(hold, usage));
-  }
-
-  balance(organization_id: string): Promise<Balance | undefined> {
-    return Promise.try(() => this.#ledger.balance(organization_id));
-  }
-
-  movements(organization_id: string, limit: number): Promise<readonly CreditMovement[]> {
-    return Promise.try(() => this.#ledger.movements(organization_id, limit));
   }
 
   get open(): { readonly holds: number; readonly oldest_at_ms: number | null } {

@@ -1,12 +1,10 @@
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import { HoldNotOpen, RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
-import type { Balance, CreditMovement, PaymentMovement } from '../../src/ledger/ledger-records.ts';
+import type { PaymentMovement } from '../../src/ledger/ledger-records.ts';
 import { monthOf } from '../../src/ledger/month.ts';
-import { endOfDay_ms } from '../../src/usage/days.ts';
 import type { Db } from './connection.ts';
 import { type LedgerStatements, prepareLedger } from './ledger-statements.ts';
-import type { LEDGER_KINDS } from './schema.ts';
 
 /**
  * The only writer of money in SQLite. Every method is synchronous; those that write belong inside a transaction
@@ -109,20 +107,6 @@ export class SqliteLedger {
     this.#statements.takePaid.run({ ...movement });
   }
 
-  /** As `LedgerRecords.balance`. */
-  balance(organization_id: string): Balance | undefined {
-    return this.#statements.balance.get({ organization_id });
-  }
-
-  /** As `LedgerRecords.movements`. */
-  movements(organization_id: string, limit: number): CreditMovement[] {
-    const entries = this.#statements.movements.all({ organization_id, limit });
-    const days = this.#statements.chargedDays.all({ organization_id, limit });
-    return [...entries.flatMap(movedByEntry), ...days.map(movedInDay)]
-      .sort((left, right) => right.entry_id - left.entry_id)
-      .slice(0, limit);
-  }
-
   #refusal(asked: Omit<HoldRequest, 'request_id'> & { readonly month: string }): HoldRefusal {
     const project = this.#statements.projectAllows.get({ ...asked });
     if (project === undefined) {
@@ -138,27 +122,4 @@ function unknownOrganization(movement: PaymentMovement): UnknownAccount {
 
 function notOpen(entry_id: number): HoldNotOpen {
   return new HoldNotOpen(`hold ${entry_id} has ended or does not exist`);
-}
-
-function movedByEntry({
-  kind,
-  ...entry
-}: Omit<CreditMovement, 'kind'> & { readonly kind: (typeof LEDGER_KINDS)[number] }): CreditMovement[] {
-  return kind === 'hold' || kind === 'release' ? [] : [{ ...entry, kind }];
-}
-
-function movedInDay(day: {
-  readonly entry_id: number;
-  readonly day: string;
-  readonly charged_micros: number;
-  readonly project_id: string;
-}): CreditMovement {
-  return {
-    entry_id: day.entry_id,
-    kind: 'daily_charges',
-    created_at_ms: endOfDay_ms(day.day),
-    amount_micros: -day.charged_micros,
-    project_id: day.project_id,
-    payment_id: null,
-  };
 }

@@ -1,6 +1,5 @@
 import type { UsageRow } from '../usage/usage-row.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from './hold.ts';
-import type { LedgerRecords } from './ledger-records.ts';
 
 /** What an operator should know of ends that could not be written as they were asked for. */
 export interface BooksEvents {
@@ -14,7 +13,7 @@ export interface BooksEvents {
  * The money of requests. A hold is durable when `hold` resolves, and ends exactly once, by a charge or a release, even
  * while the store cannot be written. The usage row of a request is written in the commit that ends its hold.
  */
-export interface Books extends Pick<LedgerRecords, 'balance' | 'movements'> {
+export interface Books {
   /**
    * Reserves the amount when the project's monthly limit and the organization's credit both allow it (contract: a hold
    * covers the worst-case cost). A refusal names the limit first, and writes nothing. A project that has spent its

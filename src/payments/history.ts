@@ -1,14 +1,15 @@
 import type { TierChange } from '../accounts/account-records.ts';
 import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
-import { readOrganization } from '../accounts/organizations.ts';
 import { requirePermission } from '../accounts/permissions.ts';
-import type { CreditMovement } from '../ledger/ledger-records.ts';
+import type { MovementLine, MovementReader } from '../ledger/movement-reader.ts';
 
 /** A movement of credit. */
-export interface MovementEntry extends Omit<CreditMovement, 'entry_id'> {
-  /** The balance after it, in micro-dollars. */
-  readonly balance_micros: number;
+export interface MovementEntry
+  extends Pick<MovementLine, 'amount_micros' | 'project_id' | 'payment_id' | 'balance_micros'> {
+  /** `daily_charges` stands for all the charges of a project on a UTC day that was rolled up. */
+  readonly kind: 'top_up' | 'refund' | 'charge' | 'daily_charges';
+  readonly created_at_ms: number;
 }
 
 /** A change of tier. */
@@ -26,27 +27,30 @@ export type HistoryEntry = MovementEntry | TierChangeEntry;
  * end. Rejects with `not_found`.
  */
 export async function creditHistory(
-  { store }: Pick<AccountContext, 'store'>,
+  { store, reader }: Pick<AccountContext, 'store'> & { readonly reader: MovementReader },
   actor: Actor,
   given: { readonly organization_id: string; readonly limit: number },
 ): Promise<HistoryEntry[]> {
   const { organization_id, limit } = given;
-  // One transaction: the balance belongs to the newest movement.
-  const read = await store.transaction(async (records) => {
+  const changes = await store.transaction(async (records) => {
     await requirePermission(records, actor, organization_id, 'see');
-    return {
-      organization: await readOrganization(records, organization_id),
-      movements: await records.ledger.movements(organization_id, limit),
-      changes: await records.accounts.tierChanges(organization_id, limit),
-    };
+    return await records.accounts.tierChanges(organization_id, limit);
   });
-  let balance_micros = read.organization.credit_micros;
-  const movements = read.movements.map(({ entry_id: _, ...moved }): MovementEntry => {
-    const movement = { ...moved, balance_micros };
-    balance_micros -= moved.amount_micros;
-    return movement;
-  });
-  return merge(movements, read.changes).slice(0, limit);
+  // Read after the changes, so that no change is without the movement that caused it.
+  const { items } = await reader.movementLines({ organization_id, charges_by: 'request', limit });
+  return merge(items.map(movementEntry), changes).slice(0, limit);
+}
+
+function movementEntry(line: MovementLine): MovementEntry {
+  const { kind, at_ms, amount_micros, project_id, payment_id, balance_micros } = line;
+  return {
+    kind: kind === 'charges' ? 'daily_charges' : kind,
+    created_at_ms: at_ms,
+    amount_micros,
+    project_id,
+    payment_id,
+    balance_micros,
+  };
 }
 
 /** Both lists in one, newest first; each keeps its own order, and a tier change comes after what caused it. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
+import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
 import { payments } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
@@ -308,7 +309,8 @@ test('the history shows every movement with the balance after it, and every tier
   books.clock.advance(1_000);
   await refund(25 * DOLLAR);
   const given = { organization_id: books.organization_id, limit: 10 };
-  const history = await creditHistory(books.context, OPERATOR, given);
+  const context = { ...books.context, reader: new SqliteMovementReader(books.db) };
+  const history = await creditHistory(context, OPERATOR, given);
   expect(history).toMatchObject([
     { kind: 'tier_change', from_tier: 1, to_tier: 0, reason: 'refund' },
     { kind: 'refund', amount_micros: -25 * DOLLAR, balance_micros: -150 },
@@ -316,9 +318,9 @@ test('the history shows every movement with the balance after it, and every tier
     { kind: 'tier_change', from_tier: 0, to_tier: 1, reason: 'top_up' },
     { kind: 'top_up', amount_micros: 25 * DOLLAR, balance_micros: 25 * DOLLAR },
   ]);
-  expect(await creditHistory(books.context, OPERATOR, { ...given, limit: 2 })).toEqual(history.slice(0, 2));
+  expect(await creditHistory(context, OPERATOR, { ...given, limit: 2 })).toEqual(history.slice(0, 2));
   const { user } = await signUp(books.context, { email: 'stranger@example.com', name: 'Stranger' });
-  await expect(creditHistory(books.context, { kind: 'user', user_id: user.id }, given)).rejects.toThrow(
+  await expect(creditHistory(context, { kind: 'user', user_id: user.id }, given)).rejects.toThrow(
     expect.objectContaining({ code: 'not_found' }),
   );
 });

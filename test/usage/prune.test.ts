@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { runAudit } from '../../db/sqlite/audit.ts';
+import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
 import {
   ledgerDays,
   ledgerEntries,
@@ -230,8 +231,9 @@ test('the credit history shows the charges of a day as one, and the balance afte
   using setup = await history();
   await pruneUsage(pruningOf(setup.db), BEFORE);
   await setup.charge(await setup.hold('req_4'), 'req_4');
+  const context = { store: setup.store, reader: new SqliteMovementReader(setup.db) };
   const given = { organization_id: setup.account.organization_id, limit: 10 };
-  const lines = (await creditHistory(setup, OPERATOR, given)).map((entry) =>
+  const lines = (await creditHistory(context, OPERATOR, given)).map((entry) =>
     entry.kind === 'tier_change' ? entry.kind : [entry.kind, entry.amount_micros, entry.balance_micros],
   );
   expect(lines).toEqual([
@@ -240,5 +242,5 @@ test('the credit history shows the charges of a day as one, and the balance afte
     ['refund', -100, 999_900],
     ['top_up', 1_000_000, 1_000_000],
   ]);
-  expect(await creditHistory(setup, OPERATOR, { ...given, limit: 2 })).toHaveLength(2);
+  expect(await creditHistory(context, OPERATOR, { ...given, limit: 2 })).toHaveLength(2);
 });
