@@ -34,10 +34,6 @@ export class SqliteInvitationRecords implements InvitationRecords {
     return this.#list(and(eq(invitations.organization_id, organization_id), isOpen(now_ms)));
   }
 
-  openInvitationsOf(email: string, now_ms: number): Promise<ListedInvitation[]> {
-    return this.#list(and(eq(invitations.email, email), isOpen(now_ms)));
-  }
-
   countOpen(organization_id: string, now_ms: number): Promise<number> {
     return this.#access.read(() => {
       const row = this.#db

@@ -30,8 +30,6 @@ export interface InvitationRecords {
   findInvitationByToken(token_sha256: string): Promise<Invitation | undefined>;
   /** The open invitations of an organization, newest first. */
   openInvitations(organization_id: string, now_ms: number): Promise<ListedInvitation[]>;
-  /** The open invitations of an address into any organization, newest first. */
-  openInvitationsOf(email: string, now_ms: number): Promise<ListedInvitation[]>;
   countOpen(organization_id: string, now_ms: number): Promise<number>;
   renewInvitation(
     invitation_id: string,

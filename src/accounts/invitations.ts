@@ -197,12 +197,6 @@ export async function acceptInvitation(
   });
 }
 
-/** Whether an address has an open invitation: where sign-up is by invitation only, it may sign up. */
-export async function isInvited({ store, clock }: AccountContext, email: string): Promise<boolean> {
-  const open = await store.invitations.openInvitationsOf(email.trim().toLowerCase(), clock.now_ms());
-  return open.length > 0;
-}
-
 async function findOpen(
   { invitations }: Pick<Records, 'invitations'>,
   token: string,

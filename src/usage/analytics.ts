@@ -7,7 +7,6 @@ import { dayOf, endOfDay_ms, startOfDay_ms } from './days.ts';
 import { exportUsage } from './export.ts';
 import type { UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
-import type { UsageTotals } from './usage-sum.ts';
 
 /** What the rules of seeing usage work with. */
 export interface AnalyticsContext {
@@ -42,15 +41,6 @@ export async function usageSeries(
   const span = { ...(await spanOf(context, filter)), offset_minutes };
   requireSpan(span);
   return context.reader.series({ ...filter, ...span });
-}
-
-/** What the same requests add up to. Rejects as `usageSeries` does. */
-export async function usageTotals(
-  context: AnalyticsContext,
-  actor: Actor,
-  filter: OrganizationUsageFilter,
-): Promise<UsageTotals> {
-  return (await usageSeries(context, actor, filter)).totals;
 }
 
 /**

@@ -15,7 +15,6 @@ import {
   type OrganizationUsageFilter,
   usagePage,
   usageSeries,
-  usageTotals,
   usageValues,
 } from '../../src/usage/analytics.ts';
 import { dayOf } from '../../src/usage/days.ts';
@@ -274,7 +273,6 @@ test('series, totals, pages and export of a filter say the same, rolled up or no
 
       const series = await usageSeries(setup.context, OPERATOR, { ...filter, offset_minutes });
       const { buckets, bucket_ms, totals } = series;
-      expect(await usageTotals(setup.context, OPERATOR, filter)).toEqual(totals);
       expect(totals.requests).toBe(expected.length);
       expect(totals.rolled_up_requests).toBe(expected.length - kept.length);
       for (const column of ['questions', 'input_tokens', 'cost_micros'] as const) {
@@ -319,10 +317,8 @@ test('every movement is in a list that adds up to the balance, whose charges are
       }
       for (const { organization_id } of [setup.first, setup.other]) {
         const balance = setup.balanceMicros(organization_id);
-        const { cost_micros, requests } = await usageTotals(setup.context, OPERATOR, {
-          organization_id,
-          status: 200,
-        });
+        const charged = { organization_id, status: 200 };
+        const { cost_micros, requests } = (await usageSeries(setup.context, OPERATOR, charged)).totals;
         for (const charges_by of ['request', 'day'] as const) {
           const ask = (question: { limit: number; before?: { entry_id: number; balance_micros: number } }) =>
             creditMovements(setup.movements, OPERATOR, { organization_id, charges_by, ...question });
@@ -386,7 +382,8 @@ test("a request is found by its id, in its own organization's usage only", async
   setup.request(usageOf(setup.first, 'req_2', START_MS, 200, 5));
   const filter = { organization_id: setup.first.organization_id, request_id: 'req_1' };
   expect(await setup.rows(filter, 9)).toMatchObject([{ request_id: 'req_1', project: 'proj_acme' }]);
-  expect(await usageTotals(setup.context, OPERATOR, filter)).toMatchObject({ requests: 1, cost_micros: 5 });
+  const { totals } = await usageSeries(setup.context, OPERATOR, filter);
+  expect(totals).toMatchObject({ requests: 1, cost_micros: 5 });
   expect(await setup.rows({ ...filter, organization_id: setup.other.organization_id }, 9)).toEqual([]);
 });
 
@@ -431,7 +428,6 @@ test('members of any role see usage and movements, strangers do not learn of the
     const actor = { kind: 'user', user_id } as const;
     return [
       () => usageSeries(setup.context, actor, { organization_id }),
-      () => usageTotals(setup.context, actor, { organization_id }),
       () => usagePage(setup.context, actor, { organization_id }, { limit: 1 }),
       () => usageValues(setup.context, actor, { organization_id }),
       () => exportOrganizationUsage(setup.context, actor, { organization_id }),
