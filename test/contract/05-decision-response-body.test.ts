@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => closeAudited(service));
 
 describe('Decision response body (HTTP 200)', () => {
-  test('exactly the fields of the spec, and output_tokens for clients that expect it', async () => {
+  test('exactly the fields of a decision response, and output_tokens for clients that expect it', async () => {
     const { key } = await addAccount(service);
     const body = await expectDecision(await ask(service, key));
     expect(Object.keys(body).sort()).toEqual(

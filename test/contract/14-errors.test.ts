@@ -36,7 +36,7 @@ import { MODEL_HEADERS, STATUS_OF_CODE, TYPE_OF_STATUS } from './spec.ts';
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 describe('Status to type', () => {
-  test('as the spec has it', () => {
+  test('each status has the one type of its errors', () => {
     for (const [status, type] of Object.entries(TYPE_OF_STATUS)) {
       expect(Object.entries(ERROR_TYPES).find(([each]) => each === status)?.[1]).toBe(type as never);
     }
@@ -44,7 +44,7 @@ describe('Status to type', () => {
 });
 
 describe('Codes', () => {
-  test('every code of the spec has its status', () => {
+  test('every code of an error has its one status', () => {
     const ours = new Map(Object.entries(ERRORS).map(([code, { status }]) => [code, status] as const));
     for (const [code, status] of Object.entries(STATUS_OF_CODE))
       expect([code, ours.get(code)]).toEqual([code, status]);

@@ -34,7 +34,7 @@ describe('Billing constants', () => {
     expect(model?.input_price_micros_per_million_tokens).toBe(500_000);
   });
 
-  test('a usage export has one row per request, newest first, with the columns of the spec', async () => {
+  test('a usage export has one row per request, newest first, with exactly the columns of a usage export', async () => {
     const account = await addAccount(service);
     const first = await ask(service, account.key, { questions: ALL_TYPES });
     const { usage } = await expectDecision(first);

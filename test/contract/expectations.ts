@@ -31,8 +31,8 @@ export function platformHeaders(response: Response): string[] {
 }
 
 /**
- * The body of an error of that code, after checking all that the contract says of it: status, type, shape, and the
- * request id in header and body. Its param must be `param`.
+ * The body of an error of that code, whose param must be `param`. Checks what the contract says of it: status, type,
+ * shape, and the request id in header and body.
  */
 export async function expectError(
   response: Response,
@@ -52,7 +52,7 @@ export async function expectError(
 export async function expectAnyError(response: Response): Promise<ErrorBody> {
   const body: unknown = await response.json();
   if (!Value.Check(ErrorBody, body))
-    throw new Error(`not an error of the spec: ${JSON.stringify(body).slice(0, 500)}`);
+    throw new Error(`not the one shape of an error: ${JSON.stringify(body).slice(0, 500)}`);
   expect(response.headers.get('content-type')).toMatch(/^application\/json\b/);
   expect(response.headers.get('x-request-id')).toBe(body.request_id);
   expect(TYPE_OF_STATUS[response.status]).toBe(body.error.type);

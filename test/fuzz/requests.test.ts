@@ -233,7 +233,7 @@ describe('requests made from the schemas', () => {
     );
   });
 
-  test('broken bytes get an error of the spec, whatever is broken', async () => {
+  test('broken bytes get an error of the one shape, whatever is broken', async () => {
     const broken = fc
       .tuple(validRequest, brokenBytes)
       .map(([request, breaks]) => ({ path: request.path, body: breaks(JSON.stringify(request.value)) }));

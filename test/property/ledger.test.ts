@@ -103,7 +103,7 @@ interface ModelHold {
   readonly project: number;
 }
 
-/** Total paid in dollars and days since the first payment that the spec asks for each tier, highest first. */
+/** Each tier's condition, highest first: the total paid in dollars, and the days since the first payment. */
 const TIER_BARS = [
   [5, 2_500, 60],
   [4, 1_000, 30],

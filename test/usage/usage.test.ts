@@ -39,7 +39,7 @@ class Setup extends TemporaryDatabase {
 
 const requestOf = (line: string) => line.slice(line.lastIndexOf(',') + 1);
 
-test("the export has the specification's columns, and a failed request costs nothing", async () => {
+test('the export has the columns of the usage export, and a failed request costs nothing', async () => {
   using setup = new Setup();
   setup.usage.record(usageOf(setup.account, 'req_1', START_MS, 200, 1_234_567));
   setup.usage.record(usageOf(setup.account, 'req_2', START_MS + 1, 502, 0));
