@@ -1,6 +1,8 @@
-/** Milliseconds of a second, and of a day. */
+/** Milliseconds of a second, a minute, an hour and a day. */
 export const MS_PER_S = 1_000;
-export const DAY_MS = 24 * 3_600_000;
+export const MINUTE_MS = 60 * MS_PER_S;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
 
 /** The two times that the service knows; tests give their own. */
 export interface Clock {

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../src/clock.ts';
 import type { HistoryReport, HistoryTask } from '../../src/ops/history-runs.ts';
 import { threadFailure } from '../../src/problems/causes.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
@@ -8,7 +9,7 @@ import { SqliteStore } from './sqlite-store.ts';
 declare const self: Worker;
 
 /** Everything is read again after this time; in between, an audit goes on from where the last clean one came to. */
-const WHOLE_AUDIT_EVERY_MS = 7 * 24 * 3_600_000;
+const WHOLE_AUDIT_EVERY_MS = 7 * DAY_MS;
 
 /** What the thread is to do. */
 export interface FileTask extends HistoryTask {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Stats, statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { DAY_MS, HOUR_MS } from '../clock.ts';
 import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { claimUnused, lastUse_ms, markInUse, USE_FILE } from './in-use.ts';
@@ -35,11 +36,11 @@ export class UnpackFailed extends Error {
 
 const UNPACKING = 'unpacking-';
 /** Leftovers of starts that were cut are removed once nobody can still be writing them. */
-const LEFTOVER_MS = 3_600_000;
+const LEFTOVER_MS = HOUR_MS;
 const FOLDER_NAME_LENGTH = 16;
 const FOLDER_NAME = /^[0-9a-f]{16}$/;
 /** Another version's folder stays so long after its last start: who goes back to that version need not unpack it again. */
-const UNUSED_MS = 86_400_000;
+const UNUSED_MS = DAY_MS;
 /** Somebody may remove a folder just as it is to be used, but hardly twice. */
 const ATTEMPTS = 5;
 /** The modification time of every unpacked file: a file with another one was written to since. */

@@ -1,7 +1,8 @@
+import { DAY_MS } from '../clock.ts';
 import { formatTime } from './output.ts';
 
 /** The clock may be set back by so much without a word: time zones that were mistaken for UTC, tests, leap seconds. */
-const TOLERANCE_MS = 86_400_000;
+const TOLERANCE_MS = DAY_MS;
 
 /**
  * One sentence about a clock that is far behind what is known to be past; null where it is not. `written_ms` is when

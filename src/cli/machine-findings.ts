@@ -1,16 +1,17 @@
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { newestBackup_ms } from '../../db/sqlite/sqlite-backups.ts';
+import { BYTES_PER_MEGABYTE } from '../bytes.ts';
+import { HOUR_MS } from '../clock.ts';
 import { connectionsThatFit, DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
 import { DATABASE_FILE } from './data-directory.ts';
 import type { Finding } from './findings.ts';
 import { formatTime } from './output.ts';
 
-const MEGABYTE = 1_000_000;
 /** Below this a commit may soon fail. */
-const FREE_MIN_BYTES = 100 * MEGABYTE;
+const FREE_MIN_BYTES = 100 * BYTES_PER_MEGABYTE;
 /** Below this somebody should look at the disk. */
-const FREE_GOOD_BYTES = 1_000 * MEGABYTE;
+const FREE_GOOD_BYTES = 1_000 * BYTES_PER_MEGABYTE;
 /** A backup is copied and compressed beside the database, unless it goes elsewhere. */
 const DATABASES_THAT_FIT = 2;
 
@@ -18,7 +19,7 @@ const DATABASES_THAT_FIT = 2;
 export function diskFinding(data: string): Finding {
   const { bavail, bsize } = statfsSync(existingParent(resolve(data)));
   const free_bytes = bavail * bsize;
-  const detail = `${Math.floor(free_bytes / MEGABYTE)} MB free for ${data}`;
+  const detail = `${Math.floor(free_bytes / BYTES_PER_MEGABYTE)} MB free for ${data}`;
   if (free_bytes < FREE_MIN_BYTES)
     return { subject: 'disk', state: 'broken', detail: `${detail}: make room on its disk` };
   const database_bytes = statSync(join(data, DATABASE_FILE), { throwIfNoEntry: false })?.size ?? 0;
@@ -47,7 +48,7 @@ export function backupsFinding(directory: string, now_ms: number): Finding {
     const detail = `none in ${directory}: back up with "tds backup FILE", or "tds serve --backup-every 6h"`;
     return { subject: 'backups', state: 'warning', detail };
   }
-  const hours = Math.floor((now_ms - newest_ms) / 3_600_000);
+  const hours = Math.floor((now_ms - newest_ms) / HOUR_MS);
   const detail = `the newest in ${directory} is of ${formatTime(newest_ms)}, ${hours} hours old`;
   return { subject: 'backups', state: 'ok', detail };
 }

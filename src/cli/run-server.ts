@@ -10,6 +10,7 @@ import { noteVersion } from '../../db/sqlite/program-versions.ts';
 import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
 import { type EngineFacts, type OpenOptions, openPlanner, SetupError } from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
+import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { EMBEDDED } from '../catalog/catalog-records.ts';
 import { systemClock } from '../clock.ts';
@@ -17,6 +18,7 @@ import { paddleSettings } from '../config/combinations.ts';
 import type { Effective } from '../config/effective.ts';
 import { openOptions } from '../config/open-options.ts';
 import type { ServeConfig } from '../config/settings.ts';
+import { errorMessage } from '../error-message.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
@@ -26,7 +28,6 @@ import { BackupSchedule } from '../ops/backup-schedule.ts';
 import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
 import { LogFile } from '../ops/log-file.ts';
 import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
-import { BYTES_PER_MEGABYTE } from '../ops/readiness.ts';
 import { BoundedOutput, standardOutput } from '../ops/standard-output.ts';
 import type { Tracing } from '../ops/tracing.ts';
 import { paddleProvider } from '../payments/paddle.ts';
@@ -296,7 +297,7 @@ async function listenForReloads(
         await service.reloadModel(request);
         log.info('a model is answered for by its new weights', { model: request.id });
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = errorMessage(error);
         log.error('a model was not loaded anew: the weights before stay', { model: request.id, reason });
         throw error;
       }

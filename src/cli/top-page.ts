@@ -1,3 +1,4 @@
+import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { MS_PER_S } from '../clock.ts';
 import { grown, NOTHING_YET, quantileOf, type Reading } from './prometheus-text.ts';
 
@@ -7,7 +8,6 @@ export interface TimedReading {
   readonly reading: Reading;
 }
 
-const MEGABYTE = 1e6;
 const HISTOGRAMS = [
   ['whole', 'tds_request_seconds'],
   ['platform', 'tds_platform_seconds'],
@@ -119,7 +119,7 @@ function percent(share: number): string {
 }
 
 function megabytes(bytes: number): string {
-  return `${whole(bytes / MEGABYTE)} MB`;
+  return `${whole(bytes / BYTES_PER_MEGABYTE)} MB`;
 }
 
 function time(seconds: number | null): string {

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { DAY_MS, HOUR_MS, MINUTE_MS, MS_PER_S } from '../clock.ts';
 import type { TomlKind } from './toml.ts';
 
 /** How a setting is written, and which values it takes. */
@@ -112,10 +113,10 @@ export function wholeNumberBetween(
 }
 
 const UNITS_MS: ReadonlyMap<string, number> = new Map([
-  ['s', 1_000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-  ['d', 86_400_000],
+  ['s', MS_PER_S],
+  ['m', MINUTE_MS],
+  ['h', HOUR_MS],
+  ['d', DAY_MS],
 ]);
 
 /** A time with its unit, such as `6h`; its value is in milliseconds. */

@@ -2,9 +2,10 @@ import { InvalidArgumentError } from 'commander';
 import { EVALUATOR_CHOICES, GPUS, type Gpu } from '../../native/engine.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
+import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { QUEUE_LIMIT } from '../limits/model-turns.ts';
 import { LOG_LEVELS } from '../ops/log-level.ts';
-import { BYTES_PER_MEGABYTE, DISK_FLOOR_BYTES } from '../ops/readiness.ts';
+import { DISK_FLOOR_BYTES } from '../ops/readiness.ts';
 import { parseOtlpEndpoint, parseOtlpHeaders } from './otlp.ts';
 import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
 

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '../clock.ts';
 import { type HashKey, halfSipHash } from '../hashing/half-siphash.ts';
 
 /**
@@ -13,7 +14,6 @@ const BYTES_PER_REFUSAL = 16_384;
 
 /** Places for addresses: a power of two, in one megabyte. */
 const ADDRESS_SLOTS = 65_536;
-const MINUTE_MS = 60_000;
 
 /** What a key's refusals took of its budget, at a time. */
 interface KeyDebt {

@@ -1,11 +1,10 @@
 import { SetupError } from '../../native/engine.ts';
+import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { asDecisionModel, type DecisionModelEntry, isInitialModel } from '../catalog/catalog.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
+import { errorMessage } from '../error-message.ts';
 import type { Store } from '../store.ts';
 import type { Models } from './models.ts';
-
-/** Bytes in words that a person compares. */
-const BYTES_PER_MEGABYTE = 1_000_000;
 
 /** The old weights stay. The message is one sentence or more for the operator. */
 export class ReloadRefused extends Error {
@@ -80,6 +79,7 @@ function refused(id: string, error: unknown): ReloadRefused {
   if (cause instanceof SetupError || cause instanceof CatalogChangeRefused) {
     return new ReloadRefused(cause.message, { cause: error });
   }
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new ReloadRefused(`The new weights of ${id} cannot be used: ${reason}`, { cause: error });
+  return new ReloadRefused(`The new weights of ${id} cannot be used: ${errorMessage(cause)}`, {
+    cause: error,
+  });
 }

@@ -1,6 +1,6 @@
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
-import { type Clock, DAY_MS } from '../clock.ts';
+import { type Clock, DAY_MS, HOUR_MS } from '../clock.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
@@ -11,7 +11,6 @@ import type { HistoryRuns } from './history-runs.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
-const HOUR_MS = 3_600_000;
 /** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
 const LAST_USED_FLUSH_MS = 10_000;
 const COUNTED_LOG_MS = 10_000;

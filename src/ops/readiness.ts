@@ -1,3 +1,4 @@
+import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import type { Clock } from '../clock.ts';
 import { inTime } from '../in-time.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
@@ -5,8 +6,6 @@ import type { LifecycleStatus } from '../models/lifecycle.ts';
 /** What a service needs to answer. */
 export const READINESS_CHECKS = ['draining', 'model', 'database', 'disk'] as const;
 export type ReadinessCheck = (typeof READINESS_CHECKS)[number];
-
-export const BYTES_PER_MEGABYTE = 1_000_000;
 
 /** Free bytes below which the database may soon not be written any more, unless configured. */
 export const DISK_FLOOR_BYTES = 256 * BYTES_PER_MEGABYTE;

@@ -1,7 +1,4 @@
-import { DAY_MS } from '../clock.ts';
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../clock.ts';
 
 /** How wide buckets are for a span up to a length. */
 const WIDTHS = [
@@ -44,8 +41,8 @@ export function requireSpan({ from_ms, to_ms, offset_minutes }: Span): void {
 }
 
 /**
- * The buckets that cover a span: a minute wide up to 4 hours, an hour up to 10 days, then whole days, so that there are
- * never more than 402. With `whole_days` none is narrower than a day. Throws as `requireSpan`.
+ * The buckets that cover a span: a minute wide up to 4 hours, an hour up to 10 days, then whole days. There are never
+ * more than 402. With `whole_days` none is narrower than a day. Throws as `requireSpan`.
  */
 export function bucketsOf(span: Span, whole_days: boolean): Buckets {
   requireSpan(span);

@@ -1,17 +1,14 @@
-import type { Clock } from '../../clock.ts';
+import { type Clock, MINUTE_MS, MS_PER_S } from '../../clock.ts';
 import { drawHashKey } from '../../hashing/half-siphash.ts';
 import { AttemptBudgets } from '../../limits/attempt-budgets.ts';
 import { SignInError } from './errors.ts';
 
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60_000;
-
 /** Of a client's address, which may stand for a whole office. */
 const BY_ADDRESS = {
-  sign_in: { at_once: 30, refill_ms: 10 * SECOND_MS },
+  sign_in: { at_once: 30, refill_ms: 10 * MS_PER_S },
   sign_up: { at_once: 10, refill_ms: 2 * MINUTE_MS },
   mail: { at_once: 10, refill_ms: MINUTE_MS },
-  link: { at_once: 20, refill_ms: 10 * SECOND_MS },
+  link: { at_once: 20, refill_ms: 10 * MS_PER_S },
 };
 
 /** Of an account, known or not: what is guessed about one password, and what one mailbox gets or one user sends. */
@@ -44,5 +41,5 @@ export class Attempts {
 }
 
 function refuseFor(wait_ms: number): void {
-  if (wait_ms > 0) throw new SignInError('too_many_attempts', Math.ceil(wait_ms / SECOND_MS));
+  if (wait_ms > 0) throw new SignInError('too_many_attempts', Math.ceil(wait_ms / MS_PER_S));
 }

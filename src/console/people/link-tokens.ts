@@ -1,8 +1,6 @@
-import type { Clock } from '../../clock.ts';
+import { type Clock, HOUR_MS } from '../../clock.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import type { BetterAuth } from './better-auth.ts';
-
-const HOUR_MS = 3_600_000;
 
 /** How long the links of mails work. */
 export const LINK_HOURS = { 'verify-email': 24, 'reset-password': 1 } as const;
