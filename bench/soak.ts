@@ -1,6 +1,6 @@
 /**
- * A service at saturation, as an operator has it: a real `tds serve` with the embedded model, whose clients ask, err,
- * leave, are slow or ask for much; which is backed up, topped up, reloaded and killed meanwhile. What must hold is
+ * A service at saturation, as an operator has it: a real `tds serve` with the embedded model. Its clients ask, err,
+ * leave, are slow or ask for much. Meanwhile it is backed up, topped up, reloaded and killed. What must hold is
  * checked at the end with exact numbers; exit code 1 where it does not. Ctrl-C ends it early. Linux only.
  *
  *   bun bench/soak.ts [--minutes 20] [--executable PATH] [--idle 5000] [--slow 500]

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 
 /**
- * Connections that cost a service memory and give it little to do, in a process of its own: silent ones, ones that were
- * answered once, slow senders and slow readers. Each is opened again a moment after it was closed. Prints a line of
+ * Connections that cost a service memory and give it little to do, in a process of its own. They are silent, were
+ * answered once, send slowly or read slowly. Each is opened again a moment after it was closed. Prints a line of
  * JSON a second; ends with its standard input.
  */
 

@@ -4,8 +4,8 @@ import { chargedMicros } from './requests.ts';
 import type { Served } from './served.ts';
 
 /**
- * A request may wait as long as clients do for its turn, and is then computed: the largest ones at saturation are answered
- * later than a client would wait, and must still be answered.
+ * A request may wait as long as clients do for its turn, and is then computed. At saturation the largest ones are
+ * answered later than a client would wait, and must still be answered.
  */
 const PATIENCE_MS = 2 * CLIENT_TIMEOUT_MS;
 

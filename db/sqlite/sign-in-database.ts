@@ -56,8 +56,8 @@ const MODELS = {
 const READING = /^\s*select\b/i;
 
 /**
- * The database as better-auth takes it. Each statement runs through `access`, which is that outside of any transaction:
- * one that went straight to the connection could land inside a transaction of somebody else, and be rolled back with it.
+ * The database as better-auth takes it. Each statement runs through `access`, which is that outside of any transaction.
+ * A statement that went straight to the connection could land in somebody else's transaction, and be rolled back with it.
  */
 export function signInDatabase({ $client }: Pick<Db, '$client'>, access: Access): DBAdapterInstance {
   const run: AsyncRemoteCallback = (sql, params, method) => {

@@ -20,7 +20,7 @@ function formerAddress(user_id: string): string {
 type Fate = 'leave' | 'close';
 
 /**
- * What deleting an account would do, for the page that asks once more: organizations that close, and those that keep
+ * What deleting an account would do, for the page that asks once more. Tells which organizations close, and which keep
  * the account from being deleted, with the reason. Nothing is changed. Rejects with `permission_denied`.
  */
 export async function previewAccountDeletion(
@@ -50,7 +50,7 @@ export async function previewAccountDeletion(
  * Deletes the account of the user who asks, in one transaction.
  *
  * - Where others are members, the user leaves; as the last owner they must hand the organization over first.
- * - Where the user is the only member, the organization closes: its projects are archived, its keys and invitations
+ * - Where the user is the only member, the organization closes. Its projects are archived, its keys and invitations
  *   revoked, and it has no member any more. It must have neither credit nor running requests. Its ledger, usage and
  *   trail stay, because the books must balance; what it owes stays too. Credit that a pending payment still brings
  *   stays with it, and the operator can give it an owner again. A personal organization loses its name.

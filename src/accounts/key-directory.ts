@@ -48,7 +48,7 @@ function shortHash(hash: string): number {
 
 /**
  * Finds the caller of an API key. A lookup is kept for 60 seconds, under the key's SHA-256. Unknown keys and keys of
- * organizations that are on Tier 0 or suspended are looked up each time: a new key, a first payment and the end of a
+ * organizations that are on Tier 0 or suspended are looked up each time. So a new key, a first payment and the end of a
  * suspension work at once.
  */
 export class KeyDirectory {

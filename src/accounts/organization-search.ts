@@ -22,8 +22,8 @@ export interface OrganizationCursor {
 }
 
 /**
- * A page of the organizations, newest first: all, or those with the text in their name, their id or the address of a
- * member (operator only). Letters of ASCII match in either case. Rejects with `permission_denied`.
+ * A page of the organizations, newest first (operator only). With a text, those that have it in their name, their id or
+ * the address of a member. Letters of ASCII match in either case. Rejects with `permission_denied`.
  */
 export async function searchOrganizations(
   { store, clock }: Pick<AccountContext, 'store' | 'clock'>,

@@ -78,8 +78,8 @@ function bodyStream(
 
 /**
  * Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. A
- * body whose length is in the headers, or that is sent in chunks, is read as the client takes it, so that only a piece
- * of it is in memory. `onTaken` is told whenever a client that was behind has caught up.
+ * body whose length is in the headers, or that is sent in chunks, is read as the client takes it. Only a piece of it is
+ * in memory. `onTaken` is told whenever a client that was behind has caught up.
  */
 export async function writeResponse(
   response: Response,

@@ -181,9 +181,9 @@ export class ModelLifecycle {
   }
 
   /**
-   * The plans of a request, and exactly what it is billed for; loads no engine. Rejects with `PlanRejected`, with
-   * `ModelUnavailable` when there is no planner (the next call tries again) or when it fails, and with `ModelWarmingUp`
-   * when the planner is not there in the time that a request waits.
+   * The plans of a request, and exactly what it is billed for; loads no engine. Rejects with `PlanRejected`. Rejects
+   * with `ModelUnavailable` when there is no planner (the next call tries again) or when it fails. Rejects with
+   * `ModelWarmingUp` when the planner is not there in the time that a request waits.
    */
   async plan(input: DecisionInput): Promise<DecisionPlan> {
     try {
@@ -213,9 +213,9 @@ export class ModelLifecycle {
   }
 
   /**
-   * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do, with
-   * `ModelWarmingUp` when the model is not loaded in the time that a request waits, and at once when the signal is
-   * aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine. Other work on it is given up through the
+   * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do.
+   * Rejects with `ModelWarmingUp` when the model is not loaded in the time that a request waits. Does so at once when the
+   * signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine. Other work on it is given up through the
    * signal that it was called with, and begun anew on the next engine. After an `EvaluationFailed`, an
    * `EvaluationTimedOut`, or any failure after a long time, the engine is asked a small request. It is retired when it
    * does not answer.

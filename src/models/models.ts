@@ -193,7 +193,7 @@ export class Models {
 
   /**
    * Loads a model anew, planner and engine, beside the life that answers. When the new one answers in both modes and
-   * its row is written, it gets the requests that come from then on; those that have begun are finished by the life
+   * its row is written, it gets the requests that come from then on. Those that have begun are finished by the life
    * before, which is closed after the last of them. Reloads run one after the other; `prepare` is called in turn. Rejects
    * with `ModelUnavailable`, which is reported, with `WeightsError`, and as what it is given; then the life before stays.
    */

@@ -16,8 +16,8 @@ export interface UsageBucket extends UsageTotals {
 }
 
 /**
- * Usage over time. Every bucket is there, empty ones too. A day that was rolled up counts as made at its noon (UTC),
- * and no bucket is narrower than a day when there is such a day in the span.
+ * Usage over time. Every bucket is there, empty ones too. A day that was rolled up counts as made at its noon (UTC).
+ * With such a day in the span, no bucket is narrower than a day.
  */
 export interface UsageSeries {
   readonly from_ms: number;

@@ -3,7 +3,7 @@ import type { RollUpRecords } from './roll-up-records.ts';
 import type { UsageRow } from './usage-row.ts';
 
 /**
- * Which usage, whether it was rolled up or not: of one organization (null: of all, for the operator), and everything
+ * Which usage, whether it was rolled up or not. It has the organization (null: all, for the operator), and everything
  * else that usage is grouped by. What is missing is not asked for.
  */
 export interface UsageScope {

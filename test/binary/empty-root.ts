@@ -21,8 +21,8 @@ function librariesOf(executable: string): readonly string[] {
 }
 
 /**
- * A root with the executable, the C library's files, `/proc` and two devices: no shell, no compiler, no CA, no user
- * database, no network but the loopback. All of it is read-only but `/data` and `/cache`, which begin empty.
+ * A root with the executable, the C library's files, `/proc` and two devices. It has no shell, no compiler, no CA, no
+ * user database, and no network but the loopback. All of it is read-only but `/data` and `/cache`, which begin empty.
  */
 export class EmptyRoot {
   readonly path: string;

@@ -1,6 +1,6 @@
 /**
- * The requirements of the open decision-request format that this service does not meet, all of them SHOULDs, each with
- * the rule of our specification that forbids it. The list is exact: one that is met, or another that is not, fails.
+ * The requirements of the open decision-request format that this service does not meet. All are SHOULDs, and each has
+ * the rule of our contract that forbids it. The list is exact: one that is met, or another that is not, fails.
  */
 export const UNMET: Readonly<Record<string, string>> = {
   'auth.missing': 'Error object: an error is `error` and `request_id`; it has no `detail`.',
