@@ -6,7 +6,7 @@ const REST_MAX_MS = 30_000;
 
 /**
  * Whether a member gets requests. It is open from the start and after failures, and then it is tried with a small
- * question of our own: no client's request is the experiment. Pure: the time is an argument.
+ * question of our own. No client's request is the experiment. Pure: the time is an argument.
  */
 export class CircuitBreaker {
   #state: 'closed' | 'open' | 'half_open' = 'open';
@@ -25,8 +25,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * A request failed. The trial is due at once when it was one too many: it may have been the requests, and then the
-   * member is back after one small question.
+   * A request failed. The trial is due at once when it was one too many. The requests may have been the cause, and then
+   * the member is back after one small question.
    */
   failed(): void {
     if (this.#state !== 'closed') return;

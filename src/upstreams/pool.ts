@@ -166,8 +166,8 @@ export class Pool {
   }
 
   /**
-   * The member that has the fewest tokens outstanding, of those that were not tried, and with these beside them from
-   * then on: another caller in the same moment sees them. Waits for running trials.
+   * The member that has the fewest tokens outstanding, of those that were not tried. The tokens count as its own at
+   * once, so that another caller in the same moment sees them. Waits for running trials.
    */
   async #take(tokens: number, tried: ReadonlySet<Member>, signal: AbortSignal | undefined): Promise<Member> {
     this.#closed.signal.throwIfAborted();

@@ -16,8 +16,8 @@ export type UpstreamFailure =
   | 'bad_answer';
 
 /**
- * An upstream gave no answer. The message is a fixed sentence with an address, a number or a code of the system: never
- * a word of what the upstream sent, which may repeat the record. For the same reason it has no cause.
+ * An upstream gave no answer. The message is a fixed sentence with an address, a number or a code of the system. It has
+ * no word of what the upstream sent, which may repeat the record. For the same reason it has no cause.
  */
 export class UpstreamFailed extends Error {
   override readonly name = 'UpstreamFailed';

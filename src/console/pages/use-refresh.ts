@@ -3,8 +3,8 @@ import { useEffect, useRef } from 'preact/hooks';
 const INTERVAL_MS = 10_000;
 
 /**
- * While the page waits for something that happens elsewhere: asks again every ten seconds in which it is in sight, and
- * when the reader comes back to it.
+ * Asks again while the page waits for something that happens elsewhere. It asks every ten seconds in which the page is
+ * in sight, and when the reader comes back to it.
  */
 export function useRefresh(reload: () => Promise<void>, is_waiting: boolean): void {
   const latest_reload = useRef(reload);

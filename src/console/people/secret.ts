@@ -17,7 +17,7 @@ export class SecretRefused extends Error {
 
 /**
  * The secret that signs session cookies and makes CSRF tokens: 32 random bytes, in hexadecimal. Made at the first call
- * in a directory, in a file that its owner alone can read; a process that is killed leaves the whole file or none. Whoever
+ * in a directory, in a file that its owner alone can read. A process that is killed leaves the whole file or none. Whoever
  * takes the file away ends all sessions. Throws `SecretRefused` and what the file system throws.
  */
 export function consoleSecret(directory: string): string {

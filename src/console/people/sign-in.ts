@@ -47,8 +47,8 @@ export type SignUpRule = 'open' | 'invited';
 
 /**
  * How people come into the console: sign-up, sign-in, sessions, passwords. Everything rejects with `SignInError` or
- * `AccountError`, whose codes stand at each function, with `too_many_attempts` where the address or the account has
- * tried too often, and otherwise with what the database throws.
+ * `AccountError`, whose codes stand at each function. Everything rejects with `too_many_attempts` where the address or
+ * the account has tried too often, and otherwise with what the database throws.
  *
  * No answer tells which accounts exist. What is mailed is mailed after the answer, by work that is the same for known
  * and unknown addresses.
@@ -58,8 +58,8 @@ export interface SignIn {
   readonly sign_up: SignUpRule;
 
   /**
-   * Takes a sign-up. Resolves before anything is looked up: a new address gets a mail with the link that verifies it,
-   * one that has an account a mail that says so. Nobody is signed in by it.
+   * Takes a sign-up. Resolves before anything is looked up. A new address gets a mail with the link that verifies it;
+   * one that has an account gets a mail that says so. Nobody is signed in by it.
    *
    * Where people come by invitation only, the token must belong to an open invitation of that address
    * (`invitation_needed`). Rejects with `invalid_name`, `invalid_email`, `password_too_short`, `password_too_long`,
