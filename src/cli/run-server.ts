@@ -18,7 +18,6 @@ import { paddleSettings } from '../config/combinations.ts';
 import type { Effective } from '../config/effective.ts';
 import { openOptions } from '../config/open-options.ts';
 import type { ServeConfig } from '../config/settings.ts';
-import { errorMessage } from '../error-message.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
@@ -297,7 +296,7 @@ async function listenForReloads(
         await service.reloadModel(request);
         log.info('a model is answered for by its new weights', { model: request.id });
       } catch (error) {
-        const reason = errorMessage(error);
+        const reason = error instanceof Error ? error.message : String(error);
         log.error('a model was not loaded anew: the weights before stay', { model: request.id, reason });
         throw error;
       }

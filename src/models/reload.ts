@@ -2,7 +2,6 @@ import { SetupError } from '../../native/engine.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { asDecisionModel, type DecisionModelEntry, isInitialModel } from '../catalog/catalog.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
-import { errorMessage } from '../error-message.ts';
 import type { Store } from '../store.ts';
 import type { Models } from './models.ts';
 
@@ -79,7 +78,6 @@ function refused(id: string, error: unknown): ReloadRefused {
   if (cause instanceof SetupError || cause instanceof CatalogChangeRefused) {
     return new ReloadRefused(cause.message, { cause: error });
   }
-  return new ReloadRefused(`The new weights of ${id} cannot be used: ${errorMessage(cause)}`, {
-    cause: error,
-  });
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new ReloadRefused(`The new weights of ${id} cannot be used: ${reason}`, { cause: error });
 }
