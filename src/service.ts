@@ -202,6 +202,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     disk_floor_bytes: parts.disk_floor_bytes,
     freeBytes: parts.freeBytes ?? (() => freeBytes(db.$client.filename)),
     clock,
+    problems,
   });
   metrics.watch({
     models: () => models.observed(),

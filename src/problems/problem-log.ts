@@ -45,6 +45,7 @@ export class ProblemLog implements Problems, RecentProblems {
     hourly_run: 0,
     checkpoint: 0,
     backup: 0,
+    readiness: 0,
     trace_export: 0,
     model_load: 0,
     model_warm_up: 0,

@@ -23,6 +23,8 @@ export type ProblemStep =
   | 'checkpoint'
   | 'backup'
   | 'trace_export'
+  /** A look at what the service needs to answer failed, and began to: not each time that somebody asks. */
+  | 'readiness'
   /** The life of a model: its load, the start of consistent mode, the question whether it still answers, its end. */
   | 'model_load'
   | 'model_warm_up'

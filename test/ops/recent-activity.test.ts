@@ -44,6 +44,7 @@ const NO_COUNTS = {
   hourly_run: 0,
   checkpoint: 0,
   backup: 0,
+  readiness: 0,
   trace_export: 0,
   upstream: 0,
   model_load: 0,
