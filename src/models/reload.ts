@@ -1,7 +1,9 @@
-import { SetupError } from '../../native/engine.ts';
+import { EvaluationFailed, SetupError } from '../../native/engine.ts';
 import { asDecisionModel, type DecisionModelEntry, isInitialModel } from '../catalog/catalog.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
+import { errorMessage } from '../error-message.ts';
 import type { Store } from '../store.ts';
+import { ModelUnavailable } from './lifecycle.ts';
 import type { Models } from './models.ts';
 
 /** Bytes in words that a person compares. */
@@ -34,7 +36,7 @@ export interface ReloadParts {
 
 /**
  * Swaps an open model's weights while requests go on, as `Models.reload`; its row follows, with price and aliases as
- * they are. Rejects with `ReloadRefused`, and then all is as before.
+ * they are. Rejects with `ReloadRefused`, or with what else failed, such as the write of the row; then all is as before.
  */
 export async function reloadModel(
   { store, models, memoryFor }: ReloadParts,
@@ -74,12 +76,16 @@ function requireMemory(id: string, memory: ReloadMemory | null): void {
   );
 }
 
-function refused(id: string, error: unknown): ReloadRefused {
-  if (error instanceof ReloadRefused) return error;
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  if (cause instanceof SetupError || cause instanceof CatalogChangeRefused) {
-    return new ReloadRefused(cause.message, { cause: error });
+/** What the operator is told of weights that cannot be used, or a row that was changed; any other failure as it is. */
+function refused(id: string, error: unknown): unknown {
+  if (error instanceof SetupError || error instanceof CatalogChangeRefused) {
+    return new ReloadRefused(error.message, { cause: error });
   }
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new ReloadRefused(`The new weights of ${id} cannot be used: ${reason}`, { cause: error });
+  const is_of_weights = error instanceof ModelUnavailable || error instanceof EvaluationFailed;
+  if (!is_of_weights) return error;
+  const { cause = error } = error;
+  if (cause instanceof SetupError) return new ReloadRefused(cause.message, { cause: error });
+  return new ReloadRefused(`The new weights of ${id} cannot be used: ${errorMessage(cause)}`, {
+    cause: error,
+  });
 }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { closeModel, setModelPrice } from '../../src/catalog/changes.ts';
 import { type ReloadMemory, ReloadRefused, reloadModel } from '../../src/models/reload.ts';
+import { RecordedLog } from '../support/problems.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
@@ -58,4 +59,35 @@ test('a service that is being stopped reloads nothing', async () => {
   service.service.drain();
   const refused = service.service.reloadModel({ id: 'decision-1', weights: null });
   await expect(refused).rejects.toThrow('The service is being stopped.');
+});
+
+test('a row that cannot be written is not blamed on the weights, and its cause is reported', async () => {
+  await service.close();
+  const recorded = new RecordedLog();
+  service = await startTestService({ log: recorded.log });
+  const before = lifecycleOf(service.service);
+  service.db.$client.run(
+    "CREATE TEMP TRIGGER refuse BEFORE UPDATE ON models BEGIN SELECT RAISE(ABORT, 'no row'); END",
+  );
+  const failed = await service.service
+    .reloadModel({ id: 'decision-1', weights: null })
+    .catch((error: unknown) => error);
+  expect(failed).not.toBeInstanceOf(ReloadRefused);
+  expect(failed).toMatchObject({ name: 'SQLiteError' });
+  expect(lifecycleOf(service.service)).toBe(before);
+  expect(await recorded.problems()).toMatchObject([
+    {
+      step: 'model_reload',
+      model: 'decision-1',
+      request_id: null,
+      error: expect.stringMatching(/^SQLiteError/),
+    },
+  ]);
+  expect(await recorded.lines()).toContainEqual(
+    expect.objectContaining({
+      msg: 'a model was not loaded anew: the weights before stay',
+      model: 'decision-1',
+    }),
+  );
+  expect(recorded.text).not.toContain('no row');
 });
