@@ -250,7 +250,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     log.info('loading a model anew', { model });
     try {
       if (answering.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
-      await reloadModel({ store, models, memoryFor }, request);
+      await reloadModel({ store, clock, models, memoryFor }, request);
       log.info('a model is answered for by its new weights', { model });
     } catch (error) {
       const is_refused = error instanceof ReloadRefused;

@@ -1,6 +1,8 @@
 import { EvaluationFailed, SetupError } from '../../native/engine.ts';
+import type { Actor } from '../accounts/actor.ts';
 import { asDecisionModel, type DecisionModelEntry, isInitialModel } from '../catalog/catalog.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
+import type { Clock } from '../clock.ts';
 import { errorMessage } from '../error-message.ts';
 import type { Store } from '../store.ts';
 import { ModelUnavailable } from './lifecycle.ts';
@@ -14,8 +16,9 @@ export class ReloadRefused extends Error {
   override readonly name = 'ReloadRefused';
 }
 
-/** Which model is to be loaded anew. */
+/** Which model is to be loaded anew, and who asks for it: the operator. */
 export interface ReloadRequest {
+  readonly actor: Actor;
   readonly id: string;
   /** Other weights than those of its row: an absolute path; null for the same path. */
   readonly weights: string | null;
@@ -29,6 +32,7 @@ export interface ReloadMemory {
 
 export interface ReloadParts {
   readonly store: Store;
+  readonly clock: Clock;
   readonly models: Pick<Models, 'reload'>;
   /** Null where that cannot be known. Rejects with `SetupError`. */
   readonly memoryFor: (model: DecisionModelEntry) => Promise<ReloadMemory | null>;
@@ -39,8 +43,8 @@ export interface ReloadParts {
  * they are. Rejects with `ReloadRefused`, or with what else failed, such as the write of the row; then all is as before.
  */
 export async function reloadModel(
-  { store, models, memoryFor }: ReloadParts,
-  { id, weights }: ReloadRequest,
+  { store, clock, models, memoryFor }: ReloadParts,
+  { actor, id, weights }: ReloadRequest,
 ): Promise<void> {
   requireOwnWeights(id, weights);
   try {
@@ -51,7 +55,7 @@ export async function reloadModel(
       if ('upstreams' in before) throw new ReloadRefused(`${id} has upstreams and no weights.`);
       const model = { ...before, weights: weights ?? before.weights };
       requireMemory(id, await memoryFor(model));
-      return { model, write: (loaded) => setModelWeights(store, before, loaded) };
+      return { model, write: (loaded) => setModelWeights({ store, clock }, actor, before, loaded) };
     });
   } catch (error) {
     throw refused(id, error);
