@@ -141,7 +141,10 @@ export interface Service {
    * default one cannot be loaded; whichever other cannot be is reported.
    */
   loadModels(): Promise<void>;
-  /** Swaps an open model's weights while requests go on. Rejects with `ReloadRefused`, and then all is as before. */
+  /**
+   * Swaps an open model's weights while requests go on. Rejects with `ReloadRefused`, or with what else failed, which is
+   * reported; then all is as before.
+   */
   reloadModel(request: ReloadRequest): Promise<void>;
   /** Writes what is waiting and unloads the models; the database stays open. Call it after the last request. */
   close(): Promise<void>;
@@ -202,6 +205,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     disk_floor_bytes: parts.disk_floor_bytes,
     freeBytes: parts.freeBytes ?? (() => freeBytes(db.$client.filename)),
     clock,
+    problems,
   });
   metrics.watch({
     models: () => models.observed(),
@@ -240,12 +244,24 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     cut_requests: new CutRequests(),
     model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
+  const memoryFor = parts.memoryFor ?? (() => Promise.resolve(null));
   const reload = async (request: ReloadRequest) => {
-    if (answering.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
-    await reloadModel(
-      { store, models, memoryFor: parts.memoryFor ?? (() => Promise.resolve(null)) },
-      request,
-    );
+    const { id: model } = request;
+    log.info('loading a model anew', { model });
+    try {
+      if (answering.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
+      await reloadModel({ store, clock, models, memoryFor }, request);
+      log.info('a model is answered for by its new weights', { model });
+    } catch (error) {
+      const is_refused = error instanceof ReloadRefused;
+      if (!is_refused) {
+        problems.report({ request_id: null, step: 'model_reload', code: null, model, error });
+      }
+      // Another message may quote a value; the line of the problem has the cause.
+      const reason = is_refused ? error.message : 'unexpected failure';
+      log.error('a model was not loaded anew: the weights before stay', { model, reason });
+      throw error;
+    }
   };
   const operation = {
     activity,

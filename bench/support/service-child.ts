@@ -64,7 +64,9 @@ const service = await openService({
 await service.loadModels();
 const server = await startServer(service, { host: '127.0.0.1', port: 0 });
 const listener =
-  metrics === null ? null : await startMetricsListener(metrics, { host: '127.0.0.1', port: 0 });
+  metrics === null
+    ? null
+    : await startMetricsListener(metrics, { host: '127.0.0.1', port: 0 }, service.services.problems);
 const metrics_url = listener?.url ?? null;
 process.stdout.write(`${JSON.stringify({ address: server.address, key: first.key, metrics_url })}\n`);
 

@@ -100,10 +100,13 @@ export class ReaderThread implements UsageReader, MovementReader {
   /** The thread is gone with everything that it was asked for. */
   #fail(worker: Worker, error: ThreadFailed): void {
     worker.terminate();
+    // A thread that was given up may still report something.
+    if (this.#worker !== worker) return;
     this.#worker = undefined;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
-    this.#closed.resolve();
+    // Otherwise the next read begins a new thread, whose end `close` waits for.
+    if (this.#isClosed) this.#closed.resolve();
   }
 
   #tell(worker: Worker, order: ReaderOrder): void {

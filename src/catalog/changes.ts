@@ -192,16 +192,18 @@ export function removeModel(context: CatalogContext, actor: Actor, id: string): 
 }
 
 /**
- * Gives a model other weights, which were checked; `before` is its row when that began. Rejects with
- * `CatalogChangeRefused`, also when its weights were changed meanwhile.
+ * Gives a model other weights, which were checked, or the same ones anew; `before` is its row when that began. Rejects
+ * with `CatalogChangeRefused`, also when its weights were changed meanwhile.
  */
 export function setModelWeights(
-  store: Store,
+  context: CatalogContext,
+  actor: Actor,
   before: Pick<CatalogModel, 'id' | 'context_tokens' | keyof ModelWeights>,
   { weights, weights_sha256, profile }: ModelWeights,
 ): Promise<CatalogModel> {
-  return store.transaction(async ({ catalog }) => {
-    const { id } = before;
+  const { id } = before;
+  const act = { action: 'model.weights', object_id: id, detail: { weights_sha256 } } as const;
+  return change(context, actor, act, async ({ catalog }) => {
     const now = await requireModel(catalog, id);
     const is_same =
       now.context_tokens === before.context_tokens &&

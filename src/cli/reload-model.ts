@@ -2,6 +2,7 @@ import { freemem } from 'node:os';
 import { resolve } from 'node:path';
 import { constrainedMemory } from 'node:process';
 import { EMBEDDED_WEIGHTS, weightsBytes } from '../../native/engine.ts';
+import { OPERATOR } from '../accounts/actor.ts';
 import { isServed } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
@@ -29,10 +30,11 @@ export interface Reloaded {
  * the row follows. Throws `CommandFailed` and `CatalogChangeRefused`; then nothing has changed.
  */
 export async function reloadModel(
-  { store }: DataContext,
+  context: DataContext,
   id: string,
   options: ReloadOptions,
 ): Promise<Reloaded> {
+  const { store } = context;
   const find = async () => {
     const found = await store.catalog.findModel(id);
     if (found === undefined) throw new CatalogChangeRefused(`There is no model ${JSON.stringify(id)}.`);
@@ -64,7 +66,7 @@ export async function reloadModel(
       `${id} would be asked by ${checked.weights.profile}, and was added for ${model.profile}: remove the model and add it again.`,
     );
   }
-  return { model: await setModelWeights(store, model, checked.weights), is_swapped: false };
+  return { model: await setModelWeights(context, OPERATOR, model, checked.weights), is_swapped: false };
 }
 
 /** The memory that weights take beside those that are loaded; null where the system does not say what is free. */

@@ -3,6 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { OPERATOR } from '../accounts/actor.ts';
 import { ReloadRefused, type ReloadRequest } from '../models/reload.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -28,7 +29,8 @@ export interface ReloadListener {
 }
 
 /**
- * Takes requests of other processes to reload a model, from whoever may write to the data directory. Rejects when the
+ * Takes requests of other processes to reload a model, from whoever may write to the data directory: the operator at the
+ * command line. Rejects when the
  * socket cannot be made there, as beneath a long path.
  */
 export async function startReloadListener(
@@ -80,7 +82,7 @@ async function answer(
     socket.destroy();
     return;
   }
-  const refusal = await reload(request).then(
+  const refusal = await reload({ ...request, actor: OPERATOR }).then(
     () => null,
     (error: unknown) => {
       if (error instanceof ReloadRefused) return error.message;
@@ -95,7 +97,7 @@ async function answer(
  * Asks the server on the data directory to reload a model, and waits until it has. Returns false where no server
  * listens. Throws `CommandFailed` with the reason when the old weights stay.
  */
-export async function askForReload(data: string, request: ReloadRequest): Promise<boolean> {
+export async function askForReload(data: string, request: Static<typeof Request>): Promise<boolean> {
   const socket = connect(join(data, FILE));
   try {
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));

@@ -3,6 +3,7 @@ import type { ServeConfig } from '../config/settings.ts';
 import { CertificateRefused } from '../http/certificate.ts';
 import type { Log } from '../ops/log.ts';
 import { LOG_LEVELS, type LogLevel } from '../ops/log-level.ts';
+import type { Problems } from '../problems/problems.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /** The settings as they are now. */
@@ -19,6 +20,7 @@ type Change = (config: ServeConfig) => Promise<void>;
 export class Reloader {
   readonly #started = Promise.withResolvers<{
     readonly log: Log & { level: LogLevel };
+    readonly problems: Pick<Problems, 'report'>;
     readonly change: Change;
   }>();
   #last: Promise<void> = Promise.resolve();
@@ -29,20 +31,24 @@ export class Reloader {
     private readonly readAgain: () => ReadServeSettings,
   ) {}
 
-  /** From now on, and for what was asked for before, settings are applied by `change`. */
-  start(log: Log & { level: LogLevel }, change: Change): void {
-    this.#started.resolve({ log, change });
+  /** From now on, and for what was asked for before, settings are applied by `change`. An unexpected failure is reported. */
+  start(log: Log & { level: LogLevel }, problems: Pick<Problems, 'report'>, change: Change): void {
+    this.#started.resolve({ log, problems, change });
   }
 
   /** Asks for a reload, which happens when the ones before are done. */
   reload(): void {
     this.#last = this.#last.then(async () => {
-      const { log, change } = await this.#started.promise;
-      await this.#reload(log, change);
+      const { log, problems, change } = await this.#started.promise;
+      await this.#reload(log, problems, change);
     });
   }
 
-  async #reload(log: Log & { level: LogLevel }, change: Change): Promise<void> {
+  async #reload(
+    log: Log & { level: LogLevel },
+    problems: Pick<Problems, 'report'>,
+    change: Change,
+  ): Promise<void> {
     try {
       const { effective, warnings, config } = this.readAgain();
       const level_before = log.level;
@@ -55,6 +61,7 @@ export class Reloader {
       log.info('the settings were read again');
       log.level = level;
     } catch (error) {
+      if (!isExpected(error)) problems.report({ request_id: null, step: 'settings', code: null, error });
       log.error('the settings were read again and are wrong: all stays as it was', {
         reason: reasonOf(error),
       });
@@ -62,9 +69,13 @@ export class Reloader {
   }
 }
 
+function isExpected(error: unknown): error is CommandFailed | CertificateRefused {
+  return error instanceof CommandFailed || error instanceof CertificateRefused;
+}
+
 /** One sentence; of an unexpected error only the kind, because its text may hold a value. */
 function reasonOf(error: unknown): string {
-  if (error instanceof CommandFailed || error instanceof CertificateRefused) return error.message;
+  if (isExpected(error)) return error.message;
   return `unexpected failure: ${error instanceof Error ? error.name : typeof error}`;
 }
 

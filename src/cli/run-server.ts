@@ -187,7 +187,7 @@ async function serve(
     address = server.address;
     let metrics_listener: MetricsListener | null = null;
     try {
-      metrics_listener = await listenForMetrics(metrics, options);
+      metrics_listener = await listenForMetrics(metrics, options, service);
       if (metrics_listener !== null) leaveMetricsUrl(options.data, metrics_listener.url);
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, { ...context, store: service.services.store });
@@ -199,7 +199,9 @@ async function serve(
       if (options.console === 'on' && options.smtpUrl === undefined) {
         log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
       }
-      reloader.start(log, (config) => change(config, { log, log_file, service, server, certificate }));
+      reloader.start(log, service.services.problems, (config) =>
+        change(config, { log, log_file, service, server, certificate }),
+      );
       backups?.start();
       await stop;
       service.drain();
@@ -273,10 +275,11 @@ async function openTracing({
 async function listenForMetrics(
   metrics: PrometheusMetrics | null,
   { metricsHost: host, metricsPort: port }: ServeConfig,
+  { services: { problems } }: Service,
 ): Promise<MetricsListener | null> {
   if (metrics === null || port === undefined) return null;
   try {
-    return await startMetricsListener(metrics, { host, port });
+    return await startMetricsListener(metrics, { host, port }, problems);
   } catch (error) {
     if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
     throw error;
@@ -290,17 +293,7 @@ async function listenForReloads(
   log: Log,
 ): Promise<ReloadListener | null> {
   try {
-    return await startReloadListener(data, async (request) => {
-      log.info('loading a model anew', { model: request.id });
-      try {
-        await service.reloadModel(request);
-        log.info('a model is answered for by its new weights', { model: request.id });
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        log.error('a model was not loaded anew: the weights before stay', { model: request.id, reason });
-        throw error;
-      }
-    });
+    return await startReloadListener(data, (request) => service.reloadModel(request));
   } catch (error) {
     log.warn('models cannot be reloaded: no socket can be made in the data directory', {
       reason: systemErrorCode(error) ?? String(error),

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Problems } from '../problems/problems.ts';
 import { listen } from './listen.ts';
 
 /** Who reads metrics: a Prometheus, a `tds top`, a curl. */
@@ -22,16 +23,18 @@ export interface MetricsListener {
 
 /**
  * Serves metrics at `/metrics`, on a listener of its own: whoever may reach the API is not to read them. It is no part
- * of the API, and its few errors are plain text. Rejects with `PortTaken`.
+ * of the API, and its few errors are plain text. Metrics that cannot be read are reported. Rejects with `PortTaken`.
  */
 export async function startMetricsListener(
   metrics: MetricsText,
   address: { readonly host: string; readonly port: number },
+  problems: Pick<Problems, 'report'>,
 ): Promise<MetricsListener> {
   const server = createServer(
     { headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, keepAliveTimeout: IDLE_MS },
     (message, reply) => {
-      answer(metrics, message, reply).catch(() => {
+      answer(metrics, message, reply).catch((error: unknown) => {
+        problems.report({ request_id: null, step: 'http', code: null, error });
         // What is sent in part cannot be taken back.
         if (reply.headersSent) reply.destroy();
         else write(reply, 500, 'The metrics cannot be read.\n');

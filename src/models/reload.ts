@@ -1,8 +1,12 @@
-import { SetupError } from '../../native/engine.ts';
+import { EvaluationFailed, SetupError } from '../../native/engine.ts';
+import type { Actor } from '../accounts/actor.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { asDecisionModel, type DecisionModelEntry, isInitialModel } from '../catalog/catalog.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
+import type { Clock } from '../clock.ts';
+import { errorMessage } from '../error-message.ts';
 import type { Store } from '../store.ts';
+import { ModelUnavailable } from './lifecycle.ts';
 import type { Models } from './models.ts';
 
 /** The old weights stay. The message is one sentence or more for the operator. */
@@ -10,8 +14,9 @@ export class ReloadRefused extends Error {
   override readonly name = 'ReloadRefused';
 }
 
-/** Which model is to be loaded anew. */
+/** Which model is to be loaded anew, and who asks for it: the operator. */
 export interface ReloadRequest {
+  readonly actor: Actor;
   readonly id: string;
   /** Other weights than those of its row: an absolute path; null for the same path. */
   readonly weights: string | null;
@@ -25,6 +30,7 @@ export interface ReloadMemory {
 
 export interface ReloadParts {
   readonly store: Store;
+  readonly clock: Clock;
   readonly models: Pick<Models, 'reload'>;
   /** Null where that cannot be known. Rejects with `SetupError`. */
   readonly memoryFor: (model: DecisionModelEntry) => Promise<ReloadMemory | null>;
@@ -32,11 +38,11 @@ export interface ReloadParts {
 
 /**
  * Swaps an open model's weights while requests go on, as `Models.reload`; its row follows, with price and aliases as
- * they are. Rejects with `ReloadRefused`, and then all is as before.
+ * they are. Rejects with `ReloadRefused`, or with what else failed, such as the write of the row; then all is as before.
  */
 export async function reloadModel(
-  { store, models, memoryFor }: ReloadParts,
-  { id, weights }: ReloadRequest,
+  { store, clock, models, memoryFor }: ReloadParts,
+  { actor, id, weights }: ReloadRequest,
 ): Promise<void> {
   requireOwnWeights(id, weights);
   try {
@@ -47,7 +53,7 @@ export async function reloadModel(
       if ('upstreams' in before) throw new ReloadRefused(`${id} has upstreams and no weights.`);
       const model = { ...before, weights: weights ?? before.weights };
       requireMemory(id, await memoryFor(model));
-      return { model, write: (loaded) => setModelWeights(store, before, loaded) };
+      return { model, write: (loaded) => setModelWeights({ store, clock }, actor, before, loaded) };
     });
   } catch (error) {
     throw refused(id, error);
@@ -72,12 +78,16 @@ function requireMemory(id: string, memory: ReloadMemory | null): void {
   );
 }
 
-function refused(id: string, error: unknown): ReloadRefused {
-  if (error instanceof ReloadRefused) return error;
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  if (cause instanceof SetupError || cause instanceof CatalogChangeRefused) {
-    return new ReloadRefused(cause.message, { cause: error });
+/** What the operator is told of weights that cannot be used, or a row that was changed; any other failure as it is. */
+function refused(id: string, error: unknown): unknown {
+  if (error instanceof SetupError || error instanceof CatalogChangeRefused) {
+    return new ReloadRefused(error.message, { cause: error });
   }
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new ReloadRefused(`The new weights of ${id} cannot be used: ${reason}`, { cause: error });
+  const is_of_weights = error instanceof ModelUnavailable || error instanceof EvaluationFailed;
+  if (!is_of_weights) return error;
+  const { cause = error } = error;
+  if (cause instanceof SetupError) return new ReloadRefused(cause.message, { cause: error });
+  return new ReloadRefused(`The new weights of ${id} cannot be used: ${errorMessage(cause)}`, {
+    cause: error,
+  });
 }

@@ -52,7 +52,7 @@ export class Reloads {
     }
     const end = (state: 'done' | 'failed', error: string | null) =>
       this.#last.set(id, { state, started_at_ms, ended_at_ms: clock.now_ms(), error });
-    this.reload({ id, weights: null }).then(
+    this.reload({ actor, id, weights: null }).then(
       () => end('done', null),
       (error: unknown) => end('failed', errorMessage(error)),
     );

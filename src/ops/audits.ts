@@ -103,7 +103,7 @@ export class Audits implements HistoryRuns {
       if (report === null) return null;
       reportAudit(this.parts, report.audit);
     } catch (error) {
-      problems.report({ request_id: null, step: 'hourly_run', code: null, error });
+      problems.report({ request_id: null, step: 'audit', code: null, error });
     }
     return this.#last;
   }

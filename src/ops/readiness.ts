@@ -2,6 +2,7 @@ import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import type { Clock } from '../clock.ts';
 import { inTime } from '../in-time.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
+import type { Problems } from '../problems/problems.ts';
 
 /** What a service needs to answer. */
 export const READINESS_CHECKS = ['draining', 'model', 'database', 'disk'] as const;
@@ -33,6 +34,8 @@ export interface ReadinessParts {
   readonly freeBytes: () => Promise<number>;
   readonly disk_floor_bytes?: number | undefined;
   readonly clock: Pick<Clock, 'monotonic_ms'>;
+  /** Gets the cause when a look begins to fail, and again after it was well in between. */
+  readonly problems: Pick<Problems, 'report'>;
 }
 
 /**
@@ -45,6 +48,8 @@ export class Readiness {
   #failing: Promise<readonly ReadinessCheck[]> = Promise.resolve([]);
   #reloaded_at_ms = Number.NEGATIVE_INFINITY;
   #disk_floor_bytes: number;
+  /** Looks that failed the last time: their cause is reported, and not once a second. */
+  readonly #broken = new Set<ReadinessCheck>();
 
   constructor(private readonly parts: ReadinessParts) {
     this.#disk_floor_bytes = parts.disk_floor_bytes ?? DISK_FLOOR_BYTES;
@@ -77,11 +82,26 @@ export class Readiness {
     const { write, freeBytes } = this.parts;
     const model = this.#canAnswer();
     const [database, disk] = await Promise.all([
-      isWell(() => write().then(() => true)),
-      isWell(async () => (await freeBytes()) >= this.#disk_floor_bytes),
+      this.#isWell('database', () => write().then(() => true)),
+      this.#isWell('disk', async () => (await freeBytes()) >= this.#disk_floor_bytes),
     ]);
     const is_well: Record<ReadinessCheck, boolean> = { draining: true, model, database, disk };
     return READINESS_CHECKS.filter((check) => !is_well[check]);
+  }
+
+  /** What the look finds; false when it fails or takes too long. */
+  async #isWell(check: ReadinessCheck, look: () => Promise<boolean>): Promise<boolean> {
+    try {
+      const is_well = await inTime(look(), LOOK_MS, 'The look took too long.');
+      this.#broken.delete(check);
+      return is_well;
+    } catch (error) {
+      if (!this.#broken.has(check)) {
+        this.parts.problems.report({ request_id: null, step: 'readiness', code: null, error });
+      }
+      this.#broken.add(check);
+      return false;
+    }
   }
 
   /** Whether a model is loaded, or nothing speaks against loading one. */
@@ -101,9 +121,4 @@ export class Readiness {
 
 function isAble({ state, load_error }: LifecycleStatus): boolean {
   return state === 'fast_ready' || state === 'ready' || load_error === undefined;
-}
-
-/** What the look finds; false when it fails or takes too long. */
-function isWell(look: () => Promise<boolean>): Promise<boolean> {
-  return inTime(look(), LOOK_MS, 'The look took too long.').catch(() => false);
 }

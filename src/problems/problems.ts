@@ -17,17 +17,26 @@ export type ProblemStep =
   | 'mail'
   /** Anything unexpected while a request was answered. */
   | 'http'
-  /** Background work: last-used times of keys, tiers with audit and usage, the copy of the write-ahead log, backups, traces. */
+  /**
+   * Background work: last-used times of keys, tiers with audit and usage, an audit that the operator began, the copy of
+   * the write-ahead log, backups, traces.
+   */
   | 'last_used'
   | 'hourly_run'
+  | 'audit'
   | 'checkpoint'
   | 'backup'
   | 'trace_export'
-  /** The life of a model: its load, the start of consistent mode, the question whether it still answers, its end. */
+  /** A look at what the service needs to answer failed, and began to: not each time that somebody asks. */
+  | 'readiness'
+  /** The settings were to be read again. */
+  | 'settings'
+  /** The life of a model: its load, the start of consistent mode, the question whether it still answers, its end, new weights. */
   | 'model_load'
   | 'model_warm_up'
   | 'model_probe'
   | 'model_close'
+  | 'model_reload'
   /** A member of a pool failed, and another one was asked; or one failed its trial, or read more than was held. */
   | 'upstream';
 

@@ -63,6 +63,7 @@ export const TRAIL_ACTIONS = {
   'model.drain': { object: 'model', sentence: 'Drained an upstream of a model, or ended that.' },
   'model.price': { object: 'model', sentence: 'Set the price of a model.' },
   'model.reload': { object: 'model', sentence: 'Asked to load a model anew.' },
+  'model.weights': { object: 'model', sentence: 'Gave a model new weights, or loaded them anew.' },
   'model.alias': { object: 'model_alias', sentence: 'Gave a model another name.' },
   'model.unalias': { object: 'model_alias', sentence: 'Took another name of a model away.' },
 } as const satisfies Record<string, Described>;
@@ -81,6 +82,8 @@ export const SERVICE_ACTIONS: readonly TrailAction[] = [
   'model.remove',
   'model.price',
   'model.reload',
+  'model.weights',
+  'model.drain',
   'model.alias',
   'model.unalias',
 ];

@@ -3,11 +3,15 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
+import { Reloader } from '../../src/cli/reload.ts';
+import { systemClock } from '../../src/clock.ts';
+import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { sign } from '../payments/paddle-calls.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { metricIn } from '../support/metrics.ts';
+import { RecordedLog } from '../support/problems.ts';
 import { MAIN } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
@@ -268,4 +272,19 @@ test('when its terminal is closed, the service stops as by Ctrl-C, instead of go
   child.terminal?.close();
   child.kill('SIGHUP');
   expect(await child.exited).toBe(0);
+});
+
+test('an unexpected failure is reported with its cause, and quotes nothing', async () => {
+  const recorded = new RecordedLog();
+  const problems = new ProblemLog(recorded.log, systemClock);
+  const reloader = new Reloader([], () => {
+    throw new TypeError('hunter2');
+  });
+  reloader.start(recorded.log, problems, () => Promise.resolve());
+  reloader.reload();
+  while (!recorded.text.includes(WRONG)) await Bun.sleep(POLL_MS);
+  expect(await recorded.problems()).toMatchObject([
+    { request_id: null, step: 'settings', causes: [{ error: 'TypeError' }] },
+  ]);
+  expect(recorded.text).not.toContain('hunter2');
 });

@@ -67,7 +67,11 @@ describe('with --once', () => {
   });
 
   test('a service that is not there, or is no such service, is one sentence and exit code 1', async () => {
-    const gone = await startMetricsListener(watched.metrics, { host: '127.0.0.1', port: 0 });
+    const gone = await startMetricsListener(
+      watched.metrics,
+      { host: '127.0.0.1', port: 0 },
+      watched.service.service.services.problems,
+    );
     await gone.stop();
     const missing = await tds(['top', '--once', '--url', gone.url]);
     expect(missing).toEqual({
@@ -147,16 +151,24 @@ describe('on a terminal', () => {
   });
 
   test('a service that is gone is said, and shown again when it is back', async () => {
-    const first = await startMetricsListener(watched.metrics, { host: '127.0.0.1', port: 0 });
+    const first = await startMetricsListener(
+      watched.metrics,
+      { host: '127.0.0.1', port: 0 },
+      watched.service.service.services.problems,
+    );
     const top = topOnTerminal(first.url);
     await top.until('Requests');
     await first.stop();
     await top.until(`There is no answer from ${first.url}`);
     const from = top.shown().length;
-    const second = await startMetricsListener(watched.metrics, {
-      host: '127.0.0.1',
-      port: Number(new URL(first.url).port),
-    });
+    const second = await startMetricsListener(
+      watched.metrics,
+      {
+        host: '127.0.0.1',
+        port: Number(new URL(first.url).port),
+      },
+      watched.service.service.services.problems,
+    );
     await top.until('Requests', from);
     top.child.terminal?.write('q');
     expect(await top.child.exited).toBe(0);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
+import { withoutTable } from '../support/faults.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
@@ -160,4 +161,19 @@ describe('reading, by every route of an organization', () => {
     const others = await ada.ask(`/console/api/organizations/${other.organization_id}/${path}`);
     expect(await refusalOf(others)).toEqual([404, 'not_found']);
   });
+});
+
+test('an export that fails in the middle is broken off, and its cause is found by the request id', async () => {
+  const path = `/console/api/organizations/${ada.organization_id}/usage/export.csv`;
+  const { problems } = made.service.service.services;
+  await withoutTable(made.service, 'usage_records', async () => {
+    const response = await ada.ask(path);
+    expect(response.status).toBe(200);
+    await expect(response.text()).rejects.toThrow();
+    const request_id = response.headers.get('x-request-id') ?? '';
+    expect(problems.recent({ request_id })).toMatchObject([
+      { step: 'http', code: null, error: expect.stringContaining('SQLiteError') },
+    ]);
+  });
+  expect(await (await ada.ask(path)).text()).toEndWith('request_id\r\n');
 });

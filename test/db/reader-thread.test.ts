@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
 import { ReaderThread } from '../../db/sqlite/reader-thread.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
@@ -62,6 +62,47 @@ test('the thread answers what it was asked for before it closes, and nothing aft
   expect((await asked).models).toEqual([]);
   await expect(thread.values({ organization_id })).rejects.toThrow(ThreadFailed);
   await new ReaderThread(setup.path).close();
+});
+
+describe('a thread that dies', () => {
+  const { Worker: RealWorker } = globalThis;
+  let workers: Worker[];
+  beforeEach(() => {
+    workers = [];
+    globalThis.Worker = class extends RealWorker {
+      constructor(script: string | URL) {
+        super(script);
+        workers.push(this);
+      }
+    };
+  });
+  afterEach(() => {
+    globalThis.Worker = RealWorker;
+  });
+
+  /** No order at all, which the thread does not survive. */
+  const kill = () => workers.at(-1)?.postMessage(null);
+
+  test('fails the reads that it was asked for; the thread after it answers all before it closes', async () => {
+    const { organization_id } = setup.account;
+    await thread.values({ organization_id });
+    kill();
+    await expect(thread.values({ organization_id })).rejects.toThrow(ThreadFailed);
+    const asked = Array.from({ length: 20 }, () => thread.values({ organization_id }));
+    await thread.close();
+    expect(workers).toHaveLength(2);
+    const answers = await Promise.race([Promise.all(asked), new Promise(setImmediate)]);
+    expect(answers).toHaveLength(20);
+  });
+
+  test('while it closes ends that too', async () => {
+    const { organization_id } = setup.account;
+    await thread.values({ organization_id });
+    kill();
+    const asked = thread.values({ organization_id }).catch((error: unknown) => error);
+    await thread.close();
+    expect(await asked).toBeInstanceOf(ThreadFailed);
+  });
 });
 
 test('charts and exports of many rows do not hold the event loop up', async () => {

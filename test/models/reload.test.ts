@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { trailEntries } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { closeModel, setModelPrice } from '../../src/catalog/changes.ts';
 import { type ReloadMemory, ReloadRefused, reloadModel } from '../../src/models/reload.ts';
+import { RecordedLog } from '../support/problems.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
@@ -20,10 +22,10 @@ beforeEach(async () => {
 afterEach(() => service.close());
 
 function reload(memory: ReloadMemory | null = null): Promise<void> {
-  const { store, models } = service.service.services;
+  const { store, clock, models } = service.service.services;
   return reloadModel(
-    { store, models, memoryFor: () => Promise.resolve(memory) },
-    { id: 'decision-1', weights: null },
+    { store, clock, models, memoryFor: () => Promise.resolve(memory) },
+    { actor: OPERATOR, id: 'decision-1', weights: null },
   );
 }
 
@@ -56,6 +58,48 @@ test('a service that is being stopped reloads nothing', async () => {
   const { key } = await addAccount(service);
   expect((await post(service, key, SMALL_REQUEST)).status).toBe(200);
   service.service.drain();
-  const refused = service.service.reloadModel({ id: 'decision-1', weights: null });
+  const refused = service.service.reloadModel({ actor: OPERATOR, id: 'decision-1', weights: null });
   await expect(refused).rejects.toThrow('The service is being stopped.');
+});
+
+test('weights that were loaded anew are in the audit trail with who did that', async () => {
+  const entries = () => service.db.select().from(trailEntries).all();
+  const before = entries().length;
+  await reload({ needed_bytes: 2, free_bytes: 1 }).catch(() => undefined);
+  expect(entries()).toHaveLength(before);
+  await service.service.reloadModel({ actor: OPERATOR, id: 'decision-1', weights: null });
+  expect(entries().slice(before)).toMatchObject([
+    { action: 'model.weights', object_id: 'decision-1', user_id: null, organization_id: null },
+  ]);
+});
+
+test('a row that cannot be written is not blamed on the weights, and its cause is reported', async () => {
+  await service.close();
+  const recorded = new RecordedLog();
+  service = await startTestService({ log: recorded.log });
+  const before = lifecycleOf(service.service);
+  service.db.$client.run(
+    "CREATE TEMP TRIGGER refuse BEFORE UPDATE ON models BEGIN SELECT RAISE(ABORT, 'no row'); END",
+  );
+  const failed = await service.service
+    .reloadModel({ actor: OPERATOR, id: 'decision-1', weights: null })
+    .catch((error: unknown) => error);
+  expect(failed).not.toBeInstanceOf(ReloadRefused);
+  expect(failed).toMatchObject({ name: 'SQLiteError' });
+  expect(lifecycleOf(service.service)).toBe(before);
+  expect(await recorded.problems()).toMatchObject([
+    {
+      step: 'model_reload',
+      model: 'decision-1',
+      request_id: null,
+      error: expect.stringMatching(/^SQLiteError/),
+    },
+  ]);
+  expect(await recorded.lines()).toContainEqual(
+    expect.objectContaining({
+      msg: 'a model was not loaded anew: the weights before stay',
+      model: 'decision-1',
+    }),
+  );
+  expect(recorded.text).not.toContain('no row');
 });

@@ -86,7 +86,7 @@ test('two do not run at once, and the second changes nothing of what the first t
 test('an audit that cannot be done is reported, and says so', async () => {
   setup.db.$client.run('DROP TABLE usage_records');
   expect(await audits.auditNow(OPERATOR)).toMatchObject({ outcome: 'failed', checks: [] });
-  expect(problems).toMatchObject([{ request_id: null, step: 'hourly_run' }]);
+  expect(problems).toMatchObject([{ request_id: null, step: 'audit' }]);
   await expect(audits.run({ now_ms: NOW_MS, prune_before_ms: null })).rejects.toThrow();
   expect(audits.status(OPERATOR)).toMatchObject({ last: { outcome: 'failed' }, is_running: false });
 });

@@ -293,13 +293,32 @@ describe('the listener', () => {
 
   test('a port that is taken is a sentence that names its option', async () => {
     const port = Number(new URL(watched.listener.url).port);
-    const second = startMetricsListener(watched.metrics, { host: '127.0.0.1', port });
+    const second = startMetricsListener(
+      watched.metrics,
+      { host: '127.0.0.1', port },
+      watched.service.service.services.problems,
+    );
     await expect(second).rejects.toThrow(PortTaken);
     await expect(second).rejects.toThrow('--metrics-port');
   });
 
+  test('metrics that cannot be read are an error whose cause is reported', async () => {
+    const { problems } = watched.service.service.services;
+    const unreadable = { content_type: 'text/plain', text: () => Promise.reject(new TypeError('gone')) };
+    const listener = await startMetricsListener(unreadable, { host: '127.0.0.1', port: 0 }, problems);
+    expect((await fetch(listener.url)).status).toBe(500);
+    await listener.stop();
+    expect(problems.recent({ limit: 1 })).toMatchObject([
+      { request_id: null, step: 'http', error: 'TypeError' },
+    ]);
+  });
+
   test('a stop does not wait for connections that are kept open', async () => {
-    const listener = await startMetricsListener(watched.metrics, { host: '127.0.0.1', port: 0 });
+    const listener = await startMetricsListener(
+      watched.metrics,
+      { host: '127.0.0.1', port: 0 },
+      watched.service.service.services.problems,
+    );
     await (await fetch(listener.url)).arrayBuffer();
     await listener.stop();
     await expect(fetch(listener.url)).rejects.toThrow();

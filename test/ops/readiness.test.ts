@@ -7,6 +7,7 @@ import { DISK_FLOOR_BYTES } from '../../src/ops/readiness.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { MovableClock } from '../support/clock.ts';
 import { metricIn, startWatchedService } from '../support/metrics.ts';
+import { RecordedLog } from '../support/problems.ts';
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
@@ -170,6 +171,40 @@ describe('not ready, and ready again', () => {
     while (status().load_error !== undefined) await Bun.sleep(POLL_MS);
     expect(await readyz()).toEqual(READY);
     expect(loads).toBe(3);
+  });
+
+  test('the cause is reported when a look begins to fail, however often somebody asks', async () => {
+    const recorded = new RecordedLog();
+    let is_asked = true;
+    await start({
+      log: recorded.log,
+      freeBytes: () =>
+        is_asked
+          ? Promise.resolve(DISK_FLOOR_BYTES)
+          : Promise.reject(Object.assign(new Error('gone'), { code: 'ENOENT' })),
+    });
+    const { problems } = service.service.services;
+    service.db.$client.run('PRAGMA query_only = ON');
+    expect(await readyz()).toEqual(lacking('database'));
+    expect(await readyz()).toEqual(lacking('database'));
+    expect(await recorded.problems()).toMatchObject([
+      { request_id: null, step: 'readiness', code: null, error: 'SQLiteError SQLITE_READONLY' },
+    ]);
+    expect(problems.counts().readiness).toBe(1);
+    service.db.$client.run('PRAGMA query_only = OFF');
+    is_asked = false;
+    expect(await readyz()).toEqual(lacking('disk'));
+    expect(await readyz()).toEqual(lacking('disk'));
+    expect(problems.recent().map(({ error }) => error)).toEqual([
+      'Error ENOENT',
+      'SQLiteError SQLITE_READONLY',
+    ]);
+    is_asked = true;
+    expect(await readyz()).toEqual(READY);
+    service.db.$client.run('PRAGMA query_only = ON');
+    expect(await readyz()).toEqual(lacking('database'));
+    expect(problems.counts().readiness).toBe(3);
+    service.db.$client.run('PRAGMA query_only = OFF');
   });
 
   test('a service that stops: at once, whatever was found just before', async () => {

@@ -42,14 +42,18 @@ const NO_COUNTS = {
   http: 0,
   last_used: 0,
   hourly_run: 0,
+  audit: 0,
   checkpoint: 0,
   backup: 0,
+  readiness: 0,
+  settings: 0,
   trace_export: 0,
   upstream: 0,
   model_load: 0,
   model_warm_up: 0,
   model_probe: 0,
   model_close: 0,
+  model_reload: 0,
 };
 
 const answered = (code: AnsweredRequest['code'], endpoint = '/v1/decisions'): AnsweredRequest => ({

@@ -17,7 +17,11 @@ export interface WatchedService {
 export async function startWatchedService(options: TestServiceOptions = {}): Promise<WatchedService> {
   const metrics = new PrometheusMetrics({ version: '1.2.3', runtime: 'test' });
   const service = await startTestService({ ...options, metrics });
-  const listener = await startMetricsListener(metrics, { host: '127.0.0.1', port: 0 });
+  const listener = await startMetricsListener(
+    metrics,
+    { host: '127.0.0.1', port: 0 },
+    service.service.services.problems,
+  );
   const scrape = async () => (await fetch(listener.url)).text();
   return {
     service,

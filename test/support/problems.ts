@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import { createLog, type Log } from '../../src/ops/log.ts';
+import { type AdjustableLog, createLog } from '../../src/ops/log.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import type { Cause } from '../../src/problems/causes.ts';
 
@@ -21,7 +21,7 @@ export interface LogLine {
 
 /** The service's log on a real output whose text is kept. */
 export class RecordedLog {
-  readonly log: Log;
+  readonly log: AdjustableLog;
   text = '';
   readonly #output: BoundedOutput;
 

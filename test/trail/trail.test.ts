@@ -29,6 +29,7 @@ import {
   removeModelAlias,
   setModelAlias,
   setModelPrice,
+  setModelWeights,
 } from '../../src/catalog/changes.ts';
 import { Reloads } from '../../src/models/reloads.ts';
 import { applyPaymentReport } from '../../src/payments/apply-event.ts';
@@ -361,6 +362,16 @@ const ACTS: Record<TrailAction, TriedAct> = {
   },
   'model.reload': {
     act: ({ context }, actor) => new Reloads(context, () => Promise.resolve()).begin(actor, 'decision-1'),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'model.weights': {
+    act: async ({ context }, actor) => {
+      const before = await context.store.catalog.findModel('decision-1');
+      if (before === undefined) throw new Error('there is no decision-1');
+      const given = { weights: '/new.gguf', weights_sha256: null, profile: null };
+      return await setModelWeights(context, actor, before, given);
+    },
     may: OPERATORS,
     is_of_service: true,
   },

@@ -2,8 +2,8 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../accounts/actor.ts';
 import { listKeys } from '../../accounts/keys.ts';
-import { listProjects } from '../../accounts/projects.ts';
 import { requirePermission } from '../../accounts/permissions.ts';
+import { listProjects } from '../../accounts/projects.ts';
 import {
   exportOrganizationUsage,
   type OrganizationUsageFilter,
@@ -203,7 +203,9 @@ export function usageRoutes(services: ConsoleServices) {
           headers: {
             'content-type': 'text/csv; charset=utf-8',
             'content-disposition': 'attachment; filename="usage.csv"',
-            'transfer-encoding': 'chunked',
+            // Elysia ends a body of `chunked` as if it were whole when it fails. Names of codings have no case (RFC 9112,
+            // 7), and this one leaves the failure to the port, which reports it and breaks the connection.
+            'transfer-encoding': 'Chunked',
             'cache-control': 'no-store',
           },
         });
