@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { ConsoleBrowser, DESKTOP } from '../console/browser.ts';
 import { chromiumPath } from '../support/chromium.ts';
 import { closeAudited } from '../support/money.ts';
-import { MODEL_TEST_TIMEOUT_MS, POLL_MS, startTestService, type TestService } from '../support/service.ts';
+import { MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -25,12 +25,12 @@ describe.skipIf(program === null)('the documentation page in a real browser', ()
     page.on('request', (request) => requested.push(request.url()));
     const { address } = service.server;
     await page.goto(`${address}/swagger`);
-    const shows = async (text: string) => (await page.locator('body').innerText()).includes(text);
+    const shown = (text: string) => page.getByText(text).filter({ visible: true });
     for (const text of ['Typed Decision Service', '/v1/decisions', '/v1/systemone']) {
-      while (!(await shows(text))) await Bun.sleep(POLL_MS * 10);
+      await shown(text).first().waitFor();
     }
     // What is far down is drawn when it is scrolled to.
-    while (!(await shows('/v1/models'))) await page.mouse.wheel(0, 1e9);
+    while ((await shown('/v1/models').count()) === 0) await page.mouse.wheel(0, 1e9);
     const hosts = requested.filter((url) => url.startsWith('http')).map((url) => new URL(url).origin);
     expect(hosts).toContain(address);
     expect(hosts.filter((host) => host !== address)).toEqual([]);
