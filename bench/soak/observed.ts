@@ -7,7 +7,7 @@ import type { Served } from './served.ts';
  * A request may wait as long as clients do for its turn, and is then computed. At saturation the largest ones are
  * answered later than a client would wait, and must still be answered.
  */
-const PATIENCE_MS = 2 * CLIENT_TIMEOUT_MS;
+const HUGE_PATIENCE_MS = 2 * CLIENT_TIMEOUT_MS;
 
 /** Who asks: counted under `kind`, and paid by the project. */
 export interface Client {
@@ -53,6 +53,8 @@ export class Observed {
   readonly counts = new Map<string, Map<string, number>>();
   /** When a working client was answered, and how long it had waited. */
   readonly waits: { readonly at_ms: number; readonly latency_ms: number }[] = [];
+  /** How many waited longer than clients do, by kind, answered or not. */
+  readonly late = new Map<string, number>();
   readonly #wrong: string[] = [];
   #wrong_not_kept = 0;
 
@@ -91,7 +93,7 @@ export class Observed {
    */
   async ask(client: Client, request: HttpRequest, leaves?: AbortSignal): Promise<Answer | null> {
     const sent_ms = Date.now();
-    const patience = AbortSignal.timeout(PATIENCE_MS);
+    const patience = AbortSignal.timeout(client.kind === 'huge' ? HUGE_PATIENCE_MS : CLIENT_TIMEOUT_MS);
     try {
       const response = await fetch(this.served.address + request.path, {
         method: request.method ?? 'POST',
@@ -111,9 +113,14 @@ export class Observed {
     }
   }
 
+  #waited({ kind }: Client, latency_ms: number): void {
+    if (latency_ms >= CLIENT_TIMEOUT_MS) this.late.set(kind, (this.late.get(kind) ?? 0) + 1);
+  }
+
   #answered(client: Client, response: Response, body: unknown, sent_ms: number): Answer {
     const { status, headers } = response;
     const at_ms = Date.now();
+    this.#waited(client, at_ms - sent_ms);
     const error = field(body, 'error');
     const code = status === 200 ? '' : String(field(error, 'code'));
     const request_id = headers.get('x-request-id') ?? '';
@@ -131,7 +138,9 @@ export class Observed {
     return { status, code, body, request_id, sent_ms, latency_ms: at_ms - sent_ms };
   }
 
-  #unanswered({ kind, project_id }: Client, sent_ms: number, error: unknown, has_left: boolean): void {
+  #unanswered(client: Client, sent_ms: number, error: unknown, has_left: boolean): void {
+    const { kind, project_id } = client;
+    this.#waited(client, Date.now() - sent_ms);
     this.unseen.set(project_id, (this.unseen.get(project_id) ?? 0) + 1);
     if (has_left) {
       this.count(kind, 'left');

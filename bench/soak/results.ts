@@ -1,3 +1,4 @@
+import { CLIENT_TIMEOUT_MS } from '../../src/client-timeout.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { median, quantile } from '../support/statistics.ts';
 import type { Accounts } from './accounts.ts';
@@ -38,6 +39,8 @@ const DESCRIPTOR_GROWTH_MAX = 0.02;
 const A_FEW = 8;
 /** The share of the connections that must be open at the median. */
 const CROWD_MIN = 0.9;
+/** The share of the working clients' requests that may be refused as `overloaded`. */
+const OVERLOADED_MAX = 0.01;
 /** An unseen charge of a client that did not leave was made at most so long before the kill that cut its answer. */
 const BEFORE_KILL_MAX_MS = 5_000;
 
@@ -79,9 +82,18 @@ type Row = readonly [what: string, result: string];
 function clientRows({ observed, from_ms, to_ms }: Measured): readonly Row[] {
   const waits = byFifths(observed.waits, ({ latency_ms }) => latency_ms, { from_ms, to_ms });
   const all = observed.waits.map(({ latency_ms }) => latency_ms);
+  for (const [index, { count }] of waits.entries())
+    if (count === 0) observed.complain(`No working client was answered in fifth ${index + 1} of the time.`);
+  const overloaded = observed.total('503 overloaded', 'working');
+  if (overloaded > OVERLOADED_MAX * (overloaded + all.length))
+    observed.complain(
+      `Working clients were refused ${overloaded} times as overloaded, and answered ${all.length} times.`,
+    );
+  const late = observed.late.size === 0 ? 'none' : inWords(observed.late);
   const times = `${quantile(all, 0.5)}, ${quantile(all, 0.99)}, ${quantile(all, 1)} ms`;
   return [
     ...[...observed.counts].map(([kind, outcomes]): Row => [`${kind} requests`, inWords(outcomes)]),
+    [`waited ${CLIENT_TIMEOUT_MS / 1_000} s or more, answered or not`, late],
     ['working clients: median, p99, longest wait', times],
     ['working clients: answers by fifth', waits.map(({ count }) => count).join(', ')],
     ['working clients: median wait by fifth, ms', waits.map((one) => Math.round(one.median)).join(', ')],

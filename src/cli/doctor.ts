@@ -9,11 +9,13 @@ export function registerDoctor(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'doctor',
     description:
-      'say what this machine has for the service: weights, device, addon, data, backups, clock, disk, file descriptors; exit code 1 when something is broken',
+      'say what this machine has for the service: weights, device, addon, data, backups, clock, disk, file descriptors, port; exit code 1 when something is broken',
     example: 'tds doctor --data ./data',
   });
-  addSettings(command, [...MODEL_SETTINGS, 'backupDirectory']).action(async (options: DoctorOptions) => {
-    const { runDoctor } = await import('./run-doctor.ts');
-    await runDoctor(options);
-  });
+  addSettings(command, [...MODEL_SETTINGS, 'backupDirectory', 'host', 'port']).action(
+    async (options: DoctorOptions) => {
+      const { runDoctor } = await import('./run-doctor.ts');
+      await runDoctor(options);
+    },
+  );
 }

@@ -1,10 +1,13 @@
 import { existsSync, statfsSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { newestBackup_ms } from '../../db/sqlite/sqlite-backups.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { HOUR_MS } from '../clock.ts';
 import { connectionsThatFit, DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
-import { DATABASE_FILE } from './data-directory.ts';
+import { listen, PortTaken } from '../http/listen.ts';
+import { systemErrorCode } from '../system-error-code.ts';
+import { DATABASE_FILE, isServerRunning } from './data-directory.ts';
 import type { Finding } from './findings.ts';
 import { formatTime } from './output.ts';
 
@@ -39,6 +42,49 @@ export function descriptorsFinding(): Finding {
 /** What to do where the process may open too few files. */
 export function descriptorsAdvice(limit: number): string {
   return `This process may open ${limit} files, and needs ${DESCRIPTORS_MIN}: raise the limit ("ulimit -n", or LimitNOFILE of systemd).`;
+}
+
+/** Whether the service can listen where its settings say; a server that runs on the data directory already does. */
+export async function portFinding({
+  data,
+  host,
+  port,
+}: {
+  readonly data: string;
+  readonly host: string;
+  readonly port: number;
+}): Promise<Finding> {
+  const subject = 'port';
+  const server = createServer();
+  try {
+    await listen(server, { host, port });
+    await new Promise((resolve) => server.close(resolve));
+    const detail = port === 0 ? `any free one of ${host}` : `${port} of ${host} is free`;
+    return { subject, state: 'ok', detail };
+  } catch (error) {
+    if (error instanceof PortTaken) {
+      return hasServer(data)
+        ? { subject, state: 'ok', detail: `${port} of ${host} is taken, and a server runs on ${data}` }
+        : { subject, state: 'broken', detail: error.message };
+    }
+    const code = systemErrorCode(error);
+    if (code === undefined) throw error;
+    const advice = 'choose another address with --host, or another port with --port';
+    return {
+      subject,
+      state: 'broken',
+      detail: `${port} of ${host} cannot be listened on (${code}): ${advice}`,
+    };
+  }
+}
+
+/** What keeps the directory from being used is a finding of its own. */
+function hasServer(data: string): boolean {
+  try {
+    return existsSync(join(data, DATABASE_FILE)) && isServerRunning(data);
+  } catch {
+    return false;
+  }
 }
 
 /** How old the newest scheduled backup is; `directory` need not be there. */

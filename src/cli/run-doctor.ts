@@ -17,7 +17,7 @@ import {
 import { DEFAULT_MODEL, isServed } from '../catalog/catalog.ts';
 import { EMBEDDED, type UpstreamPool } from '../catalog/catalog-records.ts';
 import { systemClock } from '../clock.ts';
-import type { ModelConfig } from '../config/settings.ts';
+import type { ModelConfig, Values } from '../config/settings.ts';
 import type { Records } from '../store.ts';
 import { backupDirectoryPath } from './backup-directory.ts';
 import { upstreamFailures } from './check-upstreams.ts';
@@ -26,11 +26,11 @@ import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
 import { type Finding, kernelsFinding } from './findings.ts';
-import { backupsFinding, descriptorsFinding, diskFinding } from './machine-findings.ts';
+import { backupsFinding, descriptorsFinding, diskFinding, portFinding } from './machine-findings.ts';
 import { formatTime, printJson, printTable } from './output.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 
-export interface DoctorOptions extends JsonOptions, ModelConfig {
+export interface DoctorOptions extends JsonOptions, ModelConfig, Values<'host' | 'port'> {
   /** Where scheduled backups go; undefined is a folder of the data directory. */
   readonly backupDirectory: string | undefined;
 }
@@ -46,6 +46,7 @@ export async function runDoctor(options: DoctorOptions): Promise<void> {
     ...(await dataFindings(options)),
     diskFinding(options.data),
     descriptorsFinding(),
+    await portFinding(options),
   ];
   if (options.json) printJson(findings);
   else

@@ -104,10 +104,15 @@ class Visitor {
     return response.status;
   }
 
+  /** What the API answers. */
+  async read(path: string): Promise<unknown> {
+    const headers = { cookie: this.#cookie };
+    return await (await fetch(`${this.address}/console/api/${path}`, { headers })).json();
+  }
+
   /** Who is signed in; null for nobody. */
   async user(): Promise<unknown> {
-    const headers = { cookie: this.#cookie };
-    const session: unknown = await (await fetch(`${this.address}/console/api/session`, { headers })).json();
+    const session = await this.read('session');
     const user = field(session, 'user');
     if (user !== null) this.#csrf_token = textField(session, 'csrf_token');
     return user;
@@ -129,12 +134,14 @@ function commandsOf(command: ReturnType<typeof createProgram>, words: readonly s
 describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
   let root: EmptyRoot;
   let key: string;
+  let organization_id: string;
   beforeAll(async () => {
     root = new EmptyRoot(ROOT ?? '');
     const { stdout, stderr } = await root.tds(['init', '--json', ...DATA]);
     if (stderr !== '') throw new Error(stderr);
     const created: unknown = JSON.parse(stdout);
     key = textField(created, 'key');
+    organization_id = textField(created, 'organization_id');
   });
 
   const unpacked = () => {
@@ -233,6 +240,13 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     expect(await first.send('sign-in', operator)).toBe(200);
     expect(await first.user()).toMatchObject({ email: operator.email, is_operator: true });
 
+    // Usage is read by a thread of its own.
+    const membership = ['member', 'add', 'My organization', operator.email, 'owner'];
+    expect((await root.tds([...membership, ...DATA])).code).toBe(0);
+    expect(await ask(address, key)).toMatchObject({ status: 200 });
+    const usage = field(await first.read(`organizations/${organization_id}/usage/rows`), 'items');
+    expect(usage).toEqual(expect.arrayContaining([expect.objectContaining({ status: 200, questions: 2 })]));
+
     // Somebody who signs up.
     const ada = { email: 'ada@example.com', password: 'another battery staple' };
     const second = new Visitor(address);
@@ -266,18 +280,34 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       ...new Bun.Glob('{src,db,native}/**/*-worker.ts').scanSync(join(import.meta.dir, '../..')),
     ];
     expect(workers).toEqual(sources.map((path) => path.replace(/\.ts$/, '.js')).sort());
-    // The audit beside the event loop runs hourly; here it runs in the executable at once.
+    // The service starts most of them hourly, or for large files; here each does its work in the executable at once.
+    const database = '/data/service/tds.sqlite';
+    const read = { of: 'page', filter: { organization_id: null }, limit: 1 };
+    const orders: readonly (readonly [name: string, messages: readonly unknown[], answer: unknown])[] = [
+      ['backup', [{ database, file: '/data/thread.zst' }], 'done'],
+      ['checkpoint', [database], 'done'],
+      ['history', [{ path: database, now_ms: Date.now(), prune_before_ms: null }], { audit: { ok: true } }],
+      [
+        'reader',
+        [{ path: database }, { number: 1, read }],
+        { number: 1, result: [{ endpoint: '/v1/decisions' }] },
+      ],
+    ];
+    expect(orders.map(([name]) => `db/sqlite/${name}-worker.js`)).toEqual(workers);
     const probe = join(unpacked(), 'node_modules/probe.js');
     writeFileSync(
       probe,
-      `const worker = new Worker(import.meta.dir + '/../db/sqlite/history-worker.js');
-       worker.onmessage = ({ data }) => { console.log(JSON.stringify(data)); worker.terminate(); };
-       worker.onerror = (event) => { console.log(event.message); worker.terminate(); };
-       worker.postMessage({ path: '/data/service/tds.sqlite', now_ms: ${Date.now()}, prune_before_ms: null });`,
+      `const answers = ${JSON.stringify(orders)}.map(([name, messages]) => new Promise((resolve) => {
+         const worker = new Worker(import.meta.dir + '/../db/sqlite/' + name + '-worker.js');
+         worker.onmessage = ({ data }) => { resolve(data); worker.terminate(); };
+         worker.onerror = (event) => { resolve(event.message); worker.terminate(); };
+         for (const message of messages) worker.postMessage(message);
+       }));
+       console.log(JSON.stringify(await Promise.all(answers)));`,
     );
     const { stdout } = await root.tds([probe.replace(root.path, '')], { TEST_BINDING_CP: 'true' });
     rmSync(probe);
-    expect(JSON.parse(stdout)).toMatchObject({ audit: { ok: true } });
+    expect(JSON.parse(stdout)).toMatchObject(orders.map(([, , answer]) => answer));
   });
 
   test('sends traces to a collector', async () => {
@@ -292,7 +322,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     writeFileSync(join(root.path, 'data/question.json'), JSON.stringify(QUESTION));
     const cases = readFileSync(join(import.meta.dir, '../../src/eval/example-cases.jsonl'));
     writeFileSync(join(root.path, 'data/cases.jsonl'), cases);
-    const server = await serve(root);
+    const server = await serve(root, '--metrics-port', '0');
     const json = async (...args: readonly string[]): Promise<unknown> => {
       const { code, stdout, stderr } = await root.tds([...args, '--json', ...DATA]);
       if (code !== 0) throw new Error(`tds ${args.join(' ')}: ${stderr}`);
@@ -302,6 +332,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     const second_key = textField(await json('key', 'create', project, 'second'), 'id');
     const payment = textField(await json('credit', 'checkout', 'My organization', '25'), 'payment_id');
     const work = ['--limit', '4', '--folds', '2'];
+    const on_cpu = ['--gpu', 'none'];
     const lines: readonly (readonly [args: readonly string[], code: number])[] = [
       [['org', 'create', 'Acme'], 0],
       [['org', 'rename', 'Acme', 'Acme2'], 0],
@@ -339,6 +370,21 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [['model', 'close', 'decision-1'], 0],
       [['model', 'open', 'decision-1'], 0],
       [['model', 'alias', 'latest', 'decision-1'], 0],
+      [['model', 'add', 'decision-8', '--weights', 'embedded', '--price', '1', ...on_cpu], 0],
+      [['model', 'reload', 'decision-8'], 0],
+      [['model', 'remove', 'decision-8'], 0],
+      [['org', 'suspend', 'Acme2'], 0],
+      [['org', 'resume', 'Acme2'], 0],
+      [['user', 'operator', 'a@example.com', 'on'], 0],
+      [['user', 'reset', 'a@example.com'], 0],
+      // It has no upstreams: refused in one sentence.
+      [['model', 'drain', 'decision-1', 'http://127.0.0.1:1'], 1],
+      [['top', '--once'], 0],
+      [['config'], 0],
+      [['install', '--systemd', '--caddy', '--domain', 'd.example.com', '--output', '/data'], 0],
+      [['backup', '/data/backup.zst'], 0],
+      [['restore', '/data/backup.zst', '--data', '/data/other'], 0],
+      [['audit', '--data', '/data/other'], 0],
       [['audit'], 0],
       [['decide', '/data/question.json', '--url', server.address, '--key', key], 0],
       [['eval', '/data/cases.jsonl', '--output', '/data/evaluation', '--probes', '1', ...work], 0],
@@ -349,18 +395,25 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     ];
     const wrong: string[] = [];
     for (const [args, expected] of lines) {
-      const { code, stderr } = await root.tds([...args, ...DATA]);
+      const data = args.includes('--data') ? [] : DATA;
+      const { code, stderr } = await root.tds([...args, ...data]);
       if (code !== expected || stderr.includes('unexpected'))
         wrong.push(`${args.join(' ')}: ${code} ${stderr}`);
     }
     expect(wrong).toEqual([]);
-    // Of every other command, and of new ones, the help at least.
-    const done = lines.map(([args]) => args.join(' '));
-    for (const words of commandsOf(createProgram()).filter(
-      (one) => !done.some((args) => args.startsWith(one)),
-    )) {
+    expect(readFileSync(join(root.path, 'data/tds.service'), 'utf8')).toContain('ExecStart=/tds serve');
+    const done = [
+      ...lines.map(([args]) => args.join(' ')),
+      'project create',
+      'key create',
+      'credit checkout',
+    ];
+    const others = commandsOf(createProgram()).filter((one) => !done.some((args) => args.startsWith(one)));
+    // Those run in the tests above; a new command has a line here.
+    expect(others.toSorted()).toEqual(['doctor', 'init', 'licenses', 'serve']);
+    for (const words of others) {
       const { code, stdout } = await root.tds([...words.split(' '), '--help']);
-      expect([words, code, field({ stdout }, 'stdout')]).toEqual([words, 0, expect.stringContaining(words)]);
+      expect([words, code, stdout]).toEqual([words, 0, expect.stringContaining(words)]);
     }
     expect(await server.stop()).toBe(0);
   });

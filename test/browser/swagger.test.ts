@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { ChromiumPage, chromiumPath } from '../support/chromium.ts';
+import { ConsoleBrowser, DESKTOP } from '../console/browser.ts';
+import { chromiumPath } from '../support/chromium.ts';
 import { closeAudited } from '../support/money.ts';
 import { MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 
@@ -17,19 +18,24 @@ describe.skipIf(program === null)('the documentation page in a real browser', ()
   afterAll(() => closeAudited(service));
 
   test('shows every endpoint, asks no other host for anything, and the browser has nothing to complain about', async () => {
-    await using page = await ChromiumPage.open(program ?? '');
+    await using browser = await ConsoleBrowser.open(program ?? '');
+    await using opened = await browser.page(DESKTOP);
+    const { page, complaints } = opened;
+    const requested: string[] = [];
+    page.on('request', (request) => requested.push(request.url()));
     const { address } = service.server;
-    await page.navigate(`${address}/swagger`);
+    await page.goto(`${address}/swagger`);
+    const shown = (text: string) => page.getByText(text).filter({ visible: true });
     for (const text of ['Typed Decision Service', '/v1/decisions', '/v1/systemone']) {
-      await page.until(`document.body.innerText.includes(${JSON.stringify(text)})`);
+      await shown(text).first().waitFor();
     }
     // What is far down is drawn when it is scrolled to.
-    await page.until('window.scrollTo(0, 1e9), document.body.innerText.includes("/v1/models")');
-    const hosts = page.requested.filter((url) => url.startsWith('http')).map((url) => new URL(url).origin);
+    while ((await shown('/v1/models').count()) === 0) await page.mouse.wheel(0, 1e9);
+    const hosts = requested.filter((url) => url.startsWith('http')).map((url) => new URL(url).origin);
     expect(hosts).toContain(address);
     expect(hosts.filter((host) => host !== address)).toEqual([]);
-    expect(page.requested).toContain(`${address}/swagger/json`);
+    expect(requested).toContain(`${address}/swagger/json`);
     // Every browser asks for an icon that nobody named.
-    expect(page.complaints.filter((text) => !text.endsWith('/favicon.ico'))).toEqual([]);
+    expect(complaints.filter((text) => !text.endsWith('/favicon.ico'))).toEqual([]);
   });
 });

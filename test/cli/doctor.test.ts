@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compilerPath } from '../../native/addon/build.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
+import { startChildServer } from '../support/child-server.ts';
 import { tds } from './support.ts';
 
 // The addon may have to be built for a GPU's libraries first.
@@ -49,7 +50,7 @@ test('a machine without a GPU serves on its CPU', async () => {
       ),
     ),
   };
-  expect(await doctor('--gpu', 'none')).toEqual({
+  expect(await doctor('--gpu', 'none', '--port', '0')).toEqual({
     code: 0,
     findings: [
       found('weights', 'ok', /decision-1-00001-of-00002\.gguf, SHA-256 [0-9a-f]{64}$/),
@@ -60,6 +61,7 @@ test('a machine without a GPU serves on its CPU', async () => {
       found('clock', 'ok', /^20\d\d-/),
       { ...found('disk', '', /^\d+ MB free for /), state: expect.stringMatching(/^(ok|warning)$/) },
       found('file descriptors', 'ok', /^\d+, for \d+ connections$/),
+      found('port', 'ok', /^any free one of 127\.0\.0\.1$/),
     ],
   });
 });
@@ -89,6 +91,33 @@ test.skipIf(
   expect(refused.stderr.trimEnd().split('\n').at(-1)).toMatch(
     /^tds: (There is no GPU to be used: |node-llama-cpp ships no binary for cuda ).+$/,
   );
+  root.remove();
+});
+
+test('a port is free, taken by another program, or taken while a server runs on the data', async () => {
+  const root = temporaryDirectory();
+  const data = join(root.path, 'data');
+  const other = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
+  const taken = ['--gpu', 'none', '--port', String(other.port)];
+  const sentence = new RegExp(`^Port ${other.port} is taken: stop the program .+, or choose .+ --port\\.$`);
+  const broken = await doctor(...taken);
+  expect(broken.code).toBe(1);
+  expect(broken.findings).toContainEqual(found('port', 'broken', sentence));
+  other.stop(true);
+  expect((await doctor(...taken)).findings).toContainEqual(found('port', 'ok', / is free$/));
+  // TEST-NET-1 is no address of this machine.
+  const foreign = await doctor('--gpu', 'none', '--host', '192.0.2.1', '--port', '0');
+  expect(foreign.findings).toContainEqual(found('port', 'broken', /cannot be listened on \(E\w+\): choose/));
+
+  const server = await startChildServer(data, root.path);
+  const own = ['--gpu', 'none', '--data', data, '--port', new URL(server.address).port];
+  const found_own = await doctor(...own);
+  expect(found_own.findings).toContainEqual(found('port', 'ok', / is taken, and a server runs on /));
+  // Whoever else has it.
+  expect((await doctor(...own.slice(0, 2), ...own.slice(4))).findings).toContainEqual(
+    found('port', 'broken', / is taken: /),
+  );
+  expect(await server.stop()).toBe(0);
   root.remove();
 });
 
