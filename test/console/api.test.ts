@@ -114,6 +114,40 @@ describe('a request to the API of the console', () => {
   });
 });
 
+describe('a change of a project', () => {
+  const path = () => `/console/api/organizations/${ada.organization_id}/projects/${ada.default_project_id}`;
+
+  test('that names nothing to change is refused, whoever asks and whatever project is named', async () => {
+    const stranger = await addPerson(made, { email: 'stranger@example.com' });
+    for (const named of [path(), path().replace(ada.default_project_id, 'proj_000000000000000000000000')]) {
+      for (const person of [ada, stranger]) {
+        const asked = person.ask(named, { method: 'PATCH', body: {} });
+        expect(await refusalOf(await asked)).toEqual([422, 'invalid_request']);
+      }
+    }
+  });
+
+  test('is made as a whole or not at all, and its refusal names the field of the form', async () => {
+    const body = { name: 'Renamed', spend_limit_micros: -1 };
+    const response = await ada.ask(path(), { method: 'PATCH', body });
+    const { error } = Value.Parse(ErrorResponseSchema, await response.json());
+    expect([response.status, error.code, error.param]).toEqual([422, 'invalid_amount', 'spend_limit']);
+    expect(await made.service.accounts.store.accounts.findProject(ada.default_project_id)).toMatchObject({
+      name: 'Default',
+      spend_limit_micros: null,
+    });
+    const taken = { name: 'Taken', spend_limit_micros: 5 };
+    await ada.ask(path().replace(`/${ada.default_project_id}`, ''), { body: { name: 'Taken' } });
+    expect(await refusalOf(await ada.ask(path(), { method: 'PATCH', body: taken }))).toEqual([
+      409,
+      'name_taken',
+    ]);
+    expect(await made.service.accounts.store.accounts.findProject(ada.default_project_id)).toMatchObject({
+      spend_limit_micros: null,
+    });
+  });
+});
+
 describe('a key that the console made', () => {
   test('is shown once, asks the API at once, and ends when it is revoked', async () => {
     const { id, key } = Value.Parse(Created, await (await ada.ask(keys_path, { body: new_key })).json());

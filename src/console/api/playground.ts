@@ -1,6 +1,5 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { requirePermission } from '../../accounts/permissions.ts';
 import { decide } from '../../decisions/decide.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../../decisions/schemas.ts';
 import { Refusal } from '../../errors.ts';
@@ -23,9 +22,9 @@ export type { DecisionResponse };
 export function playgroundRoutes(services: ConsoleServices, contexts: RequestContexts) {
   return new Elysia({ prefix: '/organizations/:organization_id/playground' }).use(signedIn(services)).post(
     '/:key_id',
-    async ({ actor, request, params: { organization_id, key_id } }) => {
-      await requirePermission(services.store, actor, organization_id, 'use_keys');
-      await requireKeyOf(services.store, organization_id, key_id);
+    async ({ actor, request, params }) => {
+      const { key_id } = params;
+      await requireKeyOf(services.store, actor, params, 'use_keys');
       const context = contexts.of(request);
       const { request_id, span } = context;
       let body_bytes = 0;

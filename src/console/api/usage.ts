@@ -2,8 +2,8 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../accounts/actor.ts';
 import { listKeys } from '../../accounts/keys.ts';
-import { listProjects } from '../../accounts/projects.ts';
 import { requirePermission } from '../../accounts/permissions.ts';
+import { listProjects } from '../../accounts/projects.ts';
 import {
   exportOrganizationUsage,
   type OrganizationUsageFilter,
@@ -95,8 +95,12 @@ export function usageRoutes(services: ConsoleServices) {
   ): Promise<OrganizationUsageFilter> {
     const { project_id, api_key_id, from_ms, to_ms, model, mode, endpoint, status, request_id } = query;
     await requirePermission(store, actor, organization_id, 'see');
-    if (project_id !== undefined) await requireProjectOf(store, organization_id, project_id);
-    if (api_key_id !== undefined) await requireKeyOf(store, organization_id, api_key_id);
+    if (project_id !== undefined) {
+      await requireProjectOf(store, actor, { organization_id, project_id }, 'see');
+    }
+    if (api_key_id !== undefined) {
+      await requireKeyOf(store, actor, { organization_id, key_id: api_key_id }, 'see');
+    }
     return {
       organization_id,
       project_id,
