@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
+import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
@@ -10,13 +11,20 @@ setDefaultTimeout(30_000);
 
 const Created = Type.Object({ id: Type.String(), key: Type.String() });
 
+/** What the metrics were told. */
+const answered: AnsweredRequest[] = [];
+
 let made: TestConsole;
 let ada: Person;
 let keys_path: string;
 let new_key: { readonly project_id: string; readonly name: string };
 
 beforeAll(async () => {
-  made = await startTestConsole();
+  const metrics = {
+    ...NO_METRICS,
+    requestAnswered: (request: AnsweredRequest) => void answered.push(request),
+  };
+  made = await startTestConsole({ metrics });
   ada = await addPerson(made, { email: 'ada@example.com' });
   keys_path = `/console/api/organizations/${ada.organization_id}/keys`;
   new_key = { project_id: ada.default_project_id, name: 'Production' };
@@ -112,6 +120,19 @@ describe('a request to the API of the console', () => {
     const body = { project_id, name: 'Production' };
     expect(await refusalOf(await ada.ask(keys_path, { body }))).toEqual([404, 'not_found']);
   });
+});
+
+test('a failure is none of the successes that metrics count', async () => {
+  answered.length = 0;
+  const missing = `/console/api/organizations/${ada.organization_id}/keys/none`;
+  await ada.ask(missing, { method: 'DELETE' });
+  await made.service.fetch(keys_path);
+  await ada.ask(keys_path);
+  expect(answered.map(({ endpoint, code }) => [endpoint, code])).toEqual([
+    ['/console', 'not_found'],
+    ['/console', 'not_signed_in'],
+    ['/console', null],
+  ]);
 });
 
 describe('a change of a project', () => {
