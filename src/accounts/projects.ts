@@ -56,8 +56,12 @@ async function requireFreeName({ accounts }: Accounts, organization_id: string, 
     throw new AccountError('name_taken');
 }
 
+/** How many active projects the members of an organization may make; the operator may make more. */
+export const ACTIVE_PROJECTS_MAX = 100;
+
 /**
- * Creates a project (owners and admins). Rejects with `invalid_name`, `name_taken`, `not_found`, `permission_denied`.
+ * Creates a project (owners and admins). Rejects with `invalid_name`, `name_taken`, `too_many_projects`, `not_found`,
+ * `permission_denied`.
  */
 export async function createProject(
   context: AccountContext,
@@ -70,6 +74,13 @@ export async function createProject(
   return await store.transaction(async (records) => {
     await requirePermission(records, actor, organization_id, 'manage_projects');
     await requireFreeName(records, organization_id, name);
+    const { accounts } = records;
+    if (
+      actor.kind === 'user' &&
+      (await accounts.countActiveProjects(organization_id)) >= ACTIVE_PROJECTS_MAX
+    ) {
+      throw new AccountError('too_many_projects');
+    }
     const id = identifiers.id('project');
     await records.accounts.insertProject({ id, organization_id, name, created_at_ms: clock.now_ms() });
     await recordAct(records, context, actor, {

@@ -257,6 +257,46 @@ describe('sessions', () => {
   });
 });
 
+describe('one user', () => {
+  test('founds organizations until they own 20', async () => {
+    const person = await newPerson();
+    const founded: (string | undefined)[] = [];
+    for (let times = 0; times < 20; times += 1) {
+      founded.push(await codeOf(person.ask('/console/api/organizations', { body: { name: 'Another' } })));
+    }
+    // The first is the personal one.
+    expect(founded).toEqual([...Array<undefined>(19).fill(undefined), 'too_many_organizations']);
+  });
+
+  test('makes projects until the organization has 100 that are active', async () => {
+    const person = await newPerson();
+    const path = `/console/api/organizations/${person.organization_id}/projects`;
+    const made_codes: (string | undefined)[] = [];
+    for (let times = 0; times < 100; times += 1) {
+      made_codes.push(await codeOf(person.ask(path, { body: { name: `Number ${times}` } })));
+    }
+    expect(made_codes).toEqual([...Array<undefined>(99).fill(undefined), 'too_many_projects']);
+    await person.ask(`${path}/${person.default_project_id}/archive`, { method: 'POST' });
+    expect(await statusOf(person.ask(path, { body: { name: 'One more' } }))).toBe(200);
+  });
+
+  test('changes so much a minute, and is told when to come back; reading goes on, and others change', async () => {
+    const person = await newPerson();
+    const rename = () => person.ask('/console/api/account', { method: 'PATCH', body: { name: 'Eve' } });
+    const statuses = [];
+    for (let times = 0; times < 120; times += 1) statuses.push(await statusOf(rename()));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    const refused = await rename();
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(await statusOf(person.ask('/console/api/sessions'))).toBe(200);
+    expect(await statusOf(ada.ask('/console/api/account', { method: 'PATCH', body: { name: 'ada' } }))).toBe(
+      200,
+    );
+    made.service.clock.advance(1_000);
+    expect(await statusOf(rename())).toBe(200);
+  });
+});
+
 describe('invitations', () => {
   test('of two acceptances at the same time, one makes a member', async () => {
     const person = await newPerson();

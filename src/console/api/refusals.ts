@@ -27,6 +27,8 @@ const ACCOUNT_STATUS = {
   wrong_address: 403,
   email_not_verified: 403,
   organization_has_credit: 409,
+  too_many_organizations: 409,
+  too_many_projects: 409,
   too_many_keys: 409,
   project_archived: 409,
   top_up_out_of_range: 422,

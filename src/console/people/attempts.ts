@@ -22,6 +22,7 @@ const BY_ACCOUNT = {
   password: { at_once: 10, refill_ms: MINUTE_MS },
   own_password: { at_once: 10, refill_ms: MINUTE_MS },
   mailbox: { at_once: 5, refill_ms: 10 * MINUTE_MS },
+  changes: { at_once: 120, refill_ms: SECOND_MS / 2 },
   invitations: { at_once: 50, refill_ms: 5 * MINUTE_MS },
 };
 

@@ -257,6 +257,10 @@ export class PasswordSignIn implements SignIn {
     return await this.signOut(visit);
   }
 
+  countChange({ user_id }: Pick<SignedIn, 'user_id'>): void {
+    this.#attempts.onAccount('changes', user_id);
+  }
+
   countInvitation({ user_id }: Pick<SignedIn, 'user_id'>, given: string): void {
     const email = checkedEmail(given);
     this.#attempts.onAccount('invitations', user_id);
