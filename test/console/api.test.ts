@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { createKey, revokeKey } from '../../src/accounts/keys.ts';
+import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';
 import { post as postByKey } from '../support/requests.ts';
@@ -9,6 +12,7 @@ import { addPerson, type Person, startTestConsole, type TestConsole } from './pe
 
 setDefaultTimeout(30_000);
 
+const ListedKeys = Type.Object({ api_keys: Type.Array(Type.Object({ id: Type.String() })) });
 const Created = Type.Object({ id: Type.String(), key: Type.String() });
 
 /** What the metrics were told. */
@@ -215,4 +219,22 @@ describe('reading, by every route of an organization', () => {
     const others = await ada.ask(`/console/api/organizations/${other.organization_id}/${path}`);
     expect(await refusalOf(others)).toEqual([404, 'not_found']);
   });
+});
+
+test('of revoked keys the last 200 are there to filter usage by', async () => {
+  const { accounts } = made.service;
+  const { default_project_id: project_id, organization_id } = await createOrganization(accounts, OPERATOR, {
+    name: 'Of many keys',
+    owner_user_id: ada.user_id,
+  }).then(({ id, ...rest }) => ({ ...rest, organization_id: id }));
+  const ids: string[] = [];
+  for (let number = 0; number < 201; number += 1) {
+    const { id } = await createKey(accounts, OPERATOR, { project_id, name: `Number ${number}` });
+    made.service.clock.advance(1);
+    await revokeKey(accounts, OPERATOR, id);
+    ids.push(id);
+  }
+  const response = await ada.ask(`/console/api/organizations/${organization_id}/usage/values`);
+  const { api_keys } = Value.Parse(ListedKeys, await response.json());
+  expect(api_keys.map(({ id }) => id)).toEqual(ids.slice(1).reverse());
 });
