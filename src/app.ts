@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia';
-import { ERRORS, Refusal } from './errors.ts';
+import { ERRORS, isErrorCode, Refusal } from './errors.ts';
 import { type KnownPath, type RequestContext, RequestContexts } from './http/context.ts';
 import { type Draining, stopping } from './http/draining.ts';
 import { PathTable } from './http/path-table.ts';
@@ -68,7 +68,8 @@ export function createApp(services: AppServices) {
       const context = contexts.of(request);
       if (context.is_over_budget || isUnlisted(context)) return;
       // Elysia does not tell the response that `onError` made.
-      const status = context.code === null ? statusOf(responseValue) : ERRORS[context.code].status;
+      const { code } = context;
+      const status = code !== null && isErrorCode(code) ? ERRORS[code].status : statusOf(responseValue);
       logRequest(services, request, context, status);
     });
 
@@ -91,8 +92,8 @@ export function createApp(services: AppServices) {
           ? await answerByConsole(services, console, request, context)
           : await app.handle(request);
       if (!isUnlisted(context)) {
-        const { path, mode = null, code } = context;
-        services.metrics.requestAnswered({ endpoint: path?.path ?? null, mode, code });
+        const { path, endpoint = path?.path ?? null, mode = null, code } = context;
+        services.metrics.requestAnswered({ endpoint, mode, code });
         endSpan(context, response.status);
       }
       return response;

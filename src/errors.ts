@@ -88,7 +88,8 @@ export type ErrorCode = keyof typeof ERRORS;
 /** Every code, in the catalogue's order. */
 export const ERROR_CODES: readonly ErrorCode[] = Object.keys(ERRORS).filter(isErrorCode);
 
-function isErrorCode(name: string): name is ErrorCode {
+/** Whether a word is a code of the API's catalogue. */
+export function isErrorCode(name: string): name is ErrorCode {
   return Object.hasOwn(ERRORS, name);
 }
 

@@ -273,6 +273,17 @@ export class SqliteAccountRecords implements AccountRecords {
     });
   }
 
+  countOwned(user_id: string): Promise<number> {
+    return this.#access.read(() => {
+      const row = this.#db
+        .select({ number: count() })
+        .from(members)
+        .where(and(eq(members.user_id, user_id), eq(members.role, 'owner')))
+        .get();
+      return row?.number ?? 0;
+    });
+  }
+
   insertMember(member: MemberRef & { readonly role: Role; readonly created_at_ms: number }): Promise<void> {
     return this.#access.write(() => this.#db.insert(members).values(member).run());
   }
@@ -353,6 +364,17 @@ export class SqliteAccountRecords implements AccountRecords {
         .orderBy(asc(projects.created_at_ms), asc(projects.id))
         .all(),
     );
+  }
+
+  countActiveProjects(organization_id: string): Promise<number> {
+    return this.#access.read(() => {
+      const row = this.#db
+        .select({ number: count() })
+        .from(projects)
+        .where(and(eq(projects.organization_id, organization_id), isNull(projects.archived_at_ms)))
+        .get();
+      return row?.number ?? 0;
+    });
   }
 
   insertProject(project: Pick<Project, 'id' | 'organization_id' | 'name' | 'created_at_ms'>): Promise<void> {

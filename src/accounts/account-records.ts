@@ -168,6 +168,8 @@ export interface AccountRecords {
   membersOf(organization_id: string): Promise<Member[]>;
   /** How many members an organization has, or how many with that role. */
   countMembers(organization_id: string, role?: Role): Promise<number>;
+  /** How many organizations a user is an owner of. */
+  countOwned(user_id: string): Promise<number>;
   insertMember(member: MemberRef & { readonly role: Role; readonly created_at_ms: number }): Promise<void>;
   writeRole(member: MemberRef, role: Role): Promise<void>;
   deleteMember(member: MemberRef): Promise<void>;
@@ -178,6 +180,8 @@ export interface AccountRecords {
   /** No more than `limit` active projects of that name, of one organization or of any, in any order. */
   activeProjectsNamed(name: string, organization_id: string | undefined, limit: number): Promise<Project[]>;
   listProjects(filter: ProjectFilter): Promise<ListedProject[]>;
+  /** How many active projects an organization has. */
+  countActiveProjects(organization_id: string): Promise<number>;
   insertProject(project: Pick<Project, 'id' | 'organization_id' | 'name' | 'created_at_ms'>): Promise<void>;
   renameProject(project_id: string, name: string): Promise<void>;
   writeSpendLimit(project_id: string, spend_limit_micros: number | null): Promise<void>;

@@ -20,6 +20,8 @@ const ACCOUNT_ERRORS = {
   email_not_verified: 'Verify your email address first.',
   organization_has_credit:
     'You are the only member of an organization that has credit or running requests: use it up, or hand it over first.',
+  too_many_organizations: 'You own 20 organizations: use one of them.',
+  too_many_projects: 'The organization has 100 active projects: archive one first.',
   too_many_keys: 'The organization has 100 active API keys: revoke one first.',
   project_archived: 'The project is archived.',
   top_up_out_of_range: 'The amount is outside of what the tier allows for one top-up.',

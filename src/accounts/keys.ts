@@ -94,7 +94,7 @@ export async function listKeys(
   });
 }
 
-/** The most revoked keys of one page. */
+/** The most revoked keys of one page, unless another number is asked for. */
 export const REVOKED_KEYS_PAGE_MAX = 100;
 
 /**
@@ -104,12 +104,16 @@ export const REVOKED_KEYS_PAGE_MAX = 100;
 export async function listRevokedKeys(
   { store }: Pick<AccountContext, 'store'>,
   actor: Actor,
-  given: { readonly organization_id: string; readonly cursor: string | null },
+  given: {
+    readonly organization_id: string;
+    readonly cursor: string | null;
+    readonly limit?: number;
+  },
 ): Promise<{ readonly items: readonly ListedKey[]; readonly next: string | null }> {
-  const { organization_id, cursor } = given;
+  const { organization_id, cursor, limit = REVOKED_KEYS_PAGE_MAX } = given;
   await requirePermission(store, actor, organization_id, 'see');
-  const found = await store.keys.revokedKeysOf(organization_id, cursor, REVOKED_KEYS_PAGE_MAX + 1);
-  const items = found.slice(0, REVOKED_KEYS_PAGE_MAX);
+  const found = await store.keys.revokedKeysOf(organization_id, cursor, limit + 1);
+  const items = found.slice(0, limit);
   return { items, next: found.length > items.length ? (items.at(-1)?.id ?? null) : null };
 }
 

@@ -83,9 +83,13 @@ export async function ensurePersonalOrganization(
   });
 }
 
+/** How many organizations a user may own and still found another one; the operator may make more. */
+export const OWNED_ORGANIZATIONS_MAX = 20;
+
 /**
  * Creates an organization with its Default project. A user becomes its owner. The operator names its owner; without
- * one it has no member until the operator adds its first owner. Rejects with `invalid_name`, `permission_denied`.
+ * one it has no member until the operator adds its first owner. Rejects with `invalid_name`, `too_many_organizations`,
+ * `permission_denied`.
  */
 export async function createOrganization(
   context: AccountContext,
@@ -96,6 +100,10 @@ export async function createOrganization(
   if (given.owner_user_id !== undefined) requireOperator(actor);
   const owner_user_id = given.owner_user_id ?? memberIdOf(actor) ?? null;
   return await inTransaction(context, async (transaction) => {
+    const { accounts } = transaction.records;
+    if (actor.kind === 'user' && (await accounts.countOwned(actor.user_id)) >= OWNED_ORGANIZATIONS_MAX) {
+      throw new AccountError('too_many_organizations');
+    }
     const created = await insertOrganization(transaction, { name, owner_user_id, personal: false });
     await recordAct(transaction.records, context, actor, {
       action: 'organization.create',

@@ -56,8 +56,12 @@ async function requireFreeName({ accounts }: Accounts, organization_id: string, 
     throw new AccountError('name_taken');
 }
 
+/** How many active projects the members of an organization may make; the operator may make more. */
+export const ACTIVE_PROJECTS_MAX = 100;
+
 /**
- * Creates a project (owners and admins). Rejects with `invalid_name`, `name_taken`, `not_found`, `permission_denied`.
+ * Creates a project (owners and admins). Rejects with `invalid_name`, `name_taken`, `too_many_projects`, `not_found`,
+ * `permission_denied`.
  */
 export async function createProject(
   context: AccountContext,
@@ -70,6 +74,13 @@ export async function createProject(
   return await store.transaction(async (records) => {
     await requirePermission(records, actor, organization_id, 'manage_projects');
     await requireFreeName(records, organization_id, name);
+    const { accounts } = records;
+    if (
+      actor.kind === 'user' &&
+      (await accounts.countActiveProjects(organization_id)) >= ACTIVE_PROJECTS_MAX
+    ) {
+      throw new AccountError('too_many_projects');
+    }
     const id = identifiers.id('project');
     await records.accounts.insertProject({ id, organization_id, name, created_at_ms: clock.now_ms() });
     await recordAct(records, context, actor, {
@@ -82,29 +93,64 @@ export async function createProject(
   });
 }
 
+/** What to change of a project; a missing field stays as it is. */
+interface ProjectChange {
+  readonly project_id: string;
+  readonly name?: string | undefined;
+  /** What it may spend in a UTC month, in micro-dollars; null takes the limit away. */
+  readonly spend_limit_micros?: number | null | undefined;
+}
+
 /**
- * Renames an active project (owners and admins). Rejects with `invalid_name`, `name_taken`, `project_archived`,
- * `not_found`, `permission_denied`.
+ * Changes name and spend limit of an active project, both or neither (owners and admins). Rejects with `invalid_name`,
+ * `name_taken`, `invalid_amount`, `project_archived`, `not_found`, `permission_denied`.
  */
-export async function renameProject(
+export async function changeProject(
+  context: AccountContext,
+  actor: Actor,
+  given: ProjectChange,
+): Promise<Project> {
+  const { project_id, spend_limit_micros } = given;
+  const name = given.name === undefined ? undefined : checkedName(given.name);
+  if (
+    typeof spend_limit_micros === 'number' &&
+    !(Number.isSafeInteger(spend_limit_micros) && spend_limit_micros >= 0)
+  ) {
+    throw new AccountError('invalid_amount', 'A spend limit must be $0 or more, or none.');
+  }
+  return await context.store.transaction(async (records) => {
+    const before = await requireActiveProject(records, actor, project_id, 'manage_projects');
+    const { organization_id } = before;
+    if (name !== undefined && name !== before.name) {
+      await requireFreeName(records, organization_id, name);
+      await records.accounts.renameProject(project_id, name);
+      await recordAct(records, context, actor, {
+        action: 'project.rename',
+        organization_id,
+        object_id: project_id,
+        detail: { from: before.name, to: name },
+      });
+    }
+    if (spend_limit_micros !== undefined && spend_limit_micros !== before.spend_limit_micros) {
+      await records.accounts.writeSpendLimit(project_id, spend_limit_micros);
+      await recordAct(records, context, actor, {
+        action: 'project.spend_limit',
+        organization_id,
+        object_id: project_id,
+        detail: { from_micros: before.spend_limit_micros, to_micros: spend_limit_micros },
+      });
+    }
+    return readProject(records, project_id);
+  });
+}
+
+/** Renames an active project. Rejects as `changeProject` does. */
+export function renameProject(
   context: AccountContext,
   actor: Actor,
   given: { readonly project_id: string; readonly name: string },
 ): Promise<Project> {
-  const name = checkedName(given.name);
-  return await context.store.transaction(async (records) => {
-    const project = await requireActiveProject(records, actor, given.project_id, 'manage_projects');
-    if (project.name === name) return project;
-    await requireFreeName(records, project.organization_id, name);
-    await records.accounts.renameProject(project.id, name);
-    await recordAct(records, context, actor, {
-      action: 'project.rename',
-      organization_id: project.organization_id,
-      object_id: project.id,
-      detail: { from: project.name, to: name },
-    });
-    return readProject(records, project.id);
-  });
+  return changeProject(context, actor, given);
 }
 
 /**
@@ -158,29 +204,11 @@ export async function archiveWithKeys(
   });
 }
 
-/**
- * Sets what a project may spend in a UTC month, in micro-dollars; null takes the limit away (owners and admins).
- * Rejects with `invalid_amount`, `project_archived`, `not_found`, `permission_denied`.
- */
-export async function setSpendLimit(
+/** Sets what a project may spend in a UTC month, in micro-dollars; null for no limit. Rejects as `changeProject` does. */
+export function setSpendLimit(
   context: AccountContext,
   actor: Actor,
   given: { readonly project_id: string; readonly spend_limit_micros: number | null },
 ): Promise<Project> {
-  const { project_id, spend_limit_micros } = given;
-  if (spend_limit_micros !== null && !(Number.isSafeInteger(spend_limit_micros) && spend_limit_micros >= 0)) {
-    throw new AccountError('invalid_amount', 'A spend limit must be $0 or more, or none.');
-  }
-  return await context.store.transaction(async (records) => {
-    const before = await requireActiveProject(records, actor, project_id, 'manage_projects');
-    if (before.spend_limit_micros === spend_limit_micros) return before;
-    await records.accounts.writeSpendLimit(project_id, spend_limit_micros);
-    await recordAct(records, context, actor, {
-      action: 'project.spend_limit',
-      organization_id: before.organization_id,
-      object_id: project_id,
-      detail: { from_micros: before.spend_limit_micros, to_micros: spend_limit_micros },
-    });
-    return readProject(records, project_id);
-  });
+  return changeProject(context, actor, given);
 }

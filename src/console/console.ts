@@ -46,7 +46,7 @@ export interface Console {
 
 /** Makes the console. `database` is the one of the service, as better-auth takes it. */
 export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DBAdapterInstance): Console {
-  const { public_url, is_https, own_url, mailer } = parts;
+  const { public_url, is_https, own_url } = parts;
   const links = new Links(() => public_url ?? own_url());
   const sign_in = new PasswordSignIn({
     ...base,
@@ -64,13 +64,7 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
     sign_in,
     public_origin: public_url === null ? null : new URL(public_url).origin,
     is_https,
-    mailInvitation: (invitation, inviter_name) => {
-      mailer
-        .send(mailOf(links, invitation, inviter_name))
-        .catch((error: unknown) =>
-          base.problems.report({ request_id: null, step: 'mail', code: null, error }),
-        );
-    },
+    mailInvitation: (invitation, inviter_name) => sign_in.mail(mailOf(links, invitation, inviter_name)),
   };
   const contexts = new RequestContexts(() => {
     throw new Error('the console was asked without a context');

@@ -1,5 +1,4 @@
 import type { Caller } from '../accounts/key-directory.ts';
-import type { ErrorCode } from '../errors.ts';
 import type { RequestSpan } from '../ops/tracing.ts';
 import type { Mode } from '../questions/question.ts';
 
@@ -25,7 +24,10 @@ export interface RequestContext {
   /** Null where the request is not traced. */
   readonly span: RequestSpan | null;
   caller: Caller | null;
-  code: ErrorCode | null;
+  /** Of the refusal, from the API's catalogue of errors or the console's: one of few. Null for success. */
+  code: string | null;
+  /** What metrics call the request, where the path stands for many. */
+  endpoint?: string;
   /** Of a decision, once it is known. */
   mode?: Mode;
   /** Whether its budget of refusals was spent: such requests are counted in the log, not listed. */

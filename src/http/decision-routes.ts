@@ -1,7 +1,7 @@
 import { extractKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
-import { type DecisionOutcome, decide } from '../decisions/decide.ts';
+import { type DecisionCall, type DecisionOutcome, decide } from '../decisions/decide.ts';
 import type { DecisionServices } from '../decisions/ports.ts';
 import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
 import {
@@ -20,10 +20,14 @@ import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
 import { defineRoute, type NamedSchema, type Refused, type Route } from './route.ts';
 
-type DecisionRouteServices = DecisionServices & {
+/** What answering a request for a decision takes. */
+export type DecisionRouteServices = DecisionServices & {
   readonly body_limits: BodyLimits;
   readonly metrics: Metrics;
 };
+
+/** What a route knows of a request for a decision before its body. */
+type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'>;
 
 /** What the two paths of decisions differ in. */
 interface DecisionEndpoint {
@@ -90,13 +94,30 @@ async function answer(
   const key = extractKey(request.headers);
   const over_budget = await refusalOverBudget(services, key, context);
   if (over_budget !== null) return over_budget;
+  const query_mode = queryMode(new URL(request.url).searchParams);
+  const asked = { endpoint: path, default_model, key, query_mode };
+  const { outcome, body_bytes } = await answerDecision(services, asked, request, context);
+  if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
+  const step = context.span?.beginStep('response');
+  const response = respond(outcome, context, services.clock);
+  step?.end();
+  return response;
+}
+
+/**
+ * Decides what a request asks, and tells its context, the metrics and the trace: for every route that asks the models.
+ * Never rejects for the client's fault: the outcome has the refusal.
+ */
+export async function answerDecision(
+  services: DecisionRouteServices,
+  asked: AskedBy,
+  request: Request,
+  context: RequestContext,
+): Promise<{ readonly outcome: DecisionOutcome; readonly body_bytes: number }> {
   let body_bytes = 0;
   const outcome = await decide(services, {
+    ...asked,
     request_id: context.request_id,
-    endpoint: path,
-    default_model,
-    key,
-    query_mode: queryMode(new URL(request.url).searchParams),
     readBody: (organization_id) =>
       readJsonBody(request, organization_id, services.body_limits, (received_bytes) => {
         body_bytes = received_bytes;
@@ -107,12 +128,8 @@ async function answer(
   });
   context.caller = outcome.caller;
   if (outcome.asked !== undefined) context.mode = outcome.asked.mode;
-  if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
   observe(services, outcome, context);
-  const step = context.span?.beginStep('response');
-  const response = respond(outcome, context, services.clock);
-  step?.end();
-  return response;
+  return { outcome, body_bytes };
 }
 
 /** The mode of a query; null when it has none. Several are no mode, equal or not: which one is meant is not guessed. */

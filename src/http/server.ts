@@ -168,7 +168,7 @@ function limitsOf(
 
 function httpServer(timeouts: ServerTimeouts, allows_half_open: boolean): HttpServer {
   const server = createServer({
-    // HTTP/1.0 knows no Host, and no route depends on it.
+    // HTTP/1.0 knows no Host. The console alone looks at it, and refuses a change without one.
     requireHostHeader: false,
     keepAliveTimeout: timeouts.idle_ms,
     headersTimeout: timeouts.head_ms,

@@ -13,7 +13,7 @@ export interface RequestLine {
   readonly path: string | null;
   readonly status: number;
   readonly duration_ms: number;
-  readonly code: ErrorCode | null;
+  readonly code: string | null;
   readonly organization_id: string | null;
   readonly project_id: string | null;
   readonly key_id: string | null;

@@ -1,5 +1,4 @@
 import type { EvaluatorCounts } from '../../native/engine.ts';
-import type { ErrorCode } from '../errors.ts';
 import type { Books } from '../ledger/books.ts';
 import type { TurnsLoad } from '../limits/model-turns.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
@@ -8,12 +7,12 @@ import type { Mode } from '../questions/question.ts';
 
 /** A request that got its response, in words of which there are few. */
 export interface AnsweredRequest {
-  /** The path of a route; null for every path that the service does not know. */
+  /** The path of a route, or a word for one of the console's; null for every path that the service does not know. */
   readonly endpoint: string | null;
   /** Null for requests that ask for no decision, or were refused before their mode was known. */
   readonly mode: Mode | null;
-  /** Null for success. */
-  readonly code: ErrorCode | null;
+  /** One of the codes of the API or of the console; null for success. */
+  readonly code: string | null;
 }
 
 /** The time of a request that got as far as the model; the three parts make the whole. */

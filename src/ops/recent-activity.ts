@@ -1,5 +1,5 @@
 import { type Clock, MS_PER_S } from '../clock.ts';
-import { ERRORS } from '../errors.ts';
+import { ERRORS, isErrorCode } from '../errors.ts';
 import type { TurnsLoad } from '../limits/model-turns.ts';
 import type { AnsweredRequest, ChargedDecision, DecisionTimes, Metrics, MetricsSources } from './metrics.ts';
 
@@ -9,7 +9,7 @@ export const ACTIVITY_SECONDS = 300;
 /** How often the event loop is asked how late it is. */
 const SAMPLE_INTERVAL_MS = 100;
 
-/** Requests of these paths are the operator's own looking, among others: they are no work of the service. */
+/** Requests under this name are the operator's own looking, among others; the playground's have a name of their own. */
 const UNCOUNTED = '/console';
 
 /** What happened in one second. */
@@ -114,7 +114,7 @@ export class RecentActivity implements Metrics {
     if (request.endpoint === UNCOUNTED) return;
     const second = this.#second();
     if (request.code === null) second.answered += 1;
-    else if (ERRORS[request.code].status >= 500) second.failed += 1;
+    else if (isErrorCode(request.code) && ERRORS[request.code].status >= 500) second.failed += 1;
     else second.refused += 1;
   }
 

@@ -1,4 +1,4 @@
-import { type ErrorCode, Refusal } from '../errors.ts';
+import { Refusal } from '../errors.ts';
 import type { Mode } from '../questions/question.ts';
 
 /** The parts of a request that have a span of their own; `wait` is the time between the hold and the first turn. */
@@ -15,7 +15,7 @@ export type TracedStep =
 
 /** Why a span ended without what it was for. */
 export interface SpanFailure {
-  readonly code: ErrorCode;
+  readonly code: string;
   readonly status: number;
 }
 
@@ -39,7 +39,7 @@ export interface TracedRequest {
   readonly request_id: string;
   readonly status: number;
   /** Null for success. */
-  readonly code: ErrorCode | null;
+  readonly code: string | null;
   readonly organization_id: string | null;
   readonly project_id: string | null;
   readonly key_id: string | null;

@@ -269,7 +269,10 @@ test('invitations agree with a plain model after every step of a random history'
   const guests = [await guest('guest0'), await guest('guest1')] as const;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40, size: 'max' }), async (steps) => {
-      const { id } = await createOrganization(context, everyone.owner, { name: 'Of this history' });
+      const { id } = await createOrganization(context, OPERATOR, {
+        name: 'Of this history',
+        owner_user_id: everyone.owner.user_id,
+      });
       const modelled: ModelInvitation[] = [];
       const links: { readonly token: string; readonly of: ModelInvitation; is_newest: boolean }[] = [];
       const joined = new Map<number, Role>();

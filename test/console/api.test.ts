@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { createKey, revokeKey } from '../../src/accounts/keys.ts';
+import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
+import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';
 import { withoutTable } from '../support/faults.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount } from '../support/service.ts';
@@ -9,7 +13,11 @@ import { addPerson, type Person, startTestConsole, type TestConsole } from './pe
 
 setDefaultTimeout(30_000);
 
+const ListedKeys = Type.Object({ api_keys: Type.Array(Type.Object({ id: Type.String() })) });
 const Created = Type.Object({ id: Type.String(), key: Type.String() });
+
+/** What the metrics were told. */
+const answered: AnsweredRequest[] = [];
 
 let made: TestConsole;
 let ada: Person;
@@ -17,7 +25,11 @@ let keys_path: string;
 let new_key: { readonly project_id: string; readonly name: string };
 
 beforeAll(async () => {
-  made = await startTestConsole();
+  const metrics = {
+    ...NO_METRICS,
+    requestAnswered: (request: AnsweredRequest) => void answered.push(request),
+  };
+  made = await startTestConsole({ metrics });
   ada = await addPerson(made, { email: 'ada@example.com' });
   keys_path = `/console/api/organizations/${ada.organization_id}/keys`;
   new_key = { project_id: ada.default_project_id, name: 'Production' };
@@ -115,6 +127,53 @@ describe('a request to the API of the console', () => {
   });
 });
 
+test('a failure is none of the successes that metrics count', async () => {
+  answered.length = 0;
+  const missing = `/console/api/organizations/${ada.organization_id}/keys/none`;
+  await ada.ask(missing, { method: 'DELETE' });
+  await made.service.fetch(keys_path);
+  await ada.ask(keys_path);
+  expect(answered.map(({ endpoint, code }) => [endpoint, code])).toEqual([
+    ['/console', 'not_found'],
+    ['/console', 'not_signed_in'],
+    ['/console', null],
+  ]);
+});
+
+describe('a change of a project', () => {
+  const path = () => `/console/api/organizations/${ada.organization_id}/projects/${ada.default_project_id}`;
+
+  test('that names nothing to change is refused, whoever asks and whatever project is named', async () => {
+    const stranger = await addPerson(made, { email: 'stranger@example.com' });
+    for (const named of [path(), path().replace(ada.default_project_id, 'proj_000000000000000000000000')]) {
+      for (const person of [ada, stranger]) {
+        const asked = person.ask(named, { method: 'PATCH', body: {} });
+        expect(await refusalOf(await asked)).toEqual([422, 'invalid_request']);
+      }
+    }
+  });
+
+  test('is made as a whole or not at all, and its refusal names the field of the form', async () => {
+    const body = { name: 'Renamed', spend_limit_micros: -1 };
+    const response = await ada.ask(path(), { method: 'PATCH', body });
+    const { error } = Value.Parse(ErrorResponseSchema, await response.json());
+    expect([response.status, error.code, error.param]).toEqual([422, 'invalid_amount', 'spend_limit']);
+    expect(await made.service.accounts.store.accounts.findProject(ada.default_project_id)).toMatchObject({
+      name: 'Default',
+      spend_limit_micros: null,
+    });
+    const taken = { name: 'Taken', spend_limit_micros: 5 };
+    await ada.ask(path().replace(`/${ada.default_project_id}`, ''), { body: { name: 'Taken' } });
+    expect(await refusalOf(await ada.ask(path(), { method: 'PATCH', body: taken }))).toEqual([
+      409,
+      'name_taken',
+    ]);
+    expect(await made.service.accounts.store.accounts.findProject(ada.default_project_id)).toMatchObject({
+      spend_limit_micros: null,
+    });
+  });
+});
+
 describe('a key that the console made', () => {
   test('is shown once, asks the API at once, and ends when it is revoked', async () => {
     const { id, key } = Value.Parse(Created, await (await ada.ask(keys_path, { body: new_key })).json());
@@ -176,4 +235,22 @@ test('an export that fails in the middle is broken off, and its cause is found b
     ]);
   });
   expect(await (await ada.ask(path)).text()).toEndWith('request_id\r\n');
+});
+
+test('of revoked keys the last 200 are there to filter usage by', async () => {
+  const { accounts } = made.service;
+  const { default_project_id: project_id, organization_id } = await createOrganization(accounts, OPERATOR, {
+    name: 'Of many keys',
+    owner_user_id: ada.user_id,
+  }).then(({ id, ...rest }) => ({ ...rest, organization_id: id }));
+  const ids: string[] = [];
+  for (let number = 0; number < 201; number += 1) {
+    const { id } = await createKey(accounts, OPERATOR, { project_id, name: `Number ${number}` });
+    made.service.clock.advance(1);
+    await revokeKey(accounts, OPERATOR, id);
+    ids.push(id);
+  }
+  const response = await ada.ask(`/console/api/organizations/${organization_id}/usage/values`);
+  const { api_keys } = Value.Parse(ListedKeys, await response.json());
+  expect(api_keys.map(({ id }) => id)).toEqual(ids.slice(1).reverse());
 });

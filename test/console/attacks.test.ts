@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { invite } from '../../src/accounts/invitations.ts';
 import { addMember } from '../../src/accounts/members.ts';
+import type { Mail } from '../../src/console/people/mail.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
@@ -199,6 +200,39 @@ describe('sessions', () => {
     expect(cookie).toContain('session_token=');
   });
 
+  test('that go on are ended by a request with their token only', async () => {
+    const session = await signIn(made, ada);
+    const headers = { origin: made.service.server.address, cookie: session.cookie };
+    const asked = made.service.fetch('/console/api/sign-out', { method: 'POST', headers });
+    expect(await codeOf(asked)).toBe('invalid_csrf_token');
+    expect(await statusOf(session.ask('/console/api/sessions'))).toBe(200);
+    expect(await statusOf(session.ask('/console/api/sign-out', { method: 'POST' }))).toBe(200);
+    expect(await codeOf(session.ask('/console/api/sessions'))).toBe('not_signed_in');
+  });
+
+  test('can change their password, however often somebody else guesses it', async () => {
+    const person = await newPerson();
+    const headers = { origin: made.service.server.address, 'content-type': 'application/json' };
+    const body = JSON.stringify({ email: person.email, password: 'a wrong guess' });
+    const codes: (string | undefined)[] = [];
+    for (let times = 0; times < 11; times += 1) {
+      codes.push(await codeOf(made.service.fetch('/console/api/sign-in', { method: 'POST', headers, body })));
+    }
+    expect(codes.at(-1)).toBe('too_many_attempts');
+    const given = { current_password: PASSWORD, new_password: 'another battery staple' };
+    expect(await statusOf(person.ask('/console/api/password', { body: given }))).toBe(200);
+  });
+
+  test('have guesses of their own at the password, which end too', async () => {
+    const person = await newPerson();
+    const body = { current_password: 'a wrong guess', new_password: PASSWORD };
+    const codes: (string | undefined)[] = [];
+    for (let times = 0; times < 11; times += 1) {
+      codes.push(await codeOf(person.ask('/console/api/password', { body })));
+    }
+    expect(codes).toEqual([...Array<string>(10).fill('wrong_password'), 'too_many_attempts']);
+  });
+
   test('of a deleted account end everywhere at once', async () => {
     const person = await newPerson();
     const elsewhere = await signIn(made, person);
@@ -220,6 +254,46 @@ describe('sessions', () => {
     expect(await statusOf(projects())).toBe(403);
     await ada.ask(member, { method: 'DELETE' });
     expect(await statusOf(projects())).toBe(404);
+  });
+});
+
+describe('one user', () => {
+  test('founds organizations until they own 20', async () => {
+    const person = await newPerson();
+    const founded: (string | undefined)[] = [];
+    for (let times = 0; times < 20; times += 1) {
+      founded.push(await codeOf(person.ask('/console/api/organizations', { body: { name: 'Another' } })));
+    }
+    // The first is the personal one.
+    expect(founded).toEqual([...Array<undefined>(19).fill(undefined), 'too_many_organizations']);
+  });
+
+  test('makes projects until the organization has 100 that are active', async () => {
+    const person = await newPerson();
+    const path = `/console/api/organizations/${person.organization_id}/projects`;
+    const made_codes: (string | undefined)[] = [];
+    for (let times = 0; times < 100; times += 1) {
+      made_codes.push(await codeOf(person.ask(path, { body: { name: `Number ${times}` } })));
+    }
+    expect(made_codes).toEqual([...Array<undefined>(99).fill(undefined), 'too_many_projects']);
+    await person.ask(`${path}/${person.default_project_id}/archive`, { method: 'POST' });
+    expect(await statusOf(person.ask(path, { body: { name: 'One more' } }))).toBe(200);
+  });
+
+  test('changes so much a minute, and is told when to come back; reading goes on, and others change', async () => {
+    const person = await newPerson();
+    const rename = () => person.ask('/console/api/account', { method: 'PATCH', body: { name: 'Eve' } });
+    const statuses = [];
+    for (let times = 0; times < 120; times += 1) statuses.push(await statusOf(rename()));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    const refused = await rename();
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(await statusOf(person.ask('/console/api/sessions'))).toBe(200);
+    expect(await statusOf(ada.ask('/console/api/account', { method: 'PATCH', body: { name: 'ada' } }))).toBe(
+      200,
+    );
+    made.service.clock.advance(1_000);
+    expect(await statusOf(rename())).toBe(200);
   });
 });
 
@@ -272,5 +346,32 @@ describe('invitations', () => {
     }
     expect(codes.filter((code) => code === undefined)).toHaveLength(50);
     expect(codes.at(-1)).toBe('too_many_attempts');
+  });
+
+  test('are mailed before the console ends', async () => {
+    const taken = Promise.withResolvers<void>();
+    const order: string[] = [];
+    const mails: Mail[] = [];
+    const mailer = {
+      async send(mail: Mail) {
+        mails.push(mail);
+        if (mail.to !== 'invited@example.com') return;
+        await taken.promise;
+        order.push('sent');
+      },
+      close: () => void order.push('closed'),
+    };
+    const here = { ...(await startTestConsole({}, { passwords, mailer })), mails };
+    const person = await addPerson(here, { email: 'inviter@example.com' });
+    const path = `/console/api/organizations/${person.organization_id}/invitations`;
+    const body = { email: 'invited@example.com', role: 'reader' };
+    expect(await statusOf(person.ask(path, { body }))).toBe(200);
+    const closed = here.service.service.services.console?.close();
+    await here.service.fetch('/healthz');
+    expect(order).toEqual([]);
+    taken.resolve();
+    await closed;
+    expect(order).toEqual(['sent', 'closed']);
+    await here.close();
   });
 });

@@ -27,6 +27,24 @@ test('a mail arrives at an SMTP server as plain text, at its one address', async
   await smtp.close();
 });
 
+test.each([
+  'Free credit: https://evil.example',
+  'www.evil.example',
+  'evil。example',
+  'a@evil.example',
+  '//evil',
+])('a name that a mail program could make a link of is in no mail: %s', (name) => {
+  const given = { ...INVITATION, organization_name: name, inviter_name: name };
+  const { subject, text } = invitationMail('eve@example.com', given);
+  expect([subject.includes(name), text.includes(name), text.match(/evil/)]).toEqual([false, false, null]);
+  expect(text).toStartWith('You are invited to join an organization as developer.');
+});
+
+test('a subject has no name that somebody chose', () => {
+  const { subject } = invitationMail('eve@example.com', INVITATION);
+  expect([subject.includes('Ada'), subject.includes('Engines')]).toEqual([false, false]);
+});
+
 test('an address is one, whatever it looks like, and no name adds a header', async () => {
   const smtp = await startSmtpReceiver();
   const mailer = smtpMailer(smtp.url, 'tds@example.com');

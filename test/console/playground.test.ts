@@ -5,6 +5,7 @@ import { OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { ROLES, type Role } from '../../src/accounts/roles.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
+import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, type TestAccount } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
@@ -16,12 +17,23 @@ const Answered = Type.Object({
   answers: Type.Unknown(),
 });
 
+const Live = Type.Object({ history: Type.Object({ answered: Type.Array(Type.Integer()) }) });
+
 let made: TestConsole;
 let account: TestAccount;
 const people = new Map<Role, Person>();
+/** What the metrics were told. */
+const answered: AnsweredRequest[] = [];
+const told: string[] = [];
 
 beforeAll(async () => {
-  made = await startTestConsole({ cold: false });
+  const metrics = {
+    ...NO_METRICS,
+    requestAnswered: (request: AnsweredRequest) => void answered.push(request),
+    decisionTimed: () => void told.push('timed'),
+    decisionCharged: () => void told.push('charged'),
+  };
+  made = await startTestConsole({ cold: false, metrics });
   account = await addAccount(made.service);
   for (const role of ROLES) {
     const person = await addPerson(made, { email: `${role}@example.com` });
@@ -72,6 +84,26 @@ test('a request that the API refuses is refused with the same code, and free', a
   const { error } = Value.Parse(ErrorResponseSchema, await response.json());
   expect([response.status, error.code, error.param]).toEqual([422, 'invalid_mode', 'mode']);
   expect(await credit_micros()).toBe(before);
+});
+
+test('metrics and the live view are told of it as of a request to the API, under a name of its own', async () => {
+  const operator = await addPerson(made, { email: 'operator@example.com', is_operator: true });
+  const counted = async () => {
+    made.service.clock.advance(1_000);
+    const live = Value.Parse(Live, await (await operator.ask('/console/api/operator/live')).json());
+    return live.history.answered.reduce((sum, count) => sum + count, 0);
+  };
+  const before = await counted();
+  answered.length = 0;
+  told.length = 0;
+  expect((await play('owner', account.key_id, SMALL_REQUEST)).status).toBe(200);
+  expect((await play('owner', account.key_id, { ...SMALL_REQUEST, mode: 'slow' })).status).toBe(422);
+  expect(told).toEqual(['timed', 'charged']);
+  expect(answered).toEqual([
+    { endpoint: '/console/playground', mode: 'fast', code: null },
+    { endpoint: '/console/playground', mode: null, code: 'invalid_mode' },
+  ]);
+  expect((await counted()) - before).toBe(1);
 });
 
 test("another organization's key is one that does not exist", async () => {

@@ -204,6 +204,13 @@ const ROWS: readonly Row[] = [
     may: KEY_MAKERS,
     given: ({ project_id }) => ({ body: { project_id, name: 'New' } }),
   },
+  {
+    route: `POST ${IN}/keys/`,
+    about: 'with a name that is none',
+    may: KEY_MAKERS,
+    status: 422,
+    given: ({ project_id }) => ({ body: { project_id, name: ' ' } }),
+  },
   { route: `DELETE ${IN}/keys/:key_id`, about: 'of somebody else', may: MANAGERS },
   { route: `DELETE ${IN}/keys/:key_id`, about: 'of their own', may: SEERS, made_by: 'caller' },
 
@@ -219,6 +226,13 @@ const ROWS: readonly Row[] = [
     route: `PATCH ${IN}/projects/:project_id`,
     may: MANAGERS,
     given: () => ({ body: { name: freshName(), spend_limit_micros: 1_000_000 } }),
+  },
+  {
+    route: `PATCH ${IN}/projects/:project_id`,
+    about: 'to a name that is none',
+    may: MANAGERS,
+    status: 422,
+    given: () => ({ body: { name: ' ' } }),
   },
   { route: `POST ${IN}/projects/:project_id/archive`, may: MANAGERS },
 

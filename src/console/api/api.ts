@@ -48,6 +48,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .onError(({ code, error, request }) => {
         const context = contexts.of(request);
         const refusal = refusalOf(code, error);
+        context.code = refusal.code;
         // What the port refuses is reported where that is decided, and too much at once is no failure of ours.
         const cause = error instanceof ParseError ? error.cause : error;
         const is_told = cause instanceof ConsoleRefusal || cause instanceof SignInError;

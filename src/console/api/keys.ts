@@ -50,7 +50,8 @@ export function keyRoutes(services: ConsoleServices) {
     .post(
       '/',
       async ({ actor, params: { organization_id }, body }) => {
-        await requireProjectOf(services.store, organization_id, body.project_id);
+        const { project_id } = body;
+        await requireProjectOf(services.store, actor, { organization_id, project_id }, 'create_keys');
         const { id, key } = await createKey(services, actor, body);
         return { id, key };
       },
@@ -62,9 +63,10 @@ export function keyRoutes(services: ConsoleServices) {
     )
     .delete(
       '/:key_id',
-      async ({ actor, params: { organization_id, key_id } }) => {
-        await requireKeyOf(services.store, organization_id, key_id);
-        const revoked = await revokeKey(services, actor, key_id);
+      async ({ actor, params }) => {
+        // Every member may revoke the own keys: which those are, the rule knows.
+        await requireKeyOf(services.store, actor, params, 'see');
+        const revoked = await revokeKey(services, actor, params.key_id);
         // This process forgets the key at once; others do within the contract's 60 seconds.
         services.keys.invalidate();
         return revoked;

@@ -1,12 +1,9 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { requirePermission } from '../../accounts/permissions.ts';
-import { decide } from '../../decisions/decide.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../../decisions/schemas.ts';
 import { Refusal } from '../../errors.ts';
-import { readJsonBody } from '../../http/body.ts';
 import type { RequestContexts } from '../../http/context.ts';
-import { headersOf } from '../../http/decision-routes.ts';
+import { answerDecision, headersOf } from '../../http/decision-routes.ts';
 import { jsonResponse } from '../../http/responses.ts';
 import { refusedByPort } from './refusals.ts';
 import { Id, OrganizationParams } from './schemas.ts';
@@ -23,29 +20,21 @@ export type { DecisionResponse };
 export function playgroundRoutes(services: ConsoleServices, contexts: RequestContexts) {
   return new Elysia({ prefix: '/organizations/:organization_id/playground' }).use(signedIn(services)).post(
     '/:key_id',
-    async ({ actor, request, params: { organization_id, key_id } }) => {
-      await requirePermission(services.store, actor, organization_id, 'use_keys');
-      await requireKeyOf(services.store, organization_id, key_id);
+    async ({ actor, request, params }) => {
+      const { key_id } = params;
+      await requireKeyOf(services.store, actor, params, 'use_keys');
       const context = contexts.of(request);
-      const { request_id, span } = context;
-      let body_bytes = 0;
-      const outcome = await decide(services.decisions, {
-        request_id,
+      context.endpoint = '/console/playground';
+      const asked = {
         endpoint: '/v1/decisions',
         default_model: null,
         key: { key_id },
         query_mode: null,
-        readBody: (owner) =>
-          readJsonBody(request, owner, services.body_limits, (received_bytes) => {
-            body_bytes = received_bytes;
-          }),
-        body_bytes: () => body_bytes,
-        signal: request.signal,
-        span,
-      });
+      } as const;
+      const { outcome } = await answerDecision(services.decisions, asked, request, context);
       const { result } = outcome;
       if (result instanceof Refusal) throw refusedByPort(result);
-      return jsonResponse(request_id, 200, result, headersOf(outcome, context, services.clock));
+      return jsonResponse(context.request_id, 200, result, headersOf(outcome, context, services.clock));
     },
     {
       // The API reads a body after the key is known.

@@ -1,13 +1,9 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { ListedProject } from '../../accounts/account-records.ts';
-import {
-  archiveProject,
-  createProject,
-  listProjects,
-  renameProject,
-  setSpendLimit,
-} from '../../accounts/projects.ts';
+import { AccountError } from '../../accounts/errors.ts';
+import { archiveProject, changeProject, createProject, listProjects } from '../../accounts/projects.ts';
+import { refusedByRule } from './refusals.ts';
 import { answerOf, Done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
@@ -56,29 +52,25 @@ export function projectRoutes(services: ConsoleServices) {
     )
     .patch(
       '/:project_id',
-      async ({ actor, params: { organization_id, project_id }, body }) => {
-        await requireProjectOf(services.store, organization_id, project_id);
-        const { name, spend_limit_micros } = body;
-        if (name !== undefined) await renameProject(services, actor, { project_id, name });
-        if (spend_limit_micros !== undefined) {
-          await setSpendLimit(services, actor, { project_id, spend_limit_micros });
-        }
+      async ({ actor, params, body }) => {
+        await requireProjectOf(services.store, actor, params, 'manage_projects');
+        await changeProject(services, actor, { project_id: params.project_id, ...body }).catch(refusedChange);
         return { done: true as const };
       },
       {
         params: ProjectParams,
-        body: Type.Object({
-          name: Type.Optional(Name),
-          spend_limit_micros: Type.Optional(nullable(Micros)),
-        }),
+        body: Type.Object(
+          { name: Type.Optional(Name), spend_limit_micros: Type.Optional(nullable(Micros)) },
+          { minProperties: 1 },
+        ),
         response: Done,
       },
     )
     .post(
       '/:project_id/archive',
-      async ({ actor, params: { organization_id, project_id } }) => {
-        await requireProjectOf(services.store, organization_id, project_id);
-        await archiveProject(services, actor, project_id);
+      async ({ actor, params }) => {
+        await requireProjectOf(services.store, actor, params, 'manage_projects');
+        await archiveProject(services, actor, params.project_id);
         // Its keys ended with it: this process forgets them at once.
         services.keys.invalidate();
         return { done: true as const };
@@ -89,4 +81,12 @@ export function projectRoutes(services: ConsoleServices) {
 
 function shown({ organization_id: _, organization_name: __, ...project }: ListedProject) {
   return project;
+}
+
+/** A refused amount is the spend limit here. */
+function refusedChange(error: unknown): never {
+  if (error instanceof AccountError && error.code === 'invalid_amount') {
+    throw refusedByRule(error, 'spend_limit');
+  }
+  throw error;
 }

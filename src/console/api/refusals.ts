@@ -27,6 +27,8 @@ const ACCOUNT_STATUS = {
   wrong_address: 403,
   email_not_verified: 403,
   organization_has_credit: 409,
+  too_many_organizations: 409,
+  too_many_projects: 409,
   too_many_keys: 409,
   project_archived: 409,
   top_up_out_of_range: 422,
@@ -108,15 +110,12 @@ export function refusedInput(param: string, message: string): ConsoleRefusal {
   return new ConsoleRefusal(422, 'invalid_request', message, param);
 }
 
-/** The refusal for what a rule refused. */
-export function refusedByRule({
-  code,
-  message,
-}: {
-  readonly code: AccountErrorCode;
-  readonly message: string;
-}): ConsoleRefusal {
-  return new ConsoleRefusal(ACCOUNT_STATUS[code], code, message, ACCOUNT_PARAM[code] ?? null);
+/** The refusal for what a rule refused; `param` where the route calls the field otherwise than the rule. */
+export function refusedByRule(
+  { code, message }: { readonly code: AccountErrorCode; readonly message: string },
+  param: string | null = ACCOUNT_PARAM[code] ?? null,
+): ConsoleRefusal {
+  return new ConsoleRefusal(ACCOUNT_STATUS[code], code, message, param);
 }
 
 /** The refusal for what sign-in refused. */

@@ -1,8 +1,8 @@
 import type { SentInvitation } from '../../accounts/invitations.ts';
 import type { KeyDirectory } from '../../accounts/key-directory.ts';
 import type { Clock } from '../../clock.ts';
-import type { DecisionServices } from '../../decisions/ports.ts';
 import type { BodyLimits } from '../../http/body-bytes.ts';
+import type { DecisionRouteServices } from '../../http/decision-routes.ts';
 import type { Payments } from '../../http/webhook-routes.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import type { MovementReader } from '../../ledger/movement-reader.ts';
@@ -40,7 +40,7 @@ export interface ConsoleServices {
   /** Mails the link of an invitation; a mail that cannot be sent is reported, and the invitation can be sent again. */
   readonly mailInvitation: (invitation: SentInvitation, inviter_name: string) => void;
   /** Answers the playground's requests. */
-  readonly decisions: DecisionServices;
+  readonly decisions: DecisionRouteServices;
   readonly body_limits: BodyLimits;
   readonly operation: Operation;
   /** The origin under which people open the console, such as `https://tds.example.com`; null: the one that they name. */

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia';
 import type { RequestContexts } from '../../http/context.ts';
 import type { SignedIn, Visit } from '../people/sign-in.ts';
 import { giveCookies } from './cookies.ts';
+import { requireToken } from './own-page.ts';
 import { answerOf, Done, Email, Name, Password, RoleSchema, Time, Token } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 
@@ -84,6 +85,8 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
     .post(
       '/sign-out',
       async ({ request, set }) => {
+        const session = await sign_in.sessionOf(request.headers);
+        if (session !== null) requireToken(request, session.csrf_token);
         giveCookies(set, await sign_in.signOut(visit(request)));
         return { done: true as const };
       },

@@ -2,15 +2,19 @@ import { Elysia } from 'elysia';
 import type { Actor } from '../../accounts/actor.ts';
 import { SignInError } from '../people/errors.ts';
 import { giveCookies } from './cookies.ts';
-import { requireToken } from './own-page.ts';
+import { isReading, requireToken } from './own-page.ts';
 import type { ConsoleServices } from './services.ts';
 
-/** For routes of people who are signed in: their session, and the actor that rules take. Refuses with `not_signed_in`. */
+/**
+ * For routes of people who are signed in: their session, and the actor that rules take. Refuses with
+ * `not_signed_in`, and with `too_many_attempts` who changes too much in a minute.
+ */
 export function signedIn({ sign_in }: Pick<ConsoleServices, 'sign_in'>) {
   return new Elysia().derive({ as: 'scoped' }, async ({ request, set }) => {
     const session = await sign_in.sessionOf(request.headers);
     if (session === null) throw new SignInError('not_signed_in');
     requireToken(request, session.csrf_token);
+    if (!isReading(request)) sign_in.countChange(session);
     giveCookies(set, session);
     const actor: Actor = { kind: 'user', user_id: session.user_id };
     return { session, actor };

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../accounts/actor.ts';
-import { listKeys } from '../../accounts/keys.ts';
+import { listKeys, listRevokedKeys } from '../../accounts/keys.ts';
 import { requirePermission } from '../../accounts/permissions.ts';
 import { listProjects } from '../../accounts/projects.ts';
 import {
@@ -29,6 +29,9 @@ import { requireKeyOf, requireProjectOf } from './within-organization.ts';
 
 /** Rows of one page of the table. */
 const PAGE_ROWS = 50;
+
+/** Of the revoked keys, whose number has no bound, the last ones are there to filter by. */
+const REVOKED_KEYS_MAX = 200;
 
 const Text = Type.String({ minLength: 1, maxLength: 200 });
 
@@ -95,8 +98,12 @@ export function usageRoutes(services: ConsoleServices) {
   ): Promise<OrganizationUsageFilter> {
     const { project_id, api_key_id, from_ms, to_ms, model, mode, endpoint, status, request_id } = query;
     await requirePermission(store, actor, organization_id, 'see');
-    if (project_id !== undefined) await requireProjectOf(store, organization_id, project_id);
-    if (api_key_id !== undefined) await requireKeyOf(store, organization_id, api_key_id);
+    if (project_id !== undefined) {
+      await requireProjectOf(store, actor, { organization_id, project_id }, 'see');
+    }
+    if (api_key_id !== undefined) {
+      await requireKeyOf(store, actor, { organization_id, key_id: api_key_id }, 'see');
+    }
     return {
       organization_id,
       project_id,
@@ -149,7 +156,7 @@ export function usageRoutes(services: ConsoleServices) {
           listProjects(services, actor, { organization_id }),
           listProjects(services, actor, { organization_id, archived: true }),
           listKeys(services, actor, { organization_id }),
-          listKeys(services, actor, { organization_id, revoked: true }),
+          listRevokedKeys(services, actor, { organization_id, cursor: null, limit: REVOKED_KEYS_MAX }),
         ]);
         return {
           projects: [...projects, ...archived_projects].map(({ id, name, archived_at_ms }) => ({
@@ -157,7 +164,7 @@ export function usageRoutes(services: ConsoleServices) {
             name,
             is_archived: archived_at_ms !== null,
           })),
-          api_keys: [...keys, ...revoked_keys].map(
+          api_keys: [...keys, ...revoked_keys.items].map(
             ({ id, name, display_prefix, project_id, revoked_at_ms }) => ({
               id,
               name,

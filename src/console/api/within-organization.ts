@@ -1,24 +1,34 @@
+import type { Actor } from '../../accounts/actor.ts';
 import { AccountError } from '../../accounts/errors.ts';
+import { requirePermission } from '../../accounts/permissions.ts';
+import type { Permission } from '../../accounts/roles.ts';
 import type { Store } from '../../store.ts';
 
-/** Rejects with `not_found` unless the key belongs to the organization that the path names. */
+/**
+ * Rejects with `not_found` unless the actor is a member and the key belongs to the organization that the path names.
+ * Rejects with `permission_denied` unless their role allows it. Whoever may not learns nothing of the key.
+ */
 export async function requireKeyOf(
-  { keys }: Pick<Store, 'keys'>,
-  organization_id: string,
-  key_id: string,
+  store: Pick<Store, 'accounts' | 'keys'>,
+  actor: Actor,
+  { organization_id, key_id }: { readonly organization_id: string; readonly key_id: string },
+  permission: Permission,
 ): Promise<void> {
-  const key = await keys.findOwner(key_id);
+  await requirePermission(store, actor, organization_id, permission);
+  const key = await store.keys.findOwner(key_id);
   if (key?.organization_id !== organization_id)
     throw new AccountError('not_found', 'There is no such API key.');
 }
 
-/** Rejects with `not_found` unless the project belongs to the organization that the path names. */
+/** The same for a project. */
 export async function requireProjectOf(
-  { accounts }: Pick<Store, 'accounts'>,
-  organization_id: string,
-  project_id: string,
+  store: Pick<Store, 'accounts'>,
+  actor: Actor,
+  { organization_id, project_id }: { readonly organization_id: string; readonly project_id: string },
+  permission: Permission,
 ): Promise<void> {
-  const project = await accounts.findProject(project_id);
+  await requirePermission(store, actor, organization_id, permission);
+  const project = await store.accounts.findProject(project_id);
   if (project?.organization_id !== organization_id)
     throw new AccountError('not_found', 'There is no such project.');
 }

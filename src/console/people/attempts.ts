@@ -11,10 +11,15 @@ const BY_ADDRESS = {
   link: { at_once: 20, refill_ms: 10 * MS_PER_S },
 };
 
-/** Of an account, known or not: what is guessed about one password, and what one mailbox gets or one user sends. */
+/**
+ * Of an account, known or not: what is guessed about one password, and what one mailbox gets or one user sends. Whoever
+ * is signed in has guesses of their own, which nobody else can spend.
+ */
 const BY_ACCOUNT = {
   password: { at_once: 10, refill_ms: MINUTE_MS },
+  own_password: { at_once: 10, refill_ms: MINUTE_MS },
   mailbox: { at_once: 5, refill_ms: 10 * MINUTE_MS },
+  changes: { at_once: 120, refill_ms: MS_PER_S / 2 },
   invitations: { at_once: 50, refill_ms: 5 * MINUTE_MS },
 };
 

@@ -3,8 +3,8 @@ import { LINK_HOURS } from './link-tokens.ts';
 import type { Mail } from './mail.ts';
 
 /**
- * The texts of all mails. What a stranger typed is in none that goes to an address nobody has verified: a name could
- * carry somebody else's message.
+ * The texts of all mails. What somebody typed is in one of them only, the invitation: the names of who invites and into
+ * what. A subject has none, and a name that a mail program could turn into a link is left out.
  */
 
 /** To a new user, with the link that verifies the address. */
@@ -53,16 +53,25 @@ export function invitationMail(
   given: { organization_name: string; inviter_name: string | null; role: Role; link: string; days: number },
 ): Mail {
   const { organization_name, inviter_name, role, link, days } = given;
-  const who = inviter_name === null ? 'You are invited' : `${inviter_name} invites you`;
+  const who =
+    inviter_name === null || looksLikeLink(inviter_name) ? 'You are invited' : `${inviter_name} invites you`;
+  const where = looksLikeLink(organization_name)
+    ? 'an organization'
+    : `the organization ${organization_name}`;
   return {
     to,
-    subject: `Invitation to ${organization_name}`,
-    text: `${who} to join the organization ${organization_name} as ${role}. Open this link to accept:
+    subject: 'You are invited to an organization',
+    text: `${who} to join ${where} as ${role}. Open this link to accept:
 
 ${link}
 
 It works once, for ${days} days. If you do not know the organization, ignore this mail.`,
   };
+}
+
+/** Whether a mail program may make a link of a name: an address has one of these, or a dot between its words. */
+function looksLikeLink(name: string): boolean {
+  return /[/\\:@]|[^\s.][.\u3002\uff0e\uff61][^\s.]/u.test(name);
 }
 
 function hours(number: number): string {

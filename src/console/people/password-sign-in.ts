@@ -213,7 +213,7 @@ export class PasswordSignIn implements SignIn {
   ): Promise<Cookies> {
     checkPassword(given.new_password);
     const session = await this.#requireSession(visit);
-    const giveBack = this.#attempts.onAccount('password', session.email);
+    const giveBack = this.#attempts.onAccount('own_password', session.user_id);
     const { headers } = await told(
       this.#auth.api.changePassword({
         body: {
@@ -234,7 +234,7 @@ export class PasswordSignIn implements SignIn {
   requestReset({ client_address }: Visit, given: string): Promise<void> {
     return this.#mailAfterAnswer(client_address, given, async (email) => {
       const user = await this.#findUser(email);
-      if (user !== null) this.#mail(resetMail(email, await this.#resetLink(user.id)));
+      if (user !== null) this.mail(resetMail(email, await this.#resetLink(user.id)));
     });
   }
 
@@ -249,7 +249,7 @@ export class PasswordSignIn implements SignIn {
 
   async deleteAccount(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
     const session = await this.#requireSession(visit);
-    const giveBack = this.#attempts.onAccount('password', session.email);
+    const giveBack = this.#attempts.onAccount('own_password', session.user_id);
     await told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) }));
     giveBack();
     await this.#parts.accounts.deleteAccount(session.user_id);
@@ -257,10 +257,19 @@ export class PasswordSignIn implements SignIn {
     return await this.signOut(visit);
   }
 
+  countChange({ user_id }: Pick<SignedIn, 'user_id'>): void {
+    this.#attempts.onAccount('changes', user_id);
+  }
+
   countInvitation({ user_id }: Pick<SignedIn, 'user_id'>, given: string): void {
     const email = checkedEmail(given);
     this.#attempts.onAccount('invitations', user_id);
     this.#attempts.onAccount('mailbox', email);
+  }
+
+  /** Sends a mail beside the answer; one that cannot be sent is reported. `close` waits for it. */
+  mail(mail: Mail): void {
+    this.#track(this.#parts.mailer.send(mail).catch((error: unknown) => this.#report('mail', error)));
   }
 
   async close(): Promise<void> {
@@ -300,12 +309,12 @@ export class PasswordSignIn implements SignIn {
 
   async #mailVerification({ id, email }: User): Promise<void> {
     const token = await this.#tokens.issue('verify-email', id);
-    this.#mail(verificationMail(email, this.#parts.links.verify(token)));
+    this.mail(verificationMail(email, this.#parts.links.verify(token)));
   }
 
   async #mailExisting({ id, email }: User): Promise<void> {
     const links = { sign_in: this.#parts.links.signIn(), reset: await this.#resetLink(id) };
-    this.#mail(existingAccountMail(email, links));
+    this.mail(existingAccountMail(email, links));
   }
 
   async #resetLink(user_id: string): Promise<string> {
@@ -341,10 +350,6 @@ export class PasswordSignIn implements SignIn {
     for (const { id } of oldest) {
       await adapter.deleteMany({ model: 'session', where: [{ field: 'id', value: id }] });
     }
-  }
-
-  #mail(mail: Mail): void {
-    this.#track(this.#parts.mailer.send(mail).catch((error: unknown) => this.#report('mail', error)));
   }
 
   /**

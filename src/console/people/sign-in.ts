@@ -137,6 +137,8 @@ export interface SignIn {
    */
   deleteAccount(visit: Visit, given: { readonly password: string }): Promise<Cookies>;
 
+  /** Counts a change of a user against what one may change in a minute. Throws `too_many_attempts`. */
+  countChange(session: Pick<SignedIn, 'user_id'>): void;
   /**
    * Counts a mail that invites an address: against the user who sends it, and with the other mails to that mailbox.
    * Throws `invalid_email`, `too_many_attempts`.
