@@ -2,8 +2,8 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../accounts/actor.ts';
 import { listKeys } from '../../accounts/keys.ts';
-import { listProjects } from '../../accounts/projects.ts';
 import { requirePermission } from '../../accounts/permissions.ts';
+import { listProjects } from '../../accounts/projects.ts';
 import {
   exportOrganizationUsage,
   type OrganizationUsageFilter,
