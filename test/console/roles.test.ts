@@ -125,6 +125,7 @@ const ROWS: readonly Row[] = [
     given: async () => ({ body: { token: (await invite(elsewhere, 'owner')).token } }),
   },
   { route: 'PATCH /account', may: SIGNED_IN, given: () => ({ body: named }) },
+  { route: 'GET /account/deletion', may: SIGNED_IN },
   {
     route: 'DELETE /account',
     about: 'with a wrong password',

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { previewAccountDeletion } from '../../accounts/delete-account.ts';
 import { renameUser } from '../../accounts/users.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import type { Visit } from '../people/sign-in.ts';
@@ -18,6 +19,18 @@ const OwnSession = answerOf({
   expires_at_ms: Time,
 });
 
+const NamedOrganization = { id: Id, name: Type.String() };
+
+const AccountDeletion = answerOf({
+  closes: Type.Array(answerOf(NamedOrganization)),
+  prevented_by: Type.Array(
+    answerOf({
+      ...NamedOrganization,
+      reason: Type.Union([Type.Literal('last_owner'), Type.Literal('organization_has_credit')]),
+    }),
+  ),
+});
+
 /** What a person does with the own account: name, password, sessions, deletion. */
 export function accountRoutes(services: ConsoleServices, contexts: RequestContexts) {
   const { sign_in } = services;
@@ -34,6 +47,14 @@ export function accountRoutes(services: ConsoleServices, contexts: RequestContex
         return { done: true as const };
       },
       { body: Type.Object({ name: Name }), response: Done },
+    )
+    .get(
+      '/account/deletion',
+      async ({ session: { user_id } }) => {
+        const { closes, prevented_by } = await previewAccountDeletion(services, { kind: 'user', user_id });
+        return { closes: [...closes], prevented_by: [...prevented_by] };
+      },
+      { response: AccountDeletion },
     )
     .delete(
       '/account',

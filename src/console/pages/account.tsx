@@ -6,8 +6,9 @@ import { ConfirmDialog, Dialog } from './components/dialog.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { NewPasswordField } from './components/new-password.tsx';
+import { Notice } from './components/notice.tsx';
 import { PageHeader, Section } from './components/page-header.tsx';
-import { EmptyState, ErrorState } from './components/states.tsx';
+import { EmptyState, ErrorState, LoadedView } from './components/states.tsx';
 import { Table } from './components/table.tsx';
 import { Time } from './components/time.tsx';
 import { showToast } from './components/toast.tsx';
@@ -180,6 +181,7 @@ function DeleteAccount() {
             location.assign('/console/sign-in');
           }}
         >
+          {is_open && <DeletionPreview />}
           <p>This cannot be undone. Enter your password to go on.</p>
           <TextField
             label="Password"
@@ -191,6 +193,36 @@ function DeleteAccount() {
         </Form>
       </Dialog>
     </Section>
+  );
+}
+
+const PREVENTIONS = {
+  last_owner: 'You are its last owner: make somebody else an owner first.',
+  organization_has_credit:
+    'You are its only member, and it has credit or running requests: use it up, or hand it over first.',
+} as const;
+
+/** Which organizations end with the account, and which keep it. */
+function DeletionPreview() {
+  const preview = useLoaded(() => call(api.account.deletion.get()), []);
+  return (
+    <LoadedView loaded={preview} lines={1}>
+      {({ closes, prevented_by }) => (
+        <>
+          {closes.length > 0 && (
+            <p>
+              With it closes {closes.map(({ name }) => name).join(', ')}, where you are the only member. Keys
+              there are revoked.
+            </p>
+          )}
+          {prevented_by.map(({ id, name, reason }) => (
+            <Notice key={id} tone="warning" title={`${name} prevents it`}>
+              {PREVENTIONS[reason]}
+            </Notice>
+          ))}
+        </>
+      )}
+    </LoadedView>
   );
 }
 

@@ -2,6 +2,7 @@ import { useEffect } from 'preact/hooks';
 import { PageHeader } from './components/page-header.tsx';
 import { Skeleton } from './components/skeleton.tsx';
 import { EmptyState } from './components/states.tsx';
+import { ROLE_NAMES } from './members/role-names.ts';
 import { organizationPath } from './page.ts';
 import { navigate } from './router.ts';
 import { organizations } from './session.ts';
@@ -30,7 +31,7 @@ export default function Home() {
             <li key={id}>
               <a href={organizationPath(id, 'overview')}>
                 <span>{name}</span>
-                <span class="muted">{role}</span>
+                <span class="muted">{ROLE_NAMES[role]}</span>
               </a>
             </li>
           ))}

@@ -134,7 +134,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await shown(page, 'Your account');
     await pressOn(page, page.getByRole('button', { name: 'Delete account…' }));
     const dialog = page.getByRole('dialog', { name: 'Delete your account?' });
-    await dialog.waitFor();
+    await dialog.getByText(`With it closes ${NAME}, where you are the only member.`).waitFor();
     expect(await opened.seriousFindings()).toEqual([]);
     await page.keyboard.type(PASSWORD);
     await page.keyboard.press('Enter');

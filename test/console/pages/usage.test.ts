@@ -6,7 +6,7 @@ import { addMember } from '../../../src/accounts/members.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
 import { DAY_MS } from '../../../src/clock.ts';
 import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from '../browser.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
 import { carrySession } from './visitor.ts';
@@ -245,7 +245,6 @@ describe.skipIf(program === null)('the usage page', () => {
       'Request id',
       'Model',
       'Mode',
-      'Endpoint',
       'Project',
       'API key',
       'Status',
@@ -259,6 +258,11 @@ describe.skipIf(program === null)('the usage page', () => {
     await rows.nth(99).waitFor();
     const ids = await table.locator('tbody a').evaluateAll((links) => links.map((link) => link.title));
     expect(ids).toEqual(requestIds().slice(0, 100));
+    // Nothing is cut off at a desk.
+    const frame = page.getByRole('region', { name: 'Requests', exact: true });
+    expect(
+      await frame.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth),
+    ).toBeLessThanOrEqual(0);
 
     await rows.nth(99).getByRole('link').click();
     const request = page.getByRole('region', { name: 'The request' });
@@ -306,6 +310,17 @@ describe.skipIf(program === null)('the usage page', () => {
     await page.getByText('No single requests are left of this time').waitFor();
     expect(await opened.seriousFindings()).toEqual([]);
     await opened.photograph('usage-rolled-up');
+  });
+
+  test('a phone shows of each request what tells them apart, in a card of a few lines', async () => {
+    await using opened = await open(ada, '', PHONE);
+    const row = opened.page.getByRole('table', { name: 'Requests' }).locator('tbody tr').first();
+    await row.waitFor();
+    const shown = await row
+      .locator('td:visible')
+      .evaluateAll((cells) => cells.map((cell) => cell.getAttribute('data-title') ?? 'Time'));
+    expect(shown).toEqual(['Time', 'Request id', 'Status', 'Cost', 'Latency']);
+    expect((await row.boundingBox())?.height ?? Number.NaN).toBeLessThan(160);
   });
 
   test('an organization that asked nothing is told what to do', async () => {

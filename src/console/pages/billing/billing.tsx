@@ -2,6 +2,7 @@ import { api, call } from '../client.ts';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
+import { Tile } from '../components/tile.tsx';
 import { formatCount, formatMoney } from '../format.ts';
 import type { PageProps } from '../page.ts';
 import { useLoaded } from '../use-loaded.ts';
@@ -52,18 +53,9 @@ function Balance({ facts }: { readonly facts: BillingFacts }) {
   const { credit_micros, held_micros, open_holds, available_micros } = facts;
   return (
     <dl class="tiles">
-      <div class="panel tile">
-        <dt>Available</dt>
-        <dd>{formatMoney(available_micros)}</dd>
-      </div>
-      <div class="panel tile">
-        <dt>Balance</dt>
-        <dd>{formatMoney(credit_micros)}</dd>
-      </div>
-      <div class="panel tile">
-        <dt>Held for {formatCount(open_holds, 'open request')}</dt>
-        <dd>{formatMoney(held_micros)}</dd>
-      </div>
+      <Tile title="Available" value={formatMoney(available_micros)} />
+      <Tile title="Balance" value={formatMoney(credit_micros)} />
+      <Tile title={`Held for ${formatCount(open_holds, 'open request')}`} value={formatMoney(held_micros)} />
     </dl>
   );
 }

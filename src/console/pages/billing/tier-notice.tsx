@@ -48,7 +48,7 @@ export function TierNotice({
         </Button>
       }
     >
-      {to_tier === 0 ? 'It has no API access' : 'Its limits changed'} <Time time_ms={created_at_ms} />
+      {to_tier === 0 ? 'It lost its API access' : 'Its limits changed'} <Time time_ms={created_at_ms} />
       {REASONS[reason] === undefined ? '' : `, ${REASONS[reason]}`}.
     </Notice>
   );

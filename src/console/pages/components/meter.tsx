@@ -1,5 +1,8 @@
 import { formatPercent } from '../format.ts';
 
+/** From this share of a limit on, it is nearly reached. */
+export const NEAR_SHARE = 0.8;
+
 interface MeterProps {
   readonly label: string;
   readonly value: number;
@@ -21,7 +24,7 @@ export function Meter({ label, value, limit, format, is_goal = false, hides_labe
       : 'calm'
     : share >= 1
       ? 'danger'
-      : share >= 0.8
+      : share >= NEAR_SHARE
         ? 'warning'
         : 'calm';
   const text = limit === null ? `${format(value)}, no limit` : `${format(value)} of ${format(limit)}`;

@@ -11,6 +11,8 @@ export interface Column<Row> {
   readonly is_name?: boolean;
   /** Something drawn, such as a meter: it has room beside the others, and a line of its own on a phone. */
   readonly has_own_line?: boolean;
+  /** Left out on a phone, where the row's own view tells it. */
+  readonly is_secondary?: boolean;
   /** Actions need no title for the eye. */
   readonly hides_title?: boolean;
 }
@@ -65,11 +67,11 @@ export function Table<Row>({
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ title, cell, is_at_end, is_name, has_own_line, hides_title }) => (
+              {columns.map(({ title, cell, is_at_end, is_name, has_own_line, is_secondary, hides_title }) => (
                 <td
                   key={title}
                   data-title={hides_title || is_name ? undefined : title}
-                  class={classOf({ is_at_end, is_name, has_own_line })}
+                  class={classOf({ is_at_end, is_name, has_own_line, is_secondary })}
                 >
                   {cell(row)}
                 </td>
@@ -90,9 +92,16 @@ export function Table<Row>({
 }
 
 function classOf(
-  column: { readonly [name in 'is_at_end' | 'is_name' | 'has_own_line']: boolean | undefined },
+  column: {
+    readonly [name in 'is_at_end' | 'is_name' | 'has_own_line' | 'is_secondary']: boolean | undefined;
+  },
 ) {
-  const { is_at_end, is_name, has_own_line } = column;
-  const names = [is_at_end && 'at-end', is_name && 'name', has_own_line && 'own-line'].filter(Boolean);
+  const { is_at_end, is_name, has_own_line, is_secondary } = column;
+  const names = [
+    is_at_end && 'at-end',
+    is_name && 'name',
+    has_own_line && 'own-line',
+    is_secondary && 'secondary',
+  ].filter(Boolean);
   return names.length === 0 ? undefined : names.join(' ');
 }

@@ -4,6 +4,7 @@ import { Button } from '../components/button.tsx';
 import { Chart, type ChartSeries } from '../components/chart.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
+import { Tile } from '../components/tile.tsx';
 import { formatBytes, formatDuration, formatNumber, formatPercent } from '../format.ts';
 import { usePolled } from '../use-polled.ts';
 
@@ -50,63 +51,45 @@ function Tiles({ live: { now_ms, queue, holds, problems, history } }: { readonly
       : `oldest ${formatDuration(Math.max(0, now_ms - holds.oldest_at_ms))}`;
   return (
     <dl class="tiles wide">
-      <Tile title="Requests" value={`${formatNumber(all, 1)}/s`} more={`mean of ${RATE_SECONDS} s`} />
+      <Tile title="Requests" value={`${formatNumber(all, 1)}/s`} note={`mean of ${RATE_SECONDS} s`} />
       <Tile
         title="Questions"
         value={`${formatNumber(rateOf(history.questions), 1)}/s`}
-        more={`${formatNumber(rateOf(history.input_tokens))} tokens/s`}
+        note={`${formatNumber(rateOf(history.input_tokens))} tokens/s`}
       />
       <Tile
         title="Failed"
         value={all === 0 ? '0%' : formatPercent(failed / all)}
-        more={all === 0 ? 'nothing asked' : `${formatPercent(refused / all)} refused`}
+        note={all === 0 ? 'nothing asked' : `${formatPercent(refused / all)} refused`}
       />
       <Tile
         title="At the models"
         value={formatNumber(queue.requests)}
-        more={`${formatNumber(queue.waiting_plans)} plans wait, ${formatNumber(queue.running_tokens)} tokens run`}
+        note={`${formatNumber(queue.waiting_plans)} plans wait, ${formatNumber(queue.running_tokens)} tokens run`}
       />
       <Tile
         title="Open holds"
         value={formatNumber(holds.open)}
-        more={
+        note={
           holds.unwritten === 0 ? oldest : `${oldest}, ${formatNumber(holds.unwritten)} wait to be released`
         }
       />
       <Tile
         title="Event-loop lag"
         value={lag_ms.length === 0 ? '–' : formatDuration(Math.max(...lag_ms))}
-        more={`worst of ${RATE_SECONDS} s`}
+        note={`worst of ${RATE_SECONDS} s`}
       />
       <Tile
         title="Memory"
         value={memory_bytes == null ? '–' : formatBytes(memory_bytes)}
-        more="of the process"
+        note="of the process"
       />
       <Tile
         title="Problems"
         value={formatNumber(problems)}
-        more={<a href="/console/operator/problems">since the start</a>}
+        note={<a href="/console/operator/problems">since the start</a>}
       />
     </dl>
-  );
-}
-
-function Tile({
-  title,
-  value,
-  more,
-}: {
-  readonly title: string;
-  readonly value: string;
-  readonly more: preact.ComponentChildren;
-}) {
-  return (
-    <div class="panel tile">
-      <dt>{title}</dt>
-      <dd>{value}</dd>
-      <dd class="tile-more">{more}</dd>
-    </div>
   );
 }
 

@@ -4,6 +4,7 @@ import { ButtonLink } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
+import { Tile } from '../components/tile.tsx';
 import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
 import { organizationPath, type PageProps } from '../page.ts';
 import { may } from '../session.ts';
@@ -93,33 +94,23 @@ function Summary({
       )}
       <dl class="tiles">
         <Tile title="Requests today" value={formatNumber(today.requests)} />
-        <Tile title="Cost today" value={formatMoneyShort(today.cost_micros)} exact={today.cost_micros} />
+        <Tile
+          title="Cost today"
+          value={formatMoneyShort(today.cost_micros)}
+          hint={formatMoney(today.cost_micros)}
+        />
         <Tile title="Requests this month" value={formatNumber(month.requests)} />
-        <Tile title="Cost this month" value={formatMoneyShort(month.cost_micros)} exact={month.cost_micros} />
-        <div class="panel tile">
-          <dt>
-            <a href={billing}>Available credit</a>
-          </dt>
-          <dd title={formatMoney(credit.available_micros)}>{formatMoneyShort(credit.available_micros)}</dd>
-        </div>
+        <Tile
+          title="Cost this month"
+          value={formatMoneyShort(month.cost_micros)}
+          hint={formatMoney(month.cost_micros)}
+        />
+        <Tile
+          title={<a href={billing}>Available credit</a>}
+          value={formatMoneyShort(credit.available_micros)}
+          hint={formatMoney(credit.available_micros)}
+        />
       </dl>
-    </div>
-  );
-}
-
-function Tile({
-  title,
-  value,
-  exact,
-}: {
-  readonly title: string;
-  readonly value: string;
-  readonly exact?: number;
-}) {
-  return (
-    <div class="panel tile">
-      <dt>{title}</dt>
-      <dd title={exact === undefined ? undefined : formatMoney(exact)}>{value}</dd>
     </div>
   );
 }

@@ -1,13 +1,10 @@
 import { api, call } from '../client.ts';
-import { Meter } from '../components/meter.tsx';
+import { Meter, NEAR_SHARE } from '../components/meter.tsx';
 import { Section } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
 import { formatMoney } from '../format.ts';
 import { organizationPath } from '../page.ts';
 import { useLoaded } from '../use-loaded.ts';
-
-/** From this share of its monthly limit on, a project is near it: where the meter warns too. */
-const NEAR_SHARE = 0.8;
 
 /** Projects that will soon be refused, or already are, because of their monthly spend limit. */
 export function ProjectsNearLimit({ organization_id }: { readonly organization_id: string }) {

@@ -19,7 +19,7 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-/** Asks for the name and the limit of a new project. */
+/** Asks for the name of a new project. */
 export function CreateProjectDialog({
   organization_id,
   is_open,

@@ -23,26 +23,38 @@ interface RequestField {
   readonly title: string;
   readonly value: (request: UsedRequest) => ComponentChildren;
   readonly is_at_end?: boolean;
+  /** Where the field stands beside the request's own view and the export; `everywhere` includes a phone's table. */
+  readonly in_table?: 'never' | 'everywhere';
 }
 
 /** What is known of a request beside its time and id: the columns of the export, in its order. */
 export const REQUEST_FIELDS: readonly RequestField[] = [
   { title: 'Model', value: ({ model }) => model },
   { title: 'Mode', value: ({ mode }) => mode },
-  { title: 'Endpoint', value: ({ endpoint }) => <code>{endpoint}</code> },
+  { title: 'Endpoint', value: ({ endpoint }) => <code>{endpoint}</code>, in_table: 'never' },
   { title: 'Project', value: ({ project }) => project },
   { title: 'API key', value: ({ api_key }) => api_key },
-  { title: 'Status', value: ({ status }) => <StatusBadge status={status} /> },
+  { title: 'Status', value: ({ status }) => <StatusBadge status={status} />, in_table: 'everywhere' },
   { title: 'Questions', value: ({ questions }) => formatNumber(questions), is_at_end: true },
   { title: 'Input tokens', value: ({ input_tokens }) => formatNumber(input_tokens), is_at_end: true },
-  { title: 'Cost', value: ({ cost_micros }) => formatMoney(cost_micros), is_at_end: true },
-  { title: 'Latency', value: ({ latency_ms }) => formatDuration(latency_ms), is_at_end: true },
+  {
+    title: 'Cost',
+    value: ({ cost_micros }) => formatMoney(cost_micros),
+    is_at_end: true,
+    in_table: 'everywhere',
+  },
+  {
+    title: 'Latency',
+    value: ({ latency_ms }) => formatDuration(latency_ms),
+    is_at_end: true,
+    in_table: 'everywhere',
+  },
 ];
 
 /** Enough of an id to tell requests apart; its link and title have all of it. */
 const SHORT_ID_LENGTH = 12;
 
-/** The columns of the table: those of the export, with the id first, which leads to the request's own view. */
+/** The columns of the table that fit its screen, with the id first, which leads to the request's own view. */
 export function requestColumns(organization_id: string): readonly Column<UsedRequest>[] {
   return [
     {
@@ -65,6 +77,13 @@ export function requestColumns(organization_id: string): readonly Column<UsedReq
         </a>
       ),
     },
-    ...REQUEST_FIELDS.map(({ title, value, is_at_end = false }) => ({ title, cell: value, is_at_end })),
+    ...REQUEST_FIELDS.filter(({ in_table }) => in_table !== 'never').map(
+      ({ title, value, is_at_end = false, in_table }) => ({
+        title,
+        cell: value,
+        is_at_end,
+        is_secondary: in_table !== 'everywhere',
+      }),
+    ),
   ];
 }

@@ -1,3 +1,4 @@
+import { Tile } from '../components/tile.tsx';
 import { formatCompact, formatDuration, formatMoney, formatNumber, formatPercent } from '../format.ts';
 import { errorShareOf, type UsageSums } from './series.ts';
 
@@ -39,24 +40,4 @@ export function Totals({ totals }: { readonly totals: UsageSums }) {
 /** In one line, wherever the tile breaks. */
 function percentile(name: string, duration_ms: number): string {
   return `${name} ${formatDuration(duration_ms)}`.replaceAll(' ', '\u00a0');
-}
-
-function Tile({
-  title,
-  value,
-  hint,
-  note,
-}: {
-  readonly title: string;
-  readonly value: string;
-  readonly hint?: string;
-  readonly note?: string | undefined;
-}) {
-  return (
-    <div class="tile panel">
-      <dt>{title}</dt>
-      <dd title={hint}>{value}</dd>
-      {note !== undefined && note !== '' && <dd class="tile-note">{note}</dd>}
-    </div>
-  );
 }

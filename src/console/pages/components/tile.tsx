@@ -1,0 +1,23 @@
+import type { ComponentChildren } from 'preact';
+
+/** One figure of a `<dl class="tiles">`: its title, its value, and what is worth saying below it. */
+export function Tile({
+  title,
+  value,
+  hint,
+  note,
+}: {
+  readonly title: ComponentChildren;
+  readonly value: string;
+  /** The exact value, where the shown one is rounded. */
+  readonly hint?: string;
+  readonly note?: ComponentChildren;
+}) {
+  return (
+    <div class="panel tile">
+      <dt>{title}</dt>
+      <dd title={hint}>{value}</dd>
+      {note !== undefined && note !== '' && <dd class="tile-note">{note}</dd>}
+    </div>
+  );
+}
