@@ -151,6 +151,8 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await open(page, wanted);
     await signInAs(page, grace.email, PASSWORD);
     await shown(page, 'Your account');
+    // What the page still loads would find the session ended before the button is pressed.
+    await page.waitForLoadState('networkidle');
     made.service.db.$client.run('UPDATE sessions SET expires_at_ms = ?', [Date.now() - 1]);
     await page.getByRole('button', { name: 'Save name' }).click();
     await page.waitForURL(/\/console\/sign-in/);
