@@ -1,13 +1,3 @@
-import { statfs } from 'node:fs/promises';
-import { startCheckpoints } from '../db/sqlite/checkpoint.ts';
-import { type Db, neverWait } from '../db/sqlite/connection.ts';
-import { GroupCommit, type GroupCommitOptions } from '../db/sqlite/group-commit.ts';
-import { HistoryThread } from '../db/sqlite/history-thread.ts';
-import { ReaderThread } from '../db/sqlite/reader-thread.ts';
-import { signInDatabase } from '../db/sqlite/sign-in-database.ts';
-import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
-import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
-import { writeProbe } from '../db/sqlite/write-probe.ts';
 import type { DecisionPlanner } from '../native/engine.ts';
 import type { FirstStepsContext } from './accounts/first-steps.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
@@ -22,6 +12,7 @@ import {
 import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
 import { type Console, type ConsoleParts, openConsole } from './console/console.ts';
+import type { Database } from './database.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
@@ -34,6 +25,7 @@ import { BodyBudget } from './limits/body-budget.ts';
 import { QUEUE_LIMIT } from './limits/model-turns.ts';
 import { PerOrganizationQueue } from './limits/per-organization-queue.ts';
 import { RateLimiter, WINDOW_MS } from './limits/rate-limiter.ts';
+import { LocalRateWindows } from './limits/rate-windows.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { followCatalog, startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
@@ -64,7 +56,7 @@ const EVALUATION_MS = 300_000;
 
 /** What a service is made of that is not its own: its database, its models, and its sources of time and ids. */
 export interface ServiceParts {
-  readonly db: Db;
+  readonly database: Database;
   /** Reads the vocabulary of a catalog's model. */
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
   /** The memory that a second set of a model's weights takes; not looked at by default. */
@@ -75,8 +67,8 @@ export interface ServiceParts {
   readonly disk_floor_bytes?: number | undefined;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
-  /** Other bounds of the upstreams than the usual ones. */
-  readonly upstreams?: Partial<Pick<UpstreamOptions, 'schedule' | 'answer_ms' | 'trial_ms'>>;
+  /** Other bounds of the upstreams than the usual ones, and how their vocabularies are read. */
+  readonly upstreams?: Partial<Pick<UpstreamOptions, 'schedule' | 'answer_ms' | 'trial_ms' | 'openPlanner'>>;
   /** Requests that may be at one model, waiting or running. */
   readonly queue_limit?: number;
   /** Milliseconds from a request's first turn at the model to its answer. */
@@ -86,15 +78,13 @@ export interface ServiceParts {
   readonly log: Log;
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payment_provider: PaymentProvider | null;
-  /** How writes wait for a lock that another process has, where not as by default. */
-  readonly writes?: GroupCommitOptions | undefined;
   /** False leaves the API reference at `/swagger` away. */
   readonly api_reference?: boolean;
   /** Who watches; nobody by default. */
   readonly metrics?: Metrics | undefined;
   /** Who follows requests through their steps; nobody by default. */
   readonly tracing?: Tracing | undefined;
-  /** Free bytes where the database is; the file system's by default. */
+  /** Free bytes where the database is; what the database says by default. */
   readonly freeBytes?: (() => Promise<number>) | undefined;
   /** Other bounds of the bodies that are being received than the usual ones. */
   readonly body_limits?: Partial<BodyLimits>;
@@ -152,10 +142,9 @@ export interface Service {
 
 /**
  * Ends what an earlier process left open, rebuilds the rate windows, and wires everything together. No model is
- * loaded yet. Rejects with what SQLite throws.
+ * loaded yet. Rejects with what the database rejects with.
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
-  const { db } = parts;
   const { clock, identifiers, log, tracing = NO_TRACING } = parts;
   const activity = new RecentActivity(parts.metrics ?? NO_METRICS, clock);
   // Nobody looks at what happened lately where there is no console.
@@ -164,22 +153,21 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const reportBackground = (step: ProblemStep, error: unknown) =>
     problems.report({ request_id: null, step, code: null, error });
   tracing.onFailure((error) => reportBackground('trace_export', error));
-  const commits = new GroupCommit(db, {
-    ...parts.writes,
+  const database = await parts.database.serve({
+    clock,
+    process_id: identifiers.id('process'),
+    log,
+    report: reportBackground,
     onCommit: (duration_ms, writes) => metrics.committed(duration_ms, writes),
   });
-  const store = new SqliteStore(db, parts.writes, commits);
+  const { store, books, reader } = database;
   await store.transaction(({ catalog }) => seedCatalog(catalog));
-  const books = new SqliteBooks(commits, clock, identifiers.id('process'), {
-    onProblem: reportBackground,
-    onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
-  });
   const released = await books.recover();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
-  const limiter = await restoredLimiter(store.usage, clock);
+  const limiter = database.windows ?? new LocalRateWindows(await restoredLimiter(store.usage, clock), clock);
   const refusals = new RefusalBudgets(drawHashKey());
   const keys = new KeyDirectory(store.keys, clock);
-  const catalog = new Catalog(store.catalog);
+  const catalog = new Catalog(database.catalog);
   const models = new Models({
     openPlanner: parts.openPlanner,
     openUpstreams: (model) =>
@@ -201,9 +189,9 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       : { context: { store, clock, identifiers }, provider: parts.payment_provider };
   const readiness = new Readiness({
     models: () => models.observed(),
-    write: writeProbe(commits),
+    write: database.write,
     disk_floor_bytes: parts.disk_floor_bytes,
-    freeBytes: parts.freeBytes ?? (() => freeBytes(db.$client.filename)),
+    freeBytes: parts.freeBytes ?? database.freeBytes,
     clock,
     problems,
   });
@@ -214,10 +202,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     problems,
     now_ms: () => clock.now_ms(),
   });
-  const reader = new ReaderThread(db.$client.filename);
   const body_limits = { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits };
-  const history = new HistoryThread(db.$client.filename);
-  const audits = new Audits(history, { clock, log, metrics, problems });
+  const audits = new Audits(database.history, { clock, log, metrics, problems });
   const answering = {
     metrics,
     audits,
@@ -274,9 +260,9 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     parts.console === undefined
       ? null
       : openConsole(
-          { ...answering, decisions: answering, operation },
+          { ...answering, decisions: answering, operation, isDatabaseAway: database.isAway },
           parts.console,
-          signInDatabase(db, store.outside),
+          database.signIn,
         );
   const stopActivity = console === null ? () => undefined : activity.start();
   const services = { ...answering, console };
@@ -290,19 +276,12 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     log,
     metrics,
     problems,
+    beginsHourlyRun: database.beginsHourlyRun,
     usage_retention_days: parts.usage_retention_days ?? null,
   };
   const stopMaintenance = await startMaintenance(maintenance);
   const stopFollowing = startFollowingCatalog({ catalog, models, problems });
-  // What the start writes may wait for another process, because nobody is served yet.
-  neverWait(db);
-  const stopCheckpoints = startCheckpoints(db, {
-    onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),
-    onFailure: (error) => {
-      reportBackground('checkpoint', error);
-      log.error("the database's log cannot be copied in a thread: requests wait for it");
-    },
-  });
+  database.startUpkeep();
   const app = createApp(services);
   const drain = () => {
     readiness.drain();
@@ -348,8 +327,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       if (books.unwritten > 0)
         log.error('holds are left for the next start to release', { holds: books.unwritten });
       await console?.close();
-      await reader.close();
-      await stopCheckpoints();
+      await database.close();
       problems.close();
     },
   };
@@ -364,12 +342,6 @@ async function loadInTurn(models: Models, live: readonly ServedModelEntry[]): Pr
       ?.load()
       .catch(() => undefined);
   }
-}
-
-/** What may still be written to the file system of a file, by users without privileges. */
-async function freeBytes(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(path);
-  return bavail * bsize;
 }
 
 /** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */

@@ -19,6 +19,11 @@ export interface Records {
   readonly trail: TrailRecords;
 }
 
+/** A transaction, or a read outside of it, was asked for inside a transaction's work. */
+export class NestedTransaction extends Error {
+  override readonly name = 'NestedTransaction';
+}
+
 /** Where everything is kept. A single read or write needs no transaction. */
 export interface Store extends Records {
   /**

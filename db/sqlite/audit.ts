@@ -1,40 +1,10 @@
 import { type Database, SQLiteError } from 'bun:sqlite';
+import { type AuditOptions, type CheckName, GUARANTEES, VIOLATIONS_MAX } from '../../src/ops/audit-checks.ts';
+import type { AuditCheck, AuditReport, Violation } from '../../src/ops/audit-report.ts';
 import { type Db, transact } from './connection.ts';
 
-/** A row that breaks a guarantee: its ids and amounts, as the check's query names them. */
-export type Violation = Readonly<Record<string, string | number | null>>;
-
-export interface AuditCheck {
-  readonly name: string;
-  /** What holds in a sound database. */
-  readonly guarantee: string;
-  /** The rows that break it, at most `VIOLATIONS_MAX` of them. */
-  readonly violations: readonly Violation[];
-}
-
-export interface AuditReport {
-  readonly ok: boolean;
-  /** The last ledger entry that an earlier audit had checked, so that this one went on behind it; 0 for none. */
-  readonly after_entry_id: number;
-  readonly checks: readonly AuditCheck[];
-  /** What somebody should look at, though the books are right. */
-  readonly warnings: readonly AuditCheck[];
-  /** Holds that have no end: requests that are being served, or what an unclean stop left to the next start. */
-  readonly open_holds: number;
-}
-
-export interface AuditOptions {
-  /** Holds placed before this time must have ended; without it a hold may be open as long as its request is. */
-  readonly ended_before_ms?: number;
-}
-
-/** The most violations that a check names. */
-const VIOLATIONS_MAX = 100;
-
 interface Check {
-  readonly name: string;
-  /** What holds in a sound database. */
-  readonly guarantee: string;
+  readonly name: CheckName;
   readonly sql: string;
 }
 
@@ -84,8 +54,6 @@ const MONTHS = `SELECT project_id, month, sum(spent_micros) AS spent_micros, sum
 const CHECKS: readonly Check[] = [
   {
     name: 'balance_equals_ledger',
-    guarantee:
-      'an organization has the credit, the held credit and the lifetime payments that its ledger adds up to',
     sql: `WITH ledger AS (
         SELECT organization_id, sum(credit_micros) AS credit_micros, sum(held_micros) AS held_micros,
           sum(paid_micros) AS paid_micros
@@ -101,7 +69,6 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'held_equals_open_holds',
-    guarantee: 'an organization has as many open holds as it counts, and exactly what they reserve is held',
     sql: `WITH open AS (
         SELECT hold.organization_id, count(*) AS holds, sum(hold.held_delta_micros) AS held_micros
         FROM ${OPEN_HOLDS} GROUP BY hold.organization_id)
@@ -113,7 +80,6 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'project_months_equal_ledger',
-    guarantee: 'what a project spent and holds in a month is what the ledger adds up to',
     sql: `WITH ledger AS MATERIALIZED (${MONTHS})
       SELECT ledger.project_id, ledger.month, kept.spent_micros, ledger.spent_micros AS ledger_spent_micros,
         kept.held_micros, ledger.held_micros AS ledger_held_micros
@@ -127,7 +93,6 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'entries_are_whole',
-    guarantee: 'a hold and its end name a project of the organization and a month; payments move credit only',
     sql: `SELECT entry.id AS entry_id, entry.kind, entry.organization_id, entry.project_id, entry.month,
         entry.payment_id
       FROM ledger_entries AS entry LEFT JOIN projects ON projects.id = entry.project_id
@@ -139,7 +104,6 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'hold_has_one_end',
-    guarantee: 'a hold has at most one end, which frees exactly what was held and charges no more than that',
     sql: `SELECT ended.id AS entry_id, ended.kind, ended.hold_entry_id, -ended.credit_delta_micros AS charged_micros,
         hold.held_delta_micros AS hold_micros, -ended.held_delta_micros AS freed_micros
       FROM ledger_entries AS ended LEFT JOIN ledger_entries AS hold ON hold.id = ended.hold_entry_id
@@ -159,7 +123,6 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'success_has_one_charge',
-    guarantee: 'a request that was answered with 200 has one charge of its cost; any other request has none',
     sql: `SELECT usage.request_id, usage.status, usage.cost_micros, -charge.credit_delta_micros AS charged_micros,
         charge.id AS entry_id
       FROM usage_records AS usage
@@ -176,7 +139,6 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'hold_was_covered',
-    guarantee: 'no hold was placed that the balance less the open holds could not cover at that time',
     sql: `SELECT entry_id, organization_id, request_id, hold_micros, available_before_micros
       FROM (
         SELECT id AS entry_id, organization_id, request_id, kind, held_micros AS hold_micros,
@@ -187,7 +149,6 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'hold_ended_with_its_request',
-    guarantee: 'no hold is open after its request ended',
     sql: `WITH open AS MATERIALIZED (
         SELECT hold.id AS entry_id, hold.organization_id, hold.request_id, hold.held_delta_micros AS hold_micros,
           hold.created_at_ms
@@ -197,7 +158,6 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'payment_has_one_entry',
-    guarantee: 'a completed payment or refund has one ledger entry of its amount; any other payment has none',
     sql: `SELECT payments.id AS payment_id, payments.kind, payments.status, payments.amount_micros,
         entry.id AS entry_id, entry.credit_delta_micros
       FROM payments LEFT JOIN ledger_entries AS entry ON entry.payment_id = payments.id
@@ -208,13 +168,11 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: 'paid_since_first_payment',
-    guarantee: 'an organization has a time of its first payment exactly while something is paid',
     sql: `SELECT id AS organization_id, paid_micros, first_paid_at_ms FROM organizations
       WHERE (paid_micros > 0) <> (first_paid_at_ms IS NOT NULL)`,
   },
   {
     name: 'days_equal_usage',
-    guarantee: 'what an old day was charged is what the usage of that day cost',
     sql: `WITH usage AS (
         SELECT organization_id, project_id, day, sum(cost_micros) AS cost_micros
         FROM usage_days WHERE status = 200 GROUP BY organization_id, project_id, day)
@@ -232,7 +190,6 @@ const CHECKS: readonly Check[] = [
 const WARNINGS: readonly Check[] = [
   {
     name: 'organization_has_owner',
-    guarantee: 'an organization has an owner ("tds member add" gives it one)',
     sql: `SELECT id AS organization_id, name FROM organizations
       WHERE NOT EXISTS (
         SELECT 1 FROM members WHERE members.organization_id = organizations.id AND members.role = 'owner')`,
@@ -242,24 +199,17 @@ const WARNINGS: readonly Check[] = [
 /** Asked before all others: in a damaged file the rows mean nothing. */
 const FILE_CHECK: Check = {
   name: 'file_is_sound',
-  guarantee: "SQLite finds its file's structure sound",
   sql: `SELECT quick_check AS problem FROM pragma_quick_check WHERE quick_check <> 'ok'`,
 };
-
-const REFERENCES = {
-  name: 'references_exist',
-  guarantee: 'every reference names a row that exists',
-} as const;
 
 /** What only an audit that reads everything asks. */
 const WHOLE_CHECKS: readonly Check[] = [
   {
-    ...REFERENCES,
+    name: 'references_exist',
     sql: 'SELECT "table", rowid AS row_id, parent AS missing_in FROM pragma_foreign_key_check',
   },
   {
     name: 'checkpoint_equals_ledger',
-    guarantee: 'what earlier audits noted of the entries that they checked is what these add up to',
     sql: `WITH movements AS (
         SELECT organization_id, credit_delta_micros AS credit_micros, held_delta_micros AS held_micros,
           iif(kind IN ('top_up', 'refund'), credit_delta_micros, 0) AS paid_micros
@@ -287,7 +237,7 @@ const GROWING_TABLES = ['ledger_entries', 'usage_records'];
 /** What only an audit that goes on behind a checkpoint asks. */
 const CONTINUED_CHECKS: readonly Check[] = [
   {
-    ...REFERENCES,
+    name: 'references_exist',
     sql: `SELECT violation."table", violation.rowid AS row_id, violation.parent AS missing_in
       FROM pragma_table_list AS tables JOIN pragma_foreign_key_check(tables.name) AS violation
       WHERE tables.schema = 'main' AND tables.type = 'table'
@@ -530,34 +480,14 @@ function fileAudited(client: Database): AuditCheck {
     return audited(client, FILE_CHECK);
   } catch (error) {
     if (!(error instanceof SQLiteError && error.code?.startsWith('SQLITE_CORRUPT'))) throw error;
-    const { name, guarantee } = FILE_CHECK;
-    return { name, guarantee, violations: [{ problem: error.message }] };
+    const { name } = FILE_CHECK;
+    return { name, guarantee: GUARANTEES[name], violations: [{ problem: error.message }] };
   }
 }
 
 function audited(client: Database, check: Check, values: Readonly<Record<string, number>> = {}): AuditCheck {
-  const { name, guarantee, sql } = check;
+  const { name, sql } = check;
   const used = Object.entries(values).filter(([value]) => sql.includes(`$${value}`));
   const query = client.query<Violation, Record<string, number>>(`${sql} LIMIT ${VIOLATIONS_MAX}`);
-  return { name, guarantee, violations: query.all(Object.fromEntries(used)) };
-}
-
-/** The report as text for a person: one line a check, and one a violation. */
-export function formatAudit(report: AuditReport): string {
-  const lines = report.checks.flatMap(({ name, guarantee, violations }) => [
-    `${violations.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${guarantee}`,
-    ...violations.map((violation) => `     ${JSON.stringify(violation)}`),
-  ]);
-  const warnings = report.warnings
-    .filter(({ violations }) => violations.length > 0)
-    .flatMap(({ name, guarantee, violations }) => [
-      `warn ${name}: ${guarantee}`,
-      ...violations.map((violation) => `     ${JSON.stringify(violation)}`),
-    ]);
-  return [
-    ...lines,
-    ...warnings,
-    `${report.open_holds} open holds`,
-    report.ok ? 'The audit is clean.' : 'The audit FAILED.',
-  ].join('\n');
+  return { name, guarantee: GUARANTEES[name], violations: query.all(Object.fromEntries(used)) };
 }

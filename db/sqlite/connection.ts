@@ -77,7 +77,18 @@ export function neverWait(db: Db): void {
 
 /** Runs `work` in one immediate transaction; it must be synchronous, because a commit happens at the first `await`. */
 export function transact<T>(db: Db, work: () => NotPromise<T>): T {
-  return db.transaction(() => work(), { behavior: 'immediate' });
+  const { $client } = db;
+  // drizzle's own transaction takes a third longer, several times a request.
+  $client.run('BEGIN IMMEDIATE');
+  try {
+    const result = work();
+    $client.run('COMMIT');
+    return result;
+  } catch (error) {
+    // SQLite has rolled back already when the disk is full or broken.
+    if ($client.inTransaction) $client.run('ROLLBACK');
+    throw error;
+  }
 }
 
 /** Refuses functions that return a promise: bun:sqlite commits such a transaction before it is done. */

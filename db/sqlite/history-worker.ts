@@ -1,15 +1,12 @@
-import { DAY_MS } from '../../src/clock.ts';
-import type { HistoryReport, HistoryTask } from '../../src/ops/history-runs.ts';
+import type { AuditReport } from '../../src/ops/audit-report.ts';
+import { type HistoryReport, type HistoryTask, WHOLE_AUDIT_EVERY_MS } from '../../src/ops/history-runs.ts';
 import { threadFailure } from '../../src/problems/causes.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
-import { type AuditReport, auditedWholeAt_ms, continueAudit } from './audit.ts';
+import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import { openDatabase } from './connection.ts';
 import { SqliteStore } from './sqlite-store.ts';
 
 declare const self: Worker;
-
-/** Everything is read again after this time; in between, an audit goes on from where the last clean one came to. */
-const WHOLE_AUDIT_EVERY_MS = 7 * DAY_MS;
 
 /** What the thread is to do. */
 export interface FileTask extends HistoryTask {

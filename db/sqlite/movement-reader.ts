@@ -1,18 +1,15 @@
+import { type Movement, MovementLines } from '../../src/ledger/movement-lines.ts';
 import type {
-  MovementLine,
   MovementPage,
   MovementPlace,
   MovementQuestion,
   MovementReader,
 } from '../../src/ledger/movement-reader.ts';
-import { dayOf, endOfDay_ms } from '../../src/usage/days.ts';
+import { endOfDay_ms } from '../../src/usage/days.ts';
 import type { Db } from './connection.ts';
 
 /** Entries that are read at once. */
 const CHUNK_ENTRIES = 1_000;
-
-/** A movement before its balance is known. */
-type Movement = Omit<MovementLine, 'balance_micros'>;
 
 interface Chunk {
   readonly organization_id: string;
@@ -33,20 +30,14 @@ export class SqliteMovementReader implements MovementReader {
     return Promise.try(this.#client.transaction(() => this.#lines(question)));
   }
 
-  #lines({ organization_id, charges_by, limit, before }: MovementQuestion): MovementPage {
-    const { entry_id, balance_micros } = before ?? this.#newest(organization_id);
-    const items: MovementLine[] = [];
-    let balance = balance_micros;
-    let next_entry_id = entry_id;
-    const movements = this.#movements(organization_id, entry_id, charges_by === 'request');
-    for (const { oldest_entry_id, ...movement } of grouped(movements, charges_by)) {
-      if (items.length === limit)
-        return { items, next: { entry_id: next_entry_id, balance_micros: balance } };
-      items.push({ ...movement, balance_micros: balance });
-      balance -= movement.amount_micros;
-      next_entry_id = oldest_entry_id;
+  #lines(question: MovementQuestion): MovementPage {
+    const { organization_id, charges_by, before } = question;
+    const place = before ?? this.#newest(organization_id);
+    const lines = new MovementLines(question, place);
+    for (const movement of this.#movements(organization_id, place.entry_id, charges_by === 'request')) {
+      if (!lines.add(movement)) return lines.page(false);
     }
-    return { items, next: null };
+    return lines.page(true);
   }
 
   /** The place before which everything lies. */
@@ -120,41 +111,4 @@ export class SqliteMovementReader implements MovementReader {
         provider: null,
       }));
   }
-}
-
-interface Group extends Movement {
-  readonly oldest_entry_id: number;
-}
-
-/** The movements as lines; by day, charges of one UTC day that follow each other become one. */
-function* grouped(
-  movements: Iterable<Movement>,
-  charges_by: MovementQuestion['charges_by'],
-): Generator<Group, void, undefined> {
-  let line: Group | undefined;
-  for (const movement of movements) {
-    if (line !== undefined && charges_by === 'day' && isSameDay(line, movement)) {
-      line = joined(line, movement);
-      continue;
-    }
-    if (line !== undefined) yield line;
-    line = { ...movement, oldest_entry_id: movement.entry_id };
-  }
-  if (line !== undefined) yield line;
-}
-
-function isSameDay(line: Movement, movement: Movement): boolean {
-  return line.charges > 0 && movement.charges > 0 && dayOf(line.at_ms) === dayOf(movement.at_ms);
-}
-
-function joined(line: Group, movement: Movement): Group {
-  return {
-    ...line,
-    kind: 'charges',
-    amount_micros: line.amount_micros + movement.amount_micros,
-    charges: line.charges + movement.charges,
-    project_id: line.project_id === movement.project_id ? line.project_id : null,
-    request_id: null,
-    oldest_entry_id: movement.entry_id,
-  };
 }

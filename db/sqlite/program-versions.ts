@@ -1,10 +1,5 @@
 import type { Database } from 'bun:sqlite';
-
-/** The version of this program that last wrote a database. */
-export interface Writer {
-  readonly version: string;
-  readonly last_ms: number;
-}
+import type { Writer } from '../../src/database.ts';
 
 /** Notes that this version writes the database, whose schema must be this program's. Throws what SQLite throws. */
 export function noteVersion(client: Database, version: string, now_ms: number): void {

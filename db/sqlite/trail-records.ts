@@ -1,10 +1,6 @@
 import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
-import type {
-  NewTrailEntry,
-  StoredTrailEntry,
-  TrailDetail,
-  TrailRecords,
-} from '../../src/trail/trail-records.ts';
+import { readDetail } from '../../src/trail/detail.ts';
+import type { NewTrailEntry, StoredTrailEntry, TrailRecords } from '../../src/trail/trail-records.ts';
 import type { Db } from './connection.ts';
 import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
 import type { Access } from './transactions.ts';
@@ -68,15 +64,4 @@ export class SqliteTrailRecords implements TrailRecords {
         .map((row) => ({ ...row, detail: readDetail(row.detail) })),
     );
   }
-}
-
-/** The values of a detail that an entry can have; the column holds valid JSON. */
-function readDetail(text: string): TrailDetail {
-  const value: unknown = JSON.parse(text);
-  if (typeof value !== 'object' || value === null) return {};
-  const detail: Record<string, TrailDetail[string]> = {};
-  for (const [name, field] of Object.entries(value)) {
-    if (field === null || ['string', 'number', 'boolean'].includes(typeof field)) detail[name] = field;
-  }
-  return detail;
 }

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { NestedTransaction } from '../../src/store.ts';
 import type { Db } from './connection.ts';
 import { type GroupCommitOptions, WriteQueueFull } from './group-commit.ts';
 import {
@@ -15,11 +16,6 @@ export interface Access {
   read<T>(work: () => T): Promise<T>;
   /** Runs synchronous writes. Outside of a transaction they are one of their own. */
   write<T>(work: () => T): Promise<T>;
-}
-
-/** A transaction, or a read outside of it, was asked for inside a transaction's work. */
-export class NestedTransaction extends Error {
-  override readonly name = 'NestedTransaction';
 }
 
 /** A transaction's work awaited something else than the transaction's records; it was rolled back. */

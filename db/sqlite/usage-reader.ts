@@ -1,6 +1,6 @@
-import { DAY_MS } from '../../src/clock.ts';
 import { bucketsOf } from '../../src/usage/buckets.ts';
-import { dayOf, endOfDay_ms, startOfDay_ms } from '../../src/usage/days.ts';
+import { endOfDay_ms } from '../../src/usage/days.ts';
+import { boundsOf, noonOf_ms } from '../../src/usage/rolled-up-days.ts';
 import type {
   SeriesQuestion,
   UsageReader,
@@ -15,9 +15,6 @@ import type { Db } from './connection.ts';
 import { Transactions } from './transactions.ts';
 import { conditionsOf, type UsageValues as Parameters, valuesOf } from './usage-conditions.ts';
 import { SqliteUsageRecords } from './usage-records.ts';
-
-/** A day that was rolled up counts as made at its noon, which lies in the same local day for most offsets. */
-const NOON_MS = DAY_MS / 2;
 
 type Row = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros' | 'latency_ms'>;
 type RolledUpDay = Omit<Row, 'latency_ms'> & { readonly day: string; readonly requests: number };
@@ -91,7 +88,7 @@ export class SqliteUsageReader implements UsageReader {
     const [first_ms = from_ms] = starts_ms;
     const sums = starts_ms.map(() => new UsageSum());
     for (const day of days) {
-      sums[Math.floor((startOfDay_ms(day.day) + NOON_MS - first_ms) / width_ms)]?.addRolledUp(day);
+      sums[Math.floor((noonOf_ms(day.day) - first_ms) / width_ms)]?.addRolledUp(day);
     }
     const total = new UsageSum();
     const buckets = starts_ms.map((start_ms, index) => {
@@ -128,12 +125,4 @@ export class SqliteUsageReader implements UsageReader {
       )
       .all({ ...valuesOf(question), first_day, last_day });
   }
-}
-
-/** The latest time that a day can be of, so that no bound is beyond what a date can say. */
-const LAST_MS = Date.UTC(9999, 11, 31);
-
-/** The times of rows, and the days whose noon lies between them. */
-function boundsOf(from_ms = 0, to_ms = LAST_MS) {
-  return { from_ms, to_ms, first_day: dayOf(from_ms + NOON_MS - 1), last_day: dayOf(to_ms - NOON_MS - 1) };
 }

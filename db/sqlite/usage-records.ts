@@ -1,5 +1,5 @@
 import { and, desc, eq, gt, gte, lt, lte, type SQL, sql } from 'drizzle-orm';
-import { dayOf, endOfDay_ms, startOfDay_ms } from '../../src/usage/days.ts';
+import { type Extremes, endOfDay_ms, spanOf, startOfDay_ms } from '../../src/usage/days.ts';
 import type {
   DaySpan,
   DayTotal,
@@ -16,13 +16,6 @@ import { SqliteRollUpRecords } from './roll-up-records.ts';
 import { apiKeys, projects, usageRecords } from './schema.ts';
 import type { Access } from './transactions.ts';
 import { conditionsOf, type UsageValues, valuesOf } from './usage-conditions.ts';
-
-interface Extremes {
-  readonly oldest_ms: number | null;
-  readonly newest_ms: number | null;
-  readonly first_day: string | null;
-  readonly last_day: string | null;
-}
 
 /** No day comes before the one or after the other. */
 const FIRST_DAY = '0000-01-01';
@@ -90,7 +83,7 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
             (SELECT max(day) FROM usage_days WHERE ${conditionsOf(scope)}) AS last_day`,
         )
         .get(valuesOf(scope));
-      return spanOf(extremes);
+      return extremes === null ? undefined : spanOf(extremes);
     });
   }
 
@@ -169,18 +162,4 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
           .get()?.time_ms,
     );
   }
-}
-
-function spanOf(extremes: Extremes | null): DaySpan | undefined {
-  if (extremes === null) return undefined;
-  const { oldest_ms, newest_ms, first_day, last_day } = extremes;
-  const days = [
-    first_day,
-    last_day,
-    ...[oldest_ms, newest_ms].map((time_ms) => (time_ms === null ? null : dayOf(time_ms))),
-  ]
-    .filter((day) => day !== null)
-    .sort();
-  const [first, last] = [days.at(0), days.at(-1)];
-  return first === undefined || last === undefined ? undefined : { first_day: first, last_day: last };
 }

@@ -27,7 +27,13 @@ const DIST = projectFile('dist');
 const COMPRESSION_LEVEL = 9;
 
 /** What the program reads beside its code. */
-const DATA = ['db/sqlite/migrations', 'src/http/assets', 'src/ops/deploy', 'native/models'];
+const DATA = [
+  'db/sqlite/migrations',
+  'db/postgres/migrations',
+  'src/http/assets',
+  'src/ops/deploy',
+  'native/models',
+];
 /** What node-llama-cpp's engine needs for NVIDIA's devices: its library, and NVIDIA's. */
 const CUDA_PLATFORMS = ['linux-x64-cuda', 'linux-x64-cuda-ext'] as const;
 /** Loaded through its own files, because it finds its libraries from where they lie. */

@@ -1,3 +1,5 @@
+import type { Calibration } from '../../native/engine.ts';
+
 export const MODEL_KINDS = ['decision', 'chat'] as const;
 export const MODEL_STATUSES = ['live', 'coming_soon'] as const;
 
@@ -15,8 +17,23 @@ export interface ModelWeights {
 }
 
 /** How a service talks to an upstream. */
-export const UPSTREAM_PROTOCOLS = ['systemone'] as const;
+export const UPSTREAM_PROTOCOLS = ['systemone', 'llama-server', 'openai'] as const;
 export type UpstreamProtocol = (typeof UPSTREAM_PROTOCOLS)[number];
+
+/** Where plans for an upstream are made of: a GGUF file with the vocabulary of the upstream's model. */
+export interface UpstreamVocabulary {
+  /** The absolute path of a GGUF file, with or without tensors (the first part of a split one). */
+  readonly path: string;
+  /** As in `ModelWeights`, when the model was added. */
+  readonly sha256: string;
+  readonly profile: string;
+}
+
+/** Temperatures that were fitted on the answers of upstreams. */
+export interface UpstreamCalibration extends Pick<Calibration, 'temperatures' | 'fitted_on'> {
+  /** Of the upstreams when it was fitted, as `fingerprintOf` makes it: those of any other are not calibrated by it. */
+  readonly fingerprint: string;
+}
 
 /** The inference servers that answer for a model, in the place of weights. */
 export interface UpstreamPool {
@@ -30,6 +47,10 @@ export interface UpstreamPool {
   /** Absolute paths: of a file with the bearer token, and of the certificates (PEM) that are trusted instead of the system's. */
   readonly token_file: string | null;
   readonly ca_file: string | null;
+  /** For protocols that are sent tokens; absent for `systemone`. */
+  readonly vocabulary?: UpstreamVocabulary;
+  /** Absent where none was fitted. */
+  readonly calibration?: UpstreamCalibration;
 }
 
 /** A model as the catalog knows it; price and context are null until a model opens. */

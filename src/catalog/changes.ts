@@ -12,6 +12,7 @@ import type {
   CatalogRecords,
   ModelAlias,
   ModelWeights,
+  UpstreamCalibration,
   UpstreamPool,
 } from './catalog-records.ts';
 
@@ -237,6 +238,31 @@ export function drainUpstream(
     const others = upstreams.draining.filter((other) => other !== address);
     const draining = is_draining ? [...others, address] : others;
     return update(catalog, id, { upstreams: { ...upstreams, draining } });
+  });
+}
+
+/**
+ * Gives a model of upstreams a calibration, which running services follow; `before` is its pool when the calibration was
+ * begun. Rejects with `CatalogChangeRefused`, also when other servers answer for the model by now.
+ */
+export function setUpstreamCalibration(
+  context: CatalogContext,
+  actor: Actor,
+  { id, upstreams: before }: Pick<CatalogModel, 'id' | 'upstreams'>,
+  calibration: UpstreamCalibration,
+): Promise<CatalogModel> {
+  const { fingerprint } = calibration;
+  const act = { action: 'model.calibrate', object_id: id, detail: { fingerprint } } as const;
+  return change(context, actor, act, async ({ catalog }) => {
+    const { upstreams } = await requireModel(catalog, id);
+    const is_same =
+      upstreams !== null &&
+      before !== null &&
+      upstreams.protocol === before.protocol &&
+      upstreams.model === before.model &&
+      upstreams.vocabulary?.sha256 === before.vocabulary?.sha256;
+    if (!is_same) throw new CatalogChangeRefused(`${id} was changed while it was calibrated.`);
+    return update(catalog, id, { upstreams: { ...upstreams, calibration } });
   });
 }
 

@@ -3,10 +3,12 @@ import { constants } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { BackupThread } from '../../db/sqlite/backup-thread.ts';
+import { POSTGRES_BACKUPS } from '../config/database-address.ts';
 import { ThreadFailed } from '../problems/causes.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { adviceOn } from './file-advice.ts';
+import { requireSqlite } from './open-database.ts';
 import { printJson, printLine } from './output.ts';
 
 /** `tds backup` */
@@ -17,7 +19,8 @@ export function registerBackup(program: Command): void {
       'write a copy of the database, checked and compressed, to a new file, also while the service runs; "tds restore" puts it back',
     example: 'tds backup /mnt/backups/tds.sqlite.zst --data ./data',
   }).action(async (file: string, options: JsonOptions) => {
-    await withData(options, ({ db }) => backUp(db.$client.filename, resolve(file)));
+    requireSqlite(options, '"tds backup"', POSTGRES_BACKUPS);
+    await withData(options, ({ database }) => backUp(database.name, resolve(file)));
     const { size } = statSync(file);
     if (options.json) printJson({ file: resolve(file), bytes: size });
     else printLine(`Backed up to ${file} (${size} bytes).`);

@@ -1,12 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { rename, rm, writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import {
-  type Calibration,
-  calibrationPath,
-  type DecisionEngine,
-  EMBEDDED_WEIGHTS,
-} from '../../native/engine.ts';
 import { type CalibrationFit, fitCalibration, fitTable } from '../eval/calibration-fit.ts';
 import { scoredQuestions } from '../eval/collect.ts';
 import { seededRandom } from '../eval/random.ts';
@@ -14,15 +6,11 @@ import { type CasesFile, readCases } from '../eval/read-cases.ts';
 import { drawCases } from '../eval/run.ts';
 import { openScores } from '../eval/workspace.ts';
 import type { Mode } from '../questions/question.ts';
+import { type ChosenModel, openChosenModel } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
-import {
-  addEvalRunOptions,
-  type EvalRunOptions,
-  failingInOneSentence,
-  openUncalibrated,
-  scoreCases,
-} from './eval-runs.ts';
+import { addEvalRunOptions, type EvalRunOptions, failingInOneSentence, scoreCases } from './eval-runs.ts';
 import { printJson, printLine, printTable } from './output.ts';
+import { writeCalibration } from './write-calibration.ts';
 
 interface CalibrateOptions extends EvalRunOptions {
   readonly output?: string;
@@ -37,35 +25,35 @@ export function registerCalibrate(program: Command): void {
     .description(
       'fit temperatures, so that probabilities are as true as they say, on records whose answers are known',
     )
-    .option('--output <file>', 'where the calibration goes (default: calibration.json beside the weights)')
+    .option(
+      '--output <file>',
+      'where the calibration goes (default: calibration.json beside the weights, or the catalog for a model of upstreams)',
+    )
     .option('--work <directory>', 'folder of scores, shared with tds eval', 'evaluation')
     .option('--json', 'print JSON');
-  addEvalRunOptions(command)
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ tds calibrate src/eval/example-cases.jsonl --output calibration.json',
-    )
-    .action((cases_file: string, options: CalibrateOptions) =>
-      failingInOneSentence(() => calibrate(cases_file, options)),
-    );
+  addEvalRunOptions(command, [
+    'tds calibrate src/eval/example-cases.jsonl --output calibration.json',
+    'tds calibrate src/eval/example-cases.jsonl --model kev-4b',
+  ]).action((cases_file: string, options: CalibrateOptions) =>
+    failingInOneSentence(() => calibrate(cases_file, options)),
+  );
 }
 
 async function calibrate(cases_file: string, options: CalibrateOptions): Promise<void> {
   const read = await readCases(cases_file);
-  const engine = await openUncalibrated(options);
+  const model = await openChosenModel(options);
   try {
-    const fast = await fitMode('fast', engine, cases_file, read, options);
-    const consistent = fast && (await fitMode('consistent', engine, cases_file, read, options));
+    const fast = await fitMode('fast', model, cases_file, read, options);
+    const consistent = fast && (await fitMode('consistent', model, cases_file, read, options));
     if (fast === undefined || consistent === undefined) return;
-    const { profile, weights_sha256 } = engine.facts;
-    const calibration: Calibration = {
-      profile,
-      weights_sha256,
+    const { profile, weights_sha256 } = model.facts;
+    const fitted = {
       temperatures: { fast: fast.temperatures, consistent: consistent.temperatures },
       fitted_on: { fast: fast.fitted_on, consistent: consistent.fitted_on },
     };
-    const path = options.output ?? calibrationPath(options.model ?? EMBEDDED_WEIGHTS);
-    await write(path, calibration);
+    const calibration = { profile, weights_sha256, ...fitted };
+    const path = options.output ?? (await model.keepCalibration(fitted));
+    if (options.output !== undefined) await writeCalibration(options.output, calibration);
     if (options.json) {
       printJson({ calibration, out_of_fold: { fast: fast.out_of_fold, consistent: consistent.out_of_fold } });
       return;
@@ -73,22 +61,22 @@ async function calibrate(cases_file: string, options: CalibrateOptions): Promise
     print(fast, consistent);
     printLine(`\nCalibration: ${path}`);
   } finally {
-    await engine.close();
+    await model.close();
   }
 }
 
 /** The fit for one mode, or undefined when it was interrupted. */
 async function fitMode(
   mode: Mode,
-  engine: DecisionEngine,
+  model: ChosenModel,
   cases_file: string,
   read: CasesFile,
   options: CalibrateOptions,
 ): Promise<CalibrationFit | undefined> {
   const cases = drawCases(read.cases, options.limit, seededRandom(options.seed));
-  const file = openScores({ directory: options.work, cases_file }, engine, mode);
+  const file = openScores({ directory: options.work, cases_file }, model, mode);
   try {
-    if (!(await scoreCases(cases, { engine, mode, file, probed_records: 0 }))) return undefined;
+    if (!(await scoreCases(cases, { model, mode, file, probed_records: 0 }))) return undefined;
     const questions = scoredQuestions(cases, file);
     if (questions.length === 0) throw new CommandFailed('No record of the cases fits into the model.');
     return fitCalibration(questions, {
@@ -99,18 +87,6 @@ async function fitMode(
     });
   } finally {
     file.close();
-  }
-}
-
-/** Writes a file that appears only when it is whole: a half calibration would keep the model from loading. */
-async function write(path: string, calibration: Calibration): Promise<void> {
-  const partial = `${path}.${randomUUID()}.partial`;
-  try {
-    await writeFile(partial, `${JSON.stringify(calibration, null, 2)}\n`);
-    await rename(partial, path);
-  } catch (error) {
-    await rm(partial, { force: true });
-    throw new CommandFailed(`${path} cannot be written: name another file with --output.`, { cause: error });
   }
 }
 

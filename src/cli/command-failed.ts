@@ -2,3 +2,6 @@
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
+
+/** There is nothing yet where the data should be. */
+export class NoData extends CommandFailed {}

@@ -1,22 +1,23 @@
 import type { Command } from 'commander';
-import type { Db } from '../../db/sqlite/connection.ts';
-import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { systemClock } from '../clock.ts';
-import type { Values } from '../config/settings.ts';
+import { DATA_SETTINGS, type Values } from '../config/settings.ts';
+import type { Database } from '../database.ts';
 import { randomIdentifiers } from '../identifiers.ts';
+import type { Store } from '../store.ts';
 import { CommandFailed } from './command-failed.ts';
-import { describeDatabaseError, type OpenDataOptions, openDataDirectory } from './data-directory.ts';
+import type { OpenDataOptions } from './data-directory.ts';
+import { openDatabase } from './open-database.ts';
 import { addSettings } from './settings.ts';
 
 /** The options that every command on stored data has. */
-export type DataOptions = Values<'data'>;
+export type DataOptions = Values<(typeof DATA_SETTINGS)[number]>;
 
 /** What a command on stored data works with. */
 export interface DataContext extends AccountContext {
   /** The database beneath the store, for what only an operator does: audits, copies, the server. */
-  readonly db: Db;
-  readonly store: SqliteStore;
+  readonly database: Database;
+  readonly store: Store;
 }
 
 /** With `--json`, for scripts. */
@@ -28,24 +29,34 @@ interface CommandText {
   /** Name and arguments, as commander reads them. */
   readonly usage: string;
   readonly description: string;
-  /** A command line that works, shown by `--help`. */
-  readonly example: string;
+  /** Command lines that work, shown by `--help`. */
+  readonly example: string | readonly string[];
 }
 
-/** Adds a command with `--data` and an example in its help. */
-export function dataCommand(parent: Command, text: CommandText): Command {
-  return addSettings(parent.command(text.usage), ['data'])
+/** Adds a command with the settings of stored data, or those of them that it uses, and an example in its help. */
+export function dataCommand(
+  parent: Command,
+  text: CommandText,
+  settings: readonly (typeof DATA_SETTINGS)[number][] = DATA_SETTINGS,
+): Command {
+  return addSettings(parent.command(text.usage), settings)
     .description(text.description)
-    .addHelpText('after', `\nExample:\n  $ ${text.example}`);
+    .addHelpText('after', examplesHelp([text.example].flat()));
+}
+
+/** The part of a command's help that shows command lines. */
+export function examplesHelp(examples: readonly string[]): string {
+  const heading = examples.length === 1 ? 'Example' : 'Examples';
+  return `\n${heading}:\n${examples.map((example) => `  $ ${example}`).join('\n')}`;
 }
 
 /** Adds a command that also has `--json`. */
-export function jsonCommand(parent: Command, text: CommandText): Command {
-  return dataCommand(parent, text).option('--json', 'print JSON');
+export function jsonCommand(...given: Parameters<typeof dataCommand>): Command {
+  return dataCommand(...given).option('--json', 'print JSON');
 }
 
 /**
- * Runs `work` on the database of the data directory and closes it. A failure of SQLite becomes one sentence
+ * Runs `work` on the database of the settings and closes it. A failure of the database becomes one sentence
  * (`CommandFailed`).
  */
 export async function withData<T>(
@@ -53,14 +64,15 @@ export async function withData<T>(
   work: (context: DataContext) => T | Promise<T>,
   open: OpenDataOptions = { create: false },
 ): Promise<T> {
-  const db = openDataDirectory(options.data, open);
+  const { database, describe } = await openDatabase(options, open);
+  const { store } = database;
   try {
-    return await work({ db, store: new SqliteStore(db), clock: systemClock, identifiers: randomIdentifiers });
+    return await work({ database, store, clock: systemClock, identifiers: randomIdentifiers });
   } catch (error) {
-    const text = describeDatabaseError(db.$client.filename, error);
+    const text = describe(error);
     if (text === null) throw error;
     throw new CommandFailed(text, { cause: error });
   } finally {
-    db.$client.close();
+    await database.close();
   }
 }

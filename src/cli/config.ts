@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { Effective, Origin } from '../config/effective.ts';
 import { exampleFile } from '../config/example.ts';
-import { SETTING_NAMES } from '../config/settings.ts';
+import { publicText } from '../config/setting.ts';
+import { DATA_SETTINGS, SETTING_NAMES, type SettingName } from '../config/settings.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
 import { printJson, printLine, printTable } from './output.ts';
 import { addSettings, settingsOf } from './settings.ts';
@@ -9,9 +10,6 @@ import { addSettings, settingsOf } from './settings.ts';
 interface ConfigOptions extends JsonOptions {
   readonly example?: true;
 }
-
-/** What is printed in place of a secret. */
-const MASK = '********';
 
 /** `tds config` */
 export function registerConfig(program: Command): void {
@@ -21,10 +19,11 @@ export function registerConfig(program: Command): void {
       'print every setting with its value and where that came from; exit code 1 with a sentence when something is wrong',
     example: 'tds config --config /etc/tds.toml',
   }).option('--example', 'print a TOML file with every setting, each explained and commented out, instead');
-  // `--data` is there already.
+  // Those of all commands on stored data are there already.
+  const there: readonly SettingName[] = DATA_SETTINGS;
   addSettings(
     command,
-    SETTING_NAMES.filter((name) => name !== 'data'),
+    SETTING_NAMES.filter((name) => !there.includes(name)),
   ).action((options: ConfigOptions) => {
     if (options.example) process.stdout.write(exampleFile());
     else print(command, options);
@@ -37,7 +36,8 @@ export function asksForExample(command: Command): boolean {
 }
 
 function print(command: Command, { json }: ConfigOptions): void {
-  const { effective, config_file, warnings } = settingsOf(command);
+  const { config_file, warnings, ...read } = settingsOf(command);
+  const effective = SETTING_NAMES.flatMap((name) => read.effective.filter((one) => one.name === name));
   if (json) {
     printJson({ config_file, settings: effective.map(entryOf), warnings });
     return;
@@ -51,10 +51,11 @@ function print(command: Command, { json }: ConfigOptions): void {
   for (const warning of warnings) process.stderr.write(`tds: ${warning}\n`);
 }
 
-function shown({ text, setting: { is_secret, unit } }: Effective): string {
+function shown({ text, setting }: Effective): string {
   if (text === null) return '-';
-  if (is_secret) return MASK;
-  return unit === undefined ? text : `${text} ${unit}`;
+  const { is_secret, unit } = setting;
+  const printed = publicText(setting, text);
+  return unit === undefined || is_secret ? printed : `${printed} ${unit}`;
 }
 
 function originText(origin: Origin): string {
@@ -71,7 +72,9 @@ function originText(origin: Origin): string {
 }
 
 /** The value has its own type; that of a secret is its mask. */
-function entryOf({ text, value, origin, setting: { key, kind, is_secret, unit } }: Effective) {
-  const written = kind.toml === 'string' ? text : (value ?? null);
-  return { setting: key, value: is_secret && text !== null ? MASK : written, unit: unit ?? null, ...origin };
+function entryOf({ text, value, origin, setting }: Effective) {
+  const { key, kind, is_secret, unit } = setting;
+  const is_text = text !== null && (kind.toml === 'string' || is_secret);
+  const written = is_text ? publicText(setting, text) : (value ?? null);
+  return { setting: key, value: written, unit: unit ?? null, ...origin };
 }

@@ -1,6 +1,7 @@
 import type { Values } from '../config/settings.ts';
 import { type Mailer, printingMailer, smtpMailer } from '../console/people/mail.ts';
 import { consoleSecret, SecretRefused } from '../console/people/secret.ts';
+import type { Database } from '../database.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 
@@ -10,10 +11,15 @@ type ConsoleConfig = Values<'data' | 'tlsCert' | 'console' | 'publicUrl' | 'sign
  * What the console of `tds serve` is made of; undefined where it is off. `own_url` says where the service listens, once it
  * does. Without a mail server, mails go to `print`. Throws `CommandFailed`.
  */
-export function consoleParts(options: ConsoleConfig, own_url: () => string, print: (text: string) => void) {
+export async function consoleParts(
+  options: ConsoleConfig,
+  database: Pick<Database, 'consoleSecret'>,
+  own_url: () => string,
+  print: (text: string) => void,
+) {
   if (options.console === 'off') return undefined;
   return {
-    secret: secretOf(options.data),
+    secret: await secretOf(options.data, database),
     public_url: options.publicUrl ?? null,
     is_https: options.publicUrl?.startsWith('https:') ?? options.tlsCert !== undefined,
     own_url,
@@ -28,8 +34,15 @@ function mailerOf({ smtpUrl, mailFrom }: ConsoleConfig, print: (text: string) =>
     : smtpMailer(smtpUrl, mailFrom);
 }
 
-/** The console's secret of a data directory, made where there is none. Throws `CommandFailed`. */
-export function secretOf(directory: string): string {
+/**
+ * The console's secret, made where there is none. A database that services share has it, so that a session of one is a
+ * session of all. Otherwise the data directory has it. Throws `CommandFailed`.
+ */
+export async function secretOf(
+  directory: string,
+  { consoleSecret: ofDatabase }: Pick<Database, 'consoleSecret'>,
+): Promise<string> {
+  if (ofDatabase !== null) return await ofDatabase();
   try {
     return consoleSecret(directory);
   } catch (error) {

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
 import { OPERATOR } from '../accounts/actor.ts';
 import { paddleSettings } from '../config/combinations.ts';
 import { PADDLE_SETTINGS, type PaddleConfig } from '../config/settings.ts';
@@ -122,7 +121,7 @@ export function registerCredit(program: Command): void {
     .option('--limit <number>', 'how many lines', wholeNumber, HISTORY_LIMIT)
     .action(async (text: string, options: JsonOptions & { readonly limit: number }) => {
       const entries = await withData(options, async (context) =>
-        creditHistory({ ...context, reader: new SqliteMovementReader(context.db) }, OPERATOR, {
+        creditHistory({ ...context, reader: context.database.movements }, OPERATOR, {
           organization_id: await organizationId(context, text),
           limit: options.limit,
         }),

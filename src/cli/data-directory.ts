@@ -16,7 +16,7 @@ import { systemClock } from '../clock.ts';
 import { errorMessage } from '../error-message.ts';
 import { OWNER_ONLY_DIRECTORY } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, NoData } from './command-failed.ts';
 import { adviceOn } from './file-advice.ts';
 import { keepDirectoryPrivate, keepFilesPrivate } from './file-modes.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
@@ -70,7 +70,7 @@ function adviceFor(path: string, cause: unknown): string | null {
 }
 
 function missing(directory: string): CommandFailed {
-  return new CommandFailed(
+  return new NoData(
     `There is no data in ${directory}: run "tds init --data ${directory}" first or name another directory with --data.`,
   );
 }
@@ -156,8 +156,9 @@ export function claimDataDirectory(directory: string): () => void {
   }
 }
 
-/** Whether a server has claimed the data directory, or a command that updates its database. */
+/** Whether a server has claimed the data directory, which need not be there, or a command that updates its database. */
 export function isServerRunning(directory: string): boolean {
+  if (!existsSync(join(directory, LOCK_FILE))) return false;
   const unclaim = claimForUpdate(directory);
   unclaim?.();
   return unclaim === null;

@@ -2,7 +2,7 @@
 export type DeploymentValues = Readonly<Record<string, string>>;
 
 /** What neither systemd's nor Caddy's syntax gives a meaning. */
-const PLAIN = /^[\w./@:+ -]*$/;
+const PLAIN = /^[\w./@:+?=&[\] -]*$/;
 
 /** A value that cannot be written into a deployment file. */
 export class UnwritableValue extends Error {

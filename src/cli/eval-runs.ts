@@ -1,16 +1,16 @@
 import { type Command, Option } from 'commander';
-import { type DecisionEngine, openEngine, SetupError } from '../../native/engine.ts';
+import { SetupError } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
-import { openOptions } from '../config/open-options.ts';
 import { wholeNumberBetween } from '../config/setting.ts';
-import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
+import { DATA_SETTINGS, MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { CasesError, type EvalCase } from '../eval/cases.ts';
 import type { FoldBy } from '../eval/fit.ts';
+import type { MeasuredModel } from '../eval/measured-model.ts';
 import { ProgressBar } from '../eval/progress.ts';
 import { runCases } from '../eval/run.ts';
 import { type ScoreFile, ScoreFileError } from '../eval/score-file.ts';
 import type { Mode } from '../questions/question.ts';
-import type { DataOptions } from './command.ts';
+import { type DataOptions, examplesHelp } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { addSettings } from './settings.ts';
 
@@ -29,9 +29,9 @@ export interface EvalRunOptions extends DataOptions, ModelConfig {
   readonly foldBy: FoldBy;
 }
 
-/** Adds the options of `EvalRunOptions`. */
-export function addEvalRunOptions(command: Command): Command {
-  return addSettings(command, [...MODEL_SETTINGS, 'data'])
+/** Adds the options of `EvalRunOptions`, and what their help says of them, with examples. */
+export function addEvalRunOptions(command: Command, examples: readonly string[]): Command {
+  return addSettings(command, [...MODEL_SETTINGS, ...DATA_SETTINGS])
     .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumberBetween(1, LIMIT_MAX))
     .option(
       '--seed <n>',
@@ -49,12 +49,12 @@ export function addEvalRunOptions(command: Command): Command {
       new Option('--fold-by <unit>', 'what is kept together in a part')
         .choices(['set', 'record'])
         .default('set'),
-    );
-}
-
-/** The model with its own scores: calibration is applied to them afterwards, so that both can be shown. */
-export function openUncalibrated(options: EvalRunOptions): Promise<DecisionEngine> {
-  return openEngine({ ...openOptions(options), calibration: 'none' });
+    )
+    .addHelpText(
+      'after',
+      '\n--model also takes the id of a model of the catalog ("tds model list"), with weights or upstreams.',
+    )
+    .addHelpText('after', examplesHelp(examples));
 }
 
 /**
@@ -64,7 +64,7 @@ export function openUncalibrated(options: EvalRunOptions): Promise<DecisionEngin
 export async function scoreCases(
   cases: readonly EvalCase[],
   run: {
-    readonly engine: DecisionEngine;
+    readonly model: MeasuredModel;
     readonly mode: Mode;
     readonly file: ScoreFile;
     readonly probed_records: number;

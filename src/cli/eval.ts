@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { type DecisionEngine, EMBEDDED_WEIGHTS, readCalibration } from '../../native/engine.ts';
 import { systemClock } from '../clock.ts';
 import { wholeNumberBetween } from '../config/setting.ts';
 import { htmlReport } from '../eval/html.ts';
@@ -19,14 +18,9 @@ import {
 } from '../eval/text.ts';
 import { openScores, workspacePath } from '../eval/workspace.ts';
 import { MODES, type Mode } from '../questions/question.ts';
+import { type ChosenModel, openChosenModel } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
-import {
-  addEvalRunOptions,
-  type EvalRunOptions,
-  failingInOneSentence,
-  openUncalibrated,
-  scoreCases,
-} from './eval-runs.ts';
+import { addEvalRunOptions, type EvalRunOptions, failingInOneSentence, scoreCases } from './eval-runs.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 const DEFAULT_PROBED_RECORDS = 200;
@@ -59,40 +53,40 @@ export function registerEval(program: Command): void {
       'evaluation',
     )
     .option('--json', 'print JSON');
-  addEvalRunOptions(command)
-    .addHelpText('after', '\nExample:\n  $ tds eval src/eval/example-cases.jsonl --mode consistent')
-    .action((cases_file: string, options: EvalOptions) =>
-      failingInOneSentence(() => measure(cases_file, options)),
-    );
+  addEvalRunOptions(command, [
+    'tds eval src/eval/example-cases.jsonl --mode consistent',
+    'tds eval src/eval/example-cases.jsonl --model kev-4b',
+  ]).action((cases_file: string, options: EvalOptions) =>
+    failingInOneSentence(() => measure(cases_file, options)),
+  );
 }
 
 async function measure(cases_file: string, options: EvalOptions): Promise<void> {
   const read = await readCases(cases_file);
   const cases = drawCases(read.cases, options.limit, seededRandom(options.seed));
-  const engine = await openUncalibrated(options);
+  const model = await openChosenModel(options);
   try {
-    const report = await scoredReport(engine, { cases_file, options, cases, read });
+    const report = await scoredReport(model, { cases_file, options, cases, read });
     if (report === undefined) return;
     await writeReports(report, cases_file, options);
     if (options.json) printJson(report);
     else printReport(report, cases_file, options);
   } finally {
-    await engine.close();
+    await model.close();
   }
 }
 
 /** The report, or undefined when the run was interrupted. */
 async function scoredReport(
-  engine: DecisionEngine,
+  model: ChosenModel,
   { cases_file, options, cases, read }: DrawnCases,
 ): Promise<EvalReport | undefined> {
   const { mode } = options;
-  const { profile, weights_sha256 } = engine.facts;
   // Before the long part, so that a calibration that does not belong here is refused at once.
-  const calibration = await readCalibration(options.model ?? EMBEDDED_WEIGHTS, profile, weights_sha256);
-  const file = openScores({ directory: options.output, cases_file }, engine, mode);
+  const temperatures = await model.temperatures(mode);
+  const file = openScores({ directory: options.output, cases_file }, model, mode);
   try {
-    if (!(await scoreCases(cases, { engine, mode, file, probed_records: options.probes }))) return undefined;
+    if (!(await scoreCases(cases, { model, mode, file, probed_records: options.probes }))) return undefined;
     return evalReport({
       created: new Date(systemClock.now_ms()).toISOString(),
       cases_file,
@@ -100,9 +94,9 @@ async function scoredReport(
       records: read.cases.length,
       cases,
       file,
-      model: engine.facts,
+      model: model.facts,
       mode,
-      temperatures: calibration?.temperatures[mode],
+      temperatures,
       seed: options.seed,
       folds: options.folds,
       fold_by: options.foldBy,

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { AccountError } from '../accounts/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
+import { isPostgres } from '../config/database-address.ts';
 import { formatDollars } from '../money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { FIRST_CREDIT_MICROS, initialize, isInitialized } from './initialize.ts';
@@ -15,25 +16,27 @@ interface InitOptions extends JsonOptions {
 export function registerInit(program: Command): void {
   jsonCommand(program, {
     usage: 'init',
-    description: 'create the data directory with a first organization, $25 of credit and a first API key',
+    description: 'create the database with a first organization, $25 of credit and a first API key',
     example: 'tds init --data ./data --owner ada@example.com',
   })
     .option('--owner <email>', 'owner of the organization, as its first user; asked for on a terminal')
     .action(async (options: InitOptions) => {
-      const created = await withData(
+      const { created, place } = await withData(
         options,
-        async (context) =>
-          (await isInitialized(context.store))
+        async (context) => ({
+          created: (await isInitialized(context.store))
             ? null
-            : initialize(context, { owner: options.owner ?? askOwner(options) }),
+            : await initialize(context, { owner: options.owner ?? askOwner(options) }),
+          place: isPostgres(options.database) ? context.database.name : options.data,
+        }),
         { create: true },
       );
       if (options.json) {
         printJson(created === null ? { initialized: false } : { initialized: true, ...created });
       } else if (created === null) {
-        printLine(`${options.data} is already initialised; nothing was changed.`);
+        printLine(`${place} is already initialised; nothing was changed.`);
       } else {
-        printLine(`Initialised ${options.data}.`);
+        printLine(`Initialised ${place}.`);
         printLine(`Organization: ${created.organization_name} (${created.organization_id})`);
         if (created.owner_user_id === null) printLine(ownerAdvice(created.organization_id));
         printLine(`Project:      Default (${created.default_project_id})`);

@@ -2,16 +2,17 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { settingOf } from '../config/settings.ts';
+import { isPostgres, withoutPassword } from '../config/database-address.ts';
+import { settingOf, type Values } from '../config/settings.ts';
 import { IS_UNPACKED, projectFile } from '../project-root.ts';
 import { systemErrorCode } from '../system-error-code.ts';
-import { type DataOptions, dataCommand } from './command.ts';
+import { dataCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployment-files.ts';
 import { printLine } from './output.ts';
 import { addSettings } from './settings.ts';
 
-interface InstallOptions extends DataOptions {
+interface InstallOptions extends Values<'data' | 'database'> {
   readonly systemd?: true;
   readonly caddy?: true;
   readonly grafana?: true;
@@ -34,6 +35,8 @@ interface Deployment {
 
 /** Where systemd keeps the data of a service of that name. */
 const SERVICE_DATA = '/var/lib/tds';
+/** What the unit reads secrets from. */
+const SECRETS_FILE = '/etc/tds.env';
 /** Ports below need a capability. */
 const FREE_PORTS_FROM = 1_024;
 /** What a stop takes at most after the requests in flight had their time. */
@@ -43,12 +46,16 @@ const HIDDEN = /^\/(home|root|run\/user|tmp|var\/tmp)\//;
 
 /** `tds install` */
 export function registerInstall(program: Command): void {
-  const command = dataCommand(program, {
-    usage: 'install',
-    description:
-      'write the files that run this program on this machine: a systemd unit, a Caddy file, a dashboard',
-    example: 'tds install --systemd --caddy --domain decisions.example.com --output /tmp/tds',
-  });
+  const command = dataCommand(
+    program,
+    {
+      usage: 'install',
+      description:
+        'write the files that run this program on this machine: a systemd unit, a Caddy file, a dashboard',
+      example: 'tds install --systemd --caddy --domain decisions.example.com --output /tmp/tds',
+    },
+    ['data', 'database'],
+  );
   addSettings(command, ['host', 'port', 'drainSeconds'])
     .option('--systemd', 'write tds.service, a hardened unit')
     .option('--caddy', 'write Caddyfile, a proxy with TLS; needs --domain')
@@ -80,7 +87,7 @@ async function install(options: InstallOptions): Promise<void> {
 
 function deployments(
   { systemd, caddy, grafana, output }: InstallOptions,
-  { user = '', program = '', data = '' }: DeploymentValues,
+  { user = '', program = '', data = '', database = '' }: DeploymentValues,
 ): readonly Deployment[] {
   return [
     ...(systemd
@@ -91,7 +98,7 @@ function deployments(
             next: [
               `useradd --system --user-group --home-dir ${data} --shell /usr/sbin/nologin ${user}`,
               `install -d -m 700 -o ${user} -g ${user} ${data} /var/cache/tds`,
-              `sudo -u ${user} TDS_CACHE=/var/cache/tds ${program} init --data ${data}`,
+              ...initLines(user, `${program} init --data ${data}`, database),
               `install -m 644 ${join(output, 'tds.service')} /etc/systemd/system/tds.service`,
               'systemctl daemon-reload && systemctl enable --now tds',
             ],
@@ -122,15 +129,29 @@ function deployments(
   ];
 }
 
+/** How the service's data are made; the password of PostgreSQL comes from the file of secrets, as it does for the unit. */
+function initLines(user: string, init: string, database: string): readonly string[] {
+  if (database === '') return [`sudo -u ${user} TDS_CACHE=/var/cache/tds ${init}`];
+  const run = `systemd-run --pty --uid=${user} --property=EnvironmentFile=-${SECRETS_FILE} --setenv=TDS_CACHE=/var/cache/tds`;
+  return [
+    `where PostgreSQL asks for a password: put TDS_DATABASE_PASSWORD=... into ${SECRETS_FILE}, of mode 600`,
+    `${run} ${init} --database '${database}'`,
+  ];
+}
+
 /** This machine's values. Throws `CommandFailed` for a program that the unit could not see. */
 function valuesOf(options: InstallOptions): DeploymentValues {
   const data = options.data === settingOf('data').default ? SERVICE_DATA : resolve(options.data);
+  // Others can read a unit and a command line.
+  const database = isPostgres(options.database) ? withoutPassword(options.database) : '';
   return {
     user: options.user,
     program: options.systemd ? programOf(options.executable) : '',
     data,
     host: options.host,
     port: String(options.port),
+    database,
+    database_option: database === '' ? '' : ` --database ${database}`,
     domain: options.domain ?? '',
     stop_seconds: String(options.drainSeconds + STOP_SECONDS),
     capabilities: options.port < FREE_PORTS_FROM ? 'CAP_NET_BIND_SERVICE' : '',

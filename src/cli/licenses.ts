@@ -5,11 +5,15 @@ import { printJson, printLine } from './output.ts';
 
 /** `tds licenses` */
 export function registerLicenses(program: Command): void {
-  jsonCommand(program, {
-    usage: 'licenses',
-    description: 'print the licenses of everything that this program contains',
-    example: 'tds licenses | less',
-  }).action(({ json }: JsonOptions) => {
+  jsonCommand(
+    program,
+    {
+      usage: 'licenses',
+      description: 'print the licenses of everything that this program contains',
+      example: 'tds licenses | less',
+    },
+    ['data'],
+  ).action(({ json }: Pick<JsonOptions, 'json'>) => {
     const parts = licenses();
     if (json) printJson(parts);
     else print(parts);

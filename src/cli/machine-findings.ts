@@ -81,7 +81,7 @@ export async function portFinding({
 /** What keeps the directory from being used is a finding of its own. */
 function hasServer(data: string): boolean {
   try {
-    return existsSync(join(data, DATABASE_FILE)) && isServerRunning(data);
+    return isServerRunning(data);
   } catch {
     return false;
   }

@@ -8,6 +8,7 @@ import {
   UPSTREAM_PROTOCOLS,
   type UpstreamPool,
   type UpstreamProtocol,
+  type UpstreamVocabulary,
 } from '../catalog/catalog-records.ts';
 import {
   addModel,
@@ -27,7 +28,7 @@ import {
 import { wholeNumberBetween } from '../config/setting.ts';
 import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { formatDollars } from '../money.ts';
-import { checkUpstreams, upstreamAddress, upstreamAddresses } from './check-upstreams.ts';
+import { checkUpstreams, checkVocabulary, upstreamAddress, upstreamAddresses } from './check-upstreams.ts';
 import { checkWeights } from './check-weights.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -46,6 +47,7 @@ interface AddOptions extends JsonOptions, Omit<ModelConfig, 'model'> {
   readonly upstream?: readonly string[];
   readonly protocol: UpstreamProtocol;
   readonly upstreamModel?: string;
+  readonly vocabulary?: string;
   readonly tokenFile?: string;
   readonly caFile?: string;
   readonly closed?: true;
@@ -220,7 +222,11 @@ function registerAdd(parent: Command): void {
     usage: 'add',
     description:
       'add a model. With --weights or --upstream they are asked a small question first, and then it is open; without, it is coming soon',
-    example: 'tds model add decision-2 --weights /var/lib/models/decision-2.gguf --price 0.75',
+    example: [
+      'tds model add decision-2 --weights /var/lib/models/decision-2.gguf --price 0.75',
+      'tds model add kev-4b --upstream http://10.0.0.3:8080,http://10.0.0.4:8080 --price 0.75',
+      'tds model add qwen-4b --upstream http://10.0.0.5:8000 --protocol openai --upstream-model Qwen/Qwen3-4B --vocabulary /var/lib/models/qwen3-4b.gguf --price 0.75',
+    ],
   })
     .argument('<id>', 'what clients send as model')
     .addArgument(new Argument('[kind]').choices(MODEL_KINDS).default('decision' satisfies NewModel['kind']))
@@ -239,6 +245,10 @@ function registerAdd(parent: Command): void {
         .default('systemone'),
     )
     .option('--upstream-model <name>', 'what the upstreams call the model (default: requests name none)')
+    .option(
+      '--vocabulary <path>',
+      'for --protocol llama-server and openai: GGUF file of the upstreams’ model, or one with its vocabulary only, by which plans are made',
+    )
     .option('--token-file <path>', 'file with the bearer token for the upstreams; read again when it changes')
     .option(
       '--ca-file <path>',
@@ -258,7 +268,7 @@ function registerAdd(parent: Command): void {
   )
     .addHelpText(
       'after',
-      '\nA running server loads it at the first request. Each model has its own memory, and all compute with --threads threads on the same cores.',
+      '\nA running server loads weights at the first request. Each model of weights has its own memory, and all compute with --threads threads on the same cores; upstreams compute by themselves.',
     )
     .action(async (id: string, kind: NewModel['kind'], options: AddOptions) => {
       const model = await withData(options, (context) => add(context, id, kind, options));
@@ -345,8 +355,10 @@ async function checkedWeights(path: string, options: AddOptions): Promise<Checke
 async function checkedUpstreams(
   id: string,
   addresses: readonly string[],
-  { protocol, upstreamModel, tokenFile, caFile, closed, context }: AddOptions,
+  options: AddOptions,
 ): Promise<CheckedSource> {
+  const { protocol, upstreamModel, tokenFile, caFile, closed } = options;
+  const { vocabulary, context_tokens } = await vocabularyFor(options);
   const upstreams: UpstreamPool = {
     protocol,
     addresses,
@@ -354,8 +366,25 @@ async function checkedUpstreams(
     model: upstreamModel ?? null,
     token_file: tokenFile === undefined ? null : resolve(tokenFile),
     ca_file: caFile === undefined ? null : resolve(caFile),
+    ...(vocabulary === null ? {} : { vocabulary }),
   };
-  const context_tokens = context ?? UPSTREAM_CONTEXT_TOKENS;
-  if (closed === undefined) await checkUpstreams(id, upstreams);
+  if (closed === undefined) await checkUpstreams({ id, upstreams, context_tokens }, options);
   return { source: { upstreams }, context_tokens };
+}
+
+/** What the protocol needs to make plans, and how many tokens the model reads. */
+async function vocabularyFor(
+  options: AddOptions,
+): Promise<{ readonly vocabulary: UpstreamVocabulary | null; readonly context_tokens: number }> {
+  const { protocol, vocabulary: path, context } = options;
+  if (protocol === 'systemone') {
+    if (path === undefined) return { vocabulary: null, context_tokens: context ?? UPSTREAM_CONTEXT_TOKENS };
+    throw new CommandFailed(
+      'Upstreams of --protocol systemone make their own plans: leave --vocabulary away.',
+    );
+  }
+  if (path !== undefined) return await checkVocabulary(path, options, context);
+  throw new CommandFailed(
+    `Upstreams of --protocol ${protocol} are sent tokens: give --vocabulary with the GGUF file of their model.`,
+  );
 }

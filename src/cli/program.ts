@@ -7,6 +7,7 @@ import { registerCalibrate } from './calibrate.ts';
 import { CommandFailed } from './command-failed.ts';
 import { asksForExample, registerConfig } from './config.ts';
 import { registerCredit } from './credit.ts';
+import { registerDatabase } from './database.ts';
 import { registerDecide } from './decide.ts';
 import { registerDoctor } from './doctor.ts';
 import { registerEval } from './eval.ts';
@@ -53,6 +54,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerAudit(program);
   registerBackup(program);
   registerRestore(program);
+  registerDatabase(program);
   registerDecide(program);
   registerEval(program);
   registerCalibrate(program);

@@ -1,4 +1,5 @@
 import type { Effective } from '../config/effective.ts';
+import { publicText } from '../config/setting.ts';
 import type { ServeConfig } from '../config/settings.ts';
 import { CertificateRefused } from '../http/certificate.ts';
 import type { Log } from '../ops/log.ts';
@@ -88,7 +89,8 @@ function inEffect(
   const now = effective.find(({ name }) => name === before.name);
   if (now === undefined || now.text === before.text) return now ?? before;
   const { key, is_secret, on_reload } = before.setting;
-  const line = is_secret ? { setting: key } : { setting: key, before: before.text, now: now.text };
+  const printed = ({ setting, text }: Effective) => (text === null ? null : publicText(setting, text));
+  const line = is_secret ? { setting: key } : { setting: key, before: printed(before), now: printed(now) };
   const is_switched = before.value === undefined || now.value === undefined;
   if (on_reload === 'restart' || (on_reload === 'applied_while_set' && is_switched)) {
     log.warn('a changed setting waits for a restart', line);

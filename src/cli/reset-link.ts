@@ -1,4 +1,3 @@
-import { signInDatabase } from '../../db/sqlite/sign-in-database.ts';
 import type { Values } from '../config/settings.ts';
 import { Links } from '../console/people/links.ts';
 import { resetLink } from '../console/people/reset-link.ts';
@@ -12,11 +11,11 @@ export async function printResetLink(
   options: DataOptions & Values<'publicUrl' | 'url'>,
   email: string,
 ): Promise<void> {
-  const { user, link } = await withData(options, async ({ db, store, clock, identifiers }) => {
+  const { user, link } = await withData(options, async ({ database, store, clock, identifiers }) => {
     const found = await userByEmail({ store }, email);
     const parts = {
-      database: signInDatabase(db, store.outside),
-      secret: secretOf(options.data),
+      database: await database.signIn(),
+      secret: await secretOf(options.data, database),
       links: new Links(() => options.publicUrl ?? options.url),
       clock,
       identifiers,

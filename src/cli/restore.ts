@@ -5,10 +5,12 @@ import { BackupRefused } from '../../db/sqlite/check-file.ts';
 import { SchemaRefused } from '../../db/sqlite/migrate.ts';
 import { type Restored, restoreBackup } from '../../db/sqlite/restore.ts';
 import { systemClock } from '../clock.ts';
+import { POSTGRES_RESTORES } from '../config/database-address.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { claimDataDirectory, DATABASE_FILE, describeDatabaseError } from './data-directory.ts';
 import { adviceOn } from './file-advice.ts';
+import { requireSqlite } from './open-database.ts';
 import { formatTime, printJson, printLine } from './output.ts';
 
 interface RestoreOptions extends JsonOptions {
@@ -31,7 +33,9 @@ export function registerRestore(program: Command): void {
     });
 }
 
-async function restore(file: string, { data, replace = false }: RestoreOptions): Promise<Restored> {
+async function restore(file: string, options: RestoreOptions): Promise<Restored> {
+  requireSqlite(options, '"tds restore"', POSTGRES_RESTORES);
+  const { data, replace = false } = options;
   if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true)
     throw new CommandFailed(`There is no file ${file}: name a backup.`);
   const unclaim = claimDataDirectory(data);

@@ -1,9 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AuditReport, formatAudit, runAudit } from '../../db/sqlite/audit.ts';
 import { newestMigration_ms } from '../../db/sqlite/migrate.ts';
-import { lastWritten_ms } from '../../db/sqlite/newest-time.ts';
-import { lastWriter, type Writer } from '../../db/sqlite/program-versions.ts';
 import {
   checkModel,
   type DeviceStatus,
@@ -15,15 +12,18 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { DEFAULT_MODEL, isServed } from '../catalog/catalog.ts';
-import { EMBEDDED, type UpstreamPool } from '../catalog/catalog-records.ts';
+import { EMBEDDED } from '../catalog/catalog-records.ts';
 import { systemClock } from '../clock.ts';
+import { isPostgres, POSTGRES_BACKUPS } from '../config/database-address.ts';
 import type { ModelConfig, Values } from '../config/settings.ts';
+import type { Writer } from '../database.ts';
+import { type AuditReport, formatAudit } from '../ops/audit-report.ts';
 import type { Records } from '../store.ts';
 import { backupDirectoryPath } from './backup-directory.ts';
-import { upstreamFailures } from './check-upstreams.ts';
+import { type AskedModel, upstreamFailures } from './check-upstreams.ts';
 import { clockWarning } from './clock-check.ts';
 import { type JsonOptions, withData } from './command.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, NoData } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
 import { type Finding, kernelsFinding } from './findings.ts';
 import { backupsFinding, descriptorsFinding, diskFinding, portFinding } from './machine-findings.ts';
@@ -37,6 +37,8 @@ export interface DoctorOptions extends JsonOptions, ModelConfig, Values<'host' |
 
 /** A server that loads its model takes longer, and that is worth a warning. */
 const UPSTREAM_WAITING_MS = 10_000;
+/** A vocabulary is read by what needs neither a device nor a compiler: these are findings of their own. */
+const VOCABULARY_ONLY = { evaluator: 'llama', gpu: false } as const;
 
 /** Prints what was found; the exit code is 1 when something is broken. */
 export async function runDoctor(options: DoctorOptions): Promise<void> {
@@ -59,11 +61,17 @@ export async function runDoctor(options: DoctorOptions): Promise<void> {
 }
 
 /** Those that the catalog has beside the default model's, opened or not. */
-async function modelFindings({ catalog }: Pick<Records, 'catalog'>): Promise<readonly Finding[]> {
+async function modelFindings(
+  { catalog }: Pick<Records, 'catalog'>,
+  config: ModelConfig,
+): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   for (const model of await catalog.allModels()) {
     const { id, weights, upstreams, context_tokens, status } = model;
-    if (upstreams !== null) findings.push(await upstreamsFinding(id, upstreams));
+    if (upstreams !== null) {
+      const asked = { id, upstreams, context_tokens: context_tokens ?? 1 };
+      findings.push(await upstreamsFinding(asked, { ...config, ...VOCABULARY_ONLY }));
+    }
     if (!isServed(model) || weights === null || id === DEFAULT_MODEL) continue;
     const found = await weightsFinding(`weights of ${id}`, {
       model_path: weights === EMBEDDED ? undefined : weights,
@@ -77,9 +85,10 @@ async function modelFindings({ catalog }: Pick<Records, 'catalog'>): Promise<rea
 }
 
 /** Each server is asked a small question, as at the start. */
-async function upstreamsFinding(id: string, upstreams: UpstreamPool): Promise<Finding> {
-  const failures = await upstreamFailures(id, upstreams, UPSTREAM_WAITING_MS);
-  const { addresses } = upstreams;
+async function upstreamsFinding(model: AskedModel, config: ModelConfig): Promise<Finding> {
+  const failures = await upstreamFailures(model, config, UPSTREAM_WAITING_MS);
+  const { id } = model;
+  const { addresses } = model.upstreams;
   // The service runs without them, and the model's other upstreams may answer.
   return failures.length === 0
     ? { subject: `upstreams of ${id}`, state: 'ok', detail: `${addresses.join(', ')} answer` }
@@ -88,8 +97,7 @@ async function upstreamsFinding(id: string, upstreams: UpstreamPool): Promise<Fi
 
 async function weightsFinding(subject: string, options: OpenOptions): Promise<Finding> {
   try {
-    // The vocabulary is read by what needs neither a device nor a compiler: these are findings of their own.
-    const { weights_sha256 } = await checkModel({ ...options, evaluator: 'llama', gpu: false });
+    const { weights_sha256 } = await checkModel({ ...options, ...VOCABULARY_ONLY });
     const path = options.model_path ?? EMBEDDED_WEIGHTS;
     return { subject, state: 'ok', detail: `${path}, SHA-256 ${weights_sha256}` };
   } catch (error) {
@@ -136,21 +144,31 @@ function deviceFinding({ device, device_name, missing_gpu }: DeviceStatus, gpu: 
 /** The database, who wrote it, its backups, its models, and the clock that its rows are dated by. */
 async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]> {
   const { data } = options;
-  if (!existsSync(join(data, DATABASE_FILE))) {
+  const is_file = !isPostgres(options.database);
+  if (is_file && !existsSync(join(data, DATABASE_FILE))) {
     const detail = `${data} is empty: the first start fills it`;
     return [{ subject: 'data', state: 'ok', detail }, clockFinding(null)];
   }
   try {
-    return await withData(options, async ({ db, store }) => [
-      booksFinding(data, runAudit(db)),
-      writerFinding(lastWriter(db.$client)),
-      clockFinding(lastWritten_ms(db.$client)),
-      backupsFinding(backupDirectoryPath(options), systemClock.now_ms()),
-      ...(await modelFindings(store)),
+    return await withData(options, async ({ database, store }) => [
+      booksFinding(is_file ? data : database.name, await database.audit()),
+      writerFinding(await database.lastWriter()),
+      clockFinding({
+        written_ms: await database.lastWritten_ms(),
+        made_ms: database.newestMigration_ms,
+      }),
+      is_file
+        ? backupsFinding(backupDirectoryPath(options), systemClock.now_ms())
+        : { subject: 'backups', state: 'ok', detail: `not by this service: ${POSTGRES_BACKUPS}` },
+      ...(await modelFindings(store, options)),
     ]);
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    return [{ subject: 'data', state: 'broken', detail: error.message }, clockFinding(null)];
+    const found =
+      error instanceof NoData
+        ? ({ state: 'ok', detail: 'PostgreSQL has no data yet: the first start fills it' } as const)
+        : ({ state: 'broken', detail: error.message } as const);
+    return [{ subject: 'data', ...found }, clockFinding(null)];
   }
 }
 
@@ -168,9 +186,10 @@ function writerFinding(writer: Writer | null): Finding {
   return { subject: 'version', state: 'ok', detail: `${PROGRAM_VERSION}; the database is ${written}` };
 }
 
-function clockFinding(written_ms: number | null): Finding {
+/** `past` is what the database says is over; null where none was opened. */
+function clockFinding(past: Parameters<typeof clockWarning>[1] | null): Finding {
   const now_ms = systemClock.now_ms();
-  const warning = clockWarning(now_ms, { written_ms, made_ms: newestMigration_ms() });
+  const warning = clockWarning(now_ms, past ?? { written_ms: null, made_ms: newestMigration_ms() });
   return warning === null
     ? { subject: 'clock', state: 'ok', detail: formatTime(now_ms) }
     : { subject: 'clock', state: 'warning', detail: warning };

@@ -1,23 +1,25 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
-import { isSound } from '../../db/sqlite/check-file.ts';
-import type { Db } from '../../db/sqlite/connection.ts';
-import { newestMigration_ms } from '../../db/sqlite/migrate.ts';
-import { lastWritten_ms } from '../../db/sqlite/newest-time.ts';
-import { noteVersion } from '../../db/sqlite/program-versions.ts';
-import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
-import { type EngineFacts, type OpenOptions, openPlanner, SetupError } from '../../native/engine.ts';
+import {
+  type EngineFacts,
+  type OpenOptions,
+  openPlanner,
+  openScoringPlanner,
+  SetupError,
+} from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { EMBEDDED } from '../catalog/catalog-records.ts';
 import { systemClock } from '../clock.ts';
 import { paddleSettings } from '../config/combinations.ts';
+import { isPostgres } from '../config/database-address.ts';
 import type { Effective } from '../config/effective.ts';
-import { openOptions } from '../config/open-options.ts';
+import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import type { ServeConfig } from '../config/settings.ts';
+import type { Database } from '../database.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
 import { PortTaken } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
@@ -74,9 +76,6 @@ const FLUSH_DEADLINE_MS = 2_000;
 
 const PERCENT = 100;
 
-/** A database up to this size is read as a whole at the start, in about two seconds. */
-const CHECKED_BYTES_MAX = 256 * 1_024 * 1_024;
-
 /** What evaluates plans, in words. */
 const EVALUATOR_NAMES = {
   addon: 'the addon',
@@ -93,22 +92,26 @@ export interface ServerStart {
 }
 
 /**
- * Serves until SIGINT or SIGTERM, as the only server on the data directory. An empty one is filled only where
+ * Serves until SIGINT or SIGTERM, as the only server on the data directory. An empty database is filled only where
  * `may_initialize` says so. Throws `CommandFailed`.
  */
 export async function runServer(
   options: JsonOptions & ServeConfig,
   { may_initialize, settings, readAgain }: ServerStart,
 ): Promise<void> {
-  if (!may_initialize && !existsSync(join(options.data, DATABASE_FILE))) throw noData(options.data);
+  const is_file = !isPostgres(options.database);
+  if (is_file && !may_initialize && !existsSync(join(options.data, DATABASE_FILE)))
+    throw noData(options.data);
   const unlock = claimDataDirectory(options.data);
   try {
     await withData(
       options,
       async (context) => {
-        if (!may_initialize && !(await isInitialized(context.store))) throw noData(options.data);
-        checkDatabase(context.db.$client);
-        noteVersion(context.db.$client, PROGRAM_VERSION, systemClock.now_ms());
+        const { database, store } = context;
+        if (!may_initialize && !(await isInitialized(store)))
+          throw is_file ? noData(options.data) : emptyPostgres(database.name);
+        await checkDatabase(database);
+        await database.noteVersion(PROGRAM_VERSION, systemClock.now_ms());
         await serve(options, context, new Reloader(settings, readAgain));
       },
       { create: may_initialize, claimed: true },
@@ -123,14 +126,13 @@ export async function runServer(
  * Refuses a damaged database before it is served, where reading all of it takes a moment only. The audit of a running
  * service finds it otherwise. Warns of a clock that is behind what was written.
  */
-function checkDatabase(client: Db['$client']): void {
-  const path = client.filename;
-  if (statSync(path).size <= CHECKED_BYTES_MAX && !isSound(client)) {
+async function checkDatabase(database: Database): Promise<void> {
+  if (!(await database.isSound())) {
     throw new CommandFailed(
-      `${path} is damaged: move it away and restore a backup with "tds restore FILE --replace".`,
+      `${database.name} is damaged: move it away and restore a backup with "tds restore FILE --replace".`,
     );
   }
-  const past = { written_ms: lastWritten_ms(client), made_ms: newestMigration_ms() };
+  const past = { written_ms: await database.lastWritten_ms(), made_ms: database.newestMigration_ms };
   const warning = clockWarning(systemClock.now_ms(), past);
   if (warning !== null) process.stderr.write(`tds: ${warning}\n`);
 }
@@ -138,6 +140,12 @@ function checkDatabase(client: Db['$client']): void {
 function noData(directory: string): CommandFailed {
   return new CommandFailed(
     `There is no data in ${directory}: mount it, name another directory with --data, or start anew with --init.`,
+  );
+}
+
+function emptyPostgres(place: string): CommandFailed {
+  return new CommandFailed(
+    `There is no data in ${place}: name another database with --database, or start anew with --init.`,
   );
 }
 
@@ -157,8 +165,12 @@ async function serve(
   // For the links of mails: known once the service listens, and before anybody can ask for one.
   let address = '';
   const service = await openService({
-    db: context.db,
+    database: context.database,
     openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
+    upstreams: {
+      openPlanner: (vocabulary, context_tokens) =>
+        openScoringPlanner(vocabularyOptions(vocabulary, context_tokens, options)),
+    },
     memoryFor: (model) => reloadMemory(openOptionsOf(model, options).model_path),
     idle_unload_ms: options.idleUnload * 1_000,
     disk_floor_bytes: options.diskFloor * BYTES_PER_MEGABYTE,
@@ -172,8 +184,9 @@ async function serve(
     api_reference: options.apiReference === 'on',
     metrics: metrics ?? undefined,
     tracing,
-    console: consoleParts(
+    console: await consoleParts(
       options,
+      context.database,
       () => address,
       (text) => standardOutput.write(text),
     ),
@@ -314,12 +327,12 @@ function openOptionsOf(model: DecisionModelEntry, options: ServeConfig): OpenOpt
 function backupSchedule(
   { backupEvery: every_ms, backupKeep }: ServeConfig,
   directory: string | undefined,
-  { db }: DataContext,
+  { database }: DataContext,
   { services: { clock, problems } }: Service,
   log: Log,
 ): BackupSchedule | undefined {
-  if (every_ms === undefined || directory === undefined) return undefined;
-  const backups = new SqliteBackups(db.$client.filename, directory, backupKeep);
+  if (every_ms === undefined || directory === undefined || database.backups === null) return undefined;
+  const backups = database.backups(directory, backupKeep);
   return new BackupSchedule({ backups, every_ms, clock, log, problems });
 }
 

@@ -1,4 +1,4 @@
-import type { DataOptions } from './command.ts';
+import type { Values } from '../config/settings.ts';
 import { CommandFailed } from './command-failed.ts';
 import { findMetricsUrl } from './metrics-url.ts';
 import { Reading } from './prometheus-text.ts';
@@ -18,7 +18,7 @@ const CLEAR_BELOW = '\x1b[J';
 const KEYS_THAT_END = ['q', 'Q', '\x03'];
 const SIGNALS_THAT_END = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-export interface TopOptions extends DataOptions {
+export interface TopOptions extends Values<'data'> {
   /** Where the service has its metrics; undefined looks it up in the data directory. */
   readonly url?: string;
   readonly once?: true;

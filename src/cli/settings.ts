@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { contradiction } from '../config/combinations.ts';
-import { DEFAULT_CONFIG_FILE, readConfigFile } from '../config/config-file.ts';
+import { DEFAULT_CONFIG_FILE, readConfigFile, wrongText } from '../config/config-file.ts';
 import { CONFIG_VARIABLE, type Effective, effectiveSettings, unknownVariables } from '../config/effective.ts';
 import { ConfigurationRefused } from '../config/refused.ts';
 import { type Setting, SWITCH } from '../config/setting.ts';
@@ -29,7 +29,7 @@ export function addSettings(command: Command, names: readonly SettingName[]): Co
   names_of.set(command, [...before, ...names]);
   for (const name of names) {
     const { flag } = settingOf(name);
-    if (flag !== null) command.addOption(optionOf(settingOf(name), flag));
+    if (flag !== null) command.addOption(optionOf(settingOf(name), flag, command));
   }
   if (before.length === 0) {
     command.option(
@@ -37,8 +37,12 @@ export function addSettings(command: Command, names: readonly SettingName[]): Co
       `TOML file of settings, which the environment and flags go before; "none" for none (default: ${DEFAULT_CONFIG_FILE} if it is there, env: ${CONFIG_VARIABLE})`,
     );
   }
-  const flagless = names.map(settingOf).filter(({ flag }) => flag === null);
-  return flagless.length === 0 ? command : command.addHelpText('after', flaglessHelp(flagless));
+  const isFlagless = (name: SettingName) => settingOf(name).flag === null;
+  // Once, of all that the command has by then.
+  if (!names.some(isFlagless) || before.some(isFlagless)) return command;
+  return command.addHelpText('after', () =>
+    flaglessHelp((names_of.get(command) ?? []).filter(isFlagless).map(settingOf)),
+  );
 }
 
 /** Settings that do not go together. */
@@ -52,13 +56,16 @@ class SettingsContradict extends ConfigurationRefused {
 }
 
 /** Reads a flag as text, which counts only once the other sources were looked at. */
-function optionOf(setting: Setting, flag: string): Option {
-  const { help, variable, key, kind } = setting;
+function optionOf(setting: Setting, flag: string, command: Command): Option {
+  const { help, variable, key, kind, public_text } = setting;
   const value = setting.kind === SWITCH ? undefined : setting.default;
   const start = value === undefined ? '' : `default: ${JSON.stringify(value)}, `;
   const option = new Option(flag, `${help} (${start}env: ${variable}, file: ${key})`);
   if (kind === SWITCH) return option;
   return option.argParser((text) => {
+    // Commander's own sentence would quote a value that may hold a secret.
+    const wrong = public_text === undefined ? null : wrongText(setting, text);
+    if (wrong !== null) command.error(`error: option '${flag}' ${wrong}`);
     kind.parse(text);
     return text;
   });

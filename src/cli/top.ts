@@ -4,11 +4,15 @@ import type { TopOptions } from './run-top.ts';
 
 /** `tds top` */
 export function registerTop(program: Command): void {
-  dataCommand(program, {
-    usage: 'top',
-    description: 'show throughput, latency, queue, holds, memory and problems of a running service, live',
-    example: 'tds top --once --data ./data',
-  })
+  dataCommand(
+    program,
+    {
+      usage: 'top',
+      description: 'show throughput, latency, queue, holds, memory and problems of a running service, live',
+      example: 'tds top --once --data ./data',
+    },
+    ['data'],
+  )
     .addOption(
       new Option(
         '--url <url>',

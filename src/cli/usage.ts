@@ -4,7 +4,6 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
-import { continueAudit } from '../../db/sqlite/audit.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { wholeNumberBetween } from '../config/setting.ts';
 import { OWNER_ONLY_FILE } from '../file-permissions.ts';
@@ -124,8 +123,11 @@ async function prune(context: DataContext, options: PruneCommandOptions): Promis
       `Usage of this UTC month is kept, because spend limits count it: give a time up to ${new Date(latest_ms).toISOString()}.`,
     );
   }
-  const { db, store } = context;
-  const parts = { store, continueAudit: (at_ms: number) => continueAudit(db, { now_ms: at_ms }).ok };
+  const { database, store } = context;
+  const parts = {
+    store,
+    continueAudit: async (at_ms: number) => (await database.continueAudit(at_ms)).ok,
+  };
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   process.once('SIGINT', stop).once('SIGTERM', stop);

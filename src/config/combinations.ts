@@ -1,4 +1,5 @@
 import type { PaddleSettings } from '../payments/paddle.ts';
+import { isPostgres, POSTGRES_BACKUPS, SQLITE } from './database-address.ts';
 import type { Effective } from './effective.ts';
 import { PADDLE_SETTINGS, type PaddleConfig, type SettingName, settingOf } from './settings.ts';
 
@@ -26,6 +27,13 @@ export function contradiction(effective: readonly Effective[]): Contradiction | 
   if (given.has('smtpUrl') && !given.has('mailFrom')) {
     const [server, sender] = (['smtpUrl', 'mailFrom'] as const).map((name) => settingOf(name).variable);
     return { names: ['smtpUrl', 'mailFrom'], sentence: `${server} needs ${sender}: who mails come from.` };
+  }
+  const database = effective.find(({ name }) => name === 'database')?.text ?? SQLITE;
+  if (given.has('backupEvery') && isPostgres(database)) {
+    return {
+      names: ['backupEvery', 'database'],
+      sentence: `--backup-every is for SQLite: ${POSTGRES_BACKUPS}.`,
+    };
   }
   const count = PADDLE_REQUIRED.filter((name) => given.has(name)).length;
   if (count !== 0 && count !== PADDLE_REQUIRED.length) {

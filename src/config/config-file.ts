@@ -154,12 +154,13 @@ function wrongEntry(setting: Setting, { kind, text }: TomlEntry): string | null 
 }
 
 /** Why a text is no value of the setting; null when it is one. A secret is not quoted. */
-export function wrongText({ kind, is_secret }: Setting, text: string): string | null {
+export function wrongText({ kind, is_secret, public_text }: Setting, text: string): string | null {
   try {
     kind.parse(text);
     return null;
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) throw error;
-    return `cannot be ${is_secret ? 'this' : JSON.stringify(text)}. ${error.message}`;
+    const may_be_quoted = !is_secret && public_text === undefined;
+    return `cannot be ${may_be_quoted ? JSON.stringify(text) : 'this'}. ${error.message}`;
   }
 }

@@ -26,6 +26,8 @@ export interface Setting<Value = unknown> {
   readonly unit?: 'seconds' | 'days';
   /** Never printed, and never part of a sentence or a log line. */
   readonly is_secret: boolean;
+  /** The text as it may be printed, of a value that may hold a secret beside what is public. */
+  readonly public_text?: (text: string) => string;
   /** `applied_while_set`: a new value is applied, but setting it for the first time, or no more, needs a restart. */
   readonly on_reload: 'applied' | 'applied_while_set' | 'restart';
 }
@@ -34,6 +36,14 @@ type Optional<Row, Name extends keyof Row> = Omit<Row, Name> & Partial<Pick<Row,
 
 /** What a row says of itself; a setting is public and needs a restart unless it says otherwise. */
 type Row<Value> = Optional<Omit<Setting<Value>, 'kind' | 'default'>, 'is_secret' | 'on_reload'>;
+
+/** What is printed in place of a secret. */
+export const MASK = '********';
+
+/** The text of a setting's value as it may be printed and logged. */
+export function publicText({ is_secret, public_text }: Setting, text: string): string {
+  return is_secret ? MASK : (public_text?.(text) ?? text);
+}
 
 /** A setting that always has a value. */
 export function setting<Value>(

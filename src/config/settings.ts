@@ -6,12 +6,14 @@ import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { QUEUE_LIMIT } from '../limits/model-turns.ts';
 import { LOG_LEVELS } from '../ops/log-level.ts';
 import { DISK_FLOOR_BYTES } from '../ops/readiness.ts';
+import { hiddenPassword, parseDatabaseAddress, SQLITE } from './database-address.ts';
 import { parseOtlpEndpoint, parseOtlpHeaders } from './otlp.ts';
 import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
 
 const PORT_MAX = 65_535;
 const LOG_FILE_MEGABYTES_MAX = 100_000;
 const DISK_FLOOR_MEGABYTES_MAX = 1_000_000_000;
+const PREFIX_CACHE_MEGABYTES_MAX = 1_000_000;
 const LOG_FILES_MAX = 1_000;
 /** Who may sign up to the console. */
 export const SIGN_UP_RULES = ['open', 'invited'] as const;
@@ -22,6 +24,9 @@ const DAY_S = 86_400;
 const RETENTION_DAYS_MAX = 36_500;
 const CONNECTIONS_MAX = 1_000_000;
 const PERCENT_MAX = 100;
+/** Of those for requests, some are for one purpose each: the lease of the node, and the ledger. */
+const CONNECTIONS_TO_DATABASE_MIN = 4;
+const CONNECTIONS_TO_DATABASE_MAX = 1_000;
 
 /**
  * Every setting, under the name that commander gives to its flag. Flags and `--help`, the environment, the TOML file,
@@ -56,6 +61,29 @@ export const SETTINGS = {
     help: 'megabytes that must be free on the disk of the data directory, or /readyz fails; 0 never fails it',
     default: DISK_FLOOR_BYTES / BYTES_PER_MEGABYTE,
     on_reload: 'applied',
+  }),
+  database: setting(textOf(parseDatabaseAddress), {
+    flag: '--database <address>',
+    variable: 'TDS_DATABASE',
+    key: 'database.address',
+    help: 'where everything is kept: sqlite: is a file in the data directory; nodes share one postgres://user@host/name',
+    default: SQLITE,
+    public_text: hiddenPassword,
+  }),
+  databasePassword: setting(TEXT, {
+    flag: null,
+    variable: 'TDS_DATABASE_PASSWORD',
+    key: 'database.password',
+    help: 'password of PostgreSQL, where its address has none (default: PGPASSWORD)',
+    example: 'secret',
+    is_secret: true,
+  }),
+  databaseConnections: setting(wholeNumber(CONNECTIONS_TO_DATABASE_MIN, CONNECTIONS_TO_DATABASE_MAX), {
+    flag: '--database-connections <n>',
+    variable: 'TDS_DATABASE_CONNECTIONS',
+    key: 'database.connections',
+    help: 'connections to PostgreSQL for requests; up to seven more are for readers, history, rate windows and the start',
+    default: 10,
   }),
   host: setting(TEXT, {
     flag: '--host <address>',
@@ -173,6 +201,13 @@ export const SETTINGS = {
     key: 'model.deterministic',
     help: 'equal bits whatever else is asked at the same time, on any device; slower',
     default: false,
+  }),
+  prefixCache: setting(wholeNumber(0, PREFIX_CACHE_MEGABYTES_MAX), {
+    flag: '--prefix-cache <megabytes>',
+    variable: 'TDS_PREFIX_CACHE',
+    key: 'model.prefix_cache',
+    help: 'memory for records that were read, of each model; 0 keeps none (default: 512, or an eighth of the memory)',
+    example: '512',
   }),
   idleUnload: setting(wholeNumber(0, DAY_S), {
     flag: '--idle-unload <seconds>',
@@ -355,7 +390,7 @@ export const SETTINGS = {
     flag: '--url <address>',
     variable: 'TDS_URL',
     key: 'client.url',
-    help: 'the running service, for "tds decide"',
+    help: 'the running service, for "tds decide" and the link of "tds user reset"',
     default: 'http://127.0.0.1:8080',
   }),
   key: setting(TEXT, {
@@ -396,6 +431,7 @@ export const MODEL_SETTINGS = [
   'threads',
   'evaluator',
   'deterministic',
+  'prefixCache',
 ] as const satisfies readonly SettingName[];
 
 /** Payments by Paddle Billing. */
@@ -406,8 +442,16 @@ export const PADDLE_SETTINGS = [
   'paddleEnvironment',
 ] as const satisfies readonly SettingName[];
 
-/** The settings of `tds serve` beside `data`. */
+/** The settings of every command on stored data. */
+export const DATA_SETTINGS = [
+  'data',
+  'database',
+  'databasePassword',
+] as const satisfies readonly SettingName[];
+
+/** The settings of `tds serve` beside those of stored data. */
 export const SERVE_SETTINGS = [
+  'databaseConnections',
   'host',
   'port',
   'init',

@@ -5,7 +5,8 @@ import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
 import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
-import type { RateRefusal, RateStatus, TokenReservation } from '../limits/rate-limiter.ts';
+import type { RateRefusal, RateStatus } from '../limits/rate-limiter.ts';
+import type { TokenReservation } from '../limits/rate-windows.ts';
 import type { ServedModel } from '../models/models.ts';
 import { dollarsOf } from '../money.ts';
 import { inStep, type RequestSpan } from '../ops/tracing.ts';
@@ -268,31 +269,26 @@ async function planInTurn(services: DecisionServices, checked: ServedRequest): P
   }
 }
 
-/** Step 2, second half: requests and tokens per minute. */
-async function planWithinLimits(services: DecisionServices, checked: ServedRequest): Promise<Planned> {
-  const { limiter, clock } = services;
+/** Step 2, second half: requests and tokens per minute. Windows that cannot be reached admit nobody. */
+async function planWithinLimits(
+  services: DecisionServices,
+  checked: ServedRequest,
+): Promise<Planned | Refusal> {
   const { organization_id, limits } = checked.caller;
-  // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
-  const exhausted = limiter.requestsExhausted(organization_id, limits, clock.monotonic_ms());
-  if (exhausted !== null) return rateLimited(exhausted, limits);
-  const plan = await planOrRefusal(services, checked);
-  const admission = limiter.admit(
-    organization_id,
-    limits,
-    estimatedTokens(tokensOf(plan)),
-    clock.monotonic_ms(),
-  );
-  if (!admission.admitted) return rateLimited(admission, limits);
-  return {
-    refusal: null,
-    request: {
-      ...checked,
-      plan,
-      reservation: admission.reservation,
-      admitted_at_ms: services.clock.now_ms(),
-      rate: admission.status,
-    },
-  };
+  try {
+    // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
+    const exhausted = await services.limiter.exhausted(organization_id, limits);
+    if (exhausted !== null) return rateLimited(exhausted, limits);
+    const plan = await planOrRefusal(services, checked);
+    const tokens = estimatedTokens(tokensOf(plan));
+    const admission = await services.limiter.admit(organization_id, limits, tokens);
+    if (!admission.admitted) return rateLimited(admission, limits);
+    const { reservation, status: rate } = admission;
+    const admitted_at_ms = services.clock.now_ms();
+    return { refusal: null, request: { ...checked, plan, reservation, admitted_at_ms, rate } };
+  } catch (error) {
+    return failed(services, checked.call, 'rate_windows', 'billing_unavailable', error);
+  }
 }
 
 function rateLimited(
@@ -336,7 +332,7 @@ async function refuseUnplanned(
   admitted: AdmittedRequest,
   rejection: Refusal,
 ): Promise<{ readonly result: Refusal; readonly reached_model: boolean }> {
-  services.limiter.settle(admitted.reservation, 0);
+  void admitted.reservation.settle(0);
   try {
     const refusal = await services.books.refusalOf(largestCost(admitted));
     if (refusal !== null) return { result: new Refusal(refusal), reached_model: false };
@@ -364,13 +360,15 @@ async function placeHold(
   plan: DecisionPlan,
 ): Promise<HeldRequest | Refusal> {
   const refuse = (refusal: Refusal): Refusal => {
-    services.limiter.settle(admitted.reservation, 0);
+    void admitted.reservation.settle(0);
     return refusal;
   };
-  // In the same commit as the hold, but not for its sake: what fails here is written with a later request.
-  services.keys.flushLastUsed().catch((error: unknown) => {
-    services.problems.report({ request_id: null, step: 'last_used', code: null, error });
-  });
+  if (services.books.shares_commits) {
+    // Not for the hold's sake: what fails here is written with a later request.
+    services.keys.flushLastUsed().catch((error: unknown) => {
+      services.problems.report({ request_id: null, step: 'last_used', code: null, error });
+    });
+  }
   try {
     const { request_id } = admitted.call;
     const result = await services.books.hold({ ...largestCost(admitted), request_id });
@@ -431,7 +429,7 @@ async function releaseHold(
   const { signal } = held.call;
   // What a stop takes off the model has a client that is told so.
   const is_abandoned = signal.aborted && !(signal.reason instanceof ServiceStopped);
-  if (!is_abandoned) services.limiter.settle(held.reservation, 0);
+  if (!is_abandoned) void held.reservation.settle(0);
   const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
   await services.books.release(held.hold, is_abandoned ? null : row);
   return refusal;
@@ -451,10 +449,10 @@ async function charge(
   try {
     await services.books.charge(held.hold, cost, charged, released);
   } catch (error) {
-    services.limiter.settle(held.reservation, 0);
+    void held.reservation.settle(0);
     return failed(services, held.call, 'charge', 'billing_unavailable', error);
   }
-  services.limiter.settle(held.reservation, input_tokens);
+  void held.reservation.settle(input_tokens);
   return {
     id: services.identifiers.id('decision'),
     object: 'decision',

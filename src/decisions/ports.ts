@@ -5,7 +5,7 @@ import type { Identifiers } from '../identifiers.ts';
 import type { Books } from '../ledger/books.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 import type { PerOrganizationQueue } from '../limits/per-organization-queue.ts';
-import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Models } from '../models/models.ts';
 import type { Problems } from '../problems/problems.ts';
@@ -18,7 +18,7 @@ export interface DecisionServices {
   readonly problems: Problems;
   readonly keys: KeyDirectory;
   readonly catalog: Catalog;
-  readonly limiter: RateLimiter;
+  readonly limiter: RateWindows;
   /** Of requests that are refused and cost nothing. */
   readonly refusals: RefusalBudgets;
   /** In which requests are planned, and admitted by the limiter. */

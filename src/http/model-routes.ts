@@ -4,7 +4,7 @@ import { type Catalog, OWNED_BY } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
-import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { RequestContext } from './context.ts';
@@ -16,7 +16,7 @@ import { type ModelList, ModelListSchema } from './schemas.ts';
 interface ModelServices {
   readonly keys: KeyDirectory;
   readonly catalog: Catalog;
-  readonly limiter: RateLimiter;
+  readonly limiter: RateWindows;
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly problems: Problems;

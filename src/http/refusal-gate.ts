@@ -1,7 +1,7 @@
 import type { Caller, KeyDirectory } from '../accounts/key-directory.ts';
 import type { Clock } from '../clock.ts';
 import { Refusal } from '../errors.ts';
-import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RateWindows } from '../limits/rate-windows.ts';
 import {
   ADDRESS_REFUSALS_PER_MINUTE,
   keyRefusalsPerMinute,
@@ -17,7 +17,7 @@ type OverBudget = Refused<'rate_limit_exceeded'>;
 
 interface RefusalGateServices {
   readonly keys: KeyDirectory;
-  readonly limiter: RateLimiter;
+  readonly limiter: RateWindows;
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly problems: Problems;
@@ -106,29 +106,41 @@ function overAddress(
   );
 }
 
-function overKey(
+async function overKey(
   services: RefusalGateServices,
   context: RequestContext,
   caller: Caller,
   wait_s: number,
-): OverBudget {
+): Promise<OverBudget> {
   context.caller = caller;
-  const { organization_id, limits } = caller;
+  const { limits } = caller;
   const per_minute = keyRefusalsPerMinute(limits?.requests_per_minute ?? 0);
   return over(
     services,
     context,
     `Too many requests of this API key were refused: ${per_minute} refusals per minute are answered, fewer with large bodies.`,
     wait_s,
-    limits === null
-      ? budgetHeaders(per_minute, wait_s)
-      : requestRateHeaders(services.limiter.status(organization_id, limits, services.clock.monotonic_ms())),
+    (await windowHeaders(services, context, caller)) ?? budgetHeaders(per_minute, wait_s),
   );
 }
 
+/** The headers of the organization's own windows; null where it has none, or they cannot be reached. */
+async function windowHeaders(
+  { limiter, problems }: RefusalGateServices,
+  { request_id }: RequestContext,
+  { organization_id, limits }: Caller,
+): Promise<Record<string, string> | null> {
+  if (limits === null) return null;
+  try {
+    return requestRateHeaders(await limiter.status(organization_id, limits));
+  } catch (error) {
+    problems.report({ request_id, step: 'rate_windows', code: null, error });
+    return null;
+  }
+}
+
 /**
- * The headers of a 429 (contract: response headers). Where no organization is known, they give the limit that was
- * reached.
+ * The headers of a 429 (contract: response headers). Where no windows are known, they give the limit that was reached.
  */
 function budgetHeaders(per_minute: number, wait_s: number): Record<string, string> {
   return requestRateHeaders({ limit_requests: per_minute, remaining_requests: 0, reset_requests_s: wait_s });

@@ -36,6 +36,8 @@ export interface Books {
    * cannot be written now, when it waits for the next try; never rejects. A hold that has ended stays as it ended.
    */
   release(hold: Hold, usage: UsageRow | null): Promise<void>;
+  /** Whether a write that is asked for together with a hold is in its commit, at no cost of its own. */
+  readonly shares_commits: boolean;
   /** The holds of this process that have no end on disk yet. */
   readonly open: { readonly holds: number; readonly oldest_at_ms: number | null };
   /** How many holds wait to be released because the store could not be written. */

@@ -133,17 +133,33 @@ export class RateLimiter {
   }
 }
 
-function statusOf(windows: Windows, limits: RateLimits, now_ms: number): RateStatus {
+function statusOf({ requests, tokens }: Windows, limits: RateLimits, now_ms: number): RateStatus {
+  return rateStatus(limits, {
+    requests: requests.total(now_ms),
+    tokens: tokens.total(now_ms),
+    requests_leave_ms: requests.untilOldestLeaves_ms(now_ms),
+  });
+}
+
+/** What is in both windows, and milliseconds until the oldest request leaves; 0 where there is none. */
+export interface WindowSums {
+  readonly requests: number;
+  readonly tokens: number;
+  readonly requests_leave_ms: number;
+}
+
+/** Where an organization with these limits stands. */
+export function rateStatus(limits: RateLimits, sums: WindowSums): RateStatus {
   return {
     limit_requests: limits.requests_per_minute,
-    remaining_requests: Math.max(0, limits.requests_per_minute - windows.requests.total(now_ms)),
-    reset_requests_s: wholeSeconds(windows.requests.untilOldestLeaves_ms(now_ms)),
+    remaining_requests: Math.max(0, limits.requests_per_minute - sums.requests),
+    reset_requests_s: wholeSeconds(sums.requests_leave_ms),
     limit_tokens: limits.tokens_per_minute,
-    remaining_tokens: Math.max(0, limits.tokens_per_minute - windows.tokens.total(now_ms)),
+    remaining_tokens: Math.max(0, limits.tokens_per_minute - sums.tokens),
   };
 }
 
 /** At least one second, because a client told to wait zero would come back at once. */
-function wholeSeconds(duration_ms: number): number {
+export function wholeSeconds(duration_ms: number): number {
   return Math.max(1, Math.ceil(duration_ms / 1_000));
 }

@@ -1,4 +1,5 @@
 import type { DecisionEngine, DecisionInput, DecisionPlan, EvaluateOptions } from '../../native/engine.ts';
+import type { UpstreamCalibration } from '../catalog/catalog-records.ts';
 import type { Mode } from '../questions/question.ts';
 import type { LifecycleStatus, LoadFailure, ModelLifecycle } from './lifecycle.ts';
 
@@ -15,6 +16,22 @@ export interface AnsweringModel {
   /** Rejects as `DecisionEngine.evaluate` does. */
   answer(plan: DecisionPlan, options: EvaluateOptions): Promise<ModelAnswer>;
 }
+
+/** A member of the pool of upstreams of a model. */
+export interface ObservedUpstream {
+  /** Its URL, as the operator gave it. */
+  readonly address: string;
+  readonly breaker: BreakerState;
+  /** Of calls that it has not answered. */
+  readonly outstanding_tokens: number;
+  /** Since the pool was opened: calls for clients, and whatever failed through the member's fault, checks and trials too. */
+  readonly requests: number;
+  readonly failures: number;
+}
+
+export const BREAKER_STATES = ['closed', 'half_open', 'open'] as const;
+/** Whether a member gets requests, is being tried, or waits for that. */
+export type BreakerState = (typeof BREAKER_STATES)[number];
 
 /** What stands behind a model of the catalog. */
 export interface ModelLife {
@@ -39,6 +56,10 @@ export interface ModelLife {
 export interface UpstreamLife extends ModelLife {
   /** From now on these members, and no others, get no new requests. */
   setDraining(addresses: readonly string[]): void;
+  /** From now on answers are calibrated so, where it was fitted on the weights that gave them. */
+  setCalibration(calibration: UpstreamCalibration | undefined): void;
+  /** How each member stands. */
+  members(): readonly ObservedUpstream[];
 }
 
 /** An engine as a model that answers: it is billed what was planned. */

@@ -12,7 +12,13 @@ import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
-import { type AnsweringModel, engineLife, type ModelLife, type UpstreamLife } from './model-life.ts';
+import {
+  type AnsweringModel,
+  engineLife,
+  type ModelLife,
+  type ObservedUpstream,
+  type UpstreamLife,
+} from './model-life.ts';
 
 /** The largest weights take minutes to be read, checked and loaded; what takes longer hangs. */
 const OPENING_MS = 15 * 60_000;
@@ -50,6 +56,8 @@ export interface ObservedLife {
   readonly status: () => LifecycleStatus;
   /** Undefined while no engine is loaded, or where none counts. */
   readonly counts: ModelLife['counts'];
+  /** The members of its pool; none for an engine. */
+  readonly upstreams: () => readonly ObservedUpstream[];
   /** Loads it. Rejects with `ModelUnavailable`. */
   readonly load: () => Promise<unknown>;
 }
@@ -151,10 +159,11 @@ export class Models {
 
   /** The models that the catalog has opened, for whoever watches them. */
   observed(): readonly ObservedLife[] {
-    return [...this.#lives.values()].map(({ model, behind }) => ({
+    return [...this.#lives.values()].map(({ model, behind, upstreams }) => ({
       id: model.id,
       status: () => behind.status(),
       counts: () => behind.counts(),
+      upstreams: () => upstreams?.members() ?? [],
       load: () => behind.load(),
     }));
   }
@@ -273,7 +282,10 @@ export class Models {
   #lifeOf(model: ServedModelEntry): Life {
     const known = this.#lives.get(model.id);
     if (known !== undefined && isLifeOf(known, model)) {
-      if ('upstreams' in model) known.upstreams?.setDraining(model.upstreams.draining);
+      if ('upstreams' in model) {
+        known.upstreams?.setDraining(model.upstreams.draining);
+        known.upstreams?.setCalibration(model.upstreams.calibration);
+      }
       return known;
     }
     const prepared = this.#prepared.get(model.id);
@@ -373,7 +385,7 @@ function isSameModel(one: ServedModelEntry, other: ServedModelEntry): boolean {
   );
 }
 
-/** Whether both mean the same servers; which of them are drained changes in place. */
+/** Whether both mean the same servers, asked alike; who is drained, and the calibration, change in place. */
 function isSamePool(one: UpstreamPool, other: UpstreamPool): boolean {
   const { addresses, protocol, model, token_file, ca_file } = one;
   return (
@@ -382,6 +394,8 @@ function isSamePool(one: UpstreamPool, other: UpstreamPool): boolean {
     protocol === other.protocol &&
     model === other.model &&
     token_file === other.token_file &&
-    ca_file === other.ca_file
+    ca_file === other.ca_file &&
+    one.vocabulary?.path === other.vocabulary?.path &&
+    one.vocabulary?.sha256 === other.vocabulary?.sha256
   );
 }

@@ -1,3 +1,8 @@
+import { DAY_MS } from '../clock.ts';
+
+/** Everything is read again after this time; in between, an audit goes on from where the last clean one came to. */
+export const WHOLE_AUDIT_EVERY_MS = 7 * DAY_MS;
+
 /** What one run over the history is to do. */
 export interface HistoryTask {
   readonly now_ms: number;

@@ -1,7 +1,7 @@
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
 import { type Clock, DAY_MS, HOUR_MS } from '../clock.ts';
-import type { RateLimiter } from '../limits/rate-limiter.ts';
+import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
 import type { Store } from '../store.ts';
@@ -19,12 +19,14 @@ export interface MaintenanceParts {
   readonly history: HistoryRuns;
   readonly store: Store;
   readonly keys: KeyDirectory;
-  readonly limiter: RateLimiter;
+  readonly limiter: RateWindows;
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'audited'>;
   readonly problems: ProblemLog;
+  /** Whether what is done once an hour for all services on a database is this one's to do now. */
+  readonly beginsHourlyRun: () => Promise<boolean>;
   /** After how many days a request's usage is rolled up into daily totals; null for never. */
   readonly usage_retention_days: number | null;
 }
@@ -60,8 +62,18 @@ function logCounted({ refusals, log, problems }: MaintenanceParts): void {
 
 /** The hourly run. Never rejects: what it fails with is reported, and it is tried again in an hour. */
 export async function hourly(parts: MaintenanceParts): Promise<void> {
-  const { store, history, limiter, refusals, clock, log, metrics, problems, usage_retention_days } = parts;
-  limiter.forgetIdle(clock.monotonic_ms());
+  const {
+    store,
+    history,
+    limiter,
+    refusals,
+    clock,
+    log,
+    metrics,
+    problems,
+    beginsHourlyRun,
+    usage_retention_days,
+  } = parts;
   refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
   const prune_before_ms =
@@ -69,6 +81,8 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
       ? null
       : Math.min(now_ms - usage_retention_days * DAY_MS, latestPrune_ms(now_ms));
   try {
+    await limiter.forgetIdle();
+    if (!(await beginsHourlyRun())) return;
     await recalculateTiers(store, now_ms);
     const report = await history.run({ now_ms, prune_before_ms });
     if (report === null) return;

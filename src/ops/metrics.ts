@@ -2,6 +2,7 @@ import type { EvaluatorCounts } from '../../native/engine.ts';
 import type { Books } from '../ledger/books.ts';
 import type { TurnsLoad } from '../limits/model-turns.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
+import type { ObservedUpstream } from '../models/model-life.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 
@@ -42,6 +43,8 @@ export interface ObservedModel {
   readonly status: () => LifecycleStatus;
   /** Undefined while no engine is loaded, or where none counts. */
   readonly counts: () => EvaluatorCounts | undefined;
+  /** The members of its pool; none for a model of this process. */
+  readonly upstreams: () => readonly ObservedUpstream[];
 }
 
 /** What is looked at when metrics are read, and costs nothing before. */

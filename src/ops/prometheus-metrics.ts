@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { MS_PER_S } from '../clock.ts';
+import { BREAKER_STATES } from '../models/model-life.ts';
 import type {
   AnsweredRequest,
   ChargedDecision,
@@ -33,7 +34,7 @@ export interface ProgramFacts {
 
 /**
  * Metrics in Prometheus' text format. What happens is counted as it happens; the state of the service is looked at when
- * the text is made. Labels are endpoint, mode, code, model and step, whose values are known beforehand or named by the
+ * the text is made. Labels are endpoint, mode, code, model, upstream, state and step, whose values are known beforehand or named by the
  * operator. Nothing that a client writes, and no id of a customer, is in them.
  */
 export class PrometheusMetrics implements Metrics {
@@ -79,7 +80,7 @@ export class PrometheusMetrics implements Metrics {
   ]);
   readonly #commit_time = this.#histogram(
     'tds_commit_seconds',
-    'Time of a durable commit of the requests of one event-loop turn.',
+    'Time of a durable commit of many requests at once: those of one event-loop turn, or, on PostgreSQL, a batch.',
     SHORT_BUCKETS,
   );
   readonly #commit_writes = this.#counter('tds_commit_writes_total', 'Writes in those commits.');
@@ -165,6 +166,7 @@ export class PrometheusMetrics implements Metrics {
 
   watch({ models, turnsLoad, books, problems, now_ms }: MetricsSources): void {
     this.#watchModels(models);
+    this.#watchUpstreams(models);
     this.#gauge('tds_model_requests', 'Requests at the model, waiting or running.', [], (gauge) =>
       gauge.set(turnsLoad().requests),
     );
@@ -225,6 +227,50 @@ export class PrometheusMetrics implements Metrics {
       'Tokens of prefixes that were still in memory, and so were not read.',
       ['model'],
       counted(({ reused_tokens }) => reused_tokens),
+    );
+  }
+
+  /** The members of pools, named as the operator gave them, without the scheme. */
+  #watchUpstreams(models: MetricsSources['models']): void {
+    const members = () =>
+      models().flatMap(({ id, upstreams }) =>
+        upstreams().map((upstream) => ({
+          ...upstream,
+          labels: { model: id, upstream: upstream.address.replace(/^https?:\/\//, '') },
+        })),
+      );
+    this.#gauge(
+      'tds_upstream_outstanding_tokens',
+      'Tokens of calls that the upstream has not answered.',
+      ['model', 'upstream'],
+      (gauge) => {
+        // A member that is gone leaves no value behind.
+        gauge.reset();
+        for (const { labels, outstanding_tokens } of members()) gauge.set(labels, outstanding_tokens);
+      },
+    );
+    this.#gauge(
+      'tds_upstream_breaker',
+      'Whether the breaker of the upstream is in that state: closed gets requests, half_open is tried, open waits.',
+      ['model', 'upstream', 'state'],
+      (gauge) => {
+        gauge.reset();
+        for (const { labels, breaker } of members()) {
+          for (const state of BREAKER_STATES) gauge.set({ ...labels, state }, Number(state === breaker));
+        }
+      },
+    );
+    this.#counter(
+      'tds_upstream_requests_total',
+      'Calls to the upstream for requests of clients.',
+      ['model', 'upstream'],
+      () => members().map(({ labels, requests }) => [labels, requests]),
+    );
+    this.#counter(
+      'tds_upstream_failures_total',
+      "Calls, checks and trials that failed through the upstream's fault.",
+      ['model', 'upstream'],
+      () => members().map(({ labels, failures }) => [labels, failures]),
     );
   }
 

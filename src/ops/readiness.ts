@@ -30,8 +30,8 @@ export interface ReadinessParts {
   readonly models: () => readonly ReadinessModel[];
   /** Makes a durable write. Rejects when the database cannot be written. */
   readonly write: () => Promise<void>;
-  /** Free bytes where the database is. */
-  readonly freeBytes: () => Promise<number>;
+  /** Free bytes where the database is; null where that is another machine, whose disk is looked at there. */
+  readonly freeBytes: (() => Promise<number>) | null;
   readonly disk_floor_bytes?: number | undefined;
   readonly clock: Pick<Clock, 'monotonic_ms'>;
   /** Gets the cause when a look begins to fail, and again after it was well in between. */
@@ -83,7 +83,7 @@ export class Readiness {
     const model = this.#canAnswer();
     const [database, disk] = await Promise.all([
       this.#isWell('database', () => write().then(() => true)),
-      this.#isWell('disk', async () => (await freeBytes()) >= this.#disk_floor_bytes),
+      this.#isWell('disk', async () => freeBytes === null || (await freeBytes()) >= this.#disk_floor_bytes),
     ]);
     const is_well: Record<ReadinessCheck, boolean> = { draining: true, model, database, disk };
     return READINESS_CHECKS.filter((check) => !is_well[check]);

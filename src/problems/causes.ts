@@ -5,7 +5,7 @@ import { systemErrorCode } from '../system-error-code.ts';
 export interface Cause {
   /** The name of its class. */
   readonly error: string;
-  /** SQLite's or the system's code, such as `SQLITE_BUSY`. */
+  /** SQLite's or the system's code, such as `SQLITE_BUSY`, or PostgreSQL's, such as `40P01`. */
   readonly code?: string;
   /** Only of the classes in `CLASSES_WITHOUT_CLIENT_TEXT`. */
   readonly message?: string;
@@ -38,6 +38,7 @@ export interface ThreadFailure {
  */
 const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'AddonUnavailable',
+  'AddressRefused',
   'BackupRefused',
   'DeviceUnavailable',
   'EngineFailed',
@@ -53,6 +54,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'PragmaRefused',
   'PruneRefused',
   'SchemaRefused',
+  'SettingRefused',
   'SetupError',
   'TraceExportFailed',
   'TransactionEnded',
@@ -71,6 +73,8 @@ const MESSAGE_CHARACTERS_MAX = 1_000;
 
 const CLASS_NAME = /^[A-Za-z_$][\w$]{0,63}$/;
 const SYSTEM_CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
+/** PostgreSQL's code of what its server reports. The client puts it beside a code of its own that says nothing. */
+const SQL_STATE = /^[0-9A-Z]{5}$/;
 
 /** The error and its causes, outermost first, without a word that a client wrote. */
 export function causesOf(error: unknown): readonly Cause[] {
@@ -95,13 +99,19 @@ export function threadFailure(error: unknown): ThreadFailure {
 function causeOf(error: unknown): Cause {
   if (!(error instanceof Error)) return { error: typeof error, at: [] };
   const { name, message } = error;
-  const code = systemErrorCode(error);
+  const code = codeOf(error);
   return {
     error: CLASS_NAME.test(name) ? name : 'Error',
-    ...(code !== undefined && SYSTEM_CODE.test(code) ? { code } : {}),
+    ...(code === undefined ? {} : { code }),
     ...(CLASSES_WITHOUT_CLIENT_TEXT.has(name) ? { message: message.slice(0, MESSAGE_CHARACTERS_MAX) } : {}),
     at: framesOf(error),
   };
+}
+
+function codeOf(error: Error): string | undefined {
+  if ('errno' in error && typeof error.errno === 'string' && SQL_STATE.test(error.errno)) return error.errno;
+  const code = systemErrorCode(error);
+  return code !== undefined && SYSTEM_CODE.test(code) ? code : undefined;
 }
 
 /**

@@ -1,7 +1,14 @@
 import type { Clock } from '../clock.ts';
 import type { Log } from '../ops/log.ts';
 import { type Cause, causesOf } from './causes.ts';
-import type { Problem, ProblemStep, Problems, RecentProblem, RecentProblems } from './problems.ts';
+import {
+  noProblems,
+  type Problem,
+  type ProblemStep,
+  type Problems,
+  type RecentProblem,
+  type RecentProblems,
+} from './problems.ts';
 
 /** For so long after the stack of a problem was written, problems of its kind are written without one. */
 const WINDOW_MS = 60_000;
@@ -29,33 +36,7 @@ interface Kind {
  * So every request is found by its id, and a fault that lasts writes no more than the lines of the requests themselves.
  */
 export class ProblemLog implements Problems, RecentProblems {
-  readonly #counts: Record<ProblemStep, number> = {
-    authenticate: 0,
-    catalog: 0,
-    plan: 0,
-    hold: 0,
-    model: 0,
-    charge: 0,
-    release: 0,
-    webhook: 0,
-    sign_in: 0,
-    mail: 0,
-    http: 0,
-    last_used: 0,
-    hourly_run: 0,
-    audit: 0,
-    checkpoint: 0,
-    backup: 0,
-    readiness: 0,
-    settings: 0,
-    trace_export: 0,
-    model_load: 0,
-    model_warm_up: 0,
-    model_probe: 0,
-    model_close: 0,
-    model_reload: 0,
-    upstream: 0,
-  };
+  readonly #counts = noProblems();
   /** Oldest first: a `Map` keeps the order of insertion. */
   readonly #kinds = new Map<string, Kind>();
   /** A ring: the oldest problem is at `#next_recent` once it is full. */
@@ -71,7 +52,8 @@ export class ProblemLog implements Problems, RecentProblems {
     this.#counts[step] += 1;
     const causes = causesOf(thrown);
     const error = causes.map(inWords).join(' < ');
-    const place = causes.at(-1)?.at[0] ?? '';
+    // Errors of Bun's PostgreSQL client have no stack: the place is that of the nearest cause with one.
+    const place = causes.findLast(({ at }) => at.length > 0)?.at[0] ?? '';
     const at_ms = this.#now_ms();
     this.#remember({ at_ms, request_id, step, code, model: model ?? null, error, place });
     const id = [request_id === null ? 'background' : 'request', step, code, model, error, place].join('\n');

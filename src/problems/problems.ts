@@ -1,44 +1,56 @@
 import type { ErrorCode } from '../errors.ts';
 
 /** Where a failure can happen that is our own fault. Lines of the log, counts and metrics name it so. */
-export type ProblemStep =
+const NONE = {
   /** The six steps of a request. */
-  | 'authenticate'
-  | 'catalog'
-  | 'plan'
-  | 'hold'
-  | 'model'
-  | 'charge'
+  authenticate: 0,
+  catalog: 0,
+  plan: 0,
+  /** The windows of requests and tokens a minute, also what is settled in them after a request. */
+  rate_windows: 0,
+  hold: 0,
+  model: 0,
+  charge: 0,
   /** The end of a hold that nothing is charged for, also in the background. */
-  | 'release'
-  | 'webhook'
+  release: 0,
+  webhook: 0,
   /** Work of the console after its answer: looking an address up, writing a new account. */
-  | 'sign_in'
-  | 'mail'
+  sign_in: 0,
+  mail: 0,
   /** Anything unexpected while a request was answered. */
-  | 'http'
+  http: 0,
   /**
    * Background work: last-used times of keys, tiers with audit and usage, an audit that the operator began, the copy of
    * the write-ahead log, backups, traces.
    */
-  | 'last_used'
-  | 'hourly_run'
-  | 'audit'
-  | 'checkpoint'
-  | 'backup'
-  | 'trace_export'
+  last_used: 0,
+  /** The lease of this node on a shared database, and the holds of nodes that died. */
+  node: 0,
+  hourly_run: 0,
+  audit: 0,
+  checkpoint: 0,
+  backup: 0,
+  trace_export: 0,
   /** A look at what the service needs to answer failed, and began to: not each time that somebody asks. */
-  | 'readiness'
+  readiness: 0,
   /** The settings were to be read again. */
-  | 'settings'
+  settings: 0,
   /** The life of a model: its load, the start of consistent mode, the question whether it still answers, its end, new weights. */
-  | 'model_load'
-  | 'model_warm_up'
-  | 'model_probe'
-  | 'model_close'
-  | 'model_reload'
+  model_load: 0,
+  model_warm_up: 0,
+  model_probe: 0,
+  model_close: 0,
+  model_reload: 0,
   /** A member of a pool failed, and another one was asked; or one failed its trial, or read more than was held. */
-  | 'upstream';
+  upstream: 0,
+};
+
+export type ProblemStep = keyof typeof NONE;
+
+/** No problem of any step: what counting begins with. */
+export function noProblems(): Record<ProblemStep, number> {
+  return { ...NONE };
+}
 
 /** One failure that is our own fault: neither the client's, nor load that the error's code tells of. */
 export interface Problem {

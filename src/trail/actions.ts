@@ -61,6 +61,7 @@ export const TRAIL_ACTIONS = {
   'model.close': { object: 'model', sentence: 'Closed a model.' },
   'model.remove': { object: 'model', sentence: 'Removed a model.' },
   'model.drain': { object: 'model', sentence: 'Drained an upstream of a model, or ended that.' },
+  'model.calibrate': { object: 'model', sentence: 'Calibrated a model of upstreams.' },
   'model.price': { object: 'model', sentence: 'Set the price of a model.' },
   'model.reload': { object: 'model', sentence: 'Asked to load a model anew.' },
   'model.weights': { object: 'model', sentence: 'Gave a model new weights, or loaded them anew.' },
@@ -84,6 +85,7 @@ export const SERVICE_ACTIONS: readonly TrailAction[] = [
   'model.reload',
   'model.weights',
   'model.drain',
+  'model.calibrate',
   'model.alias',
   'model.unalias',
 ];

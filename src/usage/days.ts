@@ -1,4 +1,5 @@
 import { DAY_MS } from '../clock.ts';
+import type { DaySpan } from './usage-records.ts';
 
 /** The UTC day of a time, `YYYY-MM-DD`. */
 export function dayOf(time_ms: number): string {
@@ -18,4 +19,25 @@ export function endOfDay_ms(day: string): number {
 /** The UTC day before another. */
 export function dayBefore(day: string): string {
   return dayOf(startOfDay_ms(day) - 1);
+}
+
+/** What there is of usage: times of rows, and days that were rolled up; null for none. */
+export interface Extremes {
+  readonly oldest_ms: number | null;
+  readonly newest_ms: number | null;
+  readonly first_day: string | null;
+  readonly last_day: string | null;
+}
+
+/** The first and the last UTC day of both; undefined when there is neither. */
+export function spanOf({ oldest_ms, newest_ms, first_day, last_day }: Extremes): DaySpan | undefined {
+  const days = [
+    first_day,
+    last_day,
+    ...[oldest_ms, newest_ms].map((time_ms) => (time_ms === null ? null : dayOf(time_ms))),
+  ]
+    .filter((day) => day !== null)
+    .sort();
+  const [first, last] = [days.at(0), days.at(-1)];
+  return first === undefined || last === undefined ? undefined : { first_day: first, last_day: last };
 }

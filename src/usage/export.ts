@@ -1,10 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { formatDollars } from '../money.ts';
 import { csvLine } from './csv.ts';
+import { EXPORT_ROWS_MAX } from './export-rows-max.ts';
 import type { NamedUsageRow, UsageFilter, UsageRecords } from './usage-records.ts';
-
-/** The most rows that one export offers (contract: the rows of one export). */
-const EXPORT_ROWS_MAX = 100_000;
 
 /** The columns of the contract, in its order. */
 const EXPORT_COLUMNS = [

@@ -39,6 +39,11 @@ export class UsageSum {
     this.#latencies_ms.push(row.latency_ms);
   }
 
+  /** Adds requests of one status, of which the latencies are known to whoever added them up. */
+  addCounted(total: Summand & { readonly requests: number }): void {
+    this.#take(total, total.requests);
+  }
+
   /** Adds requests of one status that were rolled up. */
   addRolledUp(total: Summand & { readonly requests: number }): void {
     this.#take(total, total.requests);

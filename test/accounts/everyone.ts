@@ -1,6 +1,3 @@
-import { eq } from 'drizzle-orm';
-import type { Db } from '../../db/sqlite/connection.ts';
-import { users } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { AccountError } from '../../src/accounts/errors.ts';
@@ -41,8 +38,11 @@ export async function addEveryone(
 }
 
 /** Notes that the user has followed the link that was mailed to their address. */
-export function verifyEmail(db: Db, { user_id }: UserActor): void {
-  db.update(users).set({ email_verified: true }).where(eq(users.id, user_id)).run();
+export async function verifyEmail(
+  { run }: { run(statement: string): Promise<void> },
+  { user_id }: UserActor,
+): Promise<void> {
+  await run(`UPDATE users SET email_verified = true WHERE id = '${user_id}'`);
 }
 
 /** `ok`, or the code of the refusal. */
@@ -54,14 +54,4 @@ export async function outcome(work: () => Promise<unknown>): Promise<string> {
     if (error instanceof AccountError) return error.code;
     throw error;
   }
-}
-
-/** Everything that is stored, by table. */
-export function everythingIn({ $client }: Db): Record<string, unknown[]> {
-  const tables = $client
-    .query<{ name: string }, []>(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name",
-    )
-    .all();
-  return Object.fromEntries(tables.map(({ name }) => [name, $client.query(`SELECT * FROM "${name}"`).all()]));
 }

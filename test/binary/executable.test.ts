@@ -310,6 +310,29 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     expect(JSON.parse(stdout)).toMatchObject(orders.map(([, , answer]) => answer));
   });
 
+  test('has the client of PostgreSQL, and what makes its schema', async () => {
+    const address = 'postgres://tds@127.0.0.1:1/tds';
+    for (const args of [
+      ['org', 'list', '--database', address, ...DATA],
+      ['database', 'copy', '/data/service', address],
+    ]) {
+      expect(await root.tds(args)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr:
+          'tds: postgres://127.0.0.1:1/tds cannot be reached: start the server or name another with --database.\n',
+      });
+    }
+    const migrations = (path: string) => {
+      const cwd = join(path, 'db/postgres/migrations');
+      const names = ['meta/_journal.json', ...[...new Bun.Glob('*.sql').scanSync({ cwd })].sort()];
+      return names.map((name) => [name, readFileSync(join(cwd, name), 'utf8')]);
+    };
+    const made_by = migrations(join(import.meta.dir, '../..'));
+    expect(made_by.map(([name]) => name)).toContain('0000_initial.sql');
+    expect(migrations(unpacked())).toEqual(made_by);
+  });
+
   test('sends traces to a collector', async () => {
     await using receiver = new OtlpReceiver();
     const server = await serve(root, '--otlp-endpoint', receiver.endpoint);
@@ -384,6 +407,9 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [['install', '--systemd', '--caddy', '--domain', 'd.example.com', '--output', '/data'], 0],
       [['backup', '/data/backup.zst'], 0],
       [['restore', '/data/backup.zst', '--data', '/data/other'], 0],
+      // Nobody listens there: refused in one sentence.
+      [['database', 'copy', '/data/other', 'postgres://tds@127.0.0.1:1/tds'], 1],
+      [['audit', '--database', 'postgres://tds@127.0.0.1:1/tds'], 1],
       [['audit', '--data', '/data/other'], 0],
       [['audit'], 0],
       [['decide', '/data/question.json', '--url', server.address, '--key', key], 0],

@@ -57,6 +57,7 @@ test('the command line has the words that scripts rely on', () => {
       'model price',
       'model alias',
       'audit',
+      'database copy',
       'decide',
     ]),
   );
@@ -71,4 +72,12 @@ describe('help', () => {
       expect(help).toContain('--data <directory>');
     });
   }
+
+  test('offers a database to the commands that use one', () => {
+    const without = all
+      .filter(({ command }) => !command.options.some(({ long }) => long === '--database'))
+      .map(({ words }) => words.join(' '));
+    // A copy names both of its databases itself.
+    expect(without.toSorted()).toEqual(['database copy', 'decide', 'licenses', 'top']);
+  });
 });

@@ -45,6 +45,24 @@ describe('tds install --systemd', () => {
     expect(written('tds.service')).toContain('\nCapabilityBoundingSet=\nAmbientCapabilities=\n');
   });
 
+  test('names PostgreSQL in the unit and the init, without the password, which is for a file of root', async () => {
+    const { code, stdout } = await tds(['install', '--systemd', ...EXECUTABLE, '--output', directory], {
+      env: { TDS_DATABASE: 'postgres://tds:secret@db.example.com:5432/tds?sslmode=require&path=/run' },
+    });
+    expect(code).toBe(0);
+    const address = 'postgres://tds@db.example.com:5432/tds?sslmode=require&path=/run';
+    const unit = written('tds.service');
+    expect(unit).toContain(
+      `\nExecStart=/usr/bin/env serve --data /var/lib/tds --host 127.0.0.1 --port 8080 --database ${address}\n`,
+    );
+    expect(unit).toContain('\nEnvironmentFile=-/etc/tds.env\n');
+    expect(stdout).toContain('put TDS_DATABASE_PASSWORD=... into /etc/tds.env, of mode 600\n');
+    expect(stdout).toContain(
+      ` --property=EnvironmentFile=-/etc/tds.env --setenv=TDS_CACHE=/var/cache/tds /usr/bin/env init --data /var/lib/tds --database '${address}'\n`,
+    );
+    expect(`${unit}${stdout}`).not.toContain('secret@');
+  });
+
   test.skipIf(ANALYZE === null)('is a unit that systemd takes as it is, and rates as safe', async () => {
     await install('--systemd', ...EXECUTABLE);
     const path = join(directory, 'tds.service');

@@ -67,24 +67,24 @@ describe('Rules that always hold', () => {
 
   test('4. the credit is reduced by the exact cost of each successful request', async () => {
     const account = await addAccount(service);
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     const { usage } = await expectDecision(await ask(service, account.key, { questions: ALL_TYPES }));
-    const after = booksOf(service, account);
+    const after = await booksOf(service, account);
     expect(before.credit_micros - after.credit_micros).toBe(Math.round(usage.cost_usd * 1e6));
     expect(after.held_micros).toBe(0);
   });
 
   test('4. failed requests are never charged', async () => {
     const account = await addAccount(service);
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     await expectError(await ask(service, account.key, { mode: 'slow' }), 'invalid_mode', 'mode');
     await expectError(
       await ask(service, account.key, { questions: { q: { type: 'noul', criteria: [] } } }),
       'invalid_request',
       'questions.q.criteria',
     );
-    expect(booksOf(service, account)).toEqual(before);
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+    expect(await booksOf(service, account)).toEqual(before);
+    expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 
   test('5. requests refused before the model runs are not recorded', async () => {
@@ -99,8 +99,8 @@ describe('Rules that always hold', () => {
         'questions.q.criteria',
       );
     }
-    expect(usageOf(service, account)).toEqual([]);
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+    expect(await usageOf(service, account)).toEqual([]);
+    expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 });
 
@@ -144,9 +144,9 @@ describe('Models', () => {
 
   test('chat-1 is not open yet: 404 model_not_found, costs nothing, absent from the list', async () => {
     const account = await addAccount(service);
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     await expectError(await ask(service, account.key, { model: 'chat-1' }), 'model_not_found', 'model');
-    expect(booksOf(service, account)).toEqual(before);
+    expect(await booksOf(service, account)).toEqual(before);
     const list = await service.fetch('/v1/models', { headers: { 'x-api-key': account.key } });
     expect(await list.text()).not.toContain('chat-1');
   });

@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
-import { modelAliases, models } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import {
   closeModel,
@@ -79,24 +77,18 @@ describe('model', () => {
   }
 
   test('a live model that is not a decision model: 400 wrong_endpoint', async () => {
-    const open = {
-      status: 'live',
-      context_tokens: 8_192,
-      input_price_micros_per_million_tokens: 1_000_000,
-    } as const;
-    service.db.update(models).set(open).where(eq(models.id, 'chat-1')).run();
+    await service.execute(
+      "UPDATE models SET status = 'live', context_tokens = 8192, input_price_micros_per_million_tokens = 1000000 WHERE id = 'chat-1'",
+    );
     try {
       for (const path of ['/v1/decisions', '/v1/systemone']) {
         const response = await post(service, key, { ...SMALL_REQUEST, model: 'chat-1' }, path);
         await expectError(response, 'wrong_endpoint', 'model');
       }
     } finally {
-      const closed = {
-        status: 'coming_soon',
-        context_tokens: null,
-        input_price_micros_per_million_tokens: null,
-      } as const;
-      service.db.update(models).set(closed).where(eq(models.id, 'chat-1')).run();
+      await service.execute(
+        "UPDATE models SET status = 'coming_soon', context_tokens = NULL, input_price_micros_per_million_tokens = NULL WHERE id = 'chat-1'",
+      );
     }
     await expectError(await ask(service, key, { model: 'chat-1' }), 'model_not_found', 'model');
   });
@@ -112,7 +104,7 @@ describe('an alias of a model', () => {
       const decision = await expectDecision(await post(service, account.key, body, path));
       expect(decision.model).toBe('decision-1');
     }
-    expect(usageOf(service, account)).toMatchObject([{ model: 'decision-1' }, { model: 'decision-1' }]);
+    expect(await usageOf(service, account)).toMatchObject([{ model: 'decision-1' }, { model: 'decision-1' }]);
     await removeModelAlias(service.accounts, OPERATOR, 'jev-latest');
     await expectError(await post(service, account.key, body), 'model_not_found', 'model');
   });
@@ -123,7 +115,7 @@ describe('an alias of a model', () => {
   });
 
   test('never stands before a model that has its name', async () => {
-    service.db.insert(modelAliases).values({ alias: 'decision-1', model_id: 'chat-1' }).run();
+    await service.execute("INSERT INTO model_aliases (alias, model_id) VALUES ('decision-1', 'chat-1')");
     expect((await expectDecision(await ask(service, key))).model).toBe('decision-1');
     await removeModelAlias(service.accounts, OPERATOR, 'decision-1');
   });
@@ -131,12 +123,9 @@ describe('an alias of a model', () => {
 
 describe('the catalog', () => {
   test('a decision model that no engine answers for is not open, whatever its row says', async () => {
-    const row = { kind: 'decision', status: 'live', description: '', context_tokens: 16_384 } as const;
-    const price = { input_price_micros_per_million_tokens: 1 };
-    service.db
-      .insert(models)
-      .values({ id: 'decision-3', ...row, ...price })
-      .run();
+    await service.execute(
+      "INSERT INTO models (id, kind, status, description, context_tokens, input_price_micros_per_million_tokens) VALUES ('decision-3', 'decision', 'live', '', 16384, 1)",
+    );
     await expectError(await ask(service, key, { model: 'decision-3' }), 'model_not_found', 'model');
   });
 
@@ -322,7 +311,7 @@ describe('the body as a whole', () => {
   for (const levels of [65, 100, 1_000, 1_001, 100_000]) {
     test(`${levels} levels in a record, or anywhere else: 422 invalid_request, whatever the depth`, async () => {
       const account = await addAccount(service);
-      const before = booksOf(service, account);
+      const before = await booksOf(service, account);
       const deep = nested(levels);
       const question = `{"q":{"type":"noul","instructions":${deep}}}`;
       for (const body of [
@@ -336,7 +325,7 @@ describe('the body as a whole', () => {
         const { error } = await expectError(response, 'invalid_request', null);
         expect(error.message).toContain('65 levels');
       }
-      expect(booksOf(service, account)).toEqual(before);
+      expect(await booksOf(service, account)).toEqual(before);
       // None of them was counted.
       const counted = await ask(service, account.key);
       expect(counted.headers.get('x-ratelimit-remaining-requests')).toBe('299');

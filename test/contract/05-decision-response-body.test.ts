@@ -64,9 +64,9 @@ describe('Decision response body (HTTP 200)', () => {
   test('usage.cost_usd is exactly what was deducted', async () => {
     const account = await addAccount(service);
     for (const questions of [SMALL_REQUEST.questions, ALL_TYPES]) {
-      const before = booksOf(service, account).credit_micros;
+      const before = (await booksOf(service, account)).credit_micros;
       const { usage } = await expectDecision(await ask(service, account.key, { questions }));
-      expect((before - booksOf(service, account).credit_micros) / 1e6).toBe(usage.cost_usd);
+      expect((before - (await booksOf(service, account)).credit_micros) / 1e6).toBe(usage.cost_usd);
     }
   });
 

@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
-import { apiKeys, models } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { addModel, addOpenModel, removeModel, setModelAlias } from '../../src/catalog/changes.ts';
 import { TestClock } from '../accounts/support.ts';
@@ -34,7 +32,7 @@ describe('Model object', () => {
 
 describe('GET /v1/models', () => {
   test('lists live models only: none that is coming soon, none without an engine, no alias', async () => {
-    const { db, accounts } = service;
+    const { accounts } = service;
     await addModel(accounts, OPERATOR, {
       id: 'decision-2',
       kind: 'decision',
@@ -46,7 +44,7 @@ describe('GET /v1/models', () => {
     const { key } = await addAccount(service);
     const only = { data: [{ id: 'decision-1' }], models: [{ name: 'decision-1' }] };
     expect(await (await list(key)).json()).toMatchObject(only);
-    db.update(models).set({ status: 'live' }).where(eq(models.id, 'decision-2')).run();
+    await service.execute("UPDATE models SET status = 'live' WHERE id = 'decision-2'");
     expect(await (await list(key)).json()).toMatchObject(only);
   });
 
@@ -102,9 +100,9 @@ describe('GET /v1/models', () => {
 
   test('is not billed, not recorded, and does not count toward requests per minute', async () => {
     const account = await addAccount(service);
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     for (let count = 0; count < 5; count += 1) expect((await list(account.key)).status).toBe(200);
-    expect(booksOf(service, account)).toEqual(before);
+    expect(await booksOf(service, account)).toEqual(before);
     const response = await ask(service, account.key);
     await expectDecision(response);
     expect(response.headers.get('x-ratelimit-remaining-requests')).toBe('299');
@@ -112,14 +110,19 @@ describe('GET /v1/models', () => {
 
   test("does not update a key's last-used time, as a decision does", async () => {
     const account = await addAccount(service);
-    const lastUsed = () =>
-      service.db.select().from(apiKeys).where(eq(apiKeys.id, account.key_id)).get()?.last_used_at_ms;
+    const lastUsed = async () => {
+      const [row] = await service.execute(
+        `SELECT last_used_at_ms FROM api_keys WHERE id = '${account.key_id}'`,
+      );
+      return row?.last_used_at_ms;
+    };
     await list(account.key);
     await service.service.services.keys.flushLastUsed();
-    expect(lastUsed()).toBeNull();
+    expect(await lastUsed()).toBeNull();
     const before_ms = service.clock.now_ms();
     await expectDecision(await ask(service, account.key));
-    expect(lastUsed()).toBeGreaterThanOrEqual(before_ms);
+    await service.service.services.keys.flushLastUsed();
+    expect(Number(await lastUsed())).toBeGreaterThanOrEqual(before_ms);
   });
 
   test('does not check credit: an organization on Tier 0 gets the list', async () => {

@@ -34,7 +34,7 @@ describe('Usage record', () => {
     const from_ms = service.clock.now_ms();
     const response = await ask(service, account.key, { questions: ALL_TYPES, mode: 'consistent' });
     const { usage, latency_ms } = await expectDecision(response);
-    const rows = usageOf(service, account);
+    const rows = await usageOf(service, account);
     expect(rows).toEqual([
       {
         request_id: response.headers.get('x-request-id') ?? '',
@@ -61,7 +61,7 @@ describe('Usage record', () => {
     around = () => Promise.reject(new Error('a decode failed'));
     const response = await post(service, account.key, SMALL_REQUEST, '/v1/systemone');
     await expectAnyError(response);
-    expect(usageOf(service, account)).toEqual([
+    expect(await usageOf(service, account)).toEqual([
       {
         request_id: response.headers.get('x-request-id') ?? '',
         time_ms: expect.any(Number),
@@ -86,7 +86,7 @@ describe('Usage record', () => {
     around = (run) => (evaluations++ % 4 === 0 ? Promise.reject(new Error('a decode failed')) : run());
     const responses = await Promise.all(Array.from({ length: 20 }, () => ask(service, account.key)));
     await Promise.all(responses.map((response) => response.text()));
-    const rows = usageOf(service, account);
+    const rows = await usageOf(service, account);
     expect(rows.map(({ request_id }) => request_id).sort()).toEqual(
       responses.map(({ headers }) => headers.get('x-request-id') ?? '').sort(),
     );
@@ -115,7 +115,7 @@ describe('Usage record', () => {
       [rich.key, ' '.repeat(1_100_000)],
     ];
     for (const [key, body] of refusals) await expectAnyError(await post(service, key, body));
-    for (const account of [spent, poor, tier0, rich]) expect(usageOf(service, account)).toEqual([]);
-    expect(usageOf(service, limited)).toHaveLength(1);
+    for (const account of [spent, poor, tier0, rich]) expect(await usageOf(service, account)).toEqual([]);
+    expect(await usageOf(service, limited)).toHaveLength(1);
   });
 });

@@ -47,11 +47,11 @@ describe('API key', () => {
     const account = await addAccount(service);
     await expectDecision(await ask(service, account.key));
     await revokeKey(service.accounts, OPERATOR, account.key_id);
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     service.clock.advance(59_999);
     const { usage } = await expectDecision(await ask(service, account.key));
     expect(usage.cost_usd).toBeGreaterThan(0);
-    expect(booksOf(service, account).credit_micros).toBe(
+    expect((await booksOf(service, account)).credit_micros).toBe(
       before.credit_micros - Math.round(usage.cost_usd * 1e6),
     );
     service.clock.advance(1);
@@ -144,9 +144,9 @@ describe('Organization tier', () => {
     const account = await addAccount(service, { credit_dollars: 25 });
     await expectDecision(await ask(service, account.key));
     await refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 20 * DOLLAR });
-    expect(booksOf(service, account).credit_micros).toBeLessThan(5 * DOLLAR);
+    expect((await booksOf(service, account)).credit_micros).toBeLessThan(5 * DOLLAR);
     await refundByHand(service.accounts, OPERATOR, { ...account, amount_micros: 5 * DOLLAR });
-    expect(booksOf(service, account).credit_micros).toBeLessThan(0);
+    expect((await booksOf(service, account)).credit_micros).toBeLessThan(0);
     await expectError(await ask(service, account.key), 'insufficient_credit');
     service.clock.advance(60_000);
     await expectError(await ask(service, account.key), 'insufficient_credit');
@@ -194,27 +194,27 @@ describe('Credit hold for one request', () => {
 
   test('credit covers the worst case: hold placed; success: the exact cost is deducted, the remainder released', async () => {
     const account = await addAccount(service);
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     const { response, answer } = await startHeld(account.key);
-    const during = booksOf(service, account);
+    const during = await booksOf(service, account);
     expect(during.credit_micros).toBe(before.credit_micros);
     expect(during.held_micros).toBeGreaterThan(0);
     answer();
     const cost_micros = Math.round((await expectDecision(await response)).usage.cost_usd * 1e6);
     expect(cost_micros).toBeLessThanOrEqual(during.held_micros);
-    expect(booksOf(service, account)).toEqual({
+    expect(await booksOf(service, account)).toEqual({
       credit_micros: before.credit_micros - cost_micros,
       held_micros: 0,
       usage_rows: 1,
     });
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'charge']);
+    expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'charge']);
   });
 
   test('credit cannot cover it: 402 insufficient_credit, nothing runs', async () => {
     const account = await addAccount(service, { credit_dollars: 0, tier: 1 });
     await expectError(await ask(service, account.key), 'insufficient_credit');
-    expect(booksOf(service, account)).toEqual({ credit_micros: 0, held_micros: 0, usage_rows: 0 });
-    expect(ledgerOf(service, account)).toEqual([]);
+    expect(await booksOf(service, account)).toEqual({ credit_micros: 0, held_micros: 0, usage_rows: 0 });
+    expect(await ledgerOf(service, account)).toEqual([]);
   });
 
   test('the hold would take the project over its monthly limit: 429 project_spend_limit, nothing runs', async () => {
@@ -224,31 +224,31 @@ describe('Credit hold for one request', () => {
       spend_limit_micros: 3,
     });
     await expectError(await ask(service, account.key), 'project_spend_limit');
-    expect(usageOf(service, account)).toEqual([]);
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+    expect(await usageOf(service, account)).toEqual([]);
+    expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 
   test('the model fails: the whole hold is released, nothing charged', async () => {
     const account = await addAccount(service);
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     around = () => Promise.reject(new Error('a decode failed'));
     await expectError(await ask(service, account.key), 'model_unavailable');
     around = (run) => run();
-    expect(booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+    expect(await booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
+    expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 
   test('the model rejects: nothing is held any more, nothing charged, nothing written', async () => {
     const account = await addAccount(service);
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     const questions = { q: { type: 'noul', criteria: 'yes' } };
     await expectError(
       await ask(service, account.key, { questions }),
       'invalid_request',
       'questions.q.criteria',
     );
-    expect(booksOf(service, account)).toEqual(before);
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+    expect(await booksOf(service, account)).toEqual(before);
+    expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up']);
   });
 
   test('the model rejects what the credit does not cover, or the spend limit: refused as a hold would be', async () => {
@@ -266,11 +266,11 @@ describe('Credit hold for one request', () => {
     const cost_micros = Math.round(usage.cost_usd * 1e6);
     const account = await addAccount(service, { credit_dollars: (2 * cost_micros - 1) / 1e6, tier: 1 });
     const first = await startHeld(account.key);
-    expect(booksOf(service, account).credit_micros).toBeGreaterThan(cost_micros);
+    expect((await booksOf(service, account)).credit_micros).toBeGreaterThan(cost_micros);
     await expectError(await ask(service, account.key), 'insufficient_credit');
     first.answer();
     await expectDecision(await first.response);
-    expect(booksOf(service, account)).toMatchObject({ credit_micros: cost_micros - 1, held_micros: 0 });
+    expect(await booksOf(service, account)).toMatchObject({ credit_micros: cost_micros - 1, held_micros: 0 });
   });
 
   test('holds of two projects in flight share the credit, not the spend limit', async () => {
@@ -297,8 +297,8 @@ describe('Credit hold for one request', () => {
       return await run();
     };
     await leave(account, begun.promise);
-    expect(usageOf(service, account)).toEqual([]);
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+    expect(await usageOf(service, account)).toEqual([]);
+    expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up']);
 
     // Its place in the windows is taken all the same, or leaving early would be free work.
     around = (run) => run();
@@ -321,7 +321,7 @@ describe('Credit hold for one request', () => {
       return scores;
     };
     await leave(account, begun.promise);
-    expect(usageOf(service, account)).toMatchObject([{ status: 200, questions: 1 }]);
-    expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'charge']);
+    expect(await usageOf(service, account)).toMatchObject([{ status: 200, questions: 1 }]);
+    expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'charge']);
   });
 });

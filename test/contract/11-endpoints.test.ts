@@ -110,9 +110,9 @@ describe('413 with our error shape for any size', () => {
 
   test('none of it cost anything or was recorded', async () => {
     const fresh = await addAccount(service);
-    const before = booksOf(service, fresh);
+    const before = await booksOf(service, fresh);
     await expectError(await post(service, fresh.key, padded(BODY_BYTES_MAX + 1)), 'request_too_large');
-    expect(booksOf(service, fresh)).toEqual(before);
+    expect(await booksOf(service, fresh)).toEqual(before);
   });
 });
 
@@ -121,7 +121,7 @@ describe('POST /v1/systemone', () => {
     const fresh = await addAccount(service);
     await expectDecision(await post(service, fresh.key, SMALL_REQUEST, '/v1/systemone'));
     await expectDecision(await post(service, fresh.key, SMALL_REQUEST, '/v1/decisions'));
-    const [first, second] = usageOf(service, fresh);
+    const [first, second] = await usageOf(service, fresh);
     expect(first?.endpoint).toBe('/v1/systemone');
     expect(second?.endpoint).toBe('/v1/decisions');
     expect(first?.input_tokens).toBe(second?.input_tokens ?? 0);

@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHash } from 'node:crypto';
-import { eq } from 'drizzle-orm';
-import { apiKeys } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { createKey, listKeys, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole } from '../../src/accounts/members.ts';
@@ -77,11 +75,11 @@ describe('Headers', () => {
 
 describe('Precedence', () => {
   test('if both are sent the Bearer key wins: it is the one that pays', async () => {
-    const before = booksOf(service, other);
+    const before = await booksOf(service, other);
     expect(await statuses({ authorization: `Bearer ${account.key}`, 'x-api-key': other.key })).toEqual([
       200, 200, 200,
     ]);
-    expect(booksOf(service, other)).toEqual(before);
+    expect(await booksOf(service, other)).toEqual(before);
   });
 
   test('a Bearer key that is unknown is not saved by X-API-Key', async () => {
@@ -101,16 +99,16 @@ describe('Format', () => {
 
 describe('Scope', () => {
   test('a key spends the credit and the limits of its own organization', async () => {
-    const before = { own: booksOf(service, account), other: booksOf(service, other) };
+    const before = { own: await booksOf(service, account), other: await booksOf(service, other) };
     await statuses({ 'x-api-key': account.key });
-    expect(booksOf(service, account).credit_micros).toBeLessThan(before.own.credit_micros);
-    expect(booksOf(service, other)).toEqual(before.other);
+    expect((await booksOf(service, account)).credit_micros).toBeLessThan(before.own.credit_micros);
+    expect(await booksOf(service, other)).toEqual(before.other);
   });
 });
 
 describe('Storage', () => {
-  test('stored only as a SHA-256 hash and the first 12 characters', () => {
-    const row = service.db.select().from(apiKeys).where(eq(apiKeys.id, account.key_id)).get();
+  test('stored only as a SHA-256 hash and the first 12 characters', async () => {
+    const [row] = await service.execute(`SELECT * FROM api_keys WHERE id = '${account.key_id}'`);
     expect(row?.secret_sha256).toBe(createHash('sha256').update(account.key).digest('hex'));
     expect(row?.display_prefix).toBe(account.key.slice(0, 12));
     expect(JSON.stringify(row)).not.toContain(account.key.slice(12));
@@ -207,16 +205,16 @@ describe('invalid_api_key', () => {
     const secret = `sk_svc_${'b'.repeat(32)}`;
     await expectRefused({ 'x-api-key': secret }, 'invalid_api_key');
     const hash = createHash('sha256').update(secret).digest('hex');
-    service.db.update(apiKeys).set({ secret_sha256: hash }).where(eq(apiKeys.id, other.key_id)).run();
+    await service.execute(`UPDATE api_keys SET secret_sha256 = '${hash}' WHERE id = '${other.key_id}'`);
     expect(await statuses({ 'x-api-key': secret })).toEqual([200, 200, 200]);
   });
 });
 
 describe('never charged', () => {
   test('no 401 touches credit or usage', async () => {
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     await expectRefused({ 'x-api-key': `${account.key}x` }, 'invalid_api_key');
     await expectRefused({ 'x-api-key': account.key.slice(0, -1) }, 'missing_api_key');
-    expect(booksOf(service, account)).toEqual(before);
+    expect(await booksOf(service, account)).toEqual(before);
   });
 });

@@ -75,12 +75,12 @@ describe('a body that is not finished', () => {
     const own = await startTestService({ body_limits: { deadline_ms: 50 } });
     try {
       const slow = await addAccount(own);
-      const before = booksOf(own, slow);
+      const before = await booksOf(own, slow);
       const received = await sendRaw(own.server.address, head(slow.key, 20), ['{"model"']);
       const { status, headers, body } = parseRaw(received);
       await expectError(new Response(body, { status, headers }), 'request_timeout');
       expect(headers.connection).toBe('close');
-      expect(booksOf(own, slow)).toEqual(before);
+      expect(await booksOf(own, slow)).toEqual(before);
       const response = await ask(own, slow.key);
       expect(response.headers.get('x-ratelimit-remaining-requests')).toBe('299');
     } finally {
@@ -93,7 +93,7 @@ describe('a body that is not finished', () => {
     const own = await startTestService({ body_limits: { budget } });
     try {
       const [greedy, other] = [await addAccount(own), await addAccount(own)];
-      const before = booksOf(own, greedy);
+      const before = await booksOf(own, greedy);
       const { hostname, port } = new URL(own.server.address);
       const unfinished = connect(Number(port), hostname);
       unfinished.write(`${head(greedy.key, 1_900)}{`);
@@ -102,7 +102,7 @@ describe('a body that is not finished', () => {
       expect(refused.headers.get('retry-after')).toBe('1');
       await expectError(refused, 'overloaded');
       await expectDecision(await ask(own, other.key));
-      expect(booksOf(own, greedy)).toEqual(before);
+      expect(await booksOf(own, greedy)).toEqual(before);
       unfinished.destroy();
       while (budget.taken_bytes > 0) await Bun.sleep(POLL_MS);
       await expectDecision(await ask(own, greedy.key));
@@ -114,14 +114,14 @@ describe('a body that is not finished', () => {
 
 describe('503 auth_unavailable', () => {
   test('the keys cannot be read: on every endpoint, never charged, and over when they can', async () => {
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     await withoutTable(service, 'api_keys', async () => {
       await expectError(await ask(service, account.key), 'auth_unavailable');
       await expectError(await post(service, account.key, SMALL_REQUEST, '/v1/systemone'), 'auth_unavailable');
       const headers = { 'x-api-key': account.key };
       await expectError(await service.fetch('/v1/models', { headers }), 'auth_unavailable');
     });
-    expect(booksOf(service, account)).toEqual(before);
+    expect(await booksOf(service, account)).toEqual(before);
     await expectDecision(await ask(service, account.key));
   });
 
@@ -142,13 +142,13 @@ describe('503 auth_unavailable', () => {
 
 describe('503 catalog_unavailable', () => {
   test('the catalog cannot be read: never charged, does not count, and over when it can', async () => {
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     await withoutTable(service, 'models', async () => {
       await expectError(await ask(service, account.key), 'catalog_unavailable');
       const headers = { 'x-api-key': account.key };
       await expectError(await service.fetch('/v1/models', { headers }), 'catalog_unavailable');
     });
-    expect(booksOf(service, account)).toEqual(before);
+    expect(await booksOf(service, account)).toEqual(before);
     const response = await ask(service, account.key);
     await expectDecision(response);
     expect(response.headers.get('x-ratelimit-remaining-requests')).toBe('299');
@@ -157,11 +157,11 @@ describe('503 catalog_unavailable', () => {
 
 describe('503 billing_unavailable', () => {
   test('the hold cannot be written: nothing runs, nothing is charged, and over when it can', async () => {
-    const before = booksOf(service, account);
+    const before = await booksOf(service, account);
     await withoutTable(service, 'ledger_entries', async () => {
       await expectError(await ask(service, account.key), 'billing_unavailable');
     });
-    expect(booksOf(service, account)).toEqual(before);
+    expect(await booksOf(service, account)).toEqual(before);
     const response = await ask(service, account.key);
     const { usage } = await expectDecision(response);
     const reserved = 300_000 - Number(response.headers.get('x-ratelimit-remaining-tokens'));
@@ -170,7 +170,7 @@ describe('503 billing_unavailable', () => {
 
   for (const table of ['ledger_entries', 'usage_records', 'organizations']) {
     test(`the charge cannot be written (${table}): no answer, nothing charged, the hold is released when it can be`, async () => {
-      const before = booksOf(service, account);
+      const before = await booksOf(service, account);
       const gate = new Gate();
       around = async (run) => {
         await gate.pass();
@@ -185,8 +185,8 @@ describe('503 billing_unavailable', () => {
         expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
       });
       await untilHeld(service, account, 0);
-      expect(booksOf(service, account).credit_micros).toBe(before.credit_micros);
-      for (const row of usageOf(service, account))
+      expect((await booksOf(service, account)).credit_micros).toBe(before.credit_micros);
+      for (const row of await usageOf(service, account))
         expect(row).toMatchObject({ status: 503, questions: 0, cost_micros: 0 });
       around = (run) => run();
       await expectDecision(await ask(service, account.key));
@@ -210,13 +210,13 @@ describe('502 model_unavailable', () => {
     });
     try {
       await expectDecision(await ask(own, account.key));
-      const before = booksOf(own, account);
+      const before = await booksOf(own, account);
       await engines[0]?.close();
       const response = await ask(own, account.key, { state: 'Another record.' });
       await expectError(response, 'model_unavailable');
       expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
-      expect(booksOf(own, account)).toEqual({ ...before, usage_rows: before.usage_rows + 1 });
-      expect(usageOf(own, account).at(-1)).toMatchObject({
+      expect(await booksOf(own, account)).toEqual({ ...before, usage_rows: before.usage_rows + 1 });
+      expect((await usageOf(own, account)).at(-1)).toMatchObject({
         status: 502,
         questions: 0,
         input_tokens: 0,
@@ -238,12 +238,12 @@ describe('502 model_unavailable', () => {
     const open = () => openEngine({ model_path, gpu: false, threads: 1, context_tokens: 1_024 });
     const { own, account } = await startOnOwnEngine(open, true);
     try {
-      const before = booksOf(own, account);
+      const before = await booksOf(own, account);
       renameSync(directory, `${directory}-away`);
       for (const mode of ['fast', 'fast']) {
         await expectError(await ask(own, account.key, { mode }), 'model_unavailable');
       }
-      expect(booksOf(own, account)).toEqual({ ...before, usage_rows: 2 });
+      expect(await booksOf(own, account)).toEqual({ ...before, usage_rows: 2 });
       renameSync(`${directory}-away`, directory);
       await expectDecision(await ask(own, account.key));
     } finally {
@@ -256,7 +256,7 @@ describe('502 model_unavailable', () => {
     const own = await startTestService({ queue_limit: 1 });
     const account = await addAccount(own);
     try {
-      const before = booksOf(own, account);
+      const before = await booksOf(own, account);
       const responses = await Promise.all(
         Array.from({ length: 12 }, (_, index) =>
           ask(own, account.key, { state: `Record ${index}. `.repeat(20) }),
@@ -273,7 +273,7 @@ describe('502 model_unavailable', () => {
       );
       expect(answered.length).toBeGreaterThan(0);
       const cost_micros = answered.reduce((sum, { usage }) => sum + Math.round(usage.cost_usd * 1e6), 0);
-      expect(booksOf(own, account)).toEqual({
+      expect(await booksOf(own, account)).toEqual({
         credit_micros: before.credit_micros - cost_micros,
         held_micros: 0,
         usage_rows: 12,
@@ -317,15 +317,15 @@ describe('503 model_warming_up', () => {
     });
     try {
       const owner = await addAccount(own);
-      const before = booksOf(own, owner);
+      const before = await booksOf(own, owner);
       const cold = await ask(own, owner.key, { mode: 'consistent' });
       await expectError(cold, 'model_warming_up');
       expect(Number(cold.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
       expect(platformHeaders(cold)).toEqual(['retry-after', ...MODEL_HEADERS]);
       await consistent.reached;
       await expectError(await ask(own, owner.key, { mode: 'consistent' }), 'model_warming_up');
-      expect(booksOf(own, owner)).toEqual({ ...before, usage_rows: 2 });
-      expect(usageOf(own, owner)[0]).toMatchObject({
+      expect(await booksOf(own, owner)).toEqual({ ...before, usage_rows: 2 });
+      expect((await usageOf(own, owner))[0]).toMatchObject({
         status: 503,
         mode: 'consistent',
         questions: 0,
@@ -347,6 +347,6 @@ describe('anything unexpected', () => {
     const body = await expectAnyError(await ask(service, account.key));
     expect(JSON.stringify(body)).not.toContain('8812');
     await Bun.sleep(POLL_MS);
-    expect(booksOf(service, account).held_micros).toBe(0);
+    expect((await booksOf(service, account)).held_micros).toBe(0);
   });
 });

@@ -32,7 +32,7 @@ describe('Charging and retry rules', () => {
     await expectError(await ask(service, account.key), 'project_spend_limit');
     service.clock.advance(JUNE_END_MS - service.clock.now_ms());
     await expectError(await ask(service, account.key), 'project_spend_limit');
-    expect(booksOf(service, account).credit_micros).toBe(25_000_000 - 2 * cost_micros);
+    expect((await booksOf(service, account)).credit_micros).toBe(25_000_000 - 2 * cost_micros);
     service.clock.advance(1);
     await expectDecision(await ask(service, account.key));
   });
@@ -70,7 +70,7 @@ describe('Charging and retry rules', () => {
     const second = await expectDecision(await ask(service, account.key, { questions: ALL_TYPES }));
     expect(second.id).not.toBe(first.id);
     expect(second.usage).toEqual(first.usage);
-    const spent = 25_000_000 - booksOf(service, account).credit_micros;
+    const spent = 25_000_000 - (await booksOf(service, account)).credit_micros;
     expect(spent).toBe(2 * Math.round(first.usage.cost_usd * 1e6));
   });
 });

@@ -1,6 +1,4 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
-import { models } from '../../db/sqlite/schema.ts';
 import { exportUsage } from '../../src/usage/export.ts';
 import { type Around, intercepted } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';
@@ -29,8 +27,8 @@ afterEach(() => {
 });
 
 describe('Billing constants', () => {
-  test('input price $0.50 per 1M tokens for decision-1; output $0', () => {
-    const model = service.db.select().from(models).where(eq(models.id, 'decision-1')).get();
+  test('input price $0.50 per 1M tokens for decision-1; output $0', async () => {
+    const model = await service.accounts.store.catalog.findModel('decision-1');
     expect(model?.input_price_micros_per_million_tokens).toBe(500_000);
   });
 
@@ -51,7 +49,7 @@ describe('Billing constants', () => {
       'time_utc,model,mode,endpoint,project,api_key,status,questions,input_tokens,cost_usd,latency_ms,request_id',
     );
     const rows = lines.map((line) => line.split(','));
-    const times = usageOf(service, account).map(({ time_ms }) => new Date(time_ms).toISOString());
+    const times = (await usageOf(service, account)).map(({ time_ms }) => new Date(time_ms).toISOString());
     const [failed_latency, latency] = [rows[0]?.[10], rows[1]?.[10]];
     expect(rows).toEqual([
       [

@@ -59,8 +59,8 @@ describe('a request that meets a cold model', () => {
       const account = await addAccount(cold, { credit_dollars: cost_micros / 1e6, tier: 1 });
       const { usage } = await expectDecision(await ask(cold, account.key, SMALL));
       expect(usage.cost_usd).toBe(cost_micros / 1e6);
-      expect(booksOf(cold, account)).toEqual({ credit_micros: 0, held_micros: 0, usage_rows: 1 });
-      expect(ledgerOf(cold, account).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'charge']);
+      expect(await booksOf(cold, account)).toEqual({ credit_micros: 0, held_micros: 0, usage_rows: 1 });
+      expect((await ledgerOf(cold, account)).map(({ kind }) => kind)).toEqual(['top_up', 'hold', 'charge']);
     });
   });
 
@@ -78,10 +78,10 @@ describe('a request that meets a cold model', () => {
     await withColdService(async (cold) => {
       const account = await addAccount(cold, { credit_dollars: cost_micros / 1e6, tier: 1 });
       await expectError(await ask(cold, account.key, LARGE), 'model_warming_up');
-      expect(booksOf(cold, account)).toMatchObject({ credit_micros: cost_micros, held_micros: 0 });
+      expect(await booksOf(cold, account)).toMatchObject({ credit_micros: cost_micros, held_micros: 0 });
       await untilReady(cold.service);
       await expectDecision(await ask(cold, account.key, LARGE));
-      expect(booksOf(cold, account).credit_micros).toBe(0);
+      expect((await booksOf(cold, account)).credit_micros).toBe(0);
     });
   });
 
@@ -103,7 +103,7 @@ describe('a request that meets a cold model', () => {
       const questions = { q: { type: 'noul', instructions: 'word '.repeat(20_000) } };
       await expectError(await ask(cold, account.key, { questions }), 'invalid_request', 'questions.q');
       expect(stateOf(cold.service)).toBe('cold');
-      expect(booksOf(cold, account)).toMatchObject({ held_micros: 0, usage_rows: 0 });
+      expect(await booksOf(cold, account)).toMatchObject({ held_micros: 0, usage_rows: 0 });
     });
   });
 });
@@ -123,13 +123,13 @@ test('a request that cannot be planned: 502 model_unavailable, nothing is held, 
   });
   try {
     const account = await addAccount(own);
-    const before = booksOf(own, account);
+    const before = await booksOf(own, account);
     const response = await ask(own, account.key);
     const { error } = await expectError(response, 'model_unavailable');
     expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
     expect(error.message).not.toContain('secret');
-    expect(booksOf(own, account)).toEqual(before);
-    expect(ledgerOf(own, account).map(({ kind }) => kind)).toEqual(['top_up']);
+    expect(await booksOf(own, account)).toEqual(before);
+    expect((await ledgerOf(own, account)).map(({ kind }) => kind)).toEqual(['top_up']);
     is_broken = false;
     const answered = await ask(own, account.key);
     await expectDecision(answered);

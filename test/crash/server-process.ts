@@ -16,7 +16,13 @@ export class ServerProcess implements AsyncDisposable {
   readonly #read: Promise<void>;
   #output = '';
 
-  constructor(data_directory: string, model_path: string, more_flags: readonly string[] = []) {
+  /** `inside` is a command that runs it somewhere else, such as that of a network namespace. */
+  constructor(
+    data_directory: string,
+    model_path: string,
+    more_flags: readonly string[] = [],
+    inside: readonly string[] = [],
+  ) {
     const options = {
       data: data_directory,
       model: model_path,
@@ -26,7 +32,7 @@ export class ServerProcess implements AsyncDisposable {
       'log-level': 'warn',
     };
     const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
-    this.#child = Bun.spawn([process.execPath, MAIN, 'serve', '--json', ...flags, ...more_flags], {
+    this.#child = Bun.spawn([...inside, process.execPath, MAIN, 'serve', '--json', ...flags, ...more_flags], {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'inherit',
@@ -51,8 +57,8 @@ export class ServerProcess implements AsyncDisposable {
     return this.#output;
   }
 
-  /** Asks it to stop, as an operator or a service manager does. */
-  signal(name: 'SIGTERM' | 'SIGINT'): void {
+  /** Asks it to stop, as an operator or a service manager does, or lets it pause and go on. */
+  signal(name: 'SIGTERM' | 'SIGINT' | 'SIGSTOP' | 'SIGCONT'): void {
     this.#child.kill(name);
   }
 

@@ -1,12 +1,22 @@
-import { expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatAudit, runAudit } from '../../db/sqlite/audit.ts';
+import { sql } from 'drizzle-orm';
+import * as postgres from '../../db/postgres/audit.ts';
+import { connectPostgres, type PgDb } from '../../db/postgres/connection.ts';
+import { bringUpToDate } from '../../db/postgres/migrate.ts';
+import { runAudit } from '../../db/sqlite/audit.ts';
 import { openDatabase, transact } from '../../db/sqlite/connection.ts';
+import { type AuditOptions, GUARANTEES } from '../../src/ops/audit-checks.ts';
+import { type AuditReport, formatAudit } from '../../src/ops/audit-report.ts';
 import { addPayment, CREDIT_MICROS, LedgerSetup, NOW_MS } from '../ledger/support.ts';
+import { type CopiedPostgres, copiedToPostgres, copyInto } from '../support/copied-postgres.ts';
+import { administer, isPostgresMissing, type PostgresServer, startPostgres } from '../support/postgres.ts';
 
 /** SQLite's default. */
 const PAGE_BYTES = 4_096;
+/** As PostgreSQL is built. */
+const POSTGRES_PAGE_BYTES = 8_192;
 
 /** A database with every kind of history: a refund, a charged, a failed and a running request. */
 async function history(): Promise<LedgerSetup> {
@@ -25,6 +35,10 @@ async function history(): Promise<LedgerSetup> {
 
 function failed(setup: LedgerSetup, ended_before_ms?: number): string[] {
   const report = runAudit(setup.db, ended_before_ms === undefined ? {} : { ended_before_ms });
+  return namesOfFailed(report);
+}
+
+function namesOfFailed(report: AuditReport): string[] {
   const names = report.checks.filter(({ violations }) => violations.length > 0).map(({ name }) => name);
   expect(report.ok).toBe(names.length === 0);
   return names;
@@ -132,6 +146,36 @@ const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly st
     ['payment_has_one_entry'],
   ],
   ['a reference to nothing', "UPDATE payments SET created_by_user_id = 'user_none'", ['references_exist']],
+  [
+    'a payment of a project',
+    "UPDATE ledger_entries SET project_id = 'proj_acme' WHERE kind = 'top_up'",
+    ['entries_are_whole'],
+  ],
+  [
+    'an end before its hold',
+    `UPDATE ledger_entries SET id = 1000 WHERE request_id = 'req_charged';
+      UPDATE ledger_entries SET hold_entry_id = 1000 WHERE kind = 'charge'`,
+    ['hold_has_one_end'],
+  ],
+  [
+    'a hold before the payment that covers it',
+    "UPDATE ledger_entries SET id = 1000 WHERE kind = 'top_up'",
+    ['hold_was_covered'],
+  ],
+  [
+    'an old day whose usage was never charged',
+    `INSERT INTO usage_days (organization_id, day, project_id, api_key_id, model, mode, endpoint, status, requests,
+      questions, input_tokens, cost_micros)
+      SELECT organization_id, '2026-01-01', project_id, api_key_id, model, mode, endpoint, status, 1, questions,
+      input_tokens, cost_micros FROM usage_records WHERE status = 200`,
+    ['days_equal_usage'],
+  ],
+  [
+    'a note of an audit that the ledger does not have',
+    `INSERT INTO audited_organizations (organization_id, credit_micros, held_micros, paid_micros)
+      VALUES ('org_acme', 1, 0, 0)`,
+    ['checkpoint_equals_ledger'],
+  ],
 ];
 
 test.each(DAMAGE)('the audit sees %s', async (_, sql, checks) => {
@@ -141,6 +185,104 @@ test.each(DAMAGE)('the audit sees %s', async (_, sql, checks) => {
   client.run('PRAGMA ignore_check_constraints = ON');
   for (const statement of sql.split(';')) client.run(statement);
   expect(failed(setup)).toEqual([...checks]);
+});
+
+describe.skipIf(isPostgresMissing())('in PostgreSQL', () => {
+  let setup: LedgerSetup;
+  let copy: CopiedPostgres;
+  beforeAll(async () => {
+    setup = await history();
+    copy = await copiedToPostgres(setup.db);
+  });
+  afterAll(async () => {
+    await copy[Symbol.asyncDispose]();
+    setup[Symbol.dispose]();
+  });
+  const audit = (options?: AuditOptions) => postgres.runAudit(copy.db, options);
+
+  test.each(DAMAGE)('the audit sees %s', async (_, sql, checks) => {
+    const report = await copy.damaged(sql, (executor) => postgres.runAudit(executor));
+    expect(namesOfFailed(report)).toEqual([...checks]);
+  });
+
+  test('a sound history passes, with the requests that are being served', async () => {
+    const report = await audit();
+    expect(report).toMatchObject({ ok: true, open_holds: 1, after_entry_id: 0 });
+    expect(formatAudit(report)).toBe(formatAudit(runAudit(setup.db)));
+  });
+
+  test('a hold placed before the given time must have ended', async () => {
+    expect(namesOfFailed(await audit({ ended_before_ms: NOW_MS }))).toEqual([]);
+    expect(namesOfFailed(await audit({ ended_before_ms: NOW_MS + 1 }))).toEqual([
+      'hold_ended_with_its_request',
+    ]);
+  });
+
+  test('a violation names what it is about and by how much, as in SQLite', async () => {
+    const damage = 'UPDATE organizations SET credit_micros = credit_micros + 1';
+    using other = await history();
+    other.db.$client.run(damage);
+    expect(await copy.damaged(damage, (executor) => postgres.runAudit(executor))).toEqual(runAudit(other.db));
+  });
+});
+
+describe.skipIf(isPostgresMissing())('in the files of PostgreSQL', () => {
+  const SERVICE = 'service';
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+    await administer(server, `CREATE DATABASE ${SERVICE}`);
+    using setup = await history();
+    const connection = await connectPostgres(server.url(SERVICE), { connections: 2 });
+    await bringUpToDate(connection.db);
+    await copyInto(setup.db, connection.db);
+    await connection.db.execute(sql`CREATE EXTENSION amcheck`);
+    await connection.close();
+  });
+  afterAll(() => server.remove());
+
+  async function withServer<T>(work: (db: PgDb) => Promise<T>): Promise<T> {
+    const connection = await connectPostgres(server.url(SERVICE), { connections: 2 });
+    try {
+      return await work(connection.db);
+    } finally {
+      await connection.close();
+    }
+  }
+
+  test.each(['ledger_organization_ends', 'usage_time', 'ledger_entries'])(
+    'the audit sees a damaged page of %s',
+    async (name) => {
+      const path = await withServer(async (db) => {
+        await db.execute(sql`CHECKPOINT`);
+        const [row] = await db.execute<{ path: string }>(
+          sql`SELECT current_setting('data_directory') || '/' || pg_relation_filepath(${name}) AS path`,
+        );
+        return row?.path ?? '';
+      });
+      await server.stop('fast');
+      const content = readFileSync(path);
+      // The root of an index is not its first page.
+      const damaged = content.map((byte, place) =>
+        place >= content.length - POSTGRES_PAGE_BYTES ? 0xa5 : byte,
+      );
+      writeFileSync(path, damaged);
+      await server.start();
+      const report = await withServer((db) => postgres.runAudit(db));
+      expect(report).toMatchObject({ ok: false, checks: [{ name: 'file_is_sound' }] });
+      expect(report.checks[0]?.violations).toHaveLength(1);
+      await server.stop('fast');
+      writeFileSync(path, content);
+      await server.start();
+      expect((await withServer((db) => postgres.runAudit(db))).ok).toBe(true);
+    },
+  );
+});
+
+test('there is damage that breaks each guarantee alone', () => {
+  const alone = new Set(DAMAGE.filter(([, , checks]) => checks.length === 1).map(([, , [check]]) => check));
+  const other = ['file_is_sound', 'organization_has_owner'];
+  expect(Object.keys(GUARANTEES).filter((name) => !alone.has(name))).toEqual(other);
 });
 
 test.each(['ledger_organization_ends', 'usage_time', 'ledger_entries'])(

@@ -1,10 +1,16 @@
-import { expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { type AuditReport, continueAudit, runAudit, type Violation } from '../../db/sqlite/audit.ts';
+import * as postgres from '../../db/postgres/audit.ts';
+import { PostgresRows } from '../../db/postgres/copied-rows.ts';
+import { continueAudit, runAudit } from '../../db/sqlite/audit.ts';
 import { transact } from '../../db/sqlite/connection.ts';
+import { SqliteRows } from '../../db/sqlite/copied-rows.ts';
 import type { Hold } from '../../src/ledger/hold.ts';
+import type { AuditReport, Violation } from '../../src/ops/audit-report.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { addPayment, LedgerSetup, NOW_MS, propertySeed, pruningOf } from '../ledger/support.ts';
+import { allRows, type CopiedPostgres, copiedToPostgres } from '../support/copied-postgres.ts';
+import { isPostgresMissing } from '../support/postgres.ts';
 
 /** An audit that goes on from a checkpoint finds in what is new all that a whole one finds. */
 
@@ -44,11 +50,11 @@ const DAMAGE: Readonly<Record<string, string>> = {
       questions, input_tokens, cost_micros, latency_ms)
     SELECT 'req_free', 1, organization_id, project_id, api_key_id, model, mode, endpoint,
     200, 1, 1, 7, 1.5 FROM usage_records LIMIT 1`,
-  ended_request: `INSERT OR IGNORE INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status,
+  ended_request: `INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status,
       questions, input_tokens, cost_micros, latency_ms)
     SELECT hold.request_id, 0, hold.organization_id, hold.project_id, 'key_acme', 'm',
     'fast', '/', 502, 0, 0, 0, 1.5 FROM ledger_entries AS hold WHERE kind = 'hold' AND NOT EXISTS (
-      SELECT 1 FROM ledger_entries AS ended WHERE ended.hold_entry_id = hold.id)`,
+      SELECT 1 FROM ledger_entries AS ended WHERE ended.hold_entry_id = hold.id) ON CONFLICT DO NOTHING`,
   payment: "UPDATE payments SET status = 'pending'",
   payment_amount: 'UPDATE payments SET amount_micros = amount_micros + 1',
   member: `INSERT INTO members (organization_id, user_id, role, created_at_ms) VALUES ('org_none', 'user_none', 'owner', 0)`,
@@ -84,16 +90,19 @@ class History extends LedgerSetup {
 
   damage(sql: string): void {
     const { $client } = this.db;
-    const { entry, row } = $client
+    $client.run('PRAGMA foreign_keys = OFF');
+    $client.run('PRAGMA ignore_check_constraints = ON');
+    for (const statement of this.behindCheckpoint(sql).split(';')) $client.run(statement);
+  }
+
+  /** Damage of what comes after the checkpoint. */
+  behindCheckpoint(sql: string): string {
+    const { entry, row } = this.db.$client
       .query<{ entry: number; row: number }, []>(
         'SELECT last_entry_id AS entry, last_usage_row_id AS row FROM audit_checkpoints',
       )
       .get() ?? { entry: 0, row: 0 };
-    $client.run('PRAGMA foreign_keys = OFF');
-    $client.run('PRAGMA ignore_check_constraints = ON');
-    for (const statement of sql.split(';')) {
-      $client.run(statement.replaceAll('$entry', String(entry)).replaceAll('$row', String(row)));
-    }
+    return sql.replaceAll('$entry', String(entry)).replaceAll('$row', String(row));
   }
 }
 
@@ -127,8 +136,18 @@ function expectSame(history: History, damage: readonly string[]): Map<string, re
 /** What has come since the last clean audit is damaged in these ways. */
 async function damaged(
   history: History,
-  { checked, is_rolled_up, added, damage }: Readonly<Sample>,
+  sample: Readonly<Sample>,
 ): Promise<Map<string, readonly Violation[]>> {
+  await beforeDamage(history, sample);
+  for (const name of sample.damage) history.damage(DAMAGE[name] ?? '');
+  return expectSame(history, sample.damage);
+}
+
+/** A history that was checked up to some point, and has gone on since. */
+async function beforeDamage(
+  history: History,
+  { checked, is_rolled_up, added }: Readonly<Sample>,
+): Promise<void> {
   await history.take(checked);
   if (is_rolled_up) {
     await history.endAll();
@@ -137,8 +156,6 @@ async function damaged(
   expect(continueAudit(history.db, { now_ms: NOW_MS }).ok).toBe(true);
   await history.take(added);
   history.topUp();
-  for (const name of damage) history.damage(DAMAGE[name] ?? '');
-  return expectSame(history, damage);
 }
 
 interface Sample {
@@ -148,13 +165,14 @@ interface Sample {
   damage: string[];
 }
 
+const sample: fc.Arbitrary<Sample> = fc.record({
+  checked: fc.array(end, { maxLength: REQUESTS_MAX }),
+  is_rolled_up: fc.boolean(),
+  added: fc.array(end, { maxLength: REQUESTS_MAX }),
+  damage: fc.subarray(Object.keys(DAMAGE), { maxLength: 2 }),
+});
+
 test('what a whole audit finds in what is new, one that goes on finds too', async () => {
-  const sample: fc.Arbitrary<Sample> = fc.record({
-    checked: fc.array(end, { maxLength: REQUESTS_MAX }),
-    is_rolled_up: fc.boolean(),
-    added: fc.array(end, { maxLength: REQUESTS_MAX }),
-    damage: fc.subarray(Object.keys(DAMAGE), { maxLength: 2 }),
-  });
   await fc.assert(
     fc.asyncProperty(sample, async (sample) => {
       using history = new History();
@@ -238,4 +256,67 @@ test('usage of a file that was rebuilt, and so has other numbers, is read from t
   expect([...violationsOf(continueAudit(history.db, { now_ms: NOW_MS })).keys()]).toEqual([
     'success_has_one_charge',
   ]);
+});
+
+describe.skipIf(isPostgresMissing())('in PostgreSQL', () => {
+  describe.each([false, true])('with old days rolled up: %p', (is_rolled_up) => {
+    const sample: Sample = {
+      checked: ['charge', 'release', 'open', 'charge'],
+      is_rolled_up,
+      added: ['charge', 'open', 'release', 'charge'],
+      damage: [],
+    };
+    let history: History;
+    let copy: CopiedPostgres;
+    beforeAll(async () => {
+      history = new History();
+      await beforeDamage(history, sample);
+      copy = await copiedToPostgres(history.db);
+    });
+    afterAll(async () => {
+      await copy[Symbol.asyncDispose]();
+      history[Symbol.dispose]();
+    });
+
+    test.each(Object.keys(DAMAGE))('damage is found in what is new as in SQLite: %s', async (name) => {
+      const damage = DAMAGE[name] ?? '';
+      const [whole, continued] = await copy.damaged(
+        history.behindCheckpoint(damage).replaceAll('rowid', 'row_id'),
+        async (executor) => [
+          violationsOf(await postgres.runAudit(executor)),
+          violationsOf(await postgres.continueAudit(executor, { now_ms: NOW_MS })),
+        ],
+      );
+      using other = new History();
+      const expected = await damaged(other, { ...sample, damage: [name] });
+      // The databases ask for references in different words.
+      for (const found of [whole, continued]) {
+        expect(without(found, 'references_exist')).toEqual(without(expected, 'references_exist'));
+        expect(found.has('references_exist')).toBe(expected.has('references_exist'));
+      }
+    });
+  });
+
+  test('a clean audit comes as far as one in SQLite, and notes the same', async () => {
+    await fc.assert(
+      fc.asyncProperty(sample, fc.boolean(), async (sample, whole) => {
+        using history = new History();
+        await beforeDamage(history, sample);
+        await using copy = await copiedToPostgres(history.db);
+        const options = { now_ms: NOW_MS + 1, whole };
+        const expected = continueAudit(history.db, options);
+        expect(await postgres.continueAudit(copy.db, options)).toEqual(expected);
+        const [noted, expectedNotes] = [
+          await allRows(new PostgresRows(copy.db, '')),
+          await allRows(new SqliteRows(history.db)),
+        ];
+        for (const name of ['audited_organizations', 'audited_project_months'])
+          expect(noted[name]).toEqual(expectedNotes[name]);
+        // PostgreSQL never gives a number again, so that the request of a row need not be noted.
+        const [checkpoint] = expectedNotes.audit_checkpoints ?? [];
+        expect(noted.audit_checkpoints).toEqual([{ ...checkpoint, last_usage_request_id: null }]);
+      }),
+      { seed: propertySeed('checkpoint in PostgreSQL'), numRuns: 15 },
+    );
+  }, 300_000);
 });

@@ -83,6 +83,6 @@ test('clients that leave at any moment leave nothing behind: no hold, no place, 
   await untilHeld(service, account, 0);
   expect(answered).toEqual(answered.map(() => 200));
   expect(budget.taken_bytes).toBe(0);
-  const cost_micros = usageOf(service, account).reduce((sum, row) => sum + row.cost_micros, 0);
-  expect(booksOf(service, account).credit_micros).toBe(25_000_000 - cost_micros);
+  const cost_micros = (await usageOf(service, account)).reduce((sum, row) => sum + row.cost_micros, 0);
+  expect((await booksOf(service, account)).credit_micros).toBe(25_000_000 - cost_micros);
 });

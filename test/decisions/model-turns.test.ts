@@ -78,12 +78,12 @@ function controlled(real: DecisionEngine, running: Evaluation[]): DecisionEngine
 }
 
 /** Resolves when `isSo`, as the server's work goes on. */
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise(setImmediate);
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise(setImmediate);
 }
 
-function heldMicros(service: TestService, account: TestAccount): number {
-  return booksOf(service, account).held_micros;
+async function heldMicros(service: TestService, account: TestAccount): Promise<number> {
+  return (await booksOf(service, account)).held_micros;
 }
 
 /** Sends so many requests about 2,500 words, and returns when all of them hold their credit. */
@@ -91,10 +91,10 @@ async function flood(service: TestService, account: TestAccount, count: number) 
   const send = () =>
     ask(service, account.key, { state: 'The parcel is late and nobody calls. '.repeat(357) });
   const first = send();
-  await until(() => heldMicros(service, account) > 0);
-  const one_micros = heldMicros(service, account);
+  await until(async () => (await heldMicros(service, account)) > 0);
+  const one_micros = await heldMicros(service, account);
   const responses = [first, ...Array.from({ length: count - 1 }, send)];
-  await until(() => heldMicros(service, account) === count * one_micros);
+  await until(async () => (await heldMicros(service, account)) === count * one_micros);
   return responses;
 }
 
@@ -104,7 +104,7 @@ test('a small request is answered next, while sixty large ones of another organi
   const large = await flood(service, a, 60);
   await until(() => running.length === 1);
   const small = ask(service, b.key);
-  await until(() => heldMicros(service, b) > 0);
+  await until(async () => (await heldMicros(service, b)) > 0);
   const order: string[] = [];
   const answered = Promise.all([...large, small].map(async (response) => expectDecision(await response)));
   while (order.length < 61) {
@@ -122,13 +122,13 @@ test('a small request is answered next, while sixty large ones of another organi
 test('who fills the queue is refused with Retry-After, not charged, and the others are not refused', async () => {
   const { service, running } = await startControlled({ queue_limit: 8 });
   const [a, b] = [await addAccount(service), await addAccount(service)];
-  const before = booksOf(service, a);
+  const before = await booksOf(service, a);
   const of_a = Array.from({ length: 12 }, () => ask(service, a.key));
   let refused = 0;
   for (const response of of_a) void response.then(({ status }) => (refused += status === 502 ? 1 : 0));
   await until(() => refused === 8);
   const of_b = ask(service, b.key);
-  await until(() => heldMicros(service, b) > 0);
+  await until(async () => (await heldMicros(service, b)) > 0);
   const answered = { count: 0 };
   for (const response of [...of_a, of_b])
     void response.then(({ status }) => (answered.count += status === 200 ? 1 : 0));
@@ -146,7 +146,7 @@ test('who fills the queue is refused with Retry-After, not charged, and the othe
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     await expectError(response, 'model_unavailable');
   }
-  expect(booksOf(service, a)).toEqual({
+  expect(await booksOf(service, a)).toEqual({
     credit_micros: before.credit_micros - cost_micros,
     held_micros: 0,
     usage_rows: 12,
@@ -165,14 +165,14 @@ test('a client that leaves while its request waits gives its place up at once', 
     body: JSON.stringify(SMALL_REQUEST),
     signal: client.signal,
   });
-  const held = heldMicros(service, account);
-  await until(() => heldMicros(service, account) === 2 * held);
+  const held = await heldMicros(service, account);
+  await until(async () => (await heldMicros(service, account)) === 2 * held);
   await expectError(await ask(service, account.key), 'model_unavailable');
   client.abort();
   await expect(leaving).rejects.toThrow();
-  await until(() => heldMicros(service, account) === held);
+  await until(async () => (await heldMicros(service, account)) === held);
   const second = ask(service, account.key);
-  await until(() => heldMicros(service, account) === 2 * held);
+  await until(async () => (await heldMicros(service, account)) === 2 * held);
   running[0]?.end();
   await expectDecision(await first);
   await until(() => running.length === 1);
@@ -183,11 +183,11 @@ test('a client that leaves while its request waits gives its place up at once', 
 test('an evaluation that takes too long: 502, not charged, given up, and the engine goes on', async () => {
   const { service, running, opened } = await startControlled({ evaluation_ms: 50 });
   const account = await addAccount(service);
-  const before = booksOf(service, account);
+  const before = await booksOf(service, account);
   const response = await ask(service, account.key);
   const { error } = await expectError(response, 'model_unavailable');
   expect(error.message).toBe('The model did not answer in time.');
-  expect(booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
+  expect(await booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
   await until(() => running.length === 0);
   const next = ask(service, account.key);
   await until(() => running.length === 1);
@@ -202,7 +202,7 @@ test('the failure of one plan is its own; that of the engine is not the failure 
   const failing = ask(service, a.key);
   await until(() => running.length === 1);
   const waiting = ask(service, b.key);
-  await until(() => heldMicros(service, b) > 0);
+  await until(async () => (await heldMicros(service, b)) > 0);
   running[0]?.end(new EvaluationFailed('a logit is no number'));
   await expectError(await failing, 'model_unavailable');
   await until(() => running[0]?.organization_id === b.organization_id);
@@ -213,7 +213,7 @@ test('the failure of one plan is its own; that of the engine is not the failure 
   const broken = ask(service, a.key);
   await until(() => running.length === 1);
   const moved = ask(service, b.key);
-  await until(() => heldMicros(service, b) > 0);
+  await until(async () => (await heldMicros(service, b)) > 0);
   running[0]?.end(new EngineFailed('a decode failed'));
   await expectError(await broken, 'model_unavailable');
   await until(() => running[0]?.organization_id === b.organization_id);

@@ -78,7 +78,7 @@ function entriesEver(): number {
 
 test('a client that leaves while its request is planned: its hold is released, nothing is recorded', async () => {
   const account = await addAccount(service);
-  const before = booksOf(service, account);
+  const before = await booksOf(service, account);
   const entries_before = entriesEver();
   const gate = new Gate();
   beforePlanning = () => gate.pass();
@@ -90,15 +90,15 @@ test('a client that leaves while its request is planned: its hold is released, n
     signal: client.signal,
   });
   await gate.reached;
-  expect(ledgerOf(service, account).map(({ kind }) => kind)).toEqual(['top_up']);
+  expect((await ledgerOf(service, account)).map(({ kind }) => kind)).toEqual(['top_up']);
   client.abort();
   await expect(response).rejects.toThrow();
   gate.open();
   // A released hold leaves no entry, but its number stays taken.
-  while (entriesEver() === entries_before || booksOf(service, account).held_micros > 0)
+  while (entriesEver() === entries_before || (await booksOf(service, account)).held_micros > 0)
     await new Promise(setImmediate);
-  expect(booksOf(service, account)).toEqual(before);
-  expect(usageOf(service, account)).toEqual([]);
+  expect(await booksOf(service, account)).toEqual(before);
+  expect(await usageOf(service, account)).toEqual([]);
 });
 
 test('of many requests at once hardly more are planned than may be admitted', async () => {

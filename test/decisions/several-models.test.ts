@@ -171,7 +171,7 @@ test('requests to two models at once: each answer is that of its own engine alon
   // Both are ready for both modes first.
   await expectDecision(await askOf(account, SECOND, 'Hello.'));
   while (stateOf(service.service, SECOND) !== 'ready') await Bun.sleep(POLL_MS);
-  const before = booksOf(service, account);
+  const before = await booksOf(service, account);
   const asked = records.flatMap((state, index) =>
     models.map((model) => ({ model, state, body: bodyOf(model, state, index % 2 ? 'consistent' : 'fast') })),
   );
@@ -200,14 +200,14 @@ test('requests to two models at once: each answer is that of its own engine alon
   // They have nothing in common: what one answers is not what the other does.
   for (const state of records)
     expect(scores.get(`${DEFAULT_MODEL} ${state}`)).not.toEqual(scores.get(`${SECOND} ${state}`));
-  expect(before.credit_micros - booksOf(service, account).credit_micros).toBe(charged_micros);
-  const rows = usageOf(service, account).slice(1);
+  expect(before.credit_micros - (await booksOf(service, account)).credit_micros).toBe(charged_micros);
+  const rows = (await usageOf(service, account)).slice(1);
   expect(rows.map(({ model }) => model).sort()).toEqual(asked.map(({ model }) => model).sort());
 });
 
 test('a broken model: 502 for itself only, its problems name it, and nothing is charged', async () => {
   const account = await unlimitedAccount();
-  const { credit_micros } = booksOf(service, account);
+  const { credit_micros } = await booksOf(service, account);
   const weights = { weights: file('missing'), weights_sha256: null, profile: null };
   await addToCatalog('decision-broken', weights);
   const [broken, first, second] = await Promise.all([
@@ -218,7 +218,7 @@ test('a broken model: 502 for itself only, its problems name it, and nothing is 
   await expectError(broken, 'model_unavailable');
   const cost_usd =
     (await expectDecision(first)).usage.cost_usd + (await expectDecision(second)).usage.cost_usd;
-  expect(credit_micros - booksOf(service, account).credit_micros).toBe(Math.round(cost_usd * 1e6));
+  expect(credit_micros - (await booksOf(service, account)).credit_micros).toBe(Math.round(cost_usd * 1e6));
   const request_id = broken.headers.get('x-request-id');
   const problems = (await recorded.problems()).filter((line) => line.request_id === request_id);
   expect(problems).toMatchObject([{ step: 'plan', code: 'model_unavailable', model: 'decision-broken' }]);
@@ -344,7 +344,7 @@ test('a removed model finishes its requests, is found no more, and is closed; an
     ...(await alone(file(SECOND), [bodyOf(id, 'a')])),
     ...(await alone(file(DEFAULT_MODEL), [bodyOf(id, 'b')])),
   ]);
-  expect(usageOf(service, account).map(({ model, status }) => [model, status])).toEqual([
+  expect((await usageOf(service, account)).map(({ model, status }) => [model, status])).toEqual([
     [id, 200],
     [id, 200],
   ]);

@@ -82,9 +82,9 @@ async function send(account: TestAccount, { path, body }: Sent): Promise<Answere
 
 /** Sends a batch at once and checks that the books moved by what the answers say, and by nothing else. */
 async function sendBatch(account: TestAccount, batch: readonly Sent[]): Promise<Answered[]> {
-  const before = booksOf(service, account);
+  const before = await booksOf(service, account);
   const answered = await Promise.all(batch.map((sent) => send(account, sent)));
-  const after = booksOf(service, account);
+  const after = await booksOf(service, account);
   const cost_micros = answered.reduce(
     (sum, { decision }) => sum + Math.round((decision?.usage.cost_usd ?? 0) * 1e6),
     0,

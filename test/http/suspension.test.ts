@@ -35,11 +35,11 @@ test('keys of a suspended organization are refused within 60 seconds, and work a
   await expectDecision(await ask(service, account.key));
   await suspend(account.organization_id, true);
   service.clock.advance(60_000);
-  const charged = booksOf(service, account);
+  const charged = await booksOf(service, account);
   const error = await expectError(await ask(service, account.key), 'invalid_api_key');
   expect(error.error.message).toContain('is suspended');
   await expectError(await list(account.key), 'invalid_api_key');
-  expect(booksOf(service, account)).toEqual(charged);
+  expect(await booksOf(service, account)).toEqual(charged);
   await expectDecision(await ask(service, other.key));
   await suspend(account.organization_id, false);
   await expectDecision(await ask(service, account.key));
@@ -52,7 +52,7 @@ test('a request that runs when its organization is suspended is answered and cha
     await gate.pass();
     return await run();
   };
-  const { credit_micros } = booksOf(service, account);
+  const { credit_micros } = await booksOf(service, account);
   const waiting = ask(service, account.key);
   await gate.reached;
   await suspend(account.organization_id, true);
@@ -61,9 +61,9 @@ test('a request that runs when its organization is suspended is answered and cha
   gate.open();
   await expectDecision(await waiting);
   around = (run) => run();
-  expect(booksOf(service, account)).toMatchObject({ held_micros: 0, usage_rows: 1 });
-  const [row] = usageOf(service, account);
-  expect(credit_micros - booksOf(service, account).credit_micros).toBe(row?.cost_micros ?? -1);
+  expect(await booksOf(service, account)).toMatchObject({ held_micros: 0, usage_rows: 1 });
+  const [row] = await usageOf(service, account);
+  expect(credit_micros - (await booksOf(service, account)).credit_micros).toBe(row?.cost_micros ?? -1);
 });
 
 test('a client that goes on with such a key is refused unseen, and others of its address are not', async () => {

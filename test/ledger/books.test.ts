@@ -1,13 +1,9 @@
-import { expect, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
+import { describe, expect, test } from 'bun:test';
 import { runAudit } from '../../db/sqlite/audit.ts';
-import { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
-import { ledgerEntries, organizations } from '../../db/sqlite/schema.ts';
-import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
+import { organizations } from '../../db/sqlite/schema.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
+import { LEDGER_DATABASES, openLedger, reasonOf } from './databases.ts';
 import {
-  addPayment,
   COST_MICROS,
   CREDIT_MICROS,
   HELD_MICROS,
@@ -17,187 +13,166 @@ import {
   usageOf,
 } from './support.ts';
 
-/** Nothing is held, exactly that many requests were charged, and the audit is clean. */
-function expectSettled(setup: LedgerSetup, charged: number): void {
-  expect(setup.db.select().from(organizations).get()).toMatchObject({
-    credit_micros: CREDIT_MICROS - charged * COST_MICROS,
-    held_micros: 0,
+describe.each(LEDGER_DATABASES)('the books in $name', (database) => {
+  test('a charge and its usage row are one commit', async () => {
+    await using setup = await openLedger(database);
+    await setup.charge(await setup.hold('req_1'), 'req_1');
+    expect([await setup.kinds(), await setup.statuses()]).toEqual([['hold', 'charge'], [200]]);
+    await setup.expectSettled(1);
   });
-  expect(runAudit(setup.db, { ended_before_ms: NOW_MS + 1 })).toMatchObject({ ok: true, open_holds: 0 });
-}
 
-test('a charge and its usage row are one commit', async () => {
-  using setup = new LedgerSetup();
-  await setup.charge(await setup.hold('req_1'), 'req_1');
-  expect([setup.kinds(), setup.statuses()]).toEqual([['hold', 'charge'], [200]]);
-  expectSettled(setup, 1);
-});
-
-test('a charge that cannot be committed rejects, and its hold is released as soon as it can be', async () => {
-  using setup = new LedgerSetup();
-  const holds = await Promise.all(['req_1', 'req_2'].map((id) => setup.hold(id)));
-  const unlock = setup.lock();
-  const charges = await Promise.allSettled(
-    holds.map((hold, number) => setup.charge(hold, `req_${number + 1}`)),
-  );
-  expect(charges).toEqual(
-    holds.map(() => ({ status: 'rejected', reason: expect.objectContaining({ code: 'SQLITE_BUSY' }) })),
-  );
-  expect(setup.books.unwritten).toBe(2);
-  const busy: (typeof setup.problems)[number] = ['release', expect.objectContaining({ code: 'SQLITE_BUSY' })];
-  expect(setup.problems).toEqual([busy, busy]);
-  expect(setup.settled).toEqual([]);
-  unlock();
-  await setup.books.whenSettled();
-  expect([setup.problems.length, setup.settled]).toEqual([2, [2]]);
-  expect([setup.kinds(), setup.statuses()]).toEqual([[], [503, 503]]);
-  expectSettled(setup, 0);
-});
-
-test('a release that cannot be written resolves, and is written as soon as it can be', async () => {
-  using setup = new LedgerSetup();
-  const hold = await setup.hold('req_1');
-  const unlock = setup.lock();
-  await setup.release(hold, 'req_1');
-  expect(setup.books.unwritten).toBe(1);
-  expect(setup.problems).toEqual([['release', expect.objectContaining({ code: 'SQLITE_BUSY' })]]);
-  unlock();
-  await setup.books.whenSettled();
-  expect([setup.problems.length, setup.settled]).toEqual([1, [1]]);
-  expect([setup.kinds(), setup.statuses()]).toEqual([[], [502]]);
-  expectSettled(setup, 0);
-});
-
-test('a hold ends once, whatever is asked for after or beside the first end', async () => {
-  using setup = new LedgerSetup();
-  const hold = await setup.hold('req_1');
-  const [charged, again] = await Promise.allSettled([
-    setup.charge(hold, 'req_1'),
-    setup.charge(hold, 'req_1'),
-    setup.release(hold, 'req_1'),
-  ]);
-  expect(charged).toMatchObject({ status: 'fulfilled' });
-  expect(again).toMatchObject({ status: 'rejected', reason: expect.any(HoldNotOpen) });
-  await setup.release(hold, 'req_1');
-  expect(setup.kinds()).toEqual(['hold', 'charge']);
-  expectSettled(setup, 1);
-});
-
-test('a hold that waits for its release cannot be charged', async () => {
-  using setup = new LedgerSetup();
-  const hold = await setup.hold('req_1');
-  const unlock = setup.lock();
-  await setup.release(hold, 'req_1');
-  unlock();
-  await expect(setup.charge(hold, 'req_1')).rejects.toBeInstanceOf(HoldNotOpen);
-  await setup.books.whenSettled();
-  expectSettled(setup, 0);
-});
-
-test('a charge that is wrong in itself releases the hold at once', async () => {
-  using setup = new LedgerSetup();
-  const [too_much, no_row] = await Promise.all([setup.hold('req_1'), setup.hold('req_2')]);
-  const charged = usageOf(setup.account, 'req_1', NOW_MS, 200, COST_MICROS);
-  const failed = usageOf(setup.account, 'req_1', NOW_MS, 503, 0);
-  await expect(setup.books.charge(too_much, HELD_MICROS + 1, charged, failed)).rejects.toBeInstanceOf(
-    RangeError,
-  );
-  // The rows of the other request: there is one already, and it can be written neither with the charge nor without.
-  await expect(setup.books.charge(no_row, COST_MICROS, charged, failed)).rejects.toMatchObject({
-    code: 'SQLITE_CONSTRAINT_PRIMARYKEY',
+  test('a charge that cannot be committed rejects, and its hold is released as soon as it can be', async () => {
+    await using setup = await openLedger(database);
+    const holds = await Promise.all(['req_1', 'req_2'].map((id) => setup.hold(id)));
+    const unlock = await setup.lock();
+    const charges = await Promise.allSettled(
+      holds.map((hold, number) => setup.charge(hold, `req_${number + 1}`)),
+    );
+    expect(charges).toEqual(holds.map(() => ({ status: 'rejected', reason: setup.unavailable })));
+    expect(setup.books.unwritten).toBe(2);
+    const busy: (typeof setup.problems)[number] = ['release', setup.unavailable];
+    expect(setup.problems).toEqual([busy, busy]);
+    expect(setup.settled).toEqual([]);
+    await unlock();
+    await setup.books.whenSettled();
+    expect([setup.problems.length, setup.settled]).toEqual([2, [2]]);
+    expect([await setup.kinds(), await setup.statuses()]).toEqual([[], [503, 503]]);
+    await setup.expectSettled(0);
   });
-  expect([setup.kinds(), setup.statuses()]).toEqual([[], [503]]);
-  expectSettled(setup, 0);
-});
 
-test('a release whose usage row cannot be written frees the hold without it', async () => {
-  using setup = new LedgerSetup();
-  const failed_with_cost = { ...usageOf(setup.account, 'req_1', NOW_MS, 502, 0), cost_micros: COST_MICROS };
-  await setup.books.release(await setup.hold('req_1'), failed_with_cost);
-  expect([setup.kinds(), setup.statuses()]).toEqual([[], []]);
-  expectSettled(setup, 0);
-});
-
-test('closing writes what was asked for and what still waited', async () => {
-  using setup = new LedgerSetup();
-  const [first, second] = await Promise.all([setup.hold('req_1'), setup.hold('req_2')]);
-  const unlock = setup.lock();
-  await setup.release(first, 'req_1');
-  unlock();
-  const charged = setup.charge(second, 'req_2');
-  await setup.books.close();
-  await charged;
-  expect(setup.kinds()).toEqual(['hold', 'charge']);
-  expectSettled(setup, 1);
-});
-
-test('what could not be written before the process ended is released by the next start', async () => {
-  using setup = new LedgerSetup();
-  const hold = await setup.hold('req_1');
-  const unlock = setup.lock();
-  await expect(setup.charge(hold, 'req_1')).rejects.toMatchObject({ code: 'SQLITE_BUSY' });
-  await setup.books.close();
-  unlock();
-  const db = setup.crash();
-  const next = new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next', setup.events);
-  expect([await next.recover(), await next.recover()]).toEqual([1, 0]);
-  expectSettled(setup, 0);
-});
-
-test('a hold names its process, and the next start releases all that are open, of whichever process', async () => {
-  using setup = new LedgerSetup();
-  await setup.charge(await setup.hold('req_1'), 'req_1');
-  await setup.hold('req_2');
-  await setup.hold('req_3');
-  const named = (db = setup.db) =>
-    db
-      .select({ kind: ledgerEntries.kind, process_id: ledgerEntries.process_id })
-      .from(ledgerEntries)
-      .orderBy(ledgerEntries.id)
-      .all();
-  const ended = [
-    { kind: 'top_up', process_id: null },
-    { kind: 'hold', process_id: PROCESS_ID },
-    { kind: 'charge', process_id: null },
-  ] as const;
-  const open = { kind: 'hold', process_id: PROCESS_ID } as const;
-  expect(named()).toEqual([...ended, open, open]);
-  const db = setup.crash();
-  // As a version that named no process left it.
-  db.update(ledgerEntries).set({ process_id: null }).where(eq(ledgerEntries.request_id, 'req_3')).run();
-  expect(await new SqliteBooks(new GroupCommit(db), setup.clock, 'proc_next', setup.events).recover()).toBe(
-    2,
-  );
-  expect(named(db)).toEqual([...ended]);
-  expectSettled(setup, 1);
-});
-
-test('the balance tells what is held, and the movements what was paid, refunded and charged, newest first', async () => {
-  using setup = new LedgerSetup();
-  const { organization_id, project_id } = setup.account;
-  await setup.charge(await setup.hold('req_1'), 'req_1');
-  await setup.release(await setup.hold('req_2'), 'req_2');
-  await setup.hold('req_3');
-  await setup.commits.run(() => {
-    addPayment(setup.db, setup.account, 'pay_2', 'refund', 7);
-    setup.ledger.refund({ organization_id, amount_micros: 7, payment_id: 'pay_2', at_ms: NOW_MS });
+  test('a release that cannot be written resolves, and is written as soon as it can be', async () => {
+    await using setup = await openLedger(database);
+    const hold = await setup.hold('req_1');
+    const unlock = await setup.lock();
+    await setup.release(hold, 'req_1');
+    expect(setup.books.unwritten).toBe(1);
+    expect(setup.problems).toEqual([['release', setup.unavailable]]);
+    await unlock();
+    await setup.books.whenSettled();
+    expect([setup.problems.length, setup.settled]).toEqual([1, [1]]);
+    expect([await setup.kinds(), await setup.statuses()]).toEqual([[], [502]]);
+    await setup.expectSettled(0);
   });
-  expect(setup.db.select().from(organizations).get()).toMatchObject({
-    credit_micros: CREDIT_MICROS - COST_MICROS - 7,
-    held_micros: HELD_MICROS,
-    paid_micros: CREDIT_MICROS - 7,
+
+  test('a hold ends once, whatever is asked for after or beside the first end', async () => {
+    await using setup = await openLedger(database);
+    const hold = await setup.hold('req_1');
+    const [charged, again] = await Promise.allSettled([
+      setup.charge(hold, 'req_1'),
+      setup.charge(hold, 'req_1'),
+      setup.release(hold, 'req_1'),
+    ]);
+    expect(charged).toMatchObject({ status: 'fulfilled' });
+    expect(again).toMatchObject({ status: 'rejected', reason: expect.any(HoldNotOpen) });
+    await setup.release(hold, 'req_1');
+    expect(await setup.kinds()).toEqual(['hold', 'charge']);
+    await setup.expectSettled(1);
   });
-  const movements = [
-    { kind: 'refund', amount_micros: -7, at_ms: NOW_MS, project_id: null, payment_id: 'pay_2' },
-    { kind: 'charge', amount_micros: -COST_MICROS, at_ms: NOW_MS, project_id, payment_id: null },
-    { kind: 'top_up', amount_micros: CREDIT_MICROS, at_ms: 0, project_id: null, payment_id: 'pay_1' },
-  ] as const;
-  const reader = new SqliteMovementReader(setup.db);
-  const newest = async (id: string, limit: number) =>
-    (await reader.movementLines({ organization_id: id, charges_by: 'request', limit })).items;
-  expect(await newest(organization_id, 9)).toMatchObject(movements);
-  expect(await newest(organization_id, 2)).toMatchObject(movements.slice(0, 2));
-  expect(await newest('org_other', 9)).toEqual([]);
+
+  test('a hold that waits for its release cannot be charged', async () => {
+    await using setup = await openLedger(database);
+    const hold = await setup.hold('req_1');
+    const unlock = await setup.lock();
+    await setup.release(hold, 'req_1');
+    await unlock();
+    await expect(setup.charge(hold, 'req_1')).rejects.toBeInstanceOf(HoldNotOpen);
+    await setup.books.whenSettled();
+    await setup.expectSettled(0);
+  });
+
+  test('a charge that is wrong in itself releases the hold at once', async () => {
+    await using setup = await openLedger(database);
+    const [too_much, no_row] = await Promise.all([setup.hold('req_1'), setup.hold('req_2')]);
+    const charged = usageOf(setup.account, 'req_1', NOW_MS, 200, COST_MICROS);
+    const failed = usageOf(setup.account, 'req_1', NOW_MS, 503, 0);
+    await expect(setup.books.charge(too_much, HELD_MICROS + 1, charged, failed)).rejects.toBeInstanceOf(
+      RangeError,
+    );
+    // The rows of the other request: there is one already, and it can be written neither with the charge nor without.
+    const reason = await reasonOf(setup.books.charge(no_row, COST_MICROS, charged, failed));
+    expect(setup.isDuplicate(reason)).toBe(true);
+    expect([await setup.kinds(), await setup.statuses()]).toEqual([[], [503]]);
+    await setup.expectSettled(0);
+  });
+
+  test('a release whose usage row cannot be written frees the hold without it', async () => {
+    await using setup = await openLedger(database);
+    const failed_with_cost = { ...usageOf(setup.account, 'req_1', NOW_MS, 502, 0), cost_micros: COST_MICROS };
+    await setup.books.release(await setup.hold('req_1'), failed_with_cost);
+    expect([await setup.kinds(), await setup.statuses()]).toEqual([[], []]);
+    await setup.expectSettled(0);
+  });
+
+  test('closing writes what was asked for and what still waited', async () => {
+    await using setup = await openLedger(database);
+    const [first, second] = await Promise.all([setup.hold('req_1'), setup.hold('req_2')]);
+    const unlock = await setup.lock();
+    await setup.release(first, 'req_1');
+    await unlock();
+    const charged = setup.charge(second, 'req_2');
+    await setup.books.close();
+    await charged;
+    expect(await setup.kinds()).toEqual(['hold', 'charge']);
+    await setup.expectSettled(1);
+  });
+
+  test('what could not be written before the process ended is released by the next start', async () => {
+    await using setup = await openLedger(database);
+    const hold = await setup.hold('req_1');
+    const unlock = await setup.lock();
+    await expect(setup.charge(hold, 'req_1')).rejects.toEqual(setup.unavailable);
+    await setup.books.close();
+    await unlock();
+    const next = await setup.crash();
+    expect([await next.recover(), await next.recover()]).toEqual([1, 0]);
+    await setup.expectSettled(0);
+  });
+
+  test('a hold names its process, and the next start releases all that are open, of whichever process', async () => {
+    await using setup = await openLedger(database);
+    await setup.charge(await setup.hold('req_1'), 'req_1');
+    await setup.hold('req_2');
+    await setup.hold('req_3');
+    const named = async () => (await setup.entries()).map(({ kind, process_id }) => ({ kind, process_id }));
+    const ended = [
+      { kind: 'top_up', process_id: null },
+      { kind: 'hold', process_id: PROCESS_ID },
+      { kind: 'charge', process_id: null },
+    ] as const;
+    const open = { kind: 'hold', process_id: PROCESS_ID } as const;
+    expect(await named()).toEqual([...ended, open, open]);
+    const next = await setup.crash();
+    // As a version that named no process left it.
+    await setup.forgetProcess('req_3');
+    expect(await next.recover()).toBe(2);
+    expect(await named()).toEqual([...ended]);
+    await setup.expectSettled(1);
+  });
+
+  test('the balance tells what is held, and the movements what was paid, refunded and charged, newest first', async () => {
+    await using setup = await openLedger(database);
+    const { organization_id, project_id } = setup.account;
+    await setup.charge(await setup.hold('req_1'), 'req_1');
+    await setup.release(await setup.hold('req_2'), 'req_2');
+    await setup.hold('req_3');
+    await setup.addPayment(setup.account, 'pay_2', 'refund', 7);
+    await setup.ledger.refund(setup.movement(7, 'pay_2', NOW_MS));
+    expect((await setup.organizations())[0]).toMatchObject({
+      credit_micros: CREDIT_MICROS - COST_MICROS - 7,
+      held_micros: HELD_MICROS,
+      paid_micros: CREDIT_MICROS - 7,
+    });
+    const movements = [
+      { kind: 'refund', amount_micros: -7, at_ms: NOW_MS, project_id: null, payment_id: 'pay_2' },
+      { kind: 'charge', amount_micros: -COST_MICROS, at_ms: NOW_MS, project_id, payment_id: null },
+      { kind: 'top_up', amount_micros: CREDIT_MICROS, at_ms: 0, project_id: null, payment_id: 'pay_1' },
+    ] as const;
+    const newest = async (id: string, limit: number) =>
+      (await setup.movements.movementLines({ organization_id: id, charges_by: 'request', limit })).items;
+    expect(await newest(organization_id, 9)).toMatchObject(movements);
+    expect(await newest(organization_id, 2)).toMatchObject(movements.slice(0, 2));
+    expect(await newest('org_other', 9)).toEqual([]);
+  });
 });
 
 test('requests around a full database: those told so are charged, the others are not, and nothing is lost', async () => {
@@ -231,7 +206,11 @@ test('requests around a full database: those told so are charged, the others are
     }
     client.run('PRAGMA max_page_count = 1000000');
     await setup.books.whenSettled();
-    expectSettled(setup, charged);
+    expect(setup.db.select().from(organizations).get()).toMatchObject({
+      credit_micros: CREDIT_MICROS - charged * COST_MICROS,
+      held_micros: 0,
+    });
+    expect(runAudit(setup.db, { ended_before_ms: NOW_MS + 1 })).toMatchObject({ ok: true, open_holds: 0 });
   }
   expect(Math.min(charged, failed)).toBeGreaterThan(20);
 });

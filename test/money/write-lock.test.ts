@@ -77,7 +77,7 @@ async function modelListsUntil(
 
 test('while another process keeps the write lock, the models are listed, and decisions are refused unpaid at their deadline', async () => {
   const account = await addAccount(short);
-  const before = booksOf(short, account);
+  const before = await booksOf(short, account);
   const lock = await holdWriteLock(short.directory);
   const decisions = Promise.all(Array.from({ length: 8 }, () => ask(short, account.key)));
   // One busy wait of SQLite on the event loop is longer than the deadline: one list would be answered, or two.
@@ -86,10 +86,10 @@ test('while another process keeps the write lock, the models are listed, and dec
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ error: { code: 'billing_unavailable' } });
   }
-  expect(booksOf(short, account)).toEqual(before);
+  expect(await booksOf(short, account)).toEqual(before);
   await lock.release();
   expect((await ask(short, account.key)).status).toBe(200);
-  expect(booksOf(short, account)).toMatchObject({ held_micros: 0, usage_rows: 1 });
+  expect(await booksOf(short, account)).toMatchObject({ held_micros: 0, usage_rows: 1 });
 });
 
 test('decisions that wait for the lock are answered when it is given back, each of them charged once', async () => {
@@ -107,8 +107,8 @@ test('decisions that wait for the lock are answered when it is given back, each 
   expect(answered).toBe(0);
   await lock.release();
   await Promise.all(decisions);
-  const costs = usageOf(long, account).map(({ cost_micros }) => cost_micros);
-  expect(booksOf(long, account)).toEqual({
+  const costs = (await usageOf(long, account)).map(({ cost_micros }) => cost_micros);
+  expect(await booksOf(long, account)).toEqual({
     credit_micros: 25_000_000 - costs.reduce((sum, cost) => sum + cost, 0),
     held_micros: 0,
     usage_rows: decisions.length,
@@ -128,9 +128,9 @@ test('an answer whose charge meets the lock is refused at the deadline, and its 
   expect(await (await answer).json()).toMatchObject({ error: { code: 'billing_unavailable' } });
   await lock.release();
   await short.service.services.books.whenSettled();
-  expect(booksOf(short, account)).toMatchObject({ credit_micros: 25_000_000, held_micros: 0 });
-  expect(ledgerOf(short, account).map(({ kind }) => kind)).toEqual(['top_up']);
-  expect(usageOf(short, account).map(({ status }) => status)).toEqual([503]);
+  expect(await booksOf(short, account)).toMatchObject({ credit_micros: 25_000_000, held_micros: 0 });
+  expect((await ledgerOf(short, account)).map(({ kind }) => kind)).toEqual(['top_up']);
+  expect((await usageOf(short, account)).map(({ status }) => status)).toEqual([503]);
 });
 
 test('a payment that is reported while the lock is kept is credited once when it is given back', async () => {
@@ -174,8 +174,8 @@ test('a service that is stopped while the lock is kept ends, and the next start 
   await service.close();
   await lock.release();
   const next = await startTestService({ directory });
-  expect(booksOf(next, account)).toMatchObject({ credit_micros: 25_000_000, held_micros: 0 });
-  expect(ledgerOf(next, account).map(({ kind }) => kind)).toEqual(['top_up']);
+  expect(await booksOf(next, account)).toMatchObject({ credit_micros: 25_000_000, held_micros: 0 });
+  expect((await ledgerOf(next, account)).map(({ kind }) => kind)).toEqual(['top_up']);
   await closeAudited(next);
   rmSync(directory, { recursive: true, force: true });
 });

@@ -5,6 +5,8 @@ import dashboard from '../../src/ops/deploy/grafana-dashboard.json' with { type:
 import { startWatchedService } from '../support/metrics.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { addUpstreamModel } from '../support/upstream-model.ts';
+import { answering, TestMember, YES } from '../upstreams/support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -97,8 +99,13 @@ test('it names metrics that the service exports, and every one of them', async (
   const watched = await startWatchedService();
   const account = await addAccount(watched.service);
   await (await ask(watched.service, account.key)).arrayBuffer();
+  const upstream = await TestMember.start();
+  upstream.behaviour = answering(200, YES);
+  await addUpstreamModel(watched.service, 'kev', [upstream.address]);
+  await (await ask(watched.service, account.key, { model: 'kev' })).arrayBuffer();
   const text = await watched.scrape();
   await watched.close();
+  await upstream.kill();
   const exported = new Set([...text.matchAll(/^([a-z_]+)[ {]/gm)].map(([, name]) => name ?? ''));
   const shown = new Set(queries.flatMap(metricsOf));
   expect([...shown].filter((name) => !exported.has(name))).toEqual([]);

@@ -150,6 +150,7 @@ describe('after known requests', () => {
         history,
         problems,
         log: { ...services.log, problem: () => {} },
+        beginsHourlyRun: () => Promise.resolve(true),
         usage_retention_days: null,
       });
     shift(1);

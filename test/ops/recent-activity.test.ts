@@ -6,6 +6,7 @@ import {
   NO_METRICS,
 } from '../../src/ops/metrics.ts';
 import { ACTIVITY_SECONDS, RecentActivity } from '../../src/ops/recent-activity.ts';
+import { noProblems } from '../../src/problems/problems.ts';
 import { MovableClock } from '../support/clock.ts';
 
 function setUp(metrics: Metrics = NO_METRICS) {
@@ -16,7 +17,7 @@ function setUp(metrics: Metrics = NO_METRICS) {
     models: () => [],
     turnsLoad: () => load,
     books: { open: { holds: 2, oldest_at_ms: 7 }, unwritten: 1 },
-    problems: { counts: () => ({ ...NO_COUNTS, model: 3, charge: 1 }) },
+    problems: { counts: () => ({ ...noProblems(), model: 3, charge: 1 }) },
     now_ms: () => clock.now_ms(),
   };
   activity.watch(sources);
@@ -27,34 +28,6 @@ function setUp(metrics: Metrics = NO_METRICS) {
   };
   return { clock, activity, load, now };
 }
-
-const NO_COUNTS = {
-  authenticate: 0,
-  catalog: 0,
-  plan: 0,
-  hold: 0,
-  model: 0,
-  charge: 0,
-  release: 0,
-  webhook: 0,
-  sign_in: 0,
-  mail: 0,
-  http: 0,
-  last_used: 0,
-  hourly_run: 0,
-  audit: 0,
-  checkpoint: 0,
-  backup: 0,
-  readiness: 0,
-  settings: 0,
-  trace_export: 0,
-  upstream: 0,
-  model_load: 0,
-  model_warm_up: 0,
-  model_probe: 0,
-  model_close: 0,
-  model_reload: 0,
-};
 
 const answered = (code: AnsweredRequest['code'], endpoint = '/v1/decisions'): AnsweredRequest => ({
   endpoint,

@@ -1,11 +1,13 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { SQL } from 'bun';
 import fc from 'fast-check';
+import { AddressRefused, SettingRefused } from '../../db/postgres/connection.ts';
 import { PragmaRefused } from '../../db/sqlite/connection.ts';
 import { WriteQueueFull } from '../../db/sqlite/group-commit.ts';
 import { SchemaRefused } from '../../db/sqlite/migrate.ts';
-import { NestedTransaction, TransactionEnded, TransactionStalled } from '../../db/sqlite/transactions.ts';
+import { TransactionEnded, TransactionStalled } from '../../db/sqlite/transactions.ts';
 import {
   AddonUnavailable,
   DeviceUnavailable,
@@ -19,6 +21,7 @@ import {
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import { ModelUnavailable } from '../../src/models/lifecycle.ts';
 import { causesOf, ThreadFailed, threadFailure } from '../../src/problems/causes.ts';
+import { NestedTransaction } from '../../src/store.ts';
 import { PruneRefused } from '../../src/usage/prune-refused.ts';
 
 /** What `work` throws. */
@@ -33,6 +36,7 @@ function thrownBy(work: () => unknown): unknown {
 
 describe('messages', () => {
   const OURS = [
+    AddressRefused,
     AddonUnavailable,
     DeviceUnavailable,
     EngineFailed,
@@ -45,6 +49,7 @@ describe('messages', () => {
     PragmaRefused,
     PruneRefused,
     SchemaRefused,
+    SettingRefused,
     SetupError,
     TransactionEnded,
     TransactionStalled,
@@ -75,6 +80,17 @@ describe('what a client wrote', () => {
     ['a header', () => new Headers({ authorization: `${KEY}\u{1f512}` })],
     ['a URL', () => new URL(`//${SECRET} ${KEY}`)],
     ['a property', () => Reflect.get(Object(JSON.parse('null')), SECRET)[KEY]],
+    [
+      'an error of PostgreSQL',
+      () => {
+        throw new SQL.PostgresError(`invalid input syntax: ${SECRET}`, {
+          code: 'ERR_POSTGRES_SERVER_ERROR',
+          errno: '22P02',
+          detail: KEY,
+          severity: 'ERROR',
+        });
+      },
+    ],
     ['something that is no error', () => throwIt({ SECRET, KEY })],
   ];
   function throwIt(value: unknown): never {

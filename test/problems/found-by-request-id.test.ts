@@ -457,7 +457,7 @@ describe('background work', () => {
     gate.open();
     const response = await waiting;
     expect(response.status).toBe(502);
-    expect(booksOf(service, account).held_micros).toBeGreaterThan(0);
+    expect((await booksOf(service, account)).held_micros).toBeGreaterThan(0);
     expect(await background()).toContainEqual(
       expect.objectContaining({ step: 'release', error: 'SQLiteError SQLITE_BUSY' }),
     );
@@ -476,7 +476,12 @@ describe('background work', () => {
     const history = new HistoryThread(service.db.$client.filename);
     const parts = { history, store, keys: directory, limiter, refusals, clock, metrics, problems };
     await withoutTable(service, 'usage_records', () =>
-      hourly({ ...parts, log: recorded.log, usage_retention_days: null }),
+      hourly({
+        ...parts,
+        log: recorded.log,
+        beginsHourlyRun: () => Promise.resolve(true),
+        usage_retention_days: null,
+      }),
     );
     const line = (await background()).find(({ step }) => step === 'hourly_run');
     expect(line).toMatchObject({ error: 'ThreadFailed < SQLiteError SQLITE_ERROR' });

@@ -102,6 +102,26 @@ test('another place, another class or another code is a problem of its own', asy
   expect(lines.map(({ causes }) => causes !== undefined)).toEqual([true, true, true, true]);
 });
 
+test('an innermost cause without a stack, as of the PostgreSQL client, leaves the place to the one around it', async () => {
+  const { recorded, problems } = setUp();
+  const report = (request_id: string, error: Error) => {
+    const cause = Object.assign(new Error('reset'), { stack: undefined });
+    problems.report({
+      request_id,
+      step: 'hold',
+      code: 'billing_unavailable',
+      error: Object.assign(error, { cause }),
+    });
+  };
+  report('req_1', new TypeError('busy'));
+  report('req_2', new TypeError('busy'));
+  const lines = await recorded.problems();
+  expect(lines.map(({ same_as }) => same_as)).toEqual([undefined, undefined]);
+  const [second, first] = problems.recent();
+  expect(first?.place).toContain('problem-log.test.ts');
+  expect(first?.place).not.toBe(second?.place);
+});
+
 test('kinds without end take no memory without end, and nothing of them is lost', async () => {
   const { recorded, problems, fail } = setUp();
   const distinct = (count: number) => Object.assign(new TypeError('x'), { code: `E${count}` });

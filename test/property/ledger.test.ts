@@ -1,36 +1,13 @@
 import { expect, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
-import { continueAudit, runAudit } from '../../db/sqlite/audit.ts';
-import { type Db, transact } from '../../db/sqlite/connection.ts';
-import { GroupCommit } from '../../db/sqlite/group-commit.ts';
-import {
-  ledgerEntries,
-  organizations,
-  projectMonths,
-  projects,
-  usageDays,
-  usageRecords,
-} from '../../db/sqlite/schema.ts';
-import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
-import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
-import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { HoldNotOpen, RefundExceedsPayments } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal } from '../../src/ledger/hold.ts';
 import { monthOf } from '../../src/ledger/month.ts';
 import { latestPrune_ms, pruneUsage } from '../../src/usage/prune.ts';
-import {
-  type Account,
-  addAccount,
-  addPayment,
-  addProject,
-  PROCESS_ID,
-  propertySeed,
-  pruningOf,
-  TemporaryDatabase,
-  usageOf,
-} from '../ledger/support.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
+import { LEDGER_DATABASES, type LedgerDatabase } from '../ledger/databases.ts';
+import { type Account, propertySeed, usageOf } from '../ledger/support.ts';
 import { DOLLAR } from '../support/money.ts';
 
 /**
@@ -39,6 +16,10 @@ import { DOLLAR } from '../support/money.ts';
  */
 
 const STEPS_MAX = 40;
+/** Each step of PostgreSQL is audited over its port, which takes ten times as long. */
+const RUNS = { SQLite: 20, PostgreSQL: 5 };
+/** Of each organization. */
+const PROJECTS = 2;
 const START_MS = Date.UTC(2026, 0, 15);
 const MONTH_MS = 31 * 24 * 60 * 60 * 1_000;
 const HOUR_MS = 60 * 60 * 1_000;
@@ -123,15 +104,10 @@ function add(counters: Map<string, number>, month: string, change: number): void
   counters.set(month, (counters.get(month) ?? 0) + change);
 }
 
-/** The real ledger on a real file, and beside it the model that says what must be there. */
+/** The real books on a real database, and beside them the model that says what must be there. */
 class History {
-  readonly #file = new TemporaryDatabase();
+  readonly #database: LedgerDatabase;
   readonly #accounts: readonly Account[];
-  #db: Db = this.#file.db;
-  #ledger = new SqliteLedger(this.#db);
-  #usage = new UsageWriter(this.#db);
-  #commits = new GroupCommit(this.#db);
-  #store = new SqliteStore(this.#db);
   #now_ms = START_MS;
   #serial = 0;
   #recorded = 0;
@@ -140,21 +116,34 @@ class History {
   #open: ModelHold[] = [];
   readonly #ended: ModelHold[] = [];
 
-  constructor() {
-    this.#accounts = ['0', '1'].flatMap((name, owner) => {
-      const account = addAccount(this.#db, name);
-      const second = { ...account, project_id: `${account.project_id}_second` };
-      addProject(this.#db, second, second.project_id);
-      this.#organizations.push({ credit: 0, held: 0, paid: 0, first_paid_at_ms: null, tier: 0 });
-      for (let count = 0; count < 2; count += 1) {
-        this.#projects.push({ owner, limit: null, spent: new Map(), held: new Map() });
-      }
-      return [account, second];
+  private constructor(database: LedgerDatabase, accounts: readonly Account[]) {
+    this.#database = database;
+    this.#accounts = accounts;
+    for (const [project] of accounts.entries()) {
+      const owner = Math.floor(project / PROJECTS);
+      if (project % PROJECTS === 0)
+        this.#organizations.push({ credit: 0, held: 0, paid: 0, first_paid_at_ms: null, tier: 0 });
+      this.#projects.push({ owner, limit: null, spent: new Map(), held: new Map() });
+    }
+  }
+
+  /** On a new database, with two organizations of two projects each. */
+  static async begin(database: LedgerDatabase): Promise<History> {
+    const accounts = ['0', '1'].flatMap((name) => {
+      const account = {
+        organization_id: `org_${name}`,
+        project_id: `proj_${name}`,
+        api_key_id: `key_${name}`,
+      };
+      return [account, { ...account, project_id: `${account.project_id}_second` }];
     });
+    for (const account of accounts) await database.addAccount(account);
+    return new History(database, accounts);
   }
 
   async take(step: Step): Promise<void> {
     this.#now_ms += 1;
+    this.#database.now_ms = this.#now_ms;
     switch (step.kind) {
       case 'top_up':
         return this.#pay('top_up', step.organization, step.amount);
@@ -172,7 +161,7 @@ class History {
         return this.#crash(step.in_transaction);
       case 'next_month':
         this.#now_ms += MONTH_MS;
-        await recalculateTiers(this.#store, this.#now_ms);
+        await recalculateTiers(this.#database.store, this.#now_ms);
         for (const model of this.#organizations)
           model.tier = Math.max(model.tier, tierReached(model, this.#now_ms));
         return;
@@ -180,7 +169,7 @@ class History {
         this.#now_ms += step.hours * HOUR_MS;
         return;
       case 'audit':
-        expect(continueAudit(this.#db, { now_ms: this.#now_ms }).ok).toBe(true);
+        expect((await this.#database.continueAudit(this.#now_ms)).ok).toBe(true);
         return;
       case 'prune':
         return this.#prune(step.hours_ago, step.batch_requests);
@@ -192,8 +181,10 @@ class History {
   /** Rolls up, and finds nothing that was left although it had ended before that time. */
   async #prune(hours_ago: number, batch_requests: number): Promise<void> {
     const before_ms = latestPrune_ms(this.#now_ms) - hours_ago * HOUR_MS;
-    await pruneUsage(pruningOf(this.#db), { before_ms, now_ms: this.#now_ms, batch_requests });
-    const kept = this.#db.select().from(ledgerEntries).all();
+    const continueAudit = async (now_ms: number) => (await this.#database.continueAudit(now_ms)).ok;
+    const parts = { store: this.#database.store, continueAudit };
+    await pruneUsage(parts, { before_ms, now_ms: this.#now_ms, batch_requests });
+    const kept = await this.#database.entries();
     const ends = new Map(kept.map((entry) => [entry.hold_entry_id, entry]));
     const first_open_id = Math.min(...this.#open.map(({ hold }) => hold.entry_id));
     const left = kept.filter(({ id, kind, created_at_ms }) => {
@@ -202,25 +193,20 @@ class History {
       return created_at_ms < before_ms && end.created_at_ms < before_ms;
     });
     expect(left).toEqual([]);
-    expect(
-      this.#db
-        .select()
-        .from(usageDays)
-        .all()
-        .filter(({ requests }) => requests === 0),
-    ).toEqual([]);
+    const days = await this.#database.usageDays();
+    expect(days.filter(({ requests }) => requests === 0)).toEqual([]);
   }
 
   /** The stored state is the model's, and the audit finds nothing. */
-  verify(): void {
-    const costs = [...this.#db.select().from(usageRecords).all(), ...this.#db.select().from(usageDays).all()];
+  async verify(): Promise<void> {
+    const costs = [...(await this.#database.usage()), ...(await this.#database.usageDays())];
     expect(costs.reduce((total, { cost_micros }) => total + cost_micros, 0)).toBe(
       this.#projects.flatMap(({ spent }) => [...spent.values()]).reduce((total, value) => total + value, 0),
     );
     expect(costs.reduce((total, row) => total + ('requests' in row ? row.requests : 1), 0)).toBe(
       this.#recorded,
     );
-    const stored = this.#db.select().from(organizations).orderBy(organizations.id).all();
+    const stored = await this.#database.organizations();
     expect(
       stored.map(({ credit_micros, held_micros, paid_micros, first_paid_at_ms, tier }) => ({
         credit: credit_micros,
@@ -230,7 +216,7 @@ class History {
         tier,
       })),
     ).toEqual(this.#organizations);
-    const months = this.#db.select().from(projectMonths).all();
+    const months = await this.#database.months();
     for (const { project_id, month, spent_micros, held_micros } of months) {
       const model = this.#projects[this.#accounts.findIndex((account) => account.project_id === project_id)];
       expect([spent_micros, held_micros]).toEqual([
@@ -242,13 +228,9 @@ class History {
     expect(sum(months.map(({ spent_micros }) => spent_micros))).toBe(
       sum(this.#projects.flatMap(({ spent }) => [...spent.values()])),
     );
-    const report = runAudit(this.#db);
+    const report = await this.#database.audit();
     expect(report.checks.filter((check) => check.violations.length > 0)).toEqual([]);
     expect(report.open_holds).toBe(this.#open.length);
-  }
-
-  [Symbol.dispose](): void {
-    this.#file[Symbol.dispose]();
   }
 
   async #pay(kind: 'top_up' | 'refund', pick: number, amount_micros: number): Promise<void> {
@@ -261,8 +243,20 @@ class History {
       payment_id,
       at_ms: this.#now_ms,
     };
-    const written = this.#store.transaction(async (records) => {
-      addPayment(this.#db, account, payment_id, kind, amount_micros);
+    const written = this.#database.store.transaction(async (records) => {
+      await records.payments.insertPayment({
+        id: payment_id,
+        organization_id: account.organization_id,
+        provider: 'manual',
+        external_id: payment_id,
+        kind,
+        amount_micros,
+        status: 'completed',
+        refunds_payment_id: null,
+        created_by_user_id: null,
+        created_at_ms: 0,
+        settled_at_ms: null,
+      });
       if (kind === 'top_up') await records.ledger.topUp(movement);
       else await records.ledger.refund(movement);
       await recalculateTier(records, account.organization_id, kind, this.#now_ms);
@@ -286,18 +280,20 @@ class History {
     const month = monthOf(this.#now_ms);
     const asked = requests.map(({ project: pick, amount: amount_micros }) => {
       const project = pick % this.#projects.length;
-      const request_id = this.#id('req');
       const { organization_id, project_id } = this.#account(project);
-      const result = this.#commits.run(() => {
-        const request = { organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms };
-        const refusal = this.#ledger.refusalOf(request);
-        const placed = this.#ledger.hold(request, PROCESS_ID);
-        expect(placed.held ? null : placed.refusal).toBe(refusal);
-        return placed;
-      });
-      return { project, amount_micros, request_id, result };
+      const request_id = this.#id('req');
+      const request = { organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms };
+      return { project, amount_micros, request_id, request };
     });
-    for (const { project, amount_micros, request_id, result } of asked) {
+    for (const { project, amount_micros, request } of asked)
+      expect(await this.#database.books.refusalOf(request)).toBe(
+        this.#refusal(project, amount_micros, month),
+      );
+    const answers = asked.map(({ request, ...one }) => ({
+      ...one,
+      result: this.#database.books.hold(request),
+    }));
+    for (const { project, amount_micros, request_id, result } of answers) {
       const answer = await result;
       const refusal = this.#refusal(project, amount_micros, month);
       expect(answer.held ? null : answer.refusal).toBe(refusal);
@@ -323,69 +319,54 @@ class History {
     const [taken] = this.#open.splice(pick % (this.#open.length || 1), 1);
     if (taken === undefined) return;
     const cost_micros = Math.min(cost, taken.hold.amount_micros);
-    await this.#commits.run(() => {
-      this.#ledger.charge(taken.hold, cost_micros, this.#now_ms);
-      this.#record(taken, 200, cost_micros);
-    });
+    await this.#database.books.charge(
+      taken.hold,
+      cost_micros,
+      this.#usage(taken, 200, cost_micros),
+      this.#usage(taken, 503, 0),
+    );
+    this.#recorded += 1;
     this.#modelEnd(taken, cost_micros);
   }
 
   async #release(pick: number, reached_model: boolean): Promise<void> {
     const [taken] = this.#open.splice(pick % (this.#open.length || 1), 1);
     if (taken === undefined) return;
-    await this.#commits.run(() => {
-      this.#ledger.release(taken.hold);
-      if (reached_model) this.#record(taken, 502, 0);
-    });
+    await this.#database.books.release(taken.hold, reached_model ? this.#usage(taken, 502, 0) : null);
+    if (reached_model) this.#recorded += 1;
     this.#modelEnd(taken, 0);
   }
 
   async #endAgain(pick: number, charge: boolean): Promise<void> {
     const taken = this.#ended[pick % (this.#ended.length || 1)];
     if (taken === undefined) return;
-    const again = this.#commits.run(() =>
-      charge ? this.#ledger.charge(taken.hold, 0, this.#now_ms) : this.#ledger.release(taken.hold),
+    if (!charge) return this.#database.books.release(taken.hold, null);
+    const again = this.#database.books.charge(
+      taken.hold,
+      0,
+      this.#usage(taken, 200, 0),
+      this.#usage(taken, 503, 0),
     );
     await expect(again).rejects.toBeInstanceOf(HoldNotOpen);
   }
 
-  /** The process ends, perhaps before a commit, and a new one starts on the same file. */
-  #crash(in_transaction: boolean): void {
-    if (in_transaction) this.#loseHalfATransaction();
-    this.#db = this.#file.crash();
-    this.#ledger = new SqliteLedger(this.#db);
-    this.#usage = new UsageWriter(this.#db);
-    this.#commits = new GroupCommit(this.#db);
-    this.#store = new SqliteStore(this.#db);
-    expect(transact(this.#db, () => this.#ledger.releaseOpenHolds())).toBe(this.#open.length);
+  /** The process ends, perhaps before a commit, and a new one starts on the same database. */
+  async #crash(in_transaction: boolean): Promise<void> {
+    const books = await this.#database.crash({ in_transaction });
+    expect(await books.recover()).toBe(this.#open.length);
     for (const taken of this.#open) this.#modelEnd(taken, 0);
     this.#open = [];
-    expect(runAudit(this.#db, { ended_before_ms: this.#now_ms + 1 }).ok).toBe(true);
+    expect((await this.#database.audit({ ended_before_ms: this.#now_ms + 1 })).ok).toBe(true);
   }
 
-  #loseHalfATransaction(): void {
-    this.#db.$client.run('BEGIN IMMEDIATE');
-    const { organization_id, project_id } = this.#account(0);
-    const request_id = this.#id('req');
-    const request = { organization_id, project_id, request_id, amount_micros: 1, at_ms: this.#now_ms };
-    this.#ledger.hold(request, PROCESS_ID);
-    for (const { hold } of this.#open) this.#ledger.charge(hold, hold.amount_micros, this.#now_ms);
-  }
-
-  #limit(pick: number, limit: number | null): void {
+  async #limit(pick: number, limit: number | null): Promise<void> {
     const project = pick % this.#projects.length;
     this.#project(project).limit = limit;
-    this.#db
-      .update(projects)
-      .set({ spend_limit_micros: limit })
-      .where(eq(projects.id, this.#account(project).project_id))
-      .run();
+    await this.#database.limit(this.#account(project), limit);
   }
 
-  #record(taken: ModelHold, status: number, cost_micros: number): void {
-    const account = this.#account(taken.project);
-    this.#recorded += 1;
-    this.#usage.record(usageOf(account, taken.request_id, this.#now_ms, status, cost_micros));
+  #usage(taken: ModelHold, status: number, cost_micros: number): UsageRow {
+    return usageOf(this.#account(taken.project), taken.request_id, this.#now_ms, status, cost_micros);
   }
 
   #modelEnd(taken: ModelHold, cost_micros: number): void {
@@ -402,7 +383,7 @@ class History {
   #organization(owner: number): { readonly model: ModelOrganization; readonly account: Account } {
     const model = this.#organizations[owner];
     if (model === undefined) throw new RangeError(`organization ${owner}`);
-    return { model, account: this.#account(2 * owner) };
+    return { model, account: this.#account(PROJECTS * owner) };
   }
 
   #project(project: number): ModelProject {
@@ -423,18 +404,23 @@ class History {
   }
 }
 
-test('after any history, whatever of it is rolled up, the balances are what the specification says, and the audit is clean', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: STEPS_MAX, size: 'max' }), async (steps) => {
-      using history = new History();
-      for (const step of steps) {
-        await history.take(step);
-        history.verify();
-      }
-    }),
-    {
-      seed: propertySeed('ledger'),
-      numRuns: 20,
-    },
-  );
-}, 300_000);
+test.each(LEDGER_DATABASES)(
+  'in $name, after any history, whatever of it is rolled up, the balances are what the specification says, and the audit is clean',
+  async ({ name, open }) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: STEPS_MAX, size: 'max' }), async (steps) => {
+        await using database = await open();
+        const history = await History.begin(database);
+        for (const step of steps) {
+          await history.take(step);
+          await history.verify();
+        }
+      }),
+      {
+        seed: propertySeed(`ledger in ${name}`),
+        numRuns: RUNS[name],
+      },
+    );
+  },
+  300_000,
+);

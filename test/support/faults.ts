@@ -4,15 +4,19 @@ import type { DecisionEngine } from '../../native/engine.ts';
 import type { TestService } from './service.ts';
 
 /**
- * Takes a table of the running service's database file away, by another connection as another process would, does
- * `work`, and puts the table back.
+ * Takes a table of the running service's database away, by another connection as another process would, does `work`,
+ * and puts the table back.
  */
 export async function withoutTable<T>(
-  { directory }: Pick<TestService, 'directory'>,
+  service: Pick<TestService, 'directory'> & Partial<Pick<TestService, 'rows' | 'execute'>>,
   table: string,
   work: () => Promise<T>,
 ): Promise<T> {
-  const putBack = takeTableAway(directory, table);
+  if (service.rows?.of === 'postgres') {
+    await service.execute?.(`ALTER TABLE ${table} RENAME TO ${table}_away`);
+    return await work().finally(() => service.execute?.(`ALTER TABLE ${table}_away RENAME TO ${table}`));
+  }
+  const putBack = takeTableAway(service.directory, table);
   try {
     return await work();
   } finally {

@@ -1,13 +1,17 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { PostgresDatabase } from '../../db/postgres/postgres-database.ts';
 import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
 import type { GroupCommitOptions } from '../../db/sqlite/group-commit.ts';
+import { SqliteDatabase } from '../../db/sqlite/sqlite-database.ts';
 import { type DecisionEngine, type DecisionPlanner, openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
+import type { Database } from '../../src/database.ts';
 import type { BodyLimits } from '../../src/http/body-bytes.ts';
 import { type RunningServer, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
@@ -20,11 +24,21 @@ import { creditByHand } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service, type ServiceParts } from '../../src/service.ts';
 import { MovableClock } from './clock.ts';
+import { type Everything, everythingInPostgres, everythingInSqlite } from './everything.ts';
+import { testDatabase } from './postgres.ts';
 
 /** A real service: a database file, the embedded weights, a port. */
 export interface TestService {
   readonly directory: string;
+  /** Only where the database is a file. */
   readonly db: Db;
+  readonly database: Database;
+  /** Where its rows lie. */
+  readonly rows: StoredRows;
+  /** Runs a statement that both databases understand, outside of the store. */
+  execute(statement: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** Everything that is stored, but for what nodes note of themselves. */
+  everything(): Promise<Everything>;
   readonly clock: MovableClock;
   readonly accounts: AccountContext;
   readonly service: Service;
@@ -46,6 +60,8 @@ export interface TestServiceOptions {
   readonly openEngine?: () => Promise<DecisionEngine>;
   /** Opens other models than the embedded one. */
   readonly openPlanner?: ServiceParts['openPlanner'];
+  /** The address of a PostgreSQL database with the service's schema; a new SQLite file by default. */
+  readonly postgres_url?: string;
   /** A database directory to go on with, as after a restart; it is kept at the end. */
   readonly directory?: string;
   readonly clock?: MovableClock;
@@ -79,6 +95,12 @@ export interface TestServiceOptions {
 /** Between two looks at something that another part of the process is about to do. */
 export const POLL_MS = 5;
 
+/** A time before which no test begins its rate windows. */
+const WINDOWS_BEGIN_MS = Date.UTC(2026, 0, 1);
+
+/** Whether services are on a new PostgreSQL database by default, so that whole test files run on it. */
+export const IS_ON_POSTGRES = process.env.TDS_TEST_DATABASE === 'postgres';
+
 /** For `setDefaultTimeout` of a test file: loading the model takes seconds, and more on a busy machine. */
 export const MODEL_TEST_TIMEOUT_MS = 60_000;
 
@@ -109,13 +131,53 @@ export async function embeddedEngine(): Promise<DecisionEngine> {
   };
 }
 
+/** The database of a test service. */
+export type StoredRows =
+  | { readonly of: 'sqlite'; readonly db: Db }
+  | { readonly of: 'postgres'; readonly db: PostgresDatabase['db'] };
+
+/** Runs a statement that both databases understand, outside of every store. */
+export async function execute(
+  { of, db }: StoredRows,
+  statement: string,
+): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  if (of === 'postgres') return await db.execute(sql.raw(statement));
+  return db.$client.query<Record<string, unknown>, []>(statement).all();
+}
+
+/** Everything that is stored, but for what nodes note of themselves. */
+export function everythingIn({ of, db }: StoredRows): Promise<Everything> {
+  return of === 'postgres' ? everythingInPostgres(db) : Promise.try(() => everythingInSqlite(db));
+}
+
+async function openStored(
+  directory: string,
+  { writes }: TestServiceOptions,
+  clock: MovableClock,
+  postgres_url: string | undefined,
+): Promise<{ readonly database: Database; readonly rows: StoredRows }> {
+  if (postgres_url === undefined) {
+    const db = openDatabase(join(directory, 'tds.sqlite'));
+    return { database: new SqliteDatabase(db, writes), rows: { of: 'sqlite', db } };
+  }
+  const database = await PostgresDatabase.open({
+    url: postgres_url,
+    connections: 10,
+    version: 'test',
+    // The clock that only goes on, as the database's does; its beginning is of no meaning.
+    windows_time_us: () => (WINDOWS_BEGIN_MS + clock.monotonic_ms()) * 1_000,
+  });
+  return { database, rows: { of: 'postgres', db: database.db } };
+}
+
 /** Starts a service on a fresh directory and a free port. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'tds-test-'));
   const clock = options.clock ?? new MovableClock();
-  const db = openDatabase(join(directory, 'tds.sqlite'));
+  const own = options.postgres_url === undefined && IS_ON_POSTGRES ? await testDatabase() : null;
+  const { database, rows } = await openStored(directory, options, clock, own?.url ?? options.postgres_url);
   const service = await openService({
-    db,
+    database,
     openPlanner: options.openPlanner ?? (() => embeddedPlanner(options.openEngine)),
     idle_unload_ms: 0,
     ...(options.queue_limit === undefined ? {} : { queue_limit: options.queue_limit }),
@@ -125,7 +187,6 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     identifiers: randomIdentifiers,
     log: options.log ?? createLog('silent'),
     payment_provider: options.payment_provider ?? null,
-    writes: options.writes,
     metrics: options.metrics,
     tracing: options.tracing,
     freeBytes: options.freeBytes,
@@ -137,7 +198,14 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const server = await startServer(service, { host: '127.0.0.1', port: 0 }, { drain_ms: options.drain_ms });
   return {
     directory,
-    db,
+    get db() {
+      if (rows.of !== 'sqlite') throw new Error('This service is on PostgreSQL.');
+      return rows.db;
+    },
+    database,
+    rows,
+    execute: (statement) => execute(rows, statement),
+    everything: () => everythingIn(rows),
     clock,
     accounts: { store: service.services.store, clock, identifiers: randomIdentifiers },
     service,
@@ -146,7 +214,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     async close() {
       await server.stop();
       await service.close();
-      db.$client.close();
+      await database.close();
+      await own?.[Symbol.asyncDispose]();
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { eq } from 'drizzle-orm';
 import { trailEntries, users } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
@@ -30,6 +31,7 @@ import {
   setModelAlias,
   setModelPrice,
   setModelWeights,
+  setUpstreamCalibration,
 } from '../../src/catalog/changes.ts';
 import { Reloads } from '../../src/models/reloads.ts';
 import { applyPaymentReport } from '../../src/payments/apply-event.ts';
@@ -44,17 +46,10 @@ import { manualProvider } from '../../src/payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
 import { SERVICE_ACTIONS, TRAIL_ACTIONS, type TrailAction } from '../../src/trail/actions.ts';
 import { listTrail } from '../../src/trail/list.ts';
-import {
-  addEveryone,
-  EVERYONE,
-  everythingIn,
-  newUser,
-  outcome,
-  verifyEmail,
-  type Who,
-} from '../accounts/everyone.ts';
+import { addEveryone, EVERYONE, newUser, outcome, type Who } from '../accounts/everyone.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 import { contextOn } from '../support/context.ts';
+import { everythingInSqlite } from '../support/everything.ts';
 
 const DOLLARS_10 = 10_000_000;
 
@@ -74,7 +69,7 @@ async function makeWorld() {
   const member = await newUser(context, 'member');
   await addMember(context, OPERATOR, { organization_id, user_id: member.user_id, role: 'reader' });
   const guest = await newUser(context, 'guest');
-  verifyEmail(db, guest);
+  db.update(users).set({ email_verified: true }).where(eq(users.id, guest.user_id)).run();
   const { id: key_id } = await createKey(context, OPERATOR, { project_id, name: 'Key' });
   const invitation = await invite(context, OPERATOR, {
     organization_id,
@@ -130,6 +125,17 @@ async function openWorld() {
 
 type World = Awaited<ReturnType<typeof openWorld>>;
 
+const TEMPERATURES = {
+  noul: 1,
+  choice: [{ most_options: 2, temperature: 1 }],
+  score: [{ most_options: 2, temperature: 1 }],
+};
+const FITTED_ON = { cases_sha256: '0'.repeat(64), records: 1, questions: 1 };
+const CALIBRATION = {
+  fingerprint: '0'.repeat(64),
+  temperatures: { fast: TEMPERATURES, consistent: TEMPERATURES },
+  fitted_on: { fast: FITTED_ON, consistent: FITTED_ON },
+};
 const MODEL = {
   kind: 'decision',
   description: 'Another model.',
@@ -355,6 +361,18 @@ const ACTS: Record<TrailAction, TriedAct> = {
     may: OPERATORS,
     is_of_service: true,
   },
+  'model.calibrate': {
+    prepare: ({ db }) =>
+      db.$client.run("UPDATE models SET upstreams = ?1 WHERE id = 'decision-1'", [
+        JSON.stringify({ protocol: 'systemone', addresses: ['http://10.0.0.2:8080'], model: null }),
+      ]),
+    act: async ({ context }, actor) => {
+      const upstreams = (await context.store.catalog.findModel('decision-1'))?.upstreams ?? null;
+      return await setUpstreamCalibration(context, actor, { id: 'decision-1', upstreams }, CALIBRATION);
+    },
+    may: OPERATORS,
+    is_of_service: true,
+  },
   'model.price': {
     act: ({ context }, actor) => setModelPrice(context, actor, 'decision-1', 7),
     may: OPERATORS,
@@ -428,17 +446,17 @@ describe.each(KINDS)('%s', (action) => {
   test('is not done when its entry cannot be written', async () => {
     const actor = world.everyone[may[0] ?? 'operator'];
     prepare?.(world, actor);
-    const before = everythingIn(world.db);
+    const before = everythingInSqlite(world.db);
     world.db.$client.run(
       "CREATE TEMP TRIGGER refuse BEFORE INSERT ON trail_entries BEGIN SELECT RAISE(ABORT, 'no entry'); END",
     );
     await expect(act(world, actor)).rejects.toThrow('no entry');
-    expect(everythingIn(world.db)).toEqual(before);
+    expect(everythingInSqlite(world.db)).toEqual(before);
   });
 });
 
 test('an entry does not outlive a change that is rolled back', async () => {
-  const before = everythingIn(world.db);
+  const before = everythingInSqlite(world.db);
   world.db.$client.run(
     "CREATE TEMP TRIGGER refuse AFTER INSERT ON trail_entries BEGIN SELECT RAISE(ABORT, 'later'); END",
   );
@@ -449,7 +467,7 @@ test('an entry does not outlive a change that is rolled back', async () => {
     "CREATE TEMP TRIGGER refuse AFTER UPDATE ON projects BEGIN SELECT RAISE(ABORT, 'later'); END",
   );
   await expect(archiveProject(context, OPERATOR, world.project_id)).rejects.toThrow();
-  expect(everythingIn(world.db)).toEqual(before);
+  expect(everythingInSqlite(world.db)).toEqual(before);
 });
 
 test('what changes nothing leaves no entry', async () => {

@@ -1,0 +1,103 @@
+import type { SQL } from 'bun';
+
+/** How long a client waits. */
+export interface ClientBounds {
+  /** For the answer to one statement. */
+  readonly statement_ms: number;
+  /** For the end of one transaction. */
+  readonly transaction_ms: number;
+}
+
+/** Between two looks at what is under way. */
+const LOOK_EVERY_MS = 250;
+
+/** What is under way, oldest first: all of a kind may take equally long, so that only the oldest is looked at. */
+class UnderWay {
+  readonly #started = new Map<number, number>();
+  #last_number = 0;
+
+  constructor(private readonly bound_ms: number) {}
+
+  /** The same promise, which counts as under way until it settles. */
+  async until<T>(answer: PromiseLike<T>): Promise<T> {
+    this.#last_number += 1;
+    const number = this.#last_number;
+    this.#started.set(number, performance.now());
+    try {
+      return await answer;
+    } finally {
+      this.#started.delete(number);
+    }
+  }
+
+  isOverdue(): boolean {
+    const [oldest_ms] = this.#started.values();
+    return oldest_ms !== undefined && performance.now() - oldest_ms > this.bound_ms;
+  }
+
+  forget(): void {
+    this.#started.clear();
+  }
+}
+
+/**
+ * A client whose statements all end. Where the network is cut or the server hangs, its connections would wait for as
+ * long as the operating system believes in them. An answer that is overdue means that all of them are cut, so that what
+ * is under way rejects, and that later statements connect anew.
+ */
+export function boundedClient(make: () => SQL, { statement_ms, transaction_ms }: ClientBounds): SQL {
+  let current = make();
+  const statements = new UnderWay(statement_ms);
+  const transactions = new UnderWay(transaction_ms);
+  let was_overdue = false;
+  const look = () => {
+    const is_overdue = statements.isOverdue() || transactions.isOverdue();
+    // A process that was paused reads what was answered meanwhile before the second look.
+    const is_cut = is_overdue && was_overdue;
+    was_overdue = is_overdue && !is_cut;
+    if (!is_cut) return;
+    statements.forget();
+    transactions.forget();
+    const overdue = current;
+    current = make();
+    // Nothing is lost: the server undoes what was not committed, and who waits gets an error.
+    overdue.close({ timeout: 0 }).catch(() => undefined);
+  };
+  const timer = setInterval(look, LOOK_EVERY_MS);
+  timer.unref();
+
+  /** A statement begins when it is awaited, or asked for its values, and not before. */
+  const watched = (statement: ReturnType<SQL['unsafe']>): ReturnType<SQL['unsafe']> =>
+    new Proxy(statement, {
+      get(_, name) {
+        if (name === 'then') {
+          return <A, B>(onResult: (result: unknown) => A, onError: (error: unknown) => B) =>
+            statements.until(statement).then(onResult, onError);
+        }
+        if (name === 'values') return () => statements.until(statement.values());
+        return bound(statement, name);
+      },
+    });
+
+  return new Proxy(current, {
+    apply: (_, __, args: Parameters<SQL>) => current(...args),
+    get(_, name) {
+      if (name === 'unsafe') return (...args: Parameters<SQL['unsafe']>) => watched(current.unsafe(...args));
+      if (name === 'begin')
+        return (work: SQL.TransactionContextCallback<unknown>) => transactions.until(current.begin(work));
+      if (name === 'close') {
+        return (...args: Parameters<SQL['close']>) => {
+          clearInterval(timer);
+          return current.close(...args);
+        };
+      }
+      return bound(current, name);
+    },
+  });
+}
+
+/** A property of the object itself, whose methods know it and not the proxy before it. */
+function bound(target: object, name: string | symbol): unknown {
+  const value: unknown = Reflect.get(target, name);
+  return typeof value === 'function' ? value.bind(target) : value;
+}

@@ -1,0 +1,70 @@
+import { asc, eq, getTableColumns } from 'drizzle-orm';
+import type { CatalogModel, CatalogRecords, ModelAlias } from '../../src/catalog/catalog-records.ts';
+import type { Executor } from './connection.ts';
+import { firstRow } from './first-row.ts';
+import { modelAliases, models } from './schema.ts';
+
+/** The model catalog in PostgreSQL. */
+export class PostgresCatalogRecords implements CatalogRecords {
+  readonly #executor: Executor;
+
+  constructor(executor: Executor) {
+    this.#executor = executor;
+  }
+
+  findModel(id: string): Promise<CatalogModel | undefined> {
+    return firstRow(this.#executor.select().from(models).where(eq(models.id, id)));
+  }
+
+  findModelByAlias(alias: string): Promise<CatalogModel | undefined> {
+    return firstRow(
+      this.#executor
+        .select(getTableColumns(models))
+        .from(modelAliases)
+        .innerJoin(models, eq(models.id, modelAliases.model_id))
+        .where(eq(modelAliases.alias, alias)),
+    );
+  }
+
+  async allModels(): Promise<CatalogModel[]> {
+    return await this.#executor.select().from(models).orderBy(asc(models.id));
+  }
+
+  async insertModel(model: CatalogModel): Promise<void> {
+    await this.#executor.insert(models).values(model);
+  }
+
+  async insertModelIfMissing(model: CatalogModel): Promise<void> {
+    await this.#executor.insert(models).values(model).onConflictDoNothing();
+  }
+
+  async updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void> {
+    await this.#executor.update(models).set(values).where(eq(models.id, id));
+  }
+
+  async deleteModel(id: string): Promise<void> {
+    await this.#executor.transaction(async (transaction) => {
+      await transaction.delete(modelAliases).where(eq(modelAliases.model_id, id));
+      await transaction.delete(models).where(eq(models.id, id));
+    });
+  }
+
+  findAlias(alias: string): Promise<ModelAlias | undefined> {
+    return firstRow(this.#executor.select().from(modelAliases).where(eq(modelAliases.alias, alias)));
+  }
+
+  async allAliases(): Promise<ModelAlias[]> {
+    return await this.#executor.select().from(modelAliases).orderBy(asc(modelAliases.alias));
+  }
+
+  async writeAlias(alias: ModelAlias): Promise<void> {
+    await this.#executor
+      .insert(modelAliases)
+      .values(alias)
+      .onConflictDoUpdate({ target: modelAliases.alias, set: { model_id: alias.model_id } });
+  }
+
+  async deleteAlias(alias: string): Promise<void> {
+    await this.#executor.delete(modelAliases).where(eq(modelAliases.alias, alias));
+  }
+}

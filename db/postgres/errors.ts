@@ -1,0 +1,107 @@
+import { SQL } from 'bun';
+import { systemErrorCode } from '../../src/system-error-code.ts';
+
+/** The server or the network took the connection away; what was not committed is undone. */
+const BROKEN_STATES: ReadonlySet<string> = new Set([
+  // The server ends, has crashed, or ends a transaction whose client does nothing (as a paused process).
+  '57P01',
+  '57P02',
+  '25P03',
+  '08000',
+  '08003',
+  '08006',
+]);
+const BROKEN_CODES: ReadonlySet<string> = new Set(['ERR_POSTGRES_CONNECTION_CLOSED']);
+
+/** Two transactions met in a way that only one of them survives; the other can be tried again. */
+const CONFLICT_STATES: ReadonlySet<string> = new Set(['40P01', '40001']);
+
+/** What a person can do about the server's errors, by the start of their SQLSTATE. */
+const ADVICE_BY_STATE: readonly (readonly [state: string, advice: string])[] = [
+  ['28', 'does not let this user in: check the user and the password in the address, and pg_hba.conf'],
+  ['3D000', 'does not exist: create the database or name another with --database'],
+  ['53300', 'has too many connections: raise its max_connections or run fewer nodes'],
+  ['53100', "cannot grow: make room on the server's disk"],
+  ['53', 'lacks memory or other resources: look at the server'],
+  ['25006', 'is a standby that can only be read: name the primary with --database'],
+  ['42501', 'does not give this user the rights that it needs: grant them'],
+  ['55P03', 'is busy: try again when the other command is done'],
+  ['57P03', 'is starting or stopping: try again in a moment'],
+  ['57P04', 'was dropped: name another with --database'],
+  ['57P', 'ended the connection: try again'],
+  ['25P03', 'ended the connection: try again'],
+  ['08', 'broke the connection: try again'],
+  ['58', 'cannot be read or written: check the disk of the server'],
+  ['XX001', 'is damaged: restore it from a backup'],
+  ['XX002', 'is damaged: restore it from a backup'],
+];
+
+const UNREACHABLE = 'cannot be reached: start the server or name another with --database';
+
+/** The same for errors that the client finds itself, by its code. */
+const ADVICE_BY_CODE: Readonly<Record<string, string>> = {
+  ERR_POSTGRES_CONNECTION_REFUSED: UNREACHABLE,
+  ERR_POSTGRES_CONNECTION_FAILED: UNREACHABLE,
+  ERR_POSTGRES_CONNECTION_TIMEOUT: UNREACHABLE,
+  ERR_POSTGRES_CONNECTION_CLOSED: 'broke the connection: try again',
+  ERR_POSTGRES_TLS_NOT_AVAILABLE: 'offers no TLS, which its address asks for',
+};
+
+/** Why the certificate of a server is not taken, when TLS finds that. */
+const CERTIFICATE_CODE =
+  /^(ERR_TLS_CERT_ALTNAME_INVALID|CERT_\w+|SELF_SIGNED_\w+|DEPTH_ZERO_\w+|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)\w*)$/;
+
+/** The client's error in what drizzle throws; null when the failure has another reason. */
+export function postgresError(error: unknown): SQL.PostgresError | null {
+  if (error instanceof SQL.PostgresError) return error;
+  return error instanceof Error && error.cause !== undefined ? postgresError(error.cause) : null;
+}
+
+/** The SQLSTATE of an error that the server reported, such as `23505`; null for any other error. */
+export function sqlState(error: unknown): string | null {
+  return postgresError(error)?.errno ?? null;
+}
+
+/** Whether the connection broke. Whatever it had not begun to commit is undone. */
+export function isConnectionBroken(error: unknown): boolean {
+  const cause = postgresError(error);
+  if (cause === null) return false;
+  return cause.errno === undefined ? BROKEN_CODES.has(cause.code) : BROKEN_STATES.has(cause.errno);
+}
+
+/** Whether the server undid a transaction because of another one, so that it can be tried again. */
+export function isConflict(error: unknown): boolean {
+  return CONFLICT_STATES.has(sqlState(error) ?? '');
+}
+
+/** Whether the statement waited too long for a lock that somebody else has. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === '55P03';
+}
+
+/**
+ * One sentence about a failure of PostgreSQL at this place (`databasePlace`), with what to do; null when the error is
+ * another. It quotes nothing of the error: the server's messages hold values of rows.
+ */
+export function describePostgresError(place: string, error: unknown): string | null {
+  const cause = postgresError(error);
+  if (cause === null) {
+    const code = certificateCode(error);
+    return code === null
+      ? null
+      : `${place} has a certificate that is not trusted (${code}): name its authority with sslrootcert in the address, and the server as the certificate does.`;
+  }
+  const { errno: state, code } = cause;
+  const advice =
+    state === undefined
+      ? ADVICE_BY_CODE[code]
+      : ADVICE_BY_STATE.find(([start]) => state.startsWith(start))?.[1];
+  return `${place} ${advice ?? `failed with the error ${state ?? code}`}.`;
+}
+
+/** Why the server's certificate is not taken; null for an error of another kind. */
+function certificateCode(error: unknown): string | null {
+  const code = systemErrorCode(error);
+  if (code !== undefined && CERTIFICATE_CODE.test(code)) return code;
+  return error instanceof Error && error.cause !== undefined ? certificateCode(error.cause) : null;
+}

@@ -1,0 +1,77 @@
+import { sql } from 'drizzle-orm';
+import {
+  type HistoryReport,
+  type HistoryRuns,
+  type HistoryTask,
+  WHOLE_AUDIT_EVERY_MS,
+} from '../../src/ops/history-runs.ts';
+import { pruneUsage } from '../../src/usage/prune.ts';
+import { auditedWholeAt_ms, continueAudit } from './audit.ts';
+import type { PgDb } from './connection.ts';
+import { HISTORY_LOCK } from './locks.ts';
+import { PostgresStore } from './postgres-store.ts';
+import { beginRun } from './scheduled-runs.ts';
+
+/**
+ * The runs over the history of a PostgreSQL database: of all its nodes one at a time, and once an hour. The node that
+ * asks first has the run, and while its run goes on the others' tasks are over at once. Between two batches of the
+ * roll-up it stops when told so.
+ */
+export class PostgresHistoryRuns implements HistoryRuns {
+  #is_running = false;
+  #is_stopped = false;
+
+  /**
+   * `db` is a pool of its own, because a long audit would hold up what else is on its connections. It has two of them at
+   * least: one has the lock.
+   */
+  constructor(private readonly db: PgDb) {}
+
+  /**
+   * As the port says. Also null when a node has a run at this moment or, unless `whole` is asked for, has begun one
+   * within the hour.
+   */
+  async run(task: HistoryTask): Promise<HistoryReport | null> {
+    if (this.#is_running || this.#is_stopped) return null;
+    this.#is_running = true;
+    try {
+      return await this.#runAlone(task);
+    } finally {
+      this.#is_running = false;
+    }
+  }
+
+  stop(): void {
+    this.#is_stopped = true;
+  }
+
+  /** The lock is a transaction's, because a connection outside of one is made anew from time to time. */
+  #runAlone(task: HistoryTask): Promise<HistoryReport | null> {
+    return this.db.transaction(async (lock) => {
+      await lock.execute(sql`SET LOCAL idle_in_transaction_session_timeout = 0`);
+      const [locked] = await lock.execute<{ is_locked: boolean }>(
+        sql`SELECT pg_try_advisory_xact_lock(${HISTORY_LOCK}::bigint) AS is_locked`,
+      );
+      if (locked?.is_locked !== true || !(await beginRun(this.db, 'history', task.whole))) return null;
+      return await this.#runNow(task);
+    });
+  }
+
+  async #runNow({ now_ms, prune_before_ms, whole = false }: HistoryTask): Promise<HistoryReport> {
+    const { db } = this;
+    const read_whole_ms = (await auditedWholeAt_ms(db)) ?? Number.NEGATIVE_INFINITY;
+    const audit = await continueAudit(db, {
+      now_ms,
+      whole: whole || now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS,
+    });
+    if (!audit.ok || prune_before_ms === null) return { audit, requests_rolled_up: 0 };
+    const { requests } = await pruneUsage(
+      {
+        store: new PostgresStore(db),
+        continueAudit: async (at_ms) => (await continueAudit(db, { now_ms: at_ms })).ok,
+      },
+      { before_ms: prune_before_ms, now_ms, isStopped: () => this.#is_stopped },
+    );
+    return { audit, requests_rolled_up: requests };
+  }
+}

@@ -1,0 +1,395 @@
+import type { ReservedSQL, SQL } from 'bun';
+import { isConflict, isLockTimeout } from './errors.ts';
+import { isStatementError } from './failures.ts';
+import { findLocked } from './ledger-statements.ts';
+import { type Written, writeLedger } from './ledger-transaction.ts';
+import { type AskedWrite, type LedgerWrite, requireHonest } from './ledger-writes.ts';
+import { BY_INDEX_ONLY, Session } from './session.ts';
+
+/** How long a write may wait for the database before its caller gets the error. */
+export const DEADLINE_MS = 5_000;
+/** Holds that may wait while the database cannot be written: each keeps its request in memory. */
+const WAITING_MAX = 1_024;
+/** How long a batch waits for the row of an organization, and all that is in it and asked for meanwhile. */
+const LOCK_WAIT_MS = 500;
+/** How long the writes of one organization wait for its row, where nothing else waits for them. */
+const LONGEST_LOCK_WAIT_MS = 3_000;
+/** Writes in one transaction. */
+const BATCH_MAX = 256;
+/** A transaction that takes longer is cut off. */
+const TRANSACTION_MS = 5_000;
+const FIRST_RETRY_MS = 5;
+const LONGEST_RETRY_MS = 500;
+const CONFLICT_RETRY_MS_MAX = 20;
+/** How often writes that wait are looked at for their deadline. */
+const SWEEP_MS = 250;
+
+/**
+ * What the server does with a batch's session. It waits for no lock for long. A node that stops in the middle of a
+ * transaction keeps its locks only so long from the others.
+ */
+const SESSION_SETTINGS = [
+  `SET lock_timeout = ${LOCK_WAIT_MS}`,
+  "SET statement_timeout = '4s'",
+  "SET idle_in_transaction_session_timeout = '4s'",
+  // All rows are found by an index. A session keeps its plans, also those of the checks of references. One that was made
+  // for a small table would go on to read the whole of it.
+  ...BY_INDEX_ONLY,
+];
+
+const LOCKED = "the organization's row is locked";
+
+/** The database could not be written in time. */
+export class LedgerUnavailable extends Error {
+  override readonly name = 'LedgerUnavailable';
+}
+
+/** How the writes of a node are grouped, and how long they wait. */
+export interface LedgerBatchOptions {
+  /** How long a write waits for the database before its caller gets an error. */
+  readonly deadline_ms?: number;
+  /** How many holds may wait while the database cannot be written; more of them are refused at once. */
+  readonly waiting_max?: number;
+  /** How long a transaction may take before its connection is cut. */
+  readonly transaction_ms?: number;
+  /** Is told of every commit: how long it took, to the disk, and how many writes were in it. */
+  readonly onCommit?: ((duration_ms: number, writes: number) => void) | undefined;
+}
+
+interface Job extends AskedWrite {
+  readonly organization_id: string;
+  is_doubtful: boolean;
+  is_abandoned: boolean;
+  readonly expires_ms: number;
+  readonly resolve: (written: Written) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Groups the writes of a node: those that arrive while a transaction is under way form the next one. So they share its
+ * messages and its way to the disk, and two transactions of a node never want the same rows.
+ *
+ * A transaction that the database undid (a conflict, a broken connection) is tried again until the deadline of its
+ * writes. When nobody knows whether it was committed, its writes are doubtful. The next transaction then waits for the
+ * locks of the one before, looks what is stored, and does only what is not there. A charge that is doubtful waits for
+ * that as long as it takes, so that no client is told of an error and charged.
+ *
+ * An organization whose row somebody else keeps locked is set aside. Its writes wait for the row on a connection of
+ * their own, and the others go on without them.
+ */
+export class LedgerBatches {
+  readonly #session: Session;
+  /** For the organizations that are set aside. */
+  readonly #aside_session: Session;
+  readonly #process_id: string;
+  readonly #options: LedgerBatchOptions;
+  readonly #deadline_ms: number;
+  #queue: Job[] = [];
+  #working: Promise<void> | undefined;
+  /** The organizations that are set aside; whoever has waited longest comes first. */
+  readonly #aside = new Set<string>();
+  #working_aside: Promise<void> | undefined;
+  /** Why the database cannot be written; null while it can. */
+  #trouble: { readonly error: unknown } | null = null;
+  #retry_ms = FIRST_RETRY_MS;
+  #closes_ms = Number.POSITIVE_INFINITY;
+  #unknown_holds = 0;
+  /** When a transaction was last committed, or the work began. */
+  #progress_ms = 0;
+
+  constructor(client: SQL, process_id: string, options: LedgerBatchOptions = {}) {
+    this.#session = new Session(client, SESSION_SETTINGS);
+    this.#aside_session = new Session(client, SESSION_SETTINGS);
+    this.#process_id = process_id;
+    this.#options = options;
+    this.#deadline_ms = options.deadline_ms ?? DEADLINE_MS;
+  }
+
+  /**
+   * Writes, and resolves when that is durable. Rejects when nothing of it was written: with `RangeError` for amounts
+   * that no honest caller gives, and with PostgreSQL's error where it refuses the write. When the database could not be
+   * written in time, it rejects with `LedgerUnavailable`.
+   */
+  run(write: LedgerWrite): Promise<Written> {
+    return new Promise((resolve, reject) => {
+      requireHonest(write);
+      const { organization_id } = write.kind === 'hold' ? write.request : write.hold;
+      const is_waiting = this.#trouble !== null || this.#aside.has(organization_id);
+      if (write.kind === 'hold' && is_waiting && this.#queue.length >= this.#waitingMax()) {
+        throw unavailable(this.#trouble?.error ?? LOCKED);
+      }
+      const expires_ms = performance.now() + this.#deadline_ms;
+      const asked = { write, is_doubtful: false, is_abandoned: false };
+      this.#queue.push({ ...asked, organization_id, expires_ms, resolve, reject });
+      this.#start();
+    });
+  }
+
+  /** The holds that were given up at the close while nobody knew whether they were placed. */
+  get unknown_holds(): number {
+    return this.#unknown_holds;
+  }
+
+  /** From its deadline on nothing waits any more, not even what is doubtful. */
+  endSoon(): void {
+    this.#closes_ms = Math.min(this.#closes_ms, performance.now() + this.#deadline_ms);
+  }
+
+  /** Waits for the writes that were asked for. */
+  async close(): Promise<void> {
+    this.endSoon();
+    while (this.#working !== undefined || this.#working_aside !== undefined)
+      await Promise.all([this.#working, this.#working_aside]);
+    await this.#session.drop();
+  }
+
+  #start(): void {
+    if (this.#queue.some((job) => !this.#isAside(job))) this.#working ??= this.#work();
+    if (this.#aside.size > 0) this.#working_aside ??= this.#workAside();
+  }
+
+  async #work(): Promise<void> {
+    this.#progress_ms = performance.now();
+    const sweep = this.#sweep();
+    // All that is asked for in this turn of the event loop belongs to the first batch.
+    await nextTurn();
+    while (this.#queue.some((job) => !this.#isAside(job))) {
+      const is_connected = await this.#isConnected();
+      const undone = is_connected
+        ? await this.#write(
+            this.#session,
+            this.#take((job) => !this.#isAside(job)),
+          )
+        : null;
+      this.#queue = [...(undone ?? []), ...this.#queue];
+      this.#start();
+      if (undone?.every((job) => this.#isAside(job))) {
+        // Whoever was just answered may ask for the next write of this batch.
+        await nextTurn();
+        continue;
+      }
+      this.#expire();
+      await Bun.sleep(this.#retry_ms);
+      this.#retry_ms = Math.min(2 * this.#retry_ms, LONGEST_RETRY_MS);
+    }
+    clearInterval(sweep);
+    this.#working = undefined;
+  }
+
+  /** Writes for the organizations that are set aside, one at a time, until none is. */
+  async #workAside(): Promise<void> {
+    const sweep = this.#sweep();
+    let retry_ms = FIRST_RETRY_MS;
+    while (await this.#isAnyAside()) {
+      const [organization_id = ''] = this.#aside;
+      const batch = this.#take((job) => job.organization_id === organization_id);
+      const undone = await this.#write(this.#aside_session, batch, this.#lockWait(batch));
+      this.#queue = [...undone, ...this.#queue];
+      this.#aside.delete(organization_id);
+      if (undone.length > 0) this.#aside.add(organization_id);
+      this.#start();
+      this.#expire();
+      await Bun.sleep(retry_ms);
+      retry_ms = undone.length === 0 ? FIRST_RETRY_MS : Math.min(2 * retry_ms, LONGEST_RETRY_MS);
+    }
+    clearInterval(sweep);
+    await this.#aside_session.drop();
+    this.#working_aside = undefined;
+    this.#start();
+  }
+
+  /** Whether an organization has to stay aside: its row is locked, and somebody waits for it. */
+  async #isAnyAside(): Promise<boolean> {
+    const asked = new Set(this.#queue.map(({ organization_id }) => organization_id));
+    for (const id of this.#aside) if (!asked.has(id)) this.#aside.delete(id);
+    // With a single one the write itself finds out.
+    if (this.#aside.size > 1) {
+      const locked = new Set(
+        await this.#findLocked(this.#aside_session, [...this.#aside]).catch(() => this.#aside),
+      );
+      for (const id of this.#aside) if (!locked.has(id)) this.#aside.delete(id);
+      this.#start();
+    }
+    return this.#aside.size > 0;
+  }
+
+  /** How long a batch that is set aside may wait for its lock: no longer than until its next deadline. */
+  #lockWait(batch: readonly Job[]): number {
+    const now_ms = performance.now();
+    const longest_ms = this.#aside.size > 1 ? LOCK_WAIT_MS : LONGEST_LOCK_WAIT_MS;
+    const deadlines = batch.map(({ expires_ms }) => expires_ms).filter((expires_ms) => expires_ms > now_ms);
+    return Math.max(
+      1,
+      Math.ceil(Math.min(longest_ms, ...[...deadlines, this.#closes_ms].map((at_ms) => at_ms - now_ms))),
+    );
+  }
+
+  #isAside({ organization_id }: Job): boolean {
+    return this.#aside.has(organization_id);
+  }
+
+  /** Takes the first jobs of that kind out of the queue, as many as a batch has. */
+  #take(isWanted: (job: Job) => boolean): Job[] {
+    const taken: Job[] = [];
+    this.#queue = this.#queue.filter((job) => {
+      if (taken.length === BATCH_MAX || !isWanted(job)) return true;
+      taken.push(job);
+      return false;
+    });
+    return taken;
+  }
+
+  #sweep(): ReturnType<typeof setInterval> {
+    const sweep = setInterval(() => this.#expire(), SWEEP_MS);
+    sweep.unref();
+    return sweep;
+  }
+
+  /** Whether there is a connection, or one can be made. What waits for that is still in the queue. */
+  async #isConnected(): Promise<boolean> {
+    try {
+      await this.#bounded(this.#session, () => Promise.resolve());
+      return true;
+    } catch (error) {
+      this.#trouble = { error };
+      return false;
+    }
+  }
+
+  /**
+   * Writes a batch and answers its callers. Returns what is to be tried again when the database can be written, or when
+   * its organization's row is free. With `lock_wait_ms` it waits so long for rows.
+   */
+  async #write(session: Session, batch: Job[], lock_wait_ms?: number): Promise<Job[]> {
+    if (batch.length === 0) return [];
+    for (;;) {
+      const started_ms = performance.now();
+      const result = await this.#try(session, batch, lock_wait_ms);
+      if (result.ok) {
+        this.#trouble = null;
+        this.#progress_ms = performance.now();
+        this.#retry_ms = FIRST_RETRY_MS;
+        this.#options.onCommit?.(performance.now() - started_ms, batch.length);
+        for (const [index, written] of result.written.entries()) batch[index]?.resolve(written);
+        return [];
+      }
+      const { error } = result;
+      if (isConflict(error) && batch.every((job) => performance.now() < job.expires_ms)) {
+        await Bun.sleep(Math.random() * CONFLICT_RETRY_MS_MAX);
+        continue;
+      }
+      if (isStatementError(error)) return await this.#singleOut(session, batch, error);
+      if (isLockTimeout(error)) return await this.#setAside(session, batch, error);
+      if (result.is_doubtful) for (const job of batch) job.is_doubtful = true;
+      this.#trouble = { error };
+      await session.drop();
+      return batch;
+    }
+  }
+
+  async #try(session: Session, batch: readonly Job[], lock_wait_ms: number | undefined) {
+    try {
+      return await this.#bounded(session, async (connection) => {
+        if (lock_wait_ms !== undefined) await connection.unsafe(`SET lock_timeout = ${lock_wait_ms}`);
+        return await writeLedger(connection, batch, this.#process_id);
+      });
+    } catch (error) {
+      return { ok: false, error, is_doubtful: false } as const;
+    }
+  }
+
+  /** What the work with the session's connection resolves to. The connection is cut when it takes too long. */
+  async #bounded<Result>(
+    session: Session,
+    work: (connection: ReservedSQL) => Promise<Result>,
+  ): Promise<Result> {
+    const late = setTimeout(() => void session.drop(), this.#options.transaction_ms ?? TRANSACTION_MS);
+    try {
+      return await work(await session.connect());
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  #findLocked(session: Session, organization_ids: readonly string[]): Promise<string[]> {
+    return this.#bounded(session, (connection) => findLocked(connection, organization_ids));
+  }
+
+  /**
+   * Sets the organizations aside whose rows somebody else has locked, and writes for the others. Returns what is to be
+   * tried again and is not in the queue yet.
+   */
+  async #setAside(session: Session, batch: Job[], error: unknown): Promise<Job[]> {
+    const organizations = [...new Set(batch.map(({ organization_id }) => organization_id))];
+    const locked =
+      organizations.length === 1
+        ? organizations
+        : await this.#findLocked(session, organizations).catch(async () => {
+            await session.drop();
+            return [];
+          });
+    if (locked.length === 0) {
+      // They are free by now, or it was another lock: that of a table, for example.
+      this.#trouble = { error };
+      return batch;
+    }
+    for (const id of locked) this.#aside.add(id);
+    if (organizations.length === 1) return batch;
+    this.#queue = [...batch.filter((job) => this.#isAside(job)), ...this.#queue];
+    this.#start();
+    return await this.#write(
+      session,
+      batch.filter((job) => !this.#isAside(job)),
+    );
+  }
+
+  /** Finds the write that PostgreSQL refuses, halving the batch: the others are written without it. */
+  async #singleOut(session: Session, batch: Job[], error: unknown): Promise<Job[]> {
+    const [only] = batch;
+    if (batch.length === 1) {
+      only?.reject(error);
+      return [];
+    }
+    const middle = batch.length >> 1;
+    const undone = await this.#write(session, batch.slice(0, middle));
+    return [...undone, ...(await this.#write(session, batch.slice(middle)))];
+  }
+
+  /**
+   * Answers those in the queue whose time is over, unless they only wait for the many before them, and not for a lock.
+   * What is doubtful stays in it until it is looked up.
+   */
+  #expire(): void {
+    const now_ms = performance.now();
+    const is_moving = now_ms - this.#progress_ms < this.#deadline_ms && now_ms < this.#closes_ms;
+    if (is_moving && this.#aside.size === 0) return;
+    const error = unavailable(
+      this.#trouble?.error ?? (is_moving ? LOCKED : 'the writes before take too long'),
+    );
+    this.#queue = this.#queue.filter((job) => {
+      if (now_ms < job.expires_ms || (is_moving && !this.#isAside(job))) return true;
+      if (!job.is_doubtful || now_ms >= this.#closes_ms) {
+        if (job.is_doubtful && job.write.kind === 'hold') this.#unknown_holds += 1;
+        job.reject(error);
+        return false;
+      }
+      if (job.write.kind === 'hold') {
+        job.is_abandoned = true;
+        job.reject(error);
+      }
+      return true;
+    });
+  }
+
+  #waitingMax(): number {
+    return this.#options.waiting_max ?? WAITING_MAX;
+  }
+}
+
+function unavailable(cause: unknown): LedgerUnavailable {
+  return new LedgerUnavailable('the database could not be written in time', { cause });
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,293 @@
+import type { ReservedSQL, SQL } from 'bun';
+import type { Hold } from '../../src/ledger/hold.ts';
+import { monthOf } from '../../src/ledger/month.ts';
+import {
+  type AskedWrite,
+  type HoldEntry,
+  type LedgerChanges,
+  type LockedLedger,
+  monthKey,
+} from './ledger-writes.ts';
+
+/**
+ * The statements of a batch. Each is for any number of rows, which come as one parameter of JSON: integers of that many
+ * digits are exact in it. Integers of PostgreSQL's `bigint` come back as texts.
+ */
+
+/** A statement that was sent. */
+type Sent<Row = unknown> = Promise<Row[]>;
+type Connection = SQL | ReservedSQL;
+
+const NOTHING: Sent<never> = Promise.resolve([]);
+
+const rowsOf = (rows: unknown) => JSON.stringify(rows);
+
+/** Without a key lock: rows that refer to an organization can be inserted meanwhile. */
+const LOCK_ORGANIZATIONS = `
+  SELECT id, credit_micros, held_micros FROM organizations
+  WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)))
+  ORDER BY id FOR NO KEY UPDATE`;
+
+/** Waits for no row, and locks the others only until it ends. */
+const FIND_LOCKED = `
+  WITH free AS MATERIALIZED (
+    SELECT id FROM organizations WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)))
+    FOR NO KEY UPDATE SKIP LOCKED
+  )
+  SELECT organizations.id FROM organizations
+  WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb))) AND id NOT IN (SELECT id FROM free)`;
+
+const READ_PROJECTS = `
+  SELECT projects.id, projects.organization_id, projects.spend_limit_micros
+  FROM projects WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)))`;
+
+const READ_MONTHS = `
+  SELECT project_months.project_id, project_months.month, project_months.spent_micros, project_months.held_micros
+  FROM jsonb_to_recordset($1::text::jsonb) AS asked(project_id text, month text)
+  JOIN project_months ON project_months.project_id = asked.project_id AND project_months.month = asked.month`;
+
+const HOLD_COLUMNS = `
+  held.id, held.organization_id, held.project_id, held.month, held.held_delta_micros, held.request_id,
+  ended.kind AS ended_by
+  FROM ledger_entries AS held LEFT JOIN ledger_entries AS ended ON ended.hold_entry_id = held.id`;
+
+const READ_HOLDS = `
+  SELECT ${HOLD_COLUMNS}
+  WHERE held.id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)::bigint)) AND held.kind = 'hold'`;
+
+const READ_PLACED = `
+  SELECT ${HOLD_COLUMNS}
+  WHERE held.request_id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb))) AND held.kind = 'hold'`;
+
+/** In the order of the rows, so that the ids of an organization's entries have the order of its decisions. */
+const INSERT_ENTRIES = `
+  INSERT INTO ledger_entries (organization_id, project_id, kind, credit_delta_micros, held_delta_micros, hold_entry_id,
+    request_id, month, created_at_ms, process_id)
+  SELECT organization_id, project_id, kind, credit_delta_micros, held_delta_micros, hold_entry_id, request_id, month,
+    created_at_ms, CASE kind WHEN 'hold' THEN $2 END
+  FROM ROWS FROM (jsonb_to_recordset($1::text::jsonb) AS (organization_id text, project_id text, kind text,
+    credit_delta_micros bigint, held_delta_micros bigint, hold_entry_id bigint, request_id text, month text,
+    created_at_ms bigint)) WITH ORDINALITY AS entry
+  ORDER BY entry.ordinality
+  RETURNING id, request_id`;
+
+const DELETE_HOLDS = `
+  DELETE FROM ledger_entries WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)::bigint))`;
+
+const INSERT_USAGE = `
+  INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint,
+    status, questions, input_tokens, cost_micros, latency_ms)
+  SELECT request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status, questions,
+    input_tokens, cost_micros, latency_ms
+  FROM jsonb_to_recordset($1::text::jsonb) AS used(request_id text, time_ms bigint, organization_id text,
+    project_id text, api_key_id text, model text, mode text, endpoint text, status bigint, questions bigint,
+    input_tokens bigint, cost_micros bigint, latency_ms double precision)`;
+
+const CHANGE_ORGANIZATIONS = `
+  UPDATE organizations SET
+    credit_micros = organizations.credit_micros + change.credit_micros,
+    held_micros = organizations.held_micros + change.held_micros,
+    open_holds = organizations.open_holds + change.open_holds
+  FROM jsonb_to_recordset($1::text::jsonb) AS change(id text, credit_micros bigint, held_micros bigint,
+    open_holds bigint)
+  WHERE organizations.id = change.id`;
+
+const CHANGE_MONTHS = `
+  UPDATE project_months SET
+    spent_micros = project_months.spent_micros + change.spent_micros,
+    held_micros = project_months.held_micros + change.held_micros
+  FROM jsonb_to_recordset($1::text::jsonb) AS change(project_id text, month text, spent_micros bigint,
+    held_micros bigint)
+  WHERE project_months.project_id = change.project_id AND project_months.month = change.month`;
+
+const INSERT_MONTHS = `
+  INSERT INTO project_months (project_id, month, spent_micros, held_micros)
+  SELECT project_id, month, spent_micros, held_micros
+  FROM jsonb_to_recordset($1::text::jsonb) AS change(project_id text, month text, spent_micros bigint,
+    held_micros bigint)`;
+
+const READ_FUNDS = `
+  SELECT projects.spend_limit_micros, organizations.credit_micros, organizations.held_micros,
+    project_months.spent_micros AS month_spent_micros, project_months.held_micros AS month_held_micros
+  FROM projects JOIN organizations ON organizations.id = projects.organization_id
+  LEFT JOIN project_months ON project_months.project_id = projects.id AND project_months.month = $3
+  WHERE projects.id = $2 AND projects.organization_id = $1`;
+
+/** What a hold of a project is decided on. */
+export interface Funds {
+  readonly spend_limit_micros: number | null;
+  readonly month: { readonly spent_micros: number; readonly held_micros: number };
+  readonly organization: { readonly credit_micros: number; readonly held_micros: number };
+}
+
+/** Reads, without a lock, what a hold is decided on; null for a project that the organization does not have. */
+export async function readFunds(
+  client: SQL,
+  of: { readonly organization_id: string; readonly project_id: string; readonly month: string },
+): Promise<Funds | null> {
+  const [row] = await client.unsafe<FundsRow[]>(READ_FUNDS, [of.organization_id, of.project_id, of.month]);
+  if (row === undefined) return null;
+  return {
+    spend_limit_micros: numberOrNull(row.spend_limit_micros),
+    month: { spent_micros: Number(row.month_spent_micros), held_micros: Number(row.month_held_micros) },
+    organization: microsOf(row),
+  };
+}
+
+/** Those of the organizations whose rows somebody else has locked now. */
+export async function findLocked(
+  connection: Connection,
+  organization_ids: readonly string[],
+): Promise<string[]> {
+  const rows = await connection.unsafe<{ id: string }[]>(FIND_LOCKED, [rowsOf(organization_ids)]);
+  return rows.map(({ id }) => id);
+}
+
+/** The statements that a batch begins with, sent together: they lock, and then read what the locks protect. */
+export interface SentReads {
+  readonly sent: readonly Promise<unknown>[];
+  /** What they say, once all of them are answered. */
+  read(): Promise<LockedLedger>;
+}
+
+/**
+ * Locks the organizations of the writes, in the order of their ids, and reads what the writes are decided on. All that
+ * belongs to an organization is written under its lock: its holds, the months of its projects, its balance.
+ */
+export function sendReads(connection: Connection, asked: readonly AskedWrite[]): SentReads {
+  const organizations = new Set<string>();
+  const projects = new Set<string>();
+  const months = new Map<string, { readonly project_id: string; readonly month: string }>();
+  const entries: number[] = [];
+  const doubtful: string[] = [];
+  for (const { write, is_doubtful } of asked) {
+    const { organization_id, project_id } = write.kind === 'hold' ? write.request : write.hold;
+    const month = write.kind === 'hold' ? monthOf(write.request.at_ms) : write.hold.month;
+    organizations.add(organization_id);
+    months.set(monthKey(project_id, month), { project_id, month });
+    if (write.kind !== 'hold') entries.push(write.hold.entry_id);
+    else {
+      projects.add(project_id);
+      if (is_doubtful) doubtful.push(write.request.request_id);
+    }
+  }
+  const ask = <Row>(statement: string, rows: readonly unknown[]): Sent<Row> =>
+    rows.length === 0 ? Promise.resolve([]) : connection.unsafe<Row[]>(statement, [rowsOf(rows)]).execute();
+  const locked = ask<OrganizationRow>(LOCK_ORGANIZATIONS, [...organizations]);
+  const of_projects = ask<ProjectRow>(READ_PROJECTS, [...projects]);
+  const of_months = ask<MonthRow>(READ_MONTHS, [...months.values()]);
+  const holds = ask<HoldRow>(READ_HOLDS, entries);
+  const placed = ask<HoldRow>(READ_PLACED, doubtful);
+  return {
+    sent: [locked, of_projects, of_months, holds, placed],
+    async read() {
+      return {
+        organizations: new Map((await locked).map((row) => [row.id, microsOf(row)])),
+        projects: new Map((await of_projects).map((row) => [row.id, projectOf(row)])),
+        months: new Map((await of_months).map((row) => [monthKey(row.project_id, row.month), monthRow(row)])),
+        holds: new Map((await holds).map((row) => [Number(row.id), entryOf(row)])),
+        placed: new Map((await placed).map((row) => [row.request_id, entryOf(row)])),
+      };
+    },
+  };
+}
+
+/** The statements that write a batch, sent together. */
+export interface SentChanges {
+  readonly sent: readonly Promise<unknown>[];
+  /** The entries, with their ids. */
+  readonly entered: Promise<EnteredRow[]>;
+}
+
+/** Sends what writes the changes. */
+export function sendChanges(connection: Connection, changes: LedgerChanges, process_id: string): SentChanges {
+  const write = <Row>(statement: string, rows: readonly unknown[], ...more: string[]): Sent<Row>[] =>
+    rows.length === 0 ? [] : [connection.unsafe<Row[]>(statement, [rowsOf(rows), ...more]).execute()];
+  const [entered = NOTHING] = write<EnteredRow>(INSERT_ENTRIES, changes.entries, process_id);
+  const sent: Promise<unknown>[] = [
+    entered,
+    ...write(DELETE_HOLDS, changes.released),
+    ...write(INSERT_USAGE, changes.usage),
+    ...write(CHANGE_ORGANIZATIONS, changes.organizations),
+    ...write(CHANGE_MONTHS, changes.months),
+    ...write(INSERT_MONTHS, changes.new_months),
+  ];
+  return { entered, sent };
+}
+
+/** An entry as it was inserted. */
+export interface EnteredRow {
+  readonly id: string;
+  /** Of a hold. */
+  readonly request_id: string | null;
+}
+
+interface OrganizationRow {
+  readonly id: string;
+  readonly credit_micros: string;
+  readonly held_micros: string;
+}
+interface FundsRow extends Omit<OrganizationRow, 'id'> {
+  readonly spend_limit_micros: string | null;
+  /** Null for a month without a row. */
+  readonly month_spent_micros: string | null;
+  readonly month_held_micros: string | null;
+}
+interface ProjectRow {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly spend_limit_micros: string | null;
+}
+interface MonthRow {
+  readonly project_id: string;
+  readonly month: string;
+  readonly spent_micros: string;
+  readonly held_micros: string;
+}
+interface HoldRow {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly month: string;
+  readonly held_delta_micros: string;
+  readonly request_id: string;
+  readonly ended_by: string | null;
+}
+
+function numberOrNull(value: string | null): number | null {
+  return value === null ? null : Number(value);
+}
+
+function microsOf(row: Omit<OrganizationRow, 'id'>) {
+  return { credit_micros: Number(row.credit_micros), held_micros: Number(row.held_micros) };
+}
+
+function projectOf({ organization_id, spend_limit_micros }: ProjectRow) {
+  return { organization_id, spend_limit_micros: numberOrNull(spend_limit_micros) };
+}
+
+function monthRow(row: MonthRow) {
+  return { spent_micros: Number(row.spent_micros), held_micros: Number(row.held_micros) };
+}
+
+function entryOf(row: HoldRow): HoldEntry {
+  return { ...openHoldOf(row), ended_by: row.ended_by };
+}
+
+/** A hold as its entry says. */
+export function openHoldOf(row: {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly month: string;
+  readonly held_delta_micros: string;
+}): Hold {
+  const { id, organization_id, project_id, month, held_delta_micros } = row;
+  return {
+    entry_id: Number(id),
+    organization_id,
+    project_id,
+    month,
+    amount_micros: Number(held_delta_micros),
+  };
+}

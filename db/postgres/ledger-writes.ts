@@ -1,0 +1,298 @@
+import { requireMicros } from '../../src/ledger/amounts.ts';
+import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
+import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
+import { monthOf } from '../../src/ledger/month.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
+
+/** One write of the ledger, as a batch carries it. */
+export type LedgerWrite =
+  | { readonly kind: 'hold'; readonly request: HoldRequest }
+  | {
+      readonly kind: 'charge';
+      readonly hold: Hold;
+      readonly cost_micros: number;
+      readonly at_ms: number;
+      readonly usage: UsageRow;
+    }
+  | { readonly kind: 'release'; readonly hold: Hold; readonly usage: UsageRow | null };
+
+/** A write with what an earlier try has left open. */
+export interface AskedWrite {
+  readonly write: LedgerWrite;
+  /** A commit with the write was sent, and no answer came: what is stored says whether it was done. */
+  readonly is_doubtful: boolean;
+  /** Nobody waits for the hold any more: one that was placed is freed, and none is placed. */
+  readonly is_abandoned: boolean;
+}
+
+/** A hold's entry. `ended_by` is the kind of the entry that ends it. */
+export interface HoldEntry extends Hold {
+  readonly ended_by: string | null;
+}
+
+/** What is stored, under the locks of the organizations. */
+export interface LockedLedger {
+  readonly organizations: ReadonlyMap<
+    string,
+    { readonly credit_micros: number; readonly held_micros: number }
+  >;
+  readonly projects: ReadonlyMap<
+    string,
+    { readonly organization_id: string; readonly spend_limit_micros: number | null }
+  >;
+  /** By `monthKey`; months that have no row yet are missing. */
+  readonly months: ReadonlyMap<string, { readonly spent_micros: number; readonly held_micros: number }>;
+  /** The holds that are to be ended, by their entry. */
+  readonly holds: ReadonlyMap<number, HoldEntry>;
+  /** What doubtful holds have left, by their request. */
+  readonly placed: ReadonlyMap<string, HoldEntry>;
+}
+
+export interface OrganizationChange {
+  readonly id: string;
+  credit_micros: number;
+  held_micros: number;
+  open_holds: number;
+}
+
+export interface MonthChange {
+  readonly project_id: string;
+  readonly month: string;
+  spent_micros: number;
+  held_micros: number;
+}
+
+/** An entry of the ledger that is to be inserted. */
+export interface NewEntry {
+  readonly kind: 'hold' | 'charge';
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly month: string;
+  readonly credit_delta_micros: number;
+  readonly held_delta_micros: number;
+  /** Of a charge. */
+  readonly hold_entry_id: number | null;
+  /** Of a hold. */
+  readonly request_id: string | null;
+  readonly created_at_ms: number;
+}
+
+/** Everything that a batch writes: changes are sums, one row each. */
+export interface LedgerChanges {
+  /** In the order of the decisions. */
+  readonly entries: NewEntry[];
+  /** The entries of holds that are freed. */
+  readonly released: number[];
+  readonly usage: UsageRow[];
+  readonly organizations: OrganizationChange[];
+  readonly months: MonthChange[];
+  readonly new_months: MonthChange[];
+}
+
+/** What becomes of a write once the changes are durable. */
+export type Outcome =
+  | { readonly kind: 'placed'; readonly request: HoldRequest; readonly month: string }
+  | { readonly kind: 'held'; readonly result: HoldResult }
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'failed'; readonly error: Error };
+
+/** The key of a project's month in `LockedLedger.months`. */
+export function monthKey(project_id: string, month: string): string {
+  return `${month} ${project_id}`;
+}
+
+/**
+ * Throws `RangeError` for amounts and costs that no honest caller gives, before anything is asked of the database: it
+ * would round them.
+ */
+export function requireHonest(write: LedgerWrite): void {
+  if (write.kind === 'hold') requireMicros(write.request.amount_micros, 0);
+  if (write.kind === 'charge') requireMicros(write.cost_micros, 0, write.hold.amount_micros);
+}
+
+/** What refuses a hold, the limit first (`Books.hold`); null when it is covered. */
+export function refusalOf(
+  amount_micros: number,
+  limit_micros: number | null,
+  month: { readonly spent_micros: number; readonly held_micros: number },
+  organization: { readonly credit_micros: number; readonly held_micros: number },
+): HoldRefusal | null {
+  const { spent_micros } = month;
+  if (limit_micros !== null) {
+    const would_be_micros = spent_micros + month.held_micros + amount_micros;
+    if (spent_micros >= limit_micros || would_be_micros > limit_micros) return 'project_spend_limit';
+  }
+  const free_micros = organization.credit_micros - organization.held_micros;
+  return free_micros >= amount_micros ? null : 'insufficient_credit';
+}
+
+/**
+ * Decides the writes of a batch one after the other, each on what the ones before it leave. Adds up what is to be
+ * written. The outcomes are in the order of the writes, and true once the changes are committed.
+ */
+export function decide(
+  asked: readonly AskedWrite[],
+  ledger: LockedLedger,
+): { readonly outcomes: Outcome[]; readonly changes: LedgerChanges } {
+  const batch = new Batch(ledger);
+  const outcomes = asked.map((one) => batch.take(one));
+  return { outcomes, changes: batch.changes() };
+}
+
+class Batch {
+  readonly #ledger: LockedLedger;
+  readonly #ended = new Set<number>();
+  readonly #organizations = new Map<string, OrganizationChange>();
+  readonly #months = new Map<string, MonthChange>();
+  readonly #entries: NewEntry[] = [];
+  readonly #released: number[] = [];
+  readonly #usage: UsageRow[] = [];
+
+  constructor(ledger: LockedLedger) {
+    this.#ledger = ledger;
+  }
+
+  take({ write, is_doubtful, is_abandoned }: AskedWrite): Outcome {
+    switch (write.kind) {
+      case 'hold': {
+        const placed = is_doubtful ? this.#ledger.placed.get(write.request.request_id) : undefined;
+        if (is_abandoned) return placed === undefined ? ENDED : this.#free(placed);
+        return placed === undefined ? this.#hold(write.request) : held(placed);
+      }
+      case 'charge': {
+        const entry = this.#ledger.holds.get(write.hold.entry_id);
+        if (is_doubtful && entry?.ended_by === 'charge') return ENDED;
+        if (entry === undefined || !this.#isOpen(entry)) return notOpen(write.hold);
+        this.#charge(entry, write.cost_micros, write.at_ms);
+        this.#usage.push(write.usage);
+        return ENDED;
+      }
+      case 'release': {
+        const entry = this.#ledger.holds.get(write.hold.entry_id);
+        if (entry === undefined || !this.#isOpen(entry)) return notOpen(write.hold);
+        if (write.usage !== null) this.#usage.push(write.usage);
+        return this.#free(entry);
+      }
+    }
+  }
+
+  changes(): LedgerChanges {
+    const months = [...this.#months.entries()];
+    const isStored = (key: string) => this.#ledger.months.has(key);
+    return {
+      entries: this.#entries,
+      released: this.#released,
+      usage: this.#usage,
+      organizations: [...this.#organizations.values()],
+      months: months.filter(([key]) => isStored(key)).map(([, change]) => change),
+      new_months: months.filter(([key]) => !isStored(key)).map(([, change]) => change),
+    };
+  }
+
+  #hold(request: HoldRequest): Outcome {
+    const { organization_id, project_id, amount_micros } = request;
+    const project = this.#ledger.projects.get(project_id);
+    const organization = this.#ledger.organizations.get(organization_id);
+    if (organization === undefined || project?.organization_id !== organization_id) {
+      const error = new UnknownAccount(`${organization_id} has no project ${project_id}`);
+      return { kind: 'failed', error };
+    }
+    const month = monthOf(request.at_ms);
+    const stored = this.#ledger.months.get(monthKey(project_id, month));
+    const changed = this.#months.get(monthKey(project_id, month));
+    const credit = this.#organizations.get(organization_id);
+    const refusal = refusalOf(
+      amount_micros,
+      project.spend_limit_micros,
+      {
+        spent_micros: (stored?.spent_micros ?? 0) + (changed?.spent_micros ?? 0),
+        held_micros: (stored?.held_micros ?? 0) + (changed?.held_micros ?? 0),
+      },
+      {
+        credit_micros: organization.credit_micros + (credit?.credit_micros ?? 0),
+        held_micros: organization.held_micros + (credit?.held_micros ?? 0),
+      },
+    );
+    if (refusal !== null) return { kind: 'held', result: { held: false, refusal } };
+    const { request_id, at_ms } = request;
+    this.#entries.push({
+      kind: 'hold',
+      organization_id,
+      project_id,
+      month,
+      credit_delta_micros: 0,
+      held_delta_micros: amount_micros,
+      hold_entry_id: null,
+      request_id,
+      created_at_ms: at_ms,
+    });
+    this.#move({ organization_id, project_id, month }, 0, amount_micros, 1);
+    return { kind: 'placed', request, month };
+  }
+
+  #charge(entry: HoldEntry, cost_micros: number, created_at_ms: number): void {
+    this.#ended.add(entry.entry_id);
+    this.#entries.push({
+      kind: 'charge',
+      organization_id: entry.organization_id,
+      project_id: entry.project_id,
+      month: entry.month,
+      credit_delta_micros: -cost_micros,
+      held_delta_micros: -entry.amount_micros,
+      hold_entry_id: entry.entry_id,
+      request_id: null,
+      created_at_ms,
+    });
+    this.#move(entry, cost_micros, -entry.amount_micros, -1);
+  }
+
+  /** Its entry is taken away again, so that requests that cost nothing leave nothing in the ledger. */
+  #free(entry: HoldEntry): Outcome {
+    if (!this.#isOpen(entry)) return ENDED;
+    this.#ended.add(entry.entry_id);
+    this.#released.push(entry.entry_id);
+    this.#move(entry, 0, -entry.amount_micros, -1);
+    return ENDED;
+  }
+
+  #isOpen(entry: HoldEntry): boolean {
+    return entry.ended_by === null && !this.#ended.has(entry.entry_id);
+  }
+
+  #move(
+    { organization_id, project_id, month }: Pick<HoldEntry, 'organization_id' | 'project_id' | 'month'>,
+    cost_micros: number,
+    held_micros: number,
+    open_holds: number,
+  ): void {
+    const organization = this.#organizations.get(organization_id) ?? {
+      id: organization_id,
+      credit_micros: 0,
+      held_micros: 0,
+      open_holds: 0,
+    };
+    organization.credit_micros -= cost_micros;
+    organization.held_micros += held_micros;
+    organization.open_holds += open_holds;
+    this.#organizations.set(organization_id, organization);
+    const key = monthKey(project_id, month);
+    const changed = this.#months.get(key) ?? { project_id, month, spent_micros: 0, held_micros: 0 };
+    changed.spent_micros += cost_micros;
+    changed.held_micros += held_micros;
+    this.#months.set(key, changed);
+  }
+}
+
+const ENDED: Outcome = { kind: 'ended' };
+
+function held({ entry_id, organization_id, project_id, amount_micros, month }: HoldEntry): Outcome {
+  const hold = { entry_id, organization_id, project_id, amount_micros, month };
+  return { kind: 'held', result: { held: true, hold } };
+}
+
+function notOpen(hold: Hold): Outcome {
+  return {
+    kind: 'failed',
+    error: new HoldNotOpen(`hold ${hold.entry_id} has ended or does not exist`),
+  };
+}

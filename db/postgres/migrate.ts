@@ -1,0 +1,114 @@
+import { sql } from 'drizzle-orm';
+import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
+import { projectFile } from '../../src/project-root.ts';
+import type { Executor } from './connection.ts';
+import { MIGRATION_LOCK } from './locks.ts';
+
+const APPLIED_TABLE = '__drizzle_migrations';
+
+export type Migrations = readonly MigrationMeta[];
+
+/** A database that this program must not touch, with what is wrong with it; the message goes on after its place. */
+export class SchemaRefused extends Error {
+  override readonly name = 'SchemaRefused';
+}
+
+/** `new` has no table at all; `older` lacks some of the migrations that this program knows. */
+export type SchemaState = 'new' | 'older' | 'current';
+
+interface Applied {
+  readonly hash: string;
+  readonly created_at: number;
+}
+
+/** The migrations that this program knows, oldest first. */
+export function knownMigrations(): Migrations {
+  return readMigrationFiles({ migrationsFolder: projectFile('db/postgres/migrations') });
+}
+
+/**
+ * How the database's schema compares with this program's. Throws `SchemaRefused` when it has migrations that this
+ * program does not know, or tables that none of them made.
+ */
+export async function schemaState(
+  executor: Executor,
+  known: Migrations = knownMigrations(),
+): Promise<SchemaState> {
+  const applied = await appliedMigrations(executor);
+  if (applied.length === 0) {
+    const names = await tableNames(executor);
+    if (names.some((name) => name !== APPLIED_TABLE))
+      throw new SchemaRefused('is no database of this program');
+    return 'new';
+  }
+  if (applied.length > known.length) throw new SchemaRefused('was made by a newer version of this program');
+  applied.forEach(({ hash, created_at }, index) => {
+    const migration = known[index];
+    if (migration?.hash !== hash || migration.folderMillis !== created_at)
+      throw new SchemaRefused(
+        'was made by another version of this program, whose schema this one does not know',
+      );
+  });
+  return applied.length < known.length ? 'older' : 'current';
+}
+
+/** The version of the database's schema: how many migrations it has. */
+export async function schemaVersion(executor: Executor): Promise<number> {
+  return (await appliedMigrations(executor)).length;
+}
+
+/**
+ * Applies the migrations that the database lacks, all of them in one transaction: a process that is killed leaves it as
+ * it was. Of several processes that begin at once, one migrates and the others wait for it. Returns the state that it
+ * found. Throws `SchemaRefused` and what the client throws.
+ */
+export async function bringUpToDate(
+  executor: Executor,
+  known: Migrations = knownMigrations(),
+): Promise<SchemaState> {
+  return await executor.transaction(async (transaction) => {
+    // Another process may need long for a migration, and this one for a table that is in use.
+    await transaction.execute(sql`SET LOCAL lock_timeout = 0`);
+    await transaction.execute(sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`);
+    // Only now nobody else can migrate: another process may have been here first.
+    const state = await schemaState(transaction, known);
+    if (state === 'current') return state;
+    const applied_table = sql.identifier(APPLIED_TABLE);
+    await transaction.execute(
+      sql`CREATE TABLE IF NOT EXISTS ${applied_table} (id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, hash text NOT NULL, created_at bigint NOT NULL)`,
+    );
+    for (const { sql: statements, hash, folderMillis } of known.slice(await schemaVersion(transaction))) {
+      for (const statement of statements) await transaction.execute(sql.raw(statement));
+      await transaction.execute(
+        sql`INSERT INTO ${applied_table} (hash, created_at) VALUES (${hash}, ${folderMillis})`,
+      );
+    }
+    return state;
+  });
+}
+
+/** When this program's newest migration was made: the program is not older than that. */
+export function newestMigration_ms(known: Migrations = knownMigrations()): number {
+  return Math.max(0, ...known.map(({ folderMillis }) => folderMillis));
+}
+
+/** What was applied, oldest first. */
+async function appliedMigrations(executor: Executor): Promise<readonly Applied[]> {
+  if (!(await tableNames(executor)).includes(APPLIED_TABLE)) return [];
+  const rows = await executor.execute<{ hash: string; created_at: string }>(
+    sql`SELECT hash, created_at FROM ${sql.identifier(APPLIED_TABLE)} ORDER BY id`,
+  );
+  return rows.map(({ hash, created_at }) => ({ hash, created_at: Number(created_at) }));
+}
+
+/** The tables of the schema that the service writes to, without those of extensions. */
+async function tableNames(executor: Executor): Promise<readonly string[]> {
+  const rows = await executor.execute<{ name: string }>(sql`SELECT c.relname AS name FROM pg_class AS c
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')
+      AND NOT EXISTS (
+        SELECT 1 FROM pg_depend AS d
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+      )`);
+  return rows.map(({ name }) => name);
+}

@@ -1,0 +1,147 @@
+import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { type Movement, MovementLines } from '../../src/ledger/movement-lines.ts';
+import type {
+  MovementPage,
+  MovementPlace,
+  MovementQuestion,
+  MovementReader,
+} from '../../src/ledger/movement-reader.ts';
+import { endOfDay_ms } from '../../src/usage/days.ts';
+import type { Executor, PgDb } from './connection.ts';
+import { firstRow } from './first-row.ts';
+import { ofOrganization } from './of-organization.ts';
+import { readOneState } from './one-state.ts';
+import { ledgerDays, ledgerEntries, organizations, payments } from './schema.ts';
+
+/** Movements that are read at once, unless fewer are asked for. */
+const CHUNK_MOVEMENTS = 1_000;
+
+/** Which movements to read at once. */
+interface Chunk {
+  readonly organization_id: string;
+  readonly before_entry_id: number;
+  readonly limit: number;
+}
+
+/** Reads the movements of credit in PostgreSQL. */
+export class PostgresMovementReader implements MovementReader {
+  readonly #db: PgDb;
+
+  constructor(db: PgDb) {
+    this.#db = db;
+  }
+
+  movementLines(question: MovementQuestion): Promise<MovementPage> {
+    return readOneState(this.#db, (executor) => new Movements(executor, question).page());
+  }
+}
+
+/** The movements of one question, in one state of the database. */
+class Movements {
+  readonly #executor: Executor;
+  readonly #question: MovementQuestion;
+
+  constructor(executor: Executor, question: MovementQuestion) {
+    this.#executor = executor;
+    this.#question = question;
+  }
+
+  async page(): Promise<MovementPage> {
+    const place = this.#question.before ?? (await this.#newest());
+    const lines = new MovementLines(this.#question, place);
+    for await (const movement of this.#before(place.entry_id)) {
+      if (!lines.add(movement)) return lines.page(false);
+    }
+    return lines.page(true);
+  }
+
+  /** The place before which everything lies. */
+  async #newest(): Promise<MovementPlace> {
+    const found = await firstRow(
+      this.#executor
+        .select({ credit_micros: organizations.credit_micros })
+        .from(organizations)
+        .where(eq(organizations.id, this.#question.organization_id)),
+    );
+    return { entry_id: Number.MAX_SAFE_INTEGER, balance_micros: found?.credit_micros ?? 0 };
+  }
+
+  /** Every movement before an entry, newest first. */
+  async *#before(entry_id: number): AsyncGenerator<Movement, void, undefined> {
+    const { organization_id, charges_by, limit: lines } = this.#question;
+    // A line by request is one movement, and the one after the last tells that there are more.
+    const limit = charges_by === 'request' ? Math.min(lines + 1, CHUNK_MOVEMENTS) : CHUNK_MOVEMENTS;
+    let before_entry_id = entry_id;
+    while (true) {
+      const chunk = { organization_id, before_entry_id, limit };
+      const found = [...(await this.#entries(chunk)), ...(await this.#days(chunk))]
+        .sort((left, right) => right.entry_id - left.entry_id)
+        .slice(0, limit);
+      yield* found;
+      const last = found.at(-1);
+      if (last === undefined || found.length < limit) return;
+      before_entry_id = last.entry_id;
+    }
+  }
+
+  async #entries({ organization_id, before_entry_id, limit }: Chunk): Promise<Movement[]> {
+    const hold = alias(ledgerEntries, 'hold');
+    // The hold of every charge is another read, which a line of many charges has no use for.
+    const request_id: SQL<string | null> =
+      this.#question.charges_by === 'request'
+        ? sql`(SELECT ${hold.request_id} FROM ${ledgerEntries} AS ${sql.identifier('hold')}
+          WHERE ${eq(hold.id, ledgerEntries.hold_entry_id)})`
+        : sql`NULL`;
+    return await this.#executor
+      .select({
+        kind: sql<'top_up' | 'refund' | 'charge'>`${ledgerEntries.kind}`,
+        entry_id: ledgerEntries.id,
+        at_ms: ledgerEntries.created_at_ms,
+        amount_micros: ledgerEntries.credit_delta_micros,
+        charges: sql<number>`CASE ${ledgerEntries.kind} WHEN 'charge' THEN 1 ELSE 0 END`.mapWith(Number),
+        project_id: ledgerEntries.project_id,
+        request_id,
+        payment_id: ledgerEntries.payment_id,
+        provider: payments.provider,
+      })
+      .from(ledgerEntries)
+      .leftJoin(payments, eq(payments.id, ledgerEntries.payment_id))
+      .where(
+        and(
+          ofOrganization(ledgerEntries.organization_id, organization_id),
+          // No parameters, so that every plan knows that the partial index has them all.
+          sql`${ledgerEntries.kind} <> 'hold' AND ${ledgerEntries.kind} <> 'release'`,
+          lt(ledgerEntries.id, before_entry_id),
+        ),
+      )
+      .orderBy(desc(ledgerEntries.organization_id), desc(ledgerEntries.id))
+      .limit(limit);
+  }
+
+  async #days({ organization_id, before_entry_id, limit }: Chunk): Promise<Movement[]> {
+    const days = await this.#executor
+      .select({
+        day: ledgerDays.day,
+        entry_id: ledgerDays.last_entry_id,
+        charges: ledgerDays.charges,
+        charged_micros: ledgerDays.charged_micros,
+        project_id: ledgerDays.project_id,
+      })
+      .from(ledgerDays)
+      .where(
+        and(eq(ledgerDays.organization_id, organization_id), lt(ledgerDays.last_entry_id, before_entry_id)),
+      )
+      .orderBy(desc(ledgerDays.last_entry_id))
+      .limit(limit);
+    return days.map(({ day, charged_micros, ...rolled_up }) => ({
+      ...rolled_up,
+      kind: 'charges',
+      at_ms: endOfDay_ms(day),
+      amount_micros: -charged_micros,
+      request_id: null,
+      payment_id: null,
+      provider: null,
+    }));
+  }
+}

@@ -1,0 +1,16 @@
+import { desc } from 'drizzle-orm';
+import type { Executor } from './connection.ts';
+import { firstRow } from './first-row.ts';
+import { lastWriter } from './program-versions.ts';
+import { ledgerEntries } from './schema.ts';
+
+/** When the database was last written, as far as it says: the clock cannot be behind that. Null for a new one. */
+export async function lastWritten_ms(executor: Executor): Promise<number | null> {
+  const { created_at_ms, id } = ledgerEntries;
+  const newest = await firstRow(
+    executor.select({ created_at_ms }).from(ledgerEntries).orderBy(desc(id)).limit(1),
+  );
+  const writer = await lastWriter(executor);
+  const times = [newest?.created_at_ms, writer?.last_ms].filter((time) => time !== undefined);
+  return times.length === 0 ? null : Math.max(...times);
+}

@@ -1,0 +1,88 @@
+import type { Database, ServedDatabase, ServingParts, Writer } from '../../src/database.ts';
+import type { MovementReader } from '../../src/ledger/movement-reader.ts';
+import type { AuditReport } from '../../src/ops/audit-report.ts';
+import { continueAudit, runAudit } from './audit.ts';
+import { connectPostgres, type PgConnection } from './connection.ts';
+import { consoleSecret } from './console-secret.ts';
+import { newestMigration_ms } from './migrate.ts';
+import { PostgresMovementReader } from './movement-reader.ts';
+import { lastWritten_ms } from './newest-time.ts';
+import { PostgresStore } from './postgres-store.ts';
+import { lastWriter, noteVersion } from './program-versions.ts';
+import type { NodeOptions } from './served-postgres-database.ts';
+
+/** A command does one thing after the other. */
+const CONNECTIONS = 2;
+
+/** Everything in one PostgreSQL database, which any number of nodes serve at once. */
+export class PostgresDatabase implements Database {
+  readonly name: string;
+  readonly store: PostgresStore;
+  readonly movements: MovementReader;
+  readonly newestMigration_ms = newestMigration_ms();
+  readonly backups = null;
+
+  private constructor(
+    private readonly node: NodeOptions,
+    private readonly connection: PgConnection,
+  ) {
+    this.name = connection.place;
+    this.store = new PostgresStore(connection.db);
+    this.movements = new PostgresMovementReader(connection.db);
+  }
+
+  /**
+   * Connects to a database of this program's schema. The options are those of a node, where one serves. Rejects with
+   * what `connectPostgres` rejects with.
+   */
+  static async open(node: NodeOptions): Promise<PostgresDatabase> {
+    return new PostgresDatabase(node, await connectPostgres(node.url, { connections: CONNECTIONS }));
+  }
+
+  /** The connection, for what has to be known before anything of the database is used: its schema. */
+  get db(): PgConnection['db'] {
+    return this.connection.db;
+  }
+
+  async signIn() {
+    const { signInDatabase } = await import('./sign-in-database.ts');
+    return signInDatabase(this.db);
+  }
+
+  audit(): Promise<AuditReport> {
+    return runAudit(this.db);
+  }
+
+  continueAudit(now_ms: number): Promise<AuditReport> {
+    return continueAudit(this.db, { now_ms });
+  }
+
+  /** The audit asks PostgreSQL about its files; a start need not. */
+  isSound(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
+  lastWritten_ms(): Promise<number | null> {
+    return lastWritten_ms(this.db);
+  }
+
+  lastWriter(): Promise<Writer | null> {
+    return lastWriter(this.db);
+  }
+
+  noteVersion(version: string, now_ms: number): Promise<void> {
+    return noteVersion(this.db, version, now_ms);
+  }
+
+  readonly consoleSecret = (): Promise<string> => consoleSecret(this.db);
+
+  async serve(parts: ServingParts): Promise<ServedDatabase> {
+    // What only a service needs would slow every command down.
+    const { ServedPostgresDatabase } = await import('./served-postgres-database.ts');
+    return await ServedPostgresDatabase.open(this.node, parts);
+  }
+
+  close(): Promise<void> {
+    return this.connection.close();
+  }
+}

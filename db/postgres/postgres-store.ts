@@ -1,0 +1,56 @@
+import type { Records, Store } from '../../src/store.ts';
+import { PostgresAccountRecords } from './account-records.ts';
+import { PostgresCatalogRecords } from './catalog-records.ts';
+import type { Executor, PgDb } from './connection.ts';
+import { PostgresInvitationRecords } from './invitation-records.ts';
+import { PostgresKeyRecords } from './key-records.ts';
+import { PostgresLedgerRecords } from './ledger-records.ts';
+import { PostgresPaymentRecords } from './payment-records.ts';
+import { PostgresTrailRecords } from './trail-records.ts';
+import { Transactions, type TransactionsOptions } from './transactions.ts';
+import { PostgresUsageRecords } from './usage-records.ts';
+
+/** The store in one PostgreSQL database, which other processes may share. */
+export class PostgresStore implements Store {
+  readonly accounts: Records['accounts'];
+  readonly invitations: Records['invitations'];
+  readonly keys: Records['keys'];
+  readonly catalog: Records['catalog'];
+  readonly payments: Records['payments'];
+  readonly usage: Records['usage'];
+  readonly ledger: Records['ledger'];
+  readonly trail: Records['trail'];
+  readonly #transactions: Transactions;
+
+  constructor(db: PgDb, options?: TransactionsOptions) {
+    this.#transactions = new Transactions(db, options);
+    const outside = recordsThrough(db);
+    this.accounts = outside.accounts;
+    this.invitations = outside.invitations;
+    this.keys = outside.keys;
+    this.catalog = outside.catalog;
+    this.payments = outside.payments;
+    this.usage = outside.usage;
+    this.ledger = outside.ledger;
+    this.trail = outside.trail;
+  }
+
+  /** As the port says. What else it rejects with stands at `Transactions.run`. */
+  transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
+    return this.#transactions.run((executor) => work(recordsThrough(executor)));
+  }
+}
+
+/** What is kept, as the pool or one open transaction sees it. */
+function recordsThrough(executor: Executor): Records {
+  return {
+    accounts: new PostgresAccountRecords(executor),
+    invitations: new PostgresInvitationRecords(executor),
+    keys: new PostgresKeyRecords(executor),
+    catalog: new PostgresCatalogRecords(executor),
+    payments: new PostgresPaymentRecords(executor),
+    usage: new PostgresUsageRecords(executor),
+    ledger: new PostgresLedgerRecords(executor),
+    trail: new PostgresTrailRecords(executor),
+  };
+}

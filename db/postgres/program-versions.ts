@@ -1,0 +1,26 @@
+import { desc, sql } from 'drizzle-orm';
+import type { Writer } from '../../src/database.ts';
+import type { Executor } from './connection.ts';
+import { firstRow } from './first-row.ts';
+import { programVersions } from './schema.ts';
+
+/** Notes that this version writes the database, whose schema must be this program's. */
+export async function noteVersion(executor: Executor, version: string, now_ms: number): Promise<void> {
+  await executor
+    .insert(programVersions)
+    .values({ version, first_ms: now_ms, last_ms: now_ms })
+    .onConflictDoUpdate({ target: programVersions.version, set: { last_ms: sql`excluded.last_ms` } });
+}
+
+/** Which version last wrote the database; null where none has noted that. */
+export async function lastWriter(executor: Executor): Promise<Writer | null> {
+  const { version, last_ms } = programVersions;
+  const found = await firstRow(
+    executor
+      .select({ version, last_ms })
+      .from(programVersions)
+      .orderBy(desc(last_ms), desc(version))
+      .limit(1),
+  );
+  return found ?? null;
+}

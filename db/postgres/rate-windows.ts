@@ -1,0 +1,380 @@
+import { sql } from 'drizzle-orm';
+import type { Clock } from '../../src/clock.ts';
+import { inTime } from '../../src/in-time.ts';
+import {
+  type RateLimits,
+  type RateRefusal,
+  type RateStatus,
+  rateStatus,
+  WINDOW_MS,
+  type WindowSums,
+  wholeSeconds,
+} from '../../src/limits/rate-limiter.ts';
+import type { Admission, RateWindows, TokenReservation } from '../../src/limits/rate-windows.ts';
+import type { PgConnection } from './connection.ts';
+import { rateWindowEntries, rateWindows } from './schema.ts';
+
+/** Longer than any healthy statement takes; then its requests are refused, and the connection is given up. */
+const ANSWER_MS = 3_000;
+/** How long settlements wait for a database that cannot be reached, unless a request asks before. */
+const RETRY_MS = 1_000;
+/** Requests in one statement: it takes some ten milliseconds at most. */
+const GROUP_MAX = 512;
+/** Windows that one statement drops: an organization that comes back waits for it. */
+const FORGET_MAX = 5_000;
+const FORGET_MS = 30_000;
+const US_PER_MS = 1_000;
+
+/** What the database's function says became of a request. */
+const OUTCOME = { admitted: 0, lacks_requests: 1, lacks_tokens: 2 } as const;
+
+/** What windows on PostgreSQL need. */
+export interface PostgresRateWindowsOptions {
+  /** Opens a connection of the windows' own, so that they wait for nobody and replace what hangs. */
+  readonly connect: () => Promise<PgConnection>;
+  /** For how long a refusal that the database gave stays true; nothing is counted by it. */
+  readonly clock: Pick<Clock, 'monotonic_ms'>;
+  /** Takes what settlements fail with, which no request is told. */
+  readonly onProblem: (error: unknown) => void;
+  /** Another bound than the usual one, in milliseconds. */
+  readonly answer_ms?: number;
+  /** The database's time in microseconds, for tests; it has its own. */
+  readonly time_us?: () => number;
+}
+
+/** What the database answers to one request. */
+interface Answer {
+  readonly outcome: number;
+  readonly sums: WindowSums;
+  readonly tokens_leave_ms: number;
+  readonly admitted_at_us: number;
+  /** Before the database decided, by this process's clock. */
+  readonly asked_at_ms: number;
+}
+
+/** A request that waits for its answer. */
+interface Question {
+  readonly organization_id: string;
+  /** Null asks where the organization stands. */
+  readonly admission: { readonly limits: RateLimits; readonly tokens: number } | null;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** By how much the tokens of an entry change. */
+interface Settlement {
+  readonly organization_id: string;
+  readonly admitted_at_us: number;
+  readonly tokens: number;
+  readonly since_ms: number;
+  readonly resolve: () => void;
+}
+
+interface Group {
+  readonly questions: readonly Question[];
+  readonly settlements: readonly Settlement[];
+}
+
+/** Requests that the database said are used up, until the oldest leaves. */
+interface Exhausted {
+  readonly requests_per_minute: number;
+  readonly until_ms: number;
+  readonly tokens: number;
+}
+
+/** The arrays of `admit_requests`, by request. */
+interface AdmittedRow {
+  readonly outcomes: ArrayLike<number>;
+  readonly used_requests: ArrayLike<number>;
+  readonly used_tokens: ArrayLike<number>;
+  readonly requests_leave_us: ArrayLike<number>;
+  readonly tokens_leave_us: ArrayLike<number>;
+  readonly admitted_at_us: ArrayLike<number>;
+}
+
+/**
+ * The windows of all nodes of a database, exact over all of them, by the database's clock. What a node asks while a
+ * statement is under way goes together in the next one, on one connection.
+ *
+ * Where the database cannot be reached, admissions reject within two times `answer_ms`, and the next one tries a new
+ * connection. An admission whose answer was lost may stay counted for 60 seconds: never is too little counted.
+ */
+export class PostgresRateWindows implements RateWindows {
+  #questions: Question[] = [];
+  #settlements: Settlement[] = [];
+  /** Questions where organizations stand, that no group has taken yet: one for everybody who asks. */
+  readonly #standings = new Map<string, Promise<Answer>>();
+  readonly #exhausted = new Map<string, Exhausted>();
+  #connection: Promise<PgConnection> | null = null;
+  #work: Promise<void> | null = null;
+  #retry: Timer | null = null;
+
+  constructor(private readonly options: PostgresRateWindowsOptions) {}
+
+  exhausted(organization_id: string, limits: RateLimits): Promise<RateRefusal | null> {
+    return Promise.resolve(this.#knownExhausted(organization_id, limits));
+  }
+
+  async admit(organization_id: string, limits: RateLimits, estimated_tokens: number): Promise<Admission> {
+    const known = this.#knownExhausted(organization_id, limits);
+    if (known !== null) return known;
+    const answer = await this.#ask(organization_id, { limits, tokens: estimated_tokens });
+    const { outcome, sums, tokens_leave_ms, admitted_at_us, asked_at_ms } = answer;
+    const status = rateStatus(limits, sums);
+    if (outcome === OUTCOME.admitted) {
+      const settle = (billed_tokens: number) =>
+        this.#settle(organization_id, admitted_at_us, billed_tokens - estimated_tokens);
+      return { admitted: true, reservation: { settle } satisfies TokenReservation, status };
+    }
+    if (outcome === OUTCOME.lacks_tokens)
+      return { admitted: false, limit: 'tokens', retry_after_s: wholeSeconds(tokens_leave_ms), status };
+    this.#exhausted.set(organization_id, {
+      requests_per_minute: limits.requests_per_minute,
+      until_ms: asked_at_ms + sums.requests_leave_ms,
+      tokens: sums.tokens,
+    });
+    return { admitted: false, limit: 'requests', retry_after_s: status.reset_requests_s, status };
+  }
+
+  async status(organization_id: string, limits: RateLimits): Promise<RateStatus> {
+    const asked = this.#standings.get(organization_id) ?? this.#ask(organization_id, null);
+    this.#standings.set(organization_id, asked);
+    return rateStatus(limits, (await asked).sums);
+  }
+
+  /**
+   * Drops the windows of all nodes that have become empty. Rows that somebody uses now are left. Rejects with what the
+   * client throws, and when the database does not answer.
+   */
+  async forgetIdle(): Promise<void> {
+    const now_ms = this.options.clock.monotonic_ms();
+    for (const [organization_id, { until_ms }] of this.#exhausted) {
+      if (until_ms <= now_ms) this.#exhausted.delete(organization_id);
+    }
+    // On a connection of its own, or admissions would wait for it.
+    const connecting = this.options.connect();
+    const { answer_ms = ANSWER_MS } = this.options;
+    try {
+      const connection = await inTime(connecting, answer_ms, 'connecting took too long');
+      let dropped: number;
+      do {
+        dropped = await inTime(this.#dropIdle(connection), FORGET_MS, 'idle rate windows took too long');
+      } while (dropped === FORGET_MAX);
+    } finally {
+      // Also one that comes too late. Its errors were thrown already, where it came in time.
+      connecting.then((connection) => connection.close()).catch(() => undefined);
+    }
+  }
+
+  /** Waits for what was asked and settled so far, and ends the connection. */
+  async close(): Promise<void> {
+    if (this.#retry !== null) clearTimeout(this.#retry);
+    if (this.#settlements.length > 0) this.#start();
+    while (this.#work !== null) await this.#work;
+    if (this.#retry !== null) clearTimeout(this.#retry);
+    this.#disconnect();
+  }
+
+  /** No request leaves the window before the oldest one does: until then the database need not be asked again. */
+  #knownExhausted(organization_id: string, limits: RateLimits): RateRefusal | null {
+    const known = this.#exhausted.get(organization_id);
+    if (known === undefined || known.requests_per_minute < limits.requests_per_minute) return null;
+    const requests_leave_ms = known.until_ms - this.options.clock.monotonic_ms();
+    if (requests_leave_ms <= 0) return null;
+    const sums = { requests: known.requests_per_minute, tokens: known.tokens, requests_leave_ms };
+    const status = rateStatus(limits, sums);
+    return { admitted: false, limit: 'requests', retry_after_s: status.reset_requests_s, status };
+  }
+
+  #ask(organization_id: string, admission: Question['admission']): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#questions.push({ organization_id, admission, resolve, reject });
+      this.#start();
+    });
+  }
+
+  #settle(organization_id: string, admitted_at_us: number, tokens: number): Promise<void> {
+    if (tokens === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const since_ms = performance.now();
+      this.#settlements.push({ organization_id, admitted_at_us, tokens, since_ms, resolve });
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    this.#work ??= this.#answerAll();
+  }
+
+  /** Sends one group after the other. Never rejects. */
+  async #answerAll(): Promise<void> {
+    while (this.#questions.length > 0 || this.#settlements.length > 0) {
+      // Whoever asks in the same turn of the event loop goes with the others.
+      await new Promise((resume) => setImmediate(resume));
+      const group = {
+        questions: this.#questions.splice(0, GROUP_MAX).sort(byOrganization),
+        settlements: this.#settlements.splice(0).sort(byOrganization),
+      };
+      this.#standings.clear();
+      const is_answered = await this.#answer(group);
+      if (!is_answered && this.#questions.length === 0) {
+        this.#settleLater();
+        break;
+      }
+    }
+    this.#work = null;
+  }
+
+  /** Tries again what no request takes along. */
+  #settleLater(): void {
+    if (this.#settlements.length === 0 || this.#retry !== null) return;
+    this.#retry = setTimeout(() => {
+      this.#retry = null;
+      if (this.#settlements.length > 0) this.#start();
+    }, RETRY_MS);
+    this.#retry.unref();
+  }
+
+  /** Whether the group was answered; else its questions are rejected. Never rejects. */
+  async #answer(group: Group): Promise<boolean> {
+    const { answer_ms = ANSWER_MS, clock } = this.options;
+    const started_ms = performance.now();
+    const asked_at_ms = clock.monotonic_ms();
+    let is_sent = false;
+    let is_given_up = false;
+    const answering = async () => {
+      const connection = await this.#connect();
+      if (is_given_up) throw new Error('the connection came too late');
+      is_sent = true;
+      return await admitRequests(connection, group, this.options.time_us?.());
+    };
+    try {
+      const row = await inTime(answering(), answer_ms, 'the rate windows took too long');
+      const answers = group.questions.map((_, index) => answerOf(row, index, asked_at_ms));
+      for (const [index, answer] of answers.entries()) group.questions[index]?.resolve(answer);
+      for (const { resolve } of group.settlements) resolve();
+      return true;
+    } catch (error) {
+      is_given_up = true;
+      // The next group begins with a new one: this may hang, or lead to a server that only reads.
+      this.#disconnect();
+      for (const { reject } of group.questions) reject(error);
+      // Whoever waited behind a statement that hung has waited as long.
+      if (performance.now() - started_ms >= answer_ms) {
+        this.#standings.clear();
+        for (const { reject } of this.#questions.splice(0)) reject(error);
+      }
+      this.#keepSettlements(group.settlements, is_sent, error);
+      return false;
+    }
+  }
+
+  /**
+   * Settlements that were never sent wait for the next group. Others may have been counted, and counting them twice
+   * would let in too much: their entries keep the estimate until they leave.
+   */
+  #keepSettlements(settlements: readonly Settlement[], is_sent: boolean, error: unknown): void {
+    if (settlements.length === 0) return;
+    this.options.onProblem(error);
+    const oldest_ms = performance.now() - WINDOW_MS;
+    const kept: Settlement[] = [];
+    for (const settlement of settlements) {
+      if (!is_sent && settlement.since_ms > oldest_ms) kept.push(settlement);
+      else settlement.resolve();
+    }
+    this.#settlements = [...kept, ...this.#settlements];
+  }
+
+  #connect(): Promise<PgConnection> {
+    if (this.#connection !== null) return this.#connection;
+    const connecting = this.options.connect();
+    this.#connection = connecting;
+    return connecting;
+  }
+
+  #disconnect(): void {
+    const connection = this.#connection;
+    this.#connection = null;
+    // Also one that is still being opened; whoever waits for it is told why it failed.
+    connection?.then((opened) => opened.close()).catch(() => undefined);
+  }
+
+  /** How many windows it dropped; rows that somebody uses now are left. */
+  async #dropIdle({ db }: PgConnection): Promise<number> {
+    const time_us = sql`coalesce(${this.options.time_us?.() ?? null}::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)`;
+    const idle = sql`(SELECT organization_id FROM idle)`;
+    const [dropped] = await db.execute(sql`
+      WITH idle AS MATERIALIZED (
+        SELECT organization_id FROM ${rateWindows}
+          WHERE latest_us + ${WINDOW_MS * US_PER_MS}::bigint <= ${time_us} + ahead_us
+          LIMIT ${FORGET_MAX} FOR UPDATE SKIP LOCKED
+      ), entries AS (
+        DELETE FROM ${rateWindowEntries} WHERE organization_id IN ${idle}
+      ), dropped AS (
+        DELETE FROM ${rateWindows} WHERE organization_id IN ${idle} RETURNING organization_id
+      )
+      SELECT count(*)::int AS windows FROM dropped`);
+    return Number(dropped?.windows);
+  }
+}
+
+/** Settles and admits a group in one statement, which is a transaction. */
+async function admitRequests(
+  { db }: PgConnection,
+  { questions, settlements }: Group,
+  time_us: number | undefined,
+): Promise<AdmittedRow> {
+  const organizations = [...new Set([...questions, ...settlements].map(organizationOf))].sort();
+  const place_of = new Map(organizations.map((organization_id, index) => [organization_id, index + 1]));
+  const places = (rows: Group[keyof Group]) => rows.map((row) => place_of.get(organizationOf(row)));
+  const [row] = await db.execute(sql`
+    SELECT outcomes, used_requests, used_tokens, requests_leave_us, tokens_leave_us, admitted_at_us
+    FROM admit_requests(
+      ${sql.param(organizations)}::text[],
+      ${arrayOf(places(settlements))}::int[],
+      ${arrayOf(settlements.map(({ admitted_at_us }) => admitted_at_us))}::bigint[],
+      ${arrayOf(settlements.map(({ tokens }) => tokens))}::bigint[],
+      ${arrayOf(places(questions))}::int[],
+      ${arrayOf(questions.map(({ admission }) => admission?.limits.requests_per_minute))}::bigint[],
+      ${arrayOf(questions.map(({ admission }) => admission?.limits.tokens_per_minute))}::bigint[],
+      ${arrayOf(questions.map(({ admission }) => admission?.tokens))}::bigint[],
+      ${time_us ?? null}::bigint
+    )`);
+  if (row === undefined) throw new Error('admit_requests gave no row');
+  const { outcomes, used_requests, used_tokens, requests_leave_us, tokens_leave_us, admitted_at_us } = row;
+  return { outcomes, used_requests, used_tokens, requests_leave_us, tokens_leave_us, admitted_at_us };
+}
+
+/** An array of whole numbers as PostgreSQL reads it; undefined is NULL. */
+function arrayOf(numbers: readonly (number | undefined)[]): string {
+  return `{${numbers.map((number) => number ?? 'NULL').join()}}`;
+}
+
+function organizationOf({ organization_id }: { readonly organization_id: string }): string {
+  return organization_id;
+}
+
+function byOrganization(left: Question | Settlement, right: Question | Settlement): number {
+  if (left.organization_id === right.organization_id) return 0;
+  return left.organization_id < right.organization_id ? -1 : 1;
+}
+
+function answerOf(row: AdmittedRow, index: number, asked_at_ms: number): Answer {
+  const { outcomes, used_requests, used_tokens, requests_leave_us, tokens_leave_us, admitted_at_us } = row;
+  const at = (numbers: ArrayLike<number>): number => {
+    const number = numbers[index];
+    if (number === undefined) throw new Error('admit_requests gave too few answers');
+    return number;
+  };
+  return {
+    outcome: at(outcomes),
+    sums: {
+      requests: at(used_requests),
+      tokens: at(used_tokens),
+      requests_leave_ms: at(requests_leave_us) / US_PER_MS,
+    },
+    tokens_leave_ms: at(tokens_leave_us) / US_PER_MS,
+    admitted_at_us: at(admitted_at_us),
+    asked_at_ms,
+  };
+}

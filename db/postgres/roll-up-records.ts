@@ -1,0 +1,187 @@
+import { and, asc, eq, gt, gte, inArray, lt, lte, notExists, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import type {
+  DeletedEntry,
+  DeletedUsage,
+  LedgerDay,
+  RequestInLedger,
+  RollUpRecords,
+  UsageDay,
+} from '../../src/usage/roll-up-records.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
+import type { Executor } from './connection.ts';
+import { firstRow } from './first-row.ts';
+import { auditCheckpoints, ledgerDays, ledgerEntries, usageDays, usageRecords } from './schema.ts';
+
+/** What rolling up reads and writes in PostgreSQL. */
+export class PostgresRollUpRecords implements RollUpRecords {
+  readonly #executor: Executor;
+
+  constructor(executor: Executor) {
+    this.#executor = executor;
+  }
+
+  async requestsInLedger(after_entry_id: number, limit: number): Promise<readonly RequestInLedger[]> {
+    const hold = alias(ledgerEntries, 'hold');
+    const ended = alias(ledgerEntries, 'ended');
+    const checked = this.#executor.select({ id: auditCheckpoints.last_entry_id }).from(auditCheckpoints);
+    const rows = await this.#executor
+      .select({
+        request_id: sql<string>`${hold.request_id}`,
+        hold: {
+          entry_id: hold.id,
+          at_ms: hold.created_at_ms,
+          organization_id: hold.organization_id,
+          project_id: hold.project_id,
+          month: hold.month,
+          credit_delta_micros: hold.credit_delta_micros,
+          held_delta_micros: hold.held_delta_micros,
+        },
+        end: {
+          kind: sql<'charge' | 'release'>`${ended.kind}`,
+          entry_id: ended.id,
+          at_ms: ended.created_at_ms,
+          organization_id: ended.organization_id,
+          project_id: ended.project_id,
+          month: ended.month,
+          credit_delta_micros: ended.credit_delta_micros,
+          held_delta_micros: ended.held_delta_micros,
+        },
+        usage: {
+          time_ms: usageRecords.time_ms,
+          organization_id: usageRecords.organization_id,
+          project_id: usageRecords.project_id,
+          status: usageRecords.status,
+          cost_micros: usageRecords.cost_micros,
+        },
+      })
+      .from(hold)
+      .leftJoin(ended, and(eq(ended.hold_entry_id, hold.id), lte(ended.id, checked)))
+      .leftJoin(usageRecords, eq(usageRecords.request_id, hold.request_id))
+      .where(and(gt(hold.id, after_entry_id), lte(hold.id, checked), eq(hold.kind, 'hold')))
+      .orderBy(asc(hold.id))
+      .limit(limit);
+    return rows.map((row) => ({ ...row, end: row.end ?? undefined, usage: row.usage ?? undefined }));
+  }
+
+  async requestsOutsideLedger(
+    from_ms: number,
+    before_ms: number,
+    limit: number,
+  ): Promise<readonly Pick<UsageRow, 'request_id' | 'time_ms' | 'cost_micros'>[]> {
+    const inLedger = this.#executor
+      .select({ id: ledgerEntries.id })
+      .from(ledgerEntries)
+      .where(eq(ledgerEntries.request_id, usageRecords.request_id));
+    return await this.#executor
+      .select({
+        request_id: usageRecords.request_id,
+        time_ms: usageRecords.time_ms,
+        cost_micros: usageRecords.cost_micros,
+      })
+      .from(usageRecords)
+      .where(
+        and(gte(usageRecords.time_ms, from_ms), lt(usageRecords.time_ms, before_ms), notExists(inLedger)),
+      )
+      .orderBy(asc(usageRecords.time_ms))
+      .limit(limit);
+  }
+
+  async deleteEntries(hold_entry_id: number, end_entry_id: number): Promise<readonly DeletedEntry[]> {
+    return await this.#executor
+      .delete(ledgerEntries)
+      .where(inArray(ledgerEntries.id, [hold_entry_id, end_entry_id]))
+      .returning({
+        entry_id: ledgerEntries.id,
+        organization_id: ledgerEntries.organization_id,
+        project_id: sql<string>`${ledgerEntries.project_id}`,
+        kind: ledgerEntries.kind,
+        credit_delta_micros: ledgerEntries.credit_delta_micros,
+        held_delta_micros: ledgerEntries.held_delta_micros,
+      });
+  }
+
+  deleteUsage(request_id: string): Promise<DeletedUsage | undefined> {
+    return firstRow(
+      this.#executor.delete(usageRecords).where(eq(usageRecords.request_id, request_id)).returning({
+        organization_id: usageRecords.organization_id,
+        project_id: usageRecords.project_id,
+        api_key_id: usageRecords.api_key_id,
+        model: usageRecords.model,
+        mode: usageRecords.mode,
+        endpoint: usageRecords.endpoint,
+        status: usageRecords.status,
+        questions: usageRecords.questions,
+        input_tokens: usageRecords.input_tokens,
+        cost_micros: usageRecords.cost_micros,
+      }),
+    );
+  }
+
+  async addLedgerDay(day: LedgerDay): Promise<void> {
+    await this.#executor
+      .insert(ledgerDays)
+      .values(day)
+      .onConflictDoUpdate({
+        target: [ledgerDays.project_id, ledgerDays.day],
+        set: {
+          last_entry_id: sql`greatest(${ledgerDays.last_entry_id}, excluded.last_entry_id)`,
+          charges: sql`${ledgerDays.charges} + excluded.charges`,
+          charged_micros: sql`${ledgerDays.charged_micros} + excluded.charged_micros`,
+        },
+      });
+  }
+
+  async addUsageDay(day: UsageDay): Promise<void> {
+    await this.#executor
+      .insert(usageDays)
+      .values(day)
+      .onConflictDoUpdate({
+        target: [
+          usageDays.organization_id,
+          usageDays.day,
+          usageDays.project_id,
+          usageDays.api_key_id,
+          usageDays.model,
+          usageDays.mode,
+          usageDays.endpoint,
+          usageDays.status,
+        ],
+        set: {
+          requests: sql`${usageDays.requests} + excluded.requests`,
+          questions: sql`${usageDays.questions} + excluded.questions`,
+          input_tokens: sql`${usageDays.input_tokens} + excluded.input_tokens`,
+          cost_micros: sql`${usageDays.cost_micros} + excluded.cost_micros`,
+        },
+      });
+  }
+
+  async chargedOnDay_micros(project_id: string, day: string): Promise<number> {
+    const found = await firstRow(
+      this.#executor
+        .select({ charged_micros: ledgerDays.charged_micros })
+        .from(ledgerDays)
+        .where(and(eq(ledgerDays.project_id, project_id), eq(ledgerDays.day, day))),
+    );
+    return found?.charged_micros ?? 0;
+  }
+
+  async costOfDay_micros(organization_id: string, project_id: string, day: string): Promise<number> {
+    const found = await firstRow(
+      this.#executor
+        .select({
+          cost_micros: sql<number>`coalesce(sum(${usageDays.cost_micros}), 0)`.mapWith(Number),
+        })
+        .from(usageDays)
+        .where(
+          and(
+            eq(usageDays.organization_id, organization_id),
+            eq(usageDays.project_id, project_id),
+            eq(usageDays.day, day),
+            eq(usageDays.status, 200),
+          ),
+        ),
+    );
+    return found?.cost_micros ?? 0;
+  }
+}

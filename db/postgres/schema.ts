@@ -1,0 +1,709 @@
+import { sql } from 'drizzle-orm';
+import {
+  type AnyPgColumn,
+  bigint,
+  boolean,
+  check,
+  customType,
+  doublePrecision,
+  index,
+  pgTable,
+  primaryKey,
+  timestamp,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import type { TIER_CHANGE_REASONS } from '../../src/accounts/account-records.ts';
+import type { ROLES } from '../../src/accounts/roles.ts';
+import type { MODEL_KINDS, MODEL_STATUSES, UpstreamPool } from '../../src/catalog/catalog-records.ts';
+import type {
+  PAYMENT_EVENT_KINDS,
+  PAYMENT_EVENT_OUTCOMES,
+  PAYMENT_KINDS,
+  PAYMENT_STATUSES,
+} from '../../src/payments/payment-records.ts';
+import type { MODES } from '../../src/questions/question.ts';
+
+/**
+ * Every table of the service, as `db/sqlite/schema.ts` has them: a test holds both equal. Times are Unix milliseconds
+ * (`_ms`), money is integer micro-dollars (`_micros`).
+ */
+
+export const LEDGER_KINDS = ['top_up', 'refund', 'hold', 'charge', 'release'] as const;
+
+/**
+ * Text that is compared byte by byte, as SQLite compares it. So neither the order of rows nor the contents of indexes
+ * depend on the server's locale. PostgreSQL refuses U+0000, also in what is only looked for. The client sends half a
+ * surrogate pair as U+FFFD, so this does the same.
+ */
+export const text = customType<{ data: string }>({
+  dataType: () => 'text COLLATE "C"',
+  toDriver: (value) => value.replaceAll('\u0000', '\ufffd'),
+});
+
+/** JSON as a value of its own. drizzle's `jsonb` would store it as one JSON string, because the client encodes it too. */
+const json = <T extends object>() =>
+  customType<{ data: T }>({ dataType: () => 'jsonb', toDriver: (value) => value })();
+
+/** A 64-bit integer. PostgreSQL would round a fraction without a word, where SQLite's STRICT tables refuse it. */
+const integer = customType<{ data: number; driverData: number | string }>({
+  dataType: () => 'bigint',
+  fromDriver: Number,
+  toDriver: (value) => {
+    if (Number.isSafeInteger(value)) return value;
+    throw new TypeError('a column of integers takes nothing else');
+  },
+});
+
+/** A 64-bit integer that the database counts up, unless the row brings one along. */
+const rowNumber = () => bigint({ mode: 'number' }).generatedByDefaultAsIdentity();
+
+/** The column of a row that belongs to one organization. */
+const organizationReference = () =>
+  text()
+    .notNull()
+    .references(() => organizations.id);
+
+/** The column of a row that belongs to one project. */
+const projectReference = () =>
+  text()
+    .notNull()
+    .references(() => projects.id);
+
+/** The column of a row that belongs to one API key. */
+const apiKeyReference = () =>
+  text()
+    .notNull()
+    .references(() => apiKeys.id);
+
+/** The column of a row that belongs to one user. */
+const userReference = () =>
+  text()
+    .notNull()
+    .references(() => users.id);
+
+/** People who can be members of organizations. The row of a deleted one stays, without name and address. */
+export const users = pgTable('users', {
+  id: text().primaryKey(),
+  email: text().notNull().unique(),
+  name: text().notNull(),
+  created_at_ms: integer().notNull(),
+  /** Whether the user has followed a link that was mailed to the address. */
+  email_verified: boolean().notNull().default(false),
+  /** Whether the user may do in the console what the command line may do. */
+  is_operator: boolean().notNull().default(false),
+  updated_at_ms: integer().notNull().default(0),
+  deleted_at_ms: integer(),
+});
+
+/** Owners of credit and tier. The balances are kept beside the ledger and checked against it by the audit. */
+export const organizations = pgTable(
+  'organizations',
+  {
+    id: text().primaryKey(),
+    name: text().notNull(),
+    /** The user whose personal organization this is, if it is one. */
+    personal_user_id: text()
+      .unique()
+      .references(() => users.id),
+    tier: integer().notNull().default(0),
+    /** May be negative: a refund can take back credit that was already spent. */
+    credit_micros: integer().notNull().default(0),
+    /** What open holds reserve of the credit. */
+    held_micros: integer().notNull().default(0),
+    /** How many holds are open: a start finds them without reading the whole history. */
+    open_holds: integer().notNull().default(0),
+    /** Lifetime purchases less refunds: what the tier is computed from. */
+    paid_micros: integer().notNull().default(0),
+    /** The first payment since the organization last had nothing paid; null while it has nothing paid. */
+    first_paid_at_ms: integer(),
+    /** The tier that the operator lifted the organization to; `tier` is never below it. */
+    minimum_tier: integer(),
+    /** Dedicated limits, set by the operator; null where the tier's value applies. */
+    requests_per_minute: integer(),
+    tokens_per_minute: integer(),
+    questions_per_request: integer(),
+    top_up_max_micros: integer(),
+    created_at_ms: integer().notNull(),
+    /** Since when the operator lets its keys answer nothing; null while they work. */
+    suspended_at_ms: integer(),
+  },
+  (table) => [
+    check('organizations_tier', sql`${table.tier} BETWEEN 0 AND 5`),
+    check(
+      'organizations_minimum_tier',
+      sql`${table.minimum_tier} IS NULL OR ${table.minimum_tier} BETWEEN 0 AND 5`,
+    ),
+    check('organizations_held', sql`${table.held_micros} >= 0`),
+    check('organizations_open_holds', sql`${table.open_holds} >= 0`),
+    check('organizations_paid', sql`${table.paid_micros} >= 0`),
+  ],
+);
+
+/** Who belongs to an organization, with exactly one role each. */
+export const members = pgTable(
+  'members',
+  {
+    organization_id: organizationReference(),
+    user_id: text()
+      .notNull()
+      .references(() => users.id),
+    role: text().$type<(typeof ROLES)[number]>().notNull(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.organization_id, table.user_id] }),
+    check('members_role', sql`${table.role} IN ('owner', 'admin', 'developer', 'billing', 'reader')`),
+  ],
+);
+
+/** Groups of keys and usage. A null limit means none. */
+export const projects = pgTable(
+  'projects',
+  {
+    id: text().primaryKey(),
+    organization_id: organizationReference(),
+    name: text().notNull(),
+    spend_limit_micros: integer(),
+    archived_at_ms: integer(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    uniqueIndex('projects_active_name')
+      .on(table.organization_id, table.name)
+      .where(sql`${table.archived_at_ms} IS NULL`),
+    check(
+      'projects_spend_limit',
+      sql`${table.spend_limit_micros} IS NULL OR ${table.spend_limit_micros} >= 0`,
+    ),
+  ],
+);
+
+/** What a project spent and holds in one UTC month (`YYYY-MM`); a charge belongs to the month of its hold. */
+export const projectMonths = pgTable(
+  'project_months',
+  {
+    project_id: projectReference(),
+    month: text().notNull(),
+    spent_micros: integer().notNull().default(0),
+    held_micros: integer().notNull().default(0),
+  },
+  (table) => [
+    primaryKey({ columns: [table.project_id, table.month] }),
+    check('project_months_spent', sql`${table.spent_micros} >= 0`),
+    check('project_months_held', sql`${table.held_micros} >= 0`),
+  ],
+);
+
+/** API keys. The secret itself is never stored: only its SHA-256 (hex) and its first 12 characters. */
+export const apiKeys = pgTable(
+  'api_keys',
+  {
+    id: text().primaryKey(),
+    project_id: projectReference(),
+    name: text().notNull(),
+    secret_sha256: text().notNull().unique(),
+    display_prefix: text().notNull(),
+    /** Null for a key that the operator made by the command line. */
+    created_by_user_id: text().references(() => users.id),
+    created_at_ms: integer().notNull(),
+    last_used_at_ms: integer(),
+    revoked_at_ms: integer(),
+    /** The place in the order in which keys were made, as SQLite's rowid. */
+    row_id: rowNumber().notNull(),
+  },
+  (table) => [index('api_keys_project').on(table.project_id), uniqueIndex('api_keys_row').on(table.row_id)],
+);
+
+/** Payments and refunds as a provider reports them; one row an external event, so that a replay changes nothing. */
+export const payments = pgTable(
+  'payments',
+  {
+    id: text().primaryKey(),
+    organization_id: organizationReference(),
+    provider: text().notNull(),
+    /** The provider's own id of the payment or refund. */
+    external_id: text().notNull(),
+    kind: text().$type<(typeof PAYMENT_KINDS)[number]>().notNull(),
+    amount_micros: integer().notNull(),
+    status: text().$type<(typeof PAYMENT_STATUSES)[number]>().notNull(),
+    /** For a refund: the top-up that it takes back, where the provider names one. */
+    refunds_payment_id: text().references((): AnyPgColumn => payments.id),
+    created_by_user_id: text().references(() => users.id),
+    created_at_ms: integer().notNull(),
+    settled_at_ms: integer(),
+  },
+  (table) => [
+    uniqueIndex('payments_external').on(table.provider, table.external_id),
+    index('payments_organization').on(table.organization_id, table.created_at_ms),
+    check('payments_amount', sql`${table.amount_micros} > 0`),
+    check('payments_kind', sql`${table.kind} IN ('top_up', 'refund')`),
+    check('payments_status', sql`${table.status} IN ('pending', 'completed', 'canceled')`),
+  ],
+);
+
+/**
+ * Every movement of credit. `credit_delta_micros` moves the balance, `held_delta_micros` what is reserved of it. A hold
+ * (0, +h) is open until it is charged (−c, −h) with c ≤ h, or deleted by its release. Earlier versions wrote a release
+ * (0, −h) instead. Entries are never changed. Old holds and their ends are replaced by `ledger_days`.
+ */
+export const ledgerEntries = pgTable(
+  'ledger_entries',
+  {
+    id: rowNumber().primaryKey(),
+    organization_id: organizationReference(),
+    project_id: text().references(() => projects.id),
+    kind: text().$type<(typeof LEDGER_KINDS)[number]>().notNull(),
+    credit_delta_micros: integer().notNull(),
+    held_delta_micros: integer().notNull(),
+    /** For a charge or a release: the hold that it ends. */
+    hold_entry_id: integer().references((): AnyPgColumn => ledgerEntries.id),
+    /** For a hold: the request that it belongs to. */
+    request_id: text(),
+    /** For a hold, charge or release: the UTC month (`YYYY-MM`) of the hold. */
+    month: text(),
+    payment_id: text().references(() => payments.id),
+    created_at_ms: integer().notNull(),
+    /** For a hold: the process that placed it, and that must end it. Null for holds of earlier versions. */
+    process_id: text(),
+  },
+  (table) => [
+    uniqueIndex('ledger_one_end_a_hold')
+      .on(table.hold_entry_id)
+      .where(sql`${table.hold_entry_id} IS NOT NULL`),
+    uniqueIndex('ledger_one_hold_a_request').on(table.request_id).where(sql`${table.request_id} IS NOT NULL`),
+    uniqueIndex('ledger_one_entry_a_payment')
+      .on(table.payment_id)
+      .where(sql`${table.payment_id} IS NOT NULL`),
+    // For the credit history, which holds are no part of.
+    index('ledger_organization_ends').on(table.organization_id, table.id).where(sql`${table.kind} <> 'hold'`),
+    check('ledger_kind', sql`${table.kind} IN ('top_up', 'refund', 'hold', 'charge', 'release')`),
+    check(
+      'ledger_signs',
+      sql`CASE ${table.kind}
+        WHEN 'top_up' THEN ${table.credit_delta_micros} > 0 AND ${table.held_delta_micros} = 0
+        WHEN 'refund' THEN ${table.credit_delta_micros} < 0 AND ${table.held_delta_micros} = 0
+        WHEN 'hold' THEN ${table.credit_delta_micros} = 0 AND ${table.held_delta_micros} >= 0 AND ${table.request_id} IS NOT NULL
+        WHEN 'charge' THEN ${table.credit_delta_micros} <= 0 AND ${table.held_delta_micros} <= ${table.credit_delta_micros} AND ${table.hold_entry_id} IS NOT NULL
+        ELSE ${table.credit_delta_micros} = 0 AND ${table.held_delta_micros} <= 0 AND ${table.hold_entry_id} IS NOT NULL
+      END`,
+    ),
+  ],
+);
+
+/** Every change of an organization's tier, with what caused it. */
+export const tierChanges = pgTable(
+  'tier_changes',
+  {
+    id: rowNumber().primaryKey(),
+    organization_id: organizationReference(),
+    from_tier: integer().notNull(),
+    to_tier: integer().notNull(),
+    reason: text().$type<(typeof TIER_CHANGE_REASONS)[number]>().notNull(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    index('tier_changes_organization').on(table.organization_id, table.id),
+    check('tier_changes_reason', sql`${table.reason} IN ('top_up', 'refund', 'time', 'operator')`),
+  ],
+);
+
+/** One row for each request that reached the model: metadata only (contract: records are never kept). */
+export const usageRecords = pgTable(
+  'usage_records',
+  {
+    request_id: text().primaryKey(),
+    time_ms: integer().notNull(),
+    organization_id: organizationReference(),
+    project_id: projectReference(),
+    api_key_id: apiKeyReference(),
+    model: text().notNull(),
+    mode: text().$type<(typeof MODES)[number]>().notNull(),
+    endpoint: text().notNull(),
+    /** The HTTP status that the client got. */
+    status: integer().notNull(),
+    /** Questions answered: 0 for a failed request. */
+    questions: integer().notNull(),
+    input_tokens: integer().notNull(),
+    cost_micros: integer().notNull(),
+    latency_ms: doublePrecision().notNull(),
+    /** The order in which rows came, by which an audit goes on. SQLite numbers the rows of every table itself. */
+    row_id: rowNumber().notNull(),
+  },
+  (table) => [
+    index('usage_row').on(table.row_id),
+    index('usage_organization_time').on(table.organization_id, table.time_ms),
+    index('usage_time').on(table.time_ms),
+    check('usage_mode', sql`${table.mode} IN ('fast', 'consistent')`),
+    check(
+      'usage_failed_is_free',
+      sql`${table.status} = 200 OR (${table.questions} = 0 AND ${table.cost_micros} = 0)`,
+    ),
+  ],
+);
+
+/**
+ * The charges of old requests, one row a project and UTC day, in the place of their ledger entries. What was charged
+ * is the sum of those entries, and so a second witness beside the costs of `usage_days`.
+ */
+export const ledgerDays = pgTable(
+  'ledger_days',
+  {
+    project_id: projectReference(),
+    /** The UTC day (`YYYY-MM-DD`) of the holds. */
+    day: text().notNull(),
+    organization_id: organizationReference(),
+    /** The last of the entries that the row replaces: its place in the order of the ledger. */
+    last_entry_id: integer().notNull(),
+    charges: integer().notNull(),
+    charged_micros: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.project_id, table.day] }),
+    index('ledger_days_organization').on(table.organization_id, table.last_entry_id),
+    check('ledger_days_charges', sql`${table.charges} > 0`),
+    check('ledger_days_charged', sql`${table.charged_micros} >= 0`),
+  ],
+);
+
+/** The usage of old requests, summed by UTC day and everything that a usage row can be grouped by. */
+export const usageDays = pgTable(
+  'usage_days',
+  {
+    organization_id: organizationReference(),
+    /** The UTC day (`YYYY-MM-DD`) of the requests. */
+    day: text().notNull(),
+    project_id: projectReference(),
+    api_key_id: apiKeyReference(),
+    model: text().notNull(),
+    mode: text().$type<(typeof MODES)[number]>().notNull(),
+    endpoint: text().notNull(),
+    status: integer().notNull(),
+    requests: integer().notNull(),
+    questions: integer().notNull(),
+    input_tokens: integer().notNull(),
+    cost_micros: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({
+      // Names of PostgreSQL have 63 bytes.
+      name: 'usage_days_pk',
+      columns: [
+        table.organization_id,
+        table.day,
+        table.project_id,
+        table.api_key_id,
+        table.model,
+        table.mode,
+        table.endpoint,
+        table.status,
+      ],
+    }),
+    check('usage_days_mode', sql`${table.mode} IN ('fast', 'consistent')`),
+    check('usage_days_requests', sql`${table.requests} > 0`),
+    check(
+      'usage_days_failed_is_free',
+      sql`${table.status} = 200 OR (${table.questions} = 0 AND ${table.cost_micros} = 0)`,
+    ),
+  ],
+);
+
+/**
+ * How far the audit has checked the ledger and the usage: one row, none before the first clean audit. Every hold up to
+ * that entry has ended, so that no entry up to it is taken away.
+ */
+export const auditCheckpoints = pgTable(
+  'audit_checkpoints',
+  {
+    id: integer().primaryKey(),
+    last_entry_id: integer().notNull(),
+    /** The last usage row, by its number. */
+    last_usage_row_id: integer().notNull(),
+    /** Null: a number stays a row's own, where SQLite can number rows anew. */
+    last_usage_request_id: text(),
+    checked_at_ms: integer().notNull(),
+    /** When everything was last read, from the first entry on. */
+    checked_whole_at_ms: integer().notNull(),
+  },
+  (table) => [check('audit_checkpoints_one', sql`${table.id} = 1`)],
+);
+
+/** What the ledger up to the checkpoint adds up to, by organization. */
+export const auditedOrganizations = pgTable('audited_organizations', {
+  organization_id: text()
+    .primaryKey()
+    .references(() => organizations.id),
+  credit_micros: integer().notNull(),
+  held_micros: integer().notNull(),
+  paid_micros: integer().notNull(),
+});
+
+/** What the ledger up to the checkpoint adds up to, by project and month. */
+export const auditedProjectMonths = pgTable(
+  'audited_project_months',
+  {
+    project_id: projectReference(),
+    month: text().notNull(),
+    spent_micros: integer().notNull(),
+    held_micros: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.project_id, table.month] })],
+);
+
+/** The catalog: what can be asked for, and at what price. */
+export const models = pgTable(
+  'models',
+  {
+    id: text().primaryKey(),
+    kind: text().$type<(typeof MODEL_KINDS)[number]>().notNull(),
+    status: text().$type<(typeof MODEL_STATUSES)[number]>().notNull(),
+    description: text().notNull(),
+    context_tokens: integer(),
+    input_price_micros_per_million_tokens: integer(),
+    released_at_ms: integer(),
+    /** The word `embedded`, or the absolute path of a GGUF file; null for a model that no engine answers for. */
+    weights: text(),
+    /** What the weights were when the model was added; null where any are taken, as for the embedded model. */
+    weights_sha256: text(),
+    profile: text(),
+    /** The servers that answer in the place of weights, as JSON; null for none. */
+    upstreams: json<UpstreamPool>(),
+  },
+  (table) => [
+    check('models_kind', sql`${table.kind} IN ('decision', 'chat')`),
+    check('models_status', sql`${table.status} IN ('live', 'coming_soon')`),
+    check(
+      'models_live_has_price',
+      sql`${table.status} <> 'live' OR ${table.input_price_micros_per_million_tokens} IS NOT NULL`,
+    ),
+  ],
+);
+
+/** Other names under which a model can be asked for. The id of a model always wins over an alias. */
+export const modelAliases = pgTable('model_aliases', {
+  alias: text().primaryKey(),
+  model_id: text()
+    .notNull()
+    .references(() => models.id),
+});
+
+/**
+ * Every genuine event that a payment provider has reported, with what came of it: metadata only, nothing personal. An
+ * event that is `unresolved` has moved no money yet and waits for its payment, its organization or the operator.
+ */
+export const paymentEvents = pgTable(
+  'payment_events',
+  {
+    provider: text().notNull(),
+    /** The provider's own id of the event; its deliveries share it. */
+    event_id: text().notNull(),
+    /** The provider's own name of what happened. */
+    type: text().notNull(),
+    kind: text().$type<(typeof PAYMENT_EVENT_KINDS)[number]>().notNull(),
+    occurred_at_ms: integer(),
+    /**
+     * The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a payment).
+     */
+    external_id: text(),
+    payment_external_id: text(),
+    /** The order that the event names. No reference: after a restored backup neither needs to exist here. */
+    payment_id: text(),
+    organization_id: text(),
+    /** Null when the event has no whole number of cents in US dollars. */
+    amount_micros: integer(),
+    outcome: text().$type<(typeof PAYMENT_EVENT_OUTCOMES)[number]>().notNull(),
+    /** Why an event is irrelevant or unresolved. */
+    reason: text(),
+    received_at_ms: integer().notNull(),
+    /** When the outcome was last decided. */
+    decided_at_ms: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.provider, table.event_id] }),
+    index('payment_events_payment').on(table.provider, table.payment_external_id),
+    index('payment_events_received').on(table.received_at_ms),
+    check(
+      'payment_events_kind',
+      sql`${table.kind} IN ('completed', 'canceled', 'refunded', 'refund_reversed', 'irrelevant', 'unreadable')`,
+    ),
+    check(
+      'payment_events_outcome',
+      sql`${table.outcome} IN ('applied', 'waiting', 'known', 'irrelevant', 'unresolved', 'assigned', 'dismissed')`,
+    ),
+  ],
+);
+
+/** Which versions of this program have written the database; an older one that meets it names the newest. */
+export const programVersions = pgTable('program_versions', {
+  version: text().primaryKey(),
+  first_ms: integer().notNull(),
+  /** When it last began to serve, or updated the schema. */
+  last_ms: integer().notNull(),
+});
+
+/** Sign-ins of users to the console. The token itself is never stored: only its SHA-256 (hex). */
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: text().primaryKey(),
+    user_id: userReference(),
+    token_sha256: text().notNull().unique(),
+    ip_address: text(),
+    user_agent: text(),
+    created_at_ms: integer().notNull(),
+    /** Exact to the interval at which sessions are extended. */
+    last_seen_at_ms: integer().notNull(),
+    expires_at_ms: integer().notNull(),
+  },
+  (table) => [
+    index('sessions_user').on(table.user_id),
+    index('sessions_expiry').on(table.expires_at_ms),
+    check('sessions_token_sha256', sql`length(${table.token_sha256}) = 64`),
+  ],
+);
+
+/** The ways in which users sign in. `credential` is the only provider: a password, of which the hash is stored. */
+export const signInAccounts = pgTable(
+  'sign_in_accounts',
+  {
+    id: text().primaryKey(),
+    user_id: userReference(),
+    provider: text().notNull(),
+    /** The provider's own id of the user; for `credential` our own. */
+    external_id: text().notNull(),
+    password_hash: text(),
+    created_at_ms: integer().notNull(),
+    updated_at_ms: integer().notNull(),
+  },
+  (table) => [
+    uniqueIndex('sign_in_accounts_external').on(table.provider, table.external_id),
+    index('sign_in_accounts_user').on(table.user_id),
+  ],
+);
+
+/** Links that were mailed and not followed yet: to verify an address, or to reset a password. */
+export const verifications = pgTable(
+  'verifications',
+  {
+    id: text().primaryKey(),
+    /** A hash of what the link is for and of its token. */
+    identifier_hash: text().notNull(),
+    /** The id of the user. */
+    value: text().notNull(),
+    created_at_ms: integer().notNull(),
+    updated_at_ms: integer().notNull(),
+    expires_at_ms: integer().notNull(),
+  },
+  (table) => [
+    index('verifications_identifier').on(table.identifier_hash),
+    index('verifications_expiry').on(table.expires_at_ms),
+  ],
+);
+
+/** Invitations into organizations, each mailed as a link. The token is stored as its SHA-256 (hex). */
+export const invitations = pgTable(
+  'invitations',
+  {
+    id: text().primaryKey(),
+    organization_id: organizationReference(),
+    email: text().notNull(),
+    role: text().$type<(typeof ROLES)[number]>().notNull(),
+    /** Null for an invitation that the operator made by the command line. */
+    invited_by_user_id: text().references(() => users.id),
+    token_sha256: text().notNull().unique(),
+    created_at_ms: integer().notNull(),
+    expires_at_ms: integer().notNull(),
+    accepted_at_ms: integer(),
+    revoked_at_ms: integer(),
+  },
+  (table) => [
+    index('invitations_organization').on(table.organization_id, table.created_at_ms),
+    index('invitations_email').on(table.email),
+    check('invitations_role', sql`${table.role} IN ('owner', 'admin', 'developer', 'billing', 'reader')`),
+    check('invitations_token_sha256', sql`length(${table.token_sha256}) = 64`),
+  ],
+);
+
+/** The audit trail: who did what when. Metadata only: never a record, a key, a token or a password. */
+export const trailEntries = pgTable(
+  'trail_entries',
+  {
+    id: rowNumber().primaryKey(),
+    /** Null for what the operator did to the service, and for what a user did to their own account. */
+    organization_id: text().references(() => organizations.id),
+    /** Null for the operator at the command line. */
+    user_id: text().references(() => users.id),
+    /** What was done, as `key.create`. */
+    action: text().notNull(),
+    /** What it was done to. */
+    object_kind: text().notNull(),
+    object_id: text(),
+    /** A short JSON object. */
+    detail: text().notNull(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    index('trail_organization').on(table.organization_id, table.id),
+    check('trail_detail', sql`${table.detail}::json IS NOT NULL`),
+  ],
+);
+
+/**
+ * The processes that serve from this database. A node is dead when nobody holds its advisory lock any more and it has
+ * not renewed its lease. Both times are the database's clock, because nodes' clocks differ.
+ */
+export const nodes = pgTable('nodes', {
+  id: text().primaryKey(),
+  /** The key of the session advisory lock that the node holds while it lives. */
+  lock_key: integer().notNull().unique(),
+  started_at: timestamp({ withTimezone: true }).notNull().defaultNow(),
+  renewed_at: timestamp({ withTimezone: true }).notNull().defaultNow(),
+  /** The version of the program that runs there. */
+  version: text().notNull(),
+});
+
+/** When work that one node does for all of them was last begun, by the database's clock. */
+export const scheduledRuns = pgTable('scheduled_runs', {
+  name: text().primaryKey(),
+  started_at: timestamp({ withTimezone: true }).notNull(),
+});
+
+/** What all nodes must know and nobody else: the console's secret. SQLite has it in a file of the data directory. */
+export const serviceSecrets = pgTable('service_secrets', {
+  name: text().primaryKey(),
+  secret: text().notNull(),
+});
+
+/**
+ * Where an organization's rate windows stand: the sums of what `rate_window_entries` has of it. Times are microseconds
+ * of the database's clock. Neither table refers to `organizations`: the check of a reference would wait for whoever
+ * moves the organization's credit.
+ */
+export const rateWindows = pgTable('rate_windows', {
+  organization_id: text().primaryKey(),
+  requests: integer().notNull().default(0),
+  tokens: integer().notNull().default(0),
+  /** The time of the oldest entry; of no meaning where there is none. */
+  oldest_us: integer().notNull().default(0),
+  /** No entry before it has tokens. */
+  oldest_tokens_us: integer().notNull().default(0),
+  /** The time of the newest entry. */
+  latest_us: integer().notNull().default(0),
+  /** How far the windows' time is ahead of the clock, because the clock was set back. */
+  ahead_us: integer().notNull().default(0),
+});
+
+/** What an organization's requests took at one time, until 60 seconds later. */
+export const rateWindowEntries = pgTable(
+  'rate_window_entries',
+  {
+    organization_id: text().notNull(),
+    at_us: integer().notNull(),
+    requests: integer().notNull(),
+    /** Estimated or, once settled, billed. */
+    tokens: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.organization_id, table.at_us] }),
+    check('rate_window_entries_amounts', sql`${table.requests} > 0 AND ${table.tokens} >= 0`),
+  ],
+);

@@ -1,0 +1,156 @@
+import type { ServedDatabase, ServingParts } from '../../src/database.ts';
+import type { MovementReader } from '../../src/ledger/movement-reader.ts';
+import type { UsageReader } from '../../src/usage/usage-reader.ts';
+import { connectPostgres, type PgConnection } from './connection.ts';
+import { isAway } from './failures.ts';
+import { PostgresHistoryRuns } from './history-runs.ts';
+import { JoinedCatalogReads } from './joined-catalog-reads.ts';
+import { PostgresMovementReader } from './movement-reader.ts';
+import { NodeLease } from './nodes.ts';
+import { PostgresBooks } from './postgres-books.ts';
+import { PostgresStore } from './postgres-store.ts';
+import { PostgresRateWindows } from './rate-windows.ts';
+import { beginRun } from './scheduled-runs.ts';
+import { signInDatabase } from './sign-in-database.ts';
+import { PostgresUsageReader } from './usage-reader.ts';
+import { writeProbe } from './write-probe.ts';
+
+/** No request waits longer for its statement; a transaction of the console may have to wait for others. */
+const REQUEST_BOUNDS = { statement_ms: 4_000, transaction_ms: 30_000 };
+/** Charts and pages of usage: each statement is bounded where it is made (`readOneState`). */
+const READER_BOUNDS = { statement_ms: 60_000, transaction_ms: 120_000 };
+const READER_CONNECTIONS = 2;
+/** An audit of years of history, and the roll-up of one batch after the other. */
+const HISTORY_BOUNDS = { statement_ms: 3_600_000, transaction_ms: 7_200_000 };
+const HISTORY_CONNECTIONS = 2;
+
+/** How a node serves. */
+export interface NodeOptions {
+  readonly url: string;
+  /** Connections for requests; some more are for one purpose each. */
+  readonly connections: number;
+  /** The version of this program. */
+  readonly version: string;
+  /** The time of the rate windows, in microseconds, for tests: by default the database's. */
+  readonly windows_time_us?: () => number;
+}
+
+interface Pools {
+  readonly requests: PgConnection;
+  readonly reader: PgConnection;
+  readonly history: PgConnection;
+}
+
+/**
+ * A PostgreSQL database while a node answers requests. What is long is on connections of its own, and everything that a
+ * request waits for is bounded.
+ */
+export class ServedPostgresDatabase implements ServedDatabase {
+  readonly store: PostgresStore;
+  readonly books: PostgresBooks;
+  readonly catalog: JoinedCatalogReads;
+  readonly windows: PostgresRateWindows;
+  readonly reader: UsageReader & MovementReader;
+  readonly history: PostgresHistoryRuns;
+  readonly signIn: ServedDatabase['signIn'];
+  readonly write: () => Promise<void>;
+  readonly freeBytes = null;
+  readonly isAway = isAway;
+  readonly beginsHourlyRun: () => Promise<boolean>;
+  readonly #pools: Pools;
+  readonly #lease: NodeLease;
+
+  private constructor(
+    { url, windows_time_us }: NodeOptions,
+    pools: Pools,
+    lease: NodeLease,
+    parts: ServingParts,
+  ) {
+    const { clock, log, report, onCommit } = parts;
+    const { requests, reader, history } = pools;
+    this.#pools = pools;
+    this.#lease = lease;
+    this.store = new PostgresStore(requests.db);
+    this.catalog = new JoinedCatalogReads(this.store.catalog);
+    this.books = new PostgresBooks(
+      requests.db.$client,
+      lease,
+      clock,
+      {
+        onProblem: report,
+        onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
+      },
+      { onCommit },
+    );
+    this.windows = new PostgresRateWindows({
+      connect: () => connectPostgres(url, { connections: 1, application_name: 'tds windows' }),
+      clock,
+      onProblem: (error) => report('rate_windows', error),
+      ...(windows_time_us === undefined ? {} : { time_us: windows_time_us }),
+    });
+    const usage = new PostgresUsageReader(reader.db);
+    const movements = new PostgresMovementReader(reader.db);
+    this.reader = {
+      page: usage.page.bind(usage),
+      series: usage.series.bind(usage),
+      values: usage.values.bind(usage),
+      firstAnswer_ms: usage.firstAnswer_ms.bind(usage),
+      movementLines: movements.movementLines.bind(movements),
+    };
+    this.history = new PostgresHistoryRuns(history.db);
+    this.signIn = signInDatabase(requests.db);
+    this.write = writeProbe(requests.db);
+    this.beginsHourlyRun = () => beginRun(requests.db, 'hourly');
+  }
+
+  /** Connects, and registers this process as a node. Rejects with what the client rejects with. */
+  static async open(options: NodeOptions, parts: ServingParts): Promise<ServedPostgresDatabase> {
+    const { url, connections, version } = options;
+    const opened: PgConnection[] = [];
+    const connect = async (given: Parameters<typeof connectPostgres>[1]) => {
+      const connection = await connectPostgres(url, given);
+      opened.push(connection);
+      return connection;
+    };
+    try {
+      const pools = {
+        requests: await connect({ connections, bounds: REQUEST_BOUNDS, application_name: 'tds requests' }),
+        reader: await connect({
+          connections: READER_CONNECTIONS,
+          bounds: READER_BOUNDS,
+          application_name: 'tds reader',
+        }),
+        history: await connect({
+          connections: HISTORY_CONNECTIONS,
+          bounds: HISTORY_BOUNDS,
+          application_name: 'tds history',
+        }),
+      };
+      const lease = await NodeLease.register(
+        pools.requests.db.$client,
+        { id: parts.process_id, version },
+        {
+          onProblem: (error) => parts.report('node', error),
+          onReleased: (node, holds) =>
+            parts.log.warn('released the holds that a dead node left open', { node, holds }),
+        },
+      );
+      return new ServedPostgresDatabase(options, pools, lease, parts);
+    } catch (error) {
+      for (const connection of opened) await connection.close();
+      throw error;
+    }
+  }
+
+  startUpkeep(): void {
+    // Vacuum and checkpoints are PostgreSQL's own.
+  }
+
+  async close(): Promise<void> {
+    await this.windows.close();
+    // What could not be released is left to the other nodes, which find this one dead then.
+    await this.#lease.close({ open_holds: this.books.left_holds });
+    const { requests, reader, history } = this.#pools;
+    for (const connection of [requests, reader, history]) await connection.close();
+  }
+}

@@ -1,0 +1,62 @@
+import type { DBAdapterInstance } from 'better-auth';
+import { drizzleAdapter } from 'better-auth/adapters/drizzle';
+import { boolean, customType, pgTable } from 'drizzle-orm/pg-core';
+import type { Executor } from './connection.ts';
+import { text } from './schema.ts';
+
+/** A time that better-auth reads and writes as a `Date`. */
+const time = customType<{ data: Date; driverData: string | number }>({
+  dataType: () => 'bigint',
+  fromDriver: (value) => new Date(Number(value)),
+  toDriver: (value) => value.getTime(),
+});
+const requiredText = (name: string) => text(name).notNull();
+const requiredTime = (name: string) => time(name).notNull();
+
+/**
+ * The tables of `schema.ts` that better-auth works on, under its own names of models and fields. Columns that it has no
+ * use for are left out: a row that it writes gets their defaults.
+ */
+const MODELS = {
+  user: pgTable('users', {
+    id: text('id').primaryKey(),
+    name: requiredText('name'),
+    email: requiredText('email'),
+    emailVerified: boolean('email_verified').notNull(),
+    isOperator: boolean('is_operator').notNull(),
+    createdAt: requiredTime('created_at_ms'),
+    updatedAt: requiredTime('updated_at_ms'),
+  }),
+  session: pgTable('sessions', {
+    id: text('id').primaryKey(),
+    userId: requiredText('user_id'),
+    token: requiredText('token_sha256'),
+    ipAddress: text('ip_address'),
+    userAgent: text('user_agent'),
+    createdAt: requiredTime('created_at_ms'),
+    updatedAt: requiredTime('last_seen_at_ms'),
+    expiresAt: requiredTime('expires_at_ms'),
+  }),
+  account: pgTable('sign_in_accounts', {
+    id: text('id').primaryKey(),
+    userId: requiredText('user_id'),
+    providerId: requiredText('provider'),
+    accountId: requiredText('external_id'),
+    password: text('password_hash'),
+    createdAt: requiredTime('created_at_ms'),
+    updatedAt: requiredTime('updated_at_ms'),
+  }),
+  verification: pgTable('verifications', {
+    id: text('id').primaryKey(),
+    identifier: requiredText('identifier_hash'),
+    value: requiredText('value'),
+    createdAt: requiredTime('created_at_ms'),
+    updatedAt: requiredTime('updated_at_ms'),
+    expiresAt: requiredTime('expires_at_ms'),
+  }),
+};
+
+/** The database as better-auth takes it. Each of its statements is a transaction of its own, outside of the store's. */
+export function signInDatabase(executor: Executor): DBAdapterInstance {
+  return drizzleAdapter(executor, { provider: 'pg', schema: MODELS });
+}

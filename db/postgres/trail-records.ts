@@ -1,0 +1,56 @@
+import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
+import { readDetail } from '../../src/trail/detail.ts';
+import type { NewTrailEntry, StoredTrailEntry, TrailRecords } from '../../src/trail/trail-records.ts';
+import type { Executor } from './connection.ts';
+import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
+
+/** Each kind of object has its table; the others name themselves by their ids. */
+const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
+  WHEN 'organization' THEN (SELECT ${organizations.name} FROM ${organizations} WHERE ${organizations.id} = ${trailEntries.object_id})
+  WHEN 'project' THEN (SELECT ${projects.name} FROM ${projects} WHERE ${projects.id} = ${trailEntries.object_id})
+  WHEN 'key' THEN (SELECT ${apiKeys.name} FROM ${apiKeys} WHERE ${apiKeys.id} = ${trailEntries.object_id})
+  WHEN 'user' THEN (SELECT named.name FROM ${users} AS named WHERE named.id = ${trailEntries.object_id})
+  WHEN 'invitation' THEN (SELECT ${invitations.email} FROM ${invitations} WHERE ${invitations.id} = ${trailEntries.object_id})
+END`;
+
+/** The audit trail in PostgreSQL. */
+export class PostgresTrailRecords implements TrailRecords {
+  readonly #executor: Executor;
+
+  constructor(executor: Executor) {
+    this.#executor = executor;
+  }
+
+  async insertEntry({ detail, ...entry }: NewTrailEntry): Promise<void> {
+    await this.#executor.insert(trailEntries).values({ ...entry, detail: JSON.stringify(detail) });
+  }
+
+  async listEntries({
+    organization_id,
+    before_id,
+    action,
+    limit,
+  }: Parameters<TrailRecords['listEntries']>[0]): Promise<StoredTrailEntry[]> {
+    const rows = await this.#executor
+      .select({
+        ...getTableColumns(trailEntries),
+        user_name: users.name,
+        user_email: users.email,
+        object_name: OBJECT_NAME,
+      })
+      .from(trailEntries)
+      .leftJoin(users, eq(users.id, trailEntries.user_id))
+      .where(
+        and(
+          organization_id === null
+            ? isNull(trailEntries.organization_id)
+            : eq(trailEntries.organization_id, organization_id),
+          before_id === null ? undefined : lt(trailEntries.id, before_id),
+          action === null ? undefined : eq(trailEntries.action, action),
+        ),
+      )
+      .orderBy(desc(trailEntries.id))
+      .limit(limit);
+    return rows.map((row) => ({ ...row, detail: readDetail(row.detail) }));
+  }
+}

@@ -1,0 +1,216 @@
+import { and, asc, between, count, eq, gte, lt, sql, sum } from 'drizzle-orm';
+import { union } from 'drizzle-orm/pg-core';
+import { bucketsOf } from '../../src/usage/buckets.ts';
+import { endOfDay_ms } from '../../src/usage/days.ts';
+import { boundsOf, noonOf_ms } from '../../src/usage/rolled-up-days.ts';
+import type {
+  SeriesQuestion,
+  UsageReader,
+  UsageSeries,
+  UsageSpan,
+  UsageValues,
+} from '../../src/usage/usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
+import { type LatencyPercentiles, UsageSum } from '../../src/usage/usage-sum.ts';
+import type { Executor, PgDb } from './connection.ts';
+import { firstRow } from './first-row.ts';
+import { ofOrganization } from './of-organization.ts';
+import { readOneState } from './one-state.ts';
+import { usageDays, usageRecords } from './schema.ts';
+import { conditionsOf } from './usage-conditions.ts';
+import { PostgresUsageRecords } from './usage-records.ts';
+
+/** Requests of one status that were made in one bucket, or on one day. */
+type Counted = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros'> & {
+  readonly requests: number;
+};
+
+/** Requests that were added up by bucket, the number of which counts from 0, and by status. */
+interface Group extends Omit<Counted, 'status'> {
+  readonly bucket: number | null;
+  readonly status: number | null;
+  /** The 50th, 90th and 99th of the latencies; null without requests. */
+  readonly percentiles: readonly number[] | null;
+}
+
+/** Reads usage in PostgreSQL. Everything is added up there, because whatever is sent is read on the event loop. */
+export class PostgresUsageReader implements UsageReader {
+  readonly #db: PgDb;
+
+  constructor(db: PgDb) {
+    this.#db = db;
+  }
+
+  page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
+    return readOneState(this.#db, (executor) =>
+      new PostgresUsageRecords(executor).page(filter, limit, after),
+    );
+  }
+
+  series(question: SeriesQuestion): Promise<UsageSeries> {
+    return readOneState(this.#db, (executor) => seriesOf(executor, question));
+  }
+
+  values(span: UsageSpan): Promise<UsageValues> {
+    return readOneState(this.#db, (executor) => valuesOf(executor, span));
+  }
+
+  firstAnswer_ms(organization_id: string): Promise<number | undefined> {
+    return readOneState(this.#db, (executor) => firstAnswer_ms(executor, organization_id));
+  }
+}
+
+async function valuesOf(
+  executor: Executor,
+  { organization_id, from_ms, to_ms }: UsageSpan,
+): Promise<UsageValues> {
+  const scope = { organization_id };
+  const bounds = boundsOf(from_ms, to_ms);
+  const kept = executor
+    .selectDistinct({
+      model: usageRecords.model,
+      mode: usageRecords.mode,
+      endpoint: usageRecords.endpoint,
+      status: usageRecords.status,
+    })
+    .from(usageRecords)
+    .where(
+      and(
+        ...conditionsOf(usageRecords, scope),
+        gte(usageRecords.time_ms, bounds.from_ms),
+        lt(usageRecords.time_ms, bounds.to_ms),
+      ),
+    );
+  const rolled_up = executor
+    .selectDistinct({
+      model: usageDays.model,
+      mode: usageDays.mode,
+      endpoint: usageDays.endpoint,
+      status: usageDays.status,
+    })
+    .from(usageDays)
+    .where(and(...conditionsOf(usageDays, scope), between(usageDays.day, bounds.first_day, bounds.last_day)));
+  const found = await union(kept, rolled_up);
+  const each = <T>(of: (row: (typeof found)[number]) => T) => [...new Set(found.map(of))].sort();
+  return {
+    models: each((row) => row.model),
+    modes: each((row) => row.mode),
+    endpoints: each((row) => row.endpoint),
+    statuses: each((row) => row.status),
+  };
+}
+
+async function firstAnswer_ms(executor: Executor, organization_id: string): Promise<number | undefined> {
+  const rolled_up = await firstRow(
+    executor
+      .select({ day: usageDays.day })
+      .from(usageDays)
+      .where(and(ofOrganization(usageDays.organization_id, organization_id), eq(usageDays.status, 200)))
+      .orderBy(asc(usageDays.organization_id), asc(usageDays.day))
+      .limit(1),
+  );
+  if (rolled_up !== undefined) return endOfDay_ms(rolled_up.day);
+  const kept = await firstRow(
+    executor
+      .select({ time_ms: usageRecords.time_ms })
+      .from(usageRecords)
+      .where(and(ofOrganization(usageRecords.organization_id, organization_id), eq(usageRecords.status, 200)))
+      .orderBy(asc(usageRecords.organization_id), asc(usageRecords.time_ms))
+      .limit(1),
+  );
+  return kept?.time_ms;
+}
+
+async function seriesOf(executor: Executor, question: SeriesQuestion): Promise<UsageSeries> {
+  const { from_ms, to_ms } = question;
+  const days = await rolledUpDays(executor, question);
+  const { width_ms, starts_ms } = bucketsOf(question, days.length > 0);
+  const [first_ms = from_ms] = starts_ms;
+  const sums = starts_ms.map(() => new UsageSum());
+  for (const day of days) sums[Math.floor((noonOf_ms(day.day) - first_ms) / width_ms)]?.addRolledUp(day);
+  const latencies = new Map<number | null, LatencyPercentiles>();
+  for (const group of await groupsOf(executor, question, { first_ms, width_ms })) {
+    const { bucket, status, percentiles } = group;
+    if (bucket !== null && status !== null) sums[bucket]?.addCounted({ ...group, status });
+    else if (percentiles !== null) latencies.set(bucket, latenciesOf(percentiles));
+  }
+  const total = new UsageSum();
+  const buckets = starts_ms.map((start_ms, index) => {
+    const sum = sums[index] ?? new UsageSum();
+    total.addSum(sum);
+    return { start_ms, ...sum.totals(), latency_ms: latencies.get(index) ?? null };
+  });
+  const totals = { ...total.totals(), latency_ms: latencies.get(null) ?? null };
+  return { from_ms, to_ms, bucket_ms: width_ms, buckets, totals };
+}
+
+/**
+ * What the requests of a status in a bucket add up to, those of a bucket (without a status), and all (without a bucket).
+ * One statement, because to find the rows is most of the work.
+ */
+async function groupsOf(
+  executor: Executor,
+  question: SeriesQuestion,
+  { first_ms, width_ms }: { readonly first_ms: number; readonly width_ms: number },
+): Promise<Group[]> {
+  const { from_ms, to_ms, request_id } = question;
+  const row = executor
+    .select({
+      bucket: sql<number>`(${usageRecords.time_ms} - ${first_ms}) / ${width_ms}`.as('bucket'),
+      status: usageRecords.status,
+      questions: usageRecords.questions,
+      input_tokens: usageRecords.input_tokens,
+      cost_micros: usageRecords.cost_micros,
+      latency_ms: usageRecords.latency_ms,
+    })
+    .from(usageRecords)
+    .where(
+      and(
+        ...conditionsOf(usageRecords, question),
+        request_id === undefined ? undefined : eq(usageRecords.request_id, request_id),
+        gte(usageRecords.time_ms, from_ms),
+        lt(usageRecords.time_ms, to_ms),
+      ),
+    )
+    .as('request');
+  return await executor
+    .select({
+      bucket: sql<number | null>`${row.bucket}`.mapWith(Number),
+      status: sql<number | null>`${row.status}`.mapWith(Number),
+      requests: count(),
+      questions: sum(row.questions).mapWith(Number),
+      input_tokens: sum(row.input_tokens).mapWith(Number),
+      cost_micros: sum(row.cost_micros).mapWith(Number),
+      percentiles: sql<
+        readonly number[] | null
+      >`percentile_disc(ARRAY[0.5, 0.9, 0.99]) WITHIN GROUP (ORDER BY ${row.latency_ms})`,
+    })
+    .from(row)
+    .groupBy(sql`ROLLUP (${row.bucket}, ${row.status})`);
+}
+
+/** The latencies by nearest rank, as `UsageSum` has them. */
+function latenciesOf([p50 = 0, p90 = 0, p99 = 0]: readonly number[]): LatencyPercentiles {
+  return { p50, p90, p99 };
+}
+
+async function rolledUpDays(
+  executor: Executor,
+  question: SeriesQuestion,
+): Promise<(Counted & { readonly day: string })[]> {
+  if (question.request_id !== undefined) return [];
+  const { first_day, last_day } = boundsOf(question.from_ms, question.to_ms);
+  return await executor
+    .select({
+      day: usageDays.day,
+      status: usageDays.status,
+      requests: sum(usageDays.requests).mapWith(Number),
+      questions: sum(usageDays.questions).mapWith(Number),
+      input_tokens: sum(usageDays.input_tokens).mapWith(Number),
+      cost_micros: sum(usageDays.cost_micros).mapWith(Number),
+    })
+    .from(usageDays)
+    .where(and(...conditionsOf(usageDays, question), between(usageDays.day, first_day, last_day)))
+    .groupBy(usageDays.day, usageDays.status);
+}

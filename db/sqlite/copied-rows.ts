@@ -1,0 +1,164 @@
+import type { Database } from 'bun:sqlite';
+import type { AuditReport } from '../../src/ops/audit-report.ts';
+import { type CopiedRow, type CopiedTable, ROW_NUMBER } from '../copied-tables.ts';
+import {
+  type CopySource,
+  type CopyTarget,
+  type TablesRead,
+  type TablesWritten,
+  type Totals,
+  totalsOf,
+} from '../copy-database.ts';
+import { runAudit } from './audit.ts';
+import type { Db } from './connection.ts';
+
+/** So many rows are in memory at once. */
+const BATCH_ROWS = 2_000;
+
+type Value = string | number | null;
+
+/**
+ * The rows of a SQLite database, as they are copied from one database to another. The connection must be nobody else's:
+ * a transaction is open on it for as long as the copy takes.
+ */
+export class SqliteRows implements CopySource, CopyTarget {
+  constructor(private readonly db: Db) {}
+
+  /** Nobody else can write meanwhile: a command waits, and then says that the database is busy. */
+  read<T>(work: (tables: TablesRead) => Promise<T>): Promise<T> {
+    return this.#inTransaction(work);
+  }
+
+  write<T>(work: (tables: TablesWritten) => Promise<T>): Promise<T> {
+    return this.#inTransaction(work);
+  }
+
+  async #inTransaction<T>(work: (tables: SqliteTables) => Promise<T>): Promise<T> {
+    const { $client } = this.db;
+    $client.run('BEGIN IMMEDIATE');
+    try {
+      const result = await work(new SqliteTables(this.db));
+      $client.run('COMMIT');
+      return result;
+    } catch (error) {
+      if ($client.inTransaction) $client.run('ROLLBACK');
+      throw error;
+    }
+  }
+}
+
+class SqliteTables implements TablesRead, TablesWritten {
+  readonly #db: Db;
+  readonly #client: Database;
+
+  constructor(db: Db) {
+    this.#db = db;
+    this.#client = db.$client;
+  }
+
+  async *rows(table: CopiedTable): AsyncGenerator<readonly CopiedRow[]> {
+    // In the order in which they came: what a row refers to was there before it.
+    const query = this.#client.query<Record<string, Value>, [number, number]>(
+      `${selected(table)} WHERE rowid > ? ORDER BY rowid LIMIT ?`,
+    );
+    let after = 0;
+    for (;;) {
+      const found = query.all(after, BATCH_ROWS);
+      if (found.length > 0) yield found.map((row) => copiedOf(table, row));
+      if (found.length < BATCH_ROWS) return;
+      after = Number(found.at(-1)?.[ROW_NUMBER]);
+      // The event loop gets a turn: a signal can stop the copy.
+      await Bun.sleep(0);
+    }
+  }
+
+  lastNumber({ name, number }: CopiedTable): Promise<number> {
+    const given = this.#client
+      .query<{ seq: number }, [string]>('SELECT seq FROM sqlite_sequence WHERE name = ?')
+      .get(name);
+    const column = number === ROW_NUMBER ? 'rowid' : `"${number}"`;
+    const last = this.#client
+      .query<{ last: number }, []>(`SELECT coalesce(max(${column}), 0) AS last FROM ${name}`)
+      .get();
+    return Promise.resolve(Math.max(given?.seq ?? 0, last?.last ?? 0));
+  }
+
+  totals(table: CopiedTable): Promise<Totals> {
+    const totals = totalsOf(table, ({ name, kind }) => {
+      // In two parts: the sum of many times is more than an integer holds.
+      if (kind === 'integer') {
+        return [
+          [`${name} (millions)`, `sum("${name}" / 1000000)`],
+          [`${name} (rest)`, `sum("${name}" % 1000000)`],
+        ];
+      }
+      if (kind === 'truth') return [[`${name} (true)`, `sum("${name}")`]];
+      return kind === 'text' ? [[`${name} (bytes)`, `sum(length(CAST("${name}" AS BLOB)))`]] : [];
+    });
+    const sums = totals.map(
+      ([, expression], index) => `CAST(coalesce(${expression}, 0) AS TEXT) AS total_${index}`,
+    );
+    const row = this.#client
+      .query<Record<string, string>, []>(`SELECT ${sums.join(', ')} FROM (${selected(table)})`)
+      .get();
+    return Promise.resolve(
+      Object.fromEntries(totals.map(([name], index) => [name, String(row?.[`total_${index}`])])),
+    );
+  }
+
+  audit(): Promise<AuditReport> {
+    return Promise.try(() => runAudit(this.#db));
+  }
+
+  isEmpty({ name }: CopiedTable): Promise<boolean> {
+    return Promise.resolve(this.#client.query(`SELECT 1 FROM ${name} LIMIT 1`).get() === null);
+  }
+
+  clear({ name }: CopiedTable): Promise<void> {
+    this.#client.run(`DELETE FROM ${name}`);
+    return Promise.resolve();
+  }
+
+  insert(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
+    const columns = table.columns.map(({ name }) => (name === ROW_NUMBER ? 'rowid' : `"${name}"`));
+    const insert = this.#client.query<never, Value[]>(
+      `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+    );
+    for (const row of rows) insert.run(...table.columns.map(({ name, kind }) => storedOf(kind, row[name])));
+    return Promise.resolve();
+  }
+
+  continueAfter({ name, number }: CopiedTable, last_number: number): Promise<void> {
+    // SQLite keeps no count for the other numbers: the next is one above the largest there.
+    if (number !== ROW_NUMBER) {
+      this.#client.query('DELETE FROM sqlite_sequence WHERE name = ?').run(name);
+      this.#client.query('INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)').run(name, last_number);
+    }
+    return Promise.resolve();
+  }
+}
+
+/** All columns of a table, and SQLite's number of each row beside those of the schema. */
+function selected({ name, columns }: CopiedTable): string {
+  const kept = columns.filter((column) => column.name !== ROW_NUMBER).map((column) => `"${column.name}"`);
+  return `SELECT rowid AS ${ROW_NUMBER}, ${kept.join(', ')} FROM ${name}`;
+}
+
+function copiedOf({ columns }: CopiedTable, row: Readonly<Record<string, Value>>): CopiedRow {
+  return Object.fromEntries(
+    columns.map(({ name, kind }) => {
+      const value = row[name] ?? null;
+      if (kind === 'truth') return [name, value === 1];
+      if (kind === 'json') return [name, value === null ? null : JSON.parse(String(value))];
+      return [name, value];
+    }),
+  );
+}
+
+function storedOf(kind: string, value: unknown): Value {
+  if (value === null || value === undefined) return null;
+  if (kind === 'truth') return value === true ? 1 : 0;
+  if (kind === 'json') return JSON.stringify(value);
+  if (typeof value === 'string' || typeof value === 'number') return value;
+  throw new TypeError(`a ${typeof value} cannot be stored as ${kind}`);
+}

@@ -1,0 +1,73 @@
+import { statfs } from 'node:fs/promises';
+import type { ServedDatabase, ServingParts } from '../../src/database.ts';
+import { startCheckpoints } from './checkpoint.ts';
+import { type Db, neverWait } from './connection.ts';
+import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
+import { HistoryThread } from './history-thread.ts';
+import { ReaderThread } from './reader-thread.ts';
+import { signInDatabase } from './sign-in-database.ts';
+import { SqliteBooks } from './sqlite-books.ts';
+import { SqliteStore } from './sqlite-store.ts';
+import { writeProbe } from './write-probe.ts';
+
+/** A database file while a service answers requests: all of its writes share commits, and long work is in threads. */
+export class ServedSqliteDatabase implements ServedDatabase {
+  readonly store: SqliteStore;
+  readonly books: SqliteBooks;
+  readonly catalog: ServedDatabase['catalog'];
+  readonly reader: ReaderThread;
+  readonly history: HistoryThread;
+  readonly signIn: ServedDatabase['signIn'];
+  readonly write: () => Promise<void>;
+  readonly windows = null;
+  #stopCheckpoints = () => Promise.resolve();
+
+  constructor(
+    private readonly db: Db,
+    private readonly parts: ServingParts,
+    writes?: Omit<GroupCommitOptions, 'onCommit'>,
+  ) {
+    const { clock, process_id, log, report, onCommit } = parts;
+    const commits = new GroupCommit(db, { ...writes, onCommit });
+    this.store = new SqliteStore(db, writes, commits);
+    this.catalog = this.store.catalog;
+    this.books = new SqliteBooks(commits, clock, process_id, {
+      onProblem: report,
+      onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
+    });
+    this.reader = new ReaderThread(db.$client.filename);
+    this.history = new HistoryThread(db.$client.filename);
+    this.signIn = signInDatabase(db, this.store.outside);
+    this.write = writeProbe(commits);
+  }
+
+  /** What may still be written to the file system of the file, by users without privileges. */
+  readonly freeBytes = async (): Promise<number> => {
+    const { bavail, bsize } = await statfs(this.db.$client.filename);
+    return bavail * bsize;
+  };
+
+  /** A file is where this process is. */
+  readonly isAway = () => false;
+
+  /** The data directory's lock says that no other process serves. */
+  readonly beginsHourlyRun = () => Promise.resolve(true);
+
+  startUpkeep(): void {
+    const { log, report } = this.parts;
+    // What the start writes may wait for another process, because nobody is served yet.
+    neverWait(this.db);
+    this.#stopCheckpoints = startCheckpoints(this.db, {
+      onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),
+      onFailure: (error) => {
+        report('checkpoint', error);
+        log.error("the database's log cannot be copied in a thread: requests wait for it");
+      },
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.reader.close();
+    await this.#stopCheckpoints();
+  }
+}

@@ -1,0 +1,153 @@
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  calibrationPath,
+  type DecisionInput,
+  EMBEDDED_WEIGHTS,
+  openEngine,
+  openScoringPlanner,
+  PlanRejected,
+  readCalibration,
+  type TypeTemperatures,
+} from '../../native/engine.ts';
+import { OPERATOR } from '../accounts/actor.ts';
+import { type CatalogModel, EMBEDDED, type UpstreamPool } from '../catalog/catalog-records.ts';
+import { setUpstreamCalibration } from '../catalog/changes.ts';
+import { isPostgres } from '../config/database-address.ts';
+import { openOptions, vocabularyOptions } from '../config/open-options.ts';
+import { errorMessage } from '../error-message.ts';
+import { type MeasuredModel, measuredEngine } from '../eval/measured-model.ts';
+import { smallInput } from '../models/small-question.ts';
+import type { Mode } from '../questions/question.ts';
+import { type FingerprintedAnswer, UpstreamModel } from '../upstreams/upstream-model.ts';
+import { withData } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
+import { DATABASE_FILE } from './data-directory.ts';
+import type { EvalRunOptions } from './eval-runs.ts';
+import { type FittedCalibration, writeCalibration } from './write-calibration.ts';
+
+/** A model that is measured or calibrated: of weights at a path, or of the catalog. */
+export interface ChosenModel extends MeasuredModel {
+  /** The temperatures that its answers are calibrated by now; undefined where there are none for its weights. */
+  temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;
+  /** Keeps a calibration where a service finds it, and says where that is. */
+  keepCalibration(fitted: FittedCalibration): Promise<string>;
+}
+
+/**
+ * The model that `--model` names: a GGUF file, or else a model of the catalog. Rejects with `SetupError` and
+ * `CommandFailed`.
+ */
+export async function openChosenModel(options: EvalRunOptions): Promise<ChosenModel> {
+  const row = await rowOf(options);
+  if (row?.upstreams != null) return await openUpstreams(row, row.upstreams, options);
+  if (row === undefined) return await openWeights(options, options.model, {});
+  if (row.weights === null) throw new CommandFailed(`${row.id} has neither weights nor upstreams.`);
+  const path = row.weights === EMBEDDED ? undefined : row.weights;
+  return await openWeights(options, path, { expected: row, context_tokens: row.context_tokens ?? undefined });
+}
+
+/** The catalog's model of that id; undefined where the name is a file's, or the catalog does not know it. */
+async function rowOf(options: EvalRunOptions): Promise<CatalogModel | undefined> {
+  const { model, data, database } = options;
+  if (model === undefined || statSync(model, { throwIfNoEntry: false })?.isFile()) return undefined;
+  if (!isPostgres(database) && !existsSync(join(data, DATABASE_FILE))) return undefined;
+  return await withData(options, ({ store }) => store.catalog.findModel(model));
+}
+
+async function openWeights(
+  options: EvalRunOptions,
+  path: string | undefined,
+  row: { readonly expected?: CatalogModel; readonly context_tokens?: number | undefined },
+): Promise<ChosenModel> {
+  const engine = await openEngine({
+    ...openOptions({ ...options, model: path }),
+    ...row,
+    calibration: 'none',
+  });
+  const first = path ?? EMBEDDED_WEIGHTS;
+  const { profile, weights_sha256 } = engine.facts;
+  return {
+    ...measuredEngine(engine),
+    temperatures: async (mode) => (await readCalibration(first, profile, weights_sha256))?.temperatures[mode],
+    keepCalibration: async (fitted) => {
+      const to = calibrationPath(first);
+      await writeCalibration(to, { profile, weights_sha256, ...fitted });
+      return to;
+    },
+  };
+}
+
+/** Servers, which must all have the same weights, as far as that can be seen. */
+async function openUpstreams(
+  row: CatalogModel,
+  upstreams: UpstreamPool,
+  options: EvalRunOptions,
+): Promise<ChosenModel> {
+  const { id } = row;
+  const { calibration, protocol } = upstreams;
+  const context_tokens = row.context_tokens ?? 1;
+  const problems: unknown[] = [];
+  const model = new UpstreamModel(
+    { id, context_tokens, input_price_micros_per_million_tokens: 0, upstreams },
+    {
+      now_ms: () => performance.now(),
+      is_measured: true,
+      openPlanner: (vocabulary, tokens) => openScoringPlanner(vocabularyOptions(vocabulary, tokens, options)),
+      onProblem: (error) => problems.push(error),
+    },
+  );
+  const ask = async (input: DecisionInput): Promise<FingerprintedAnswer> => {
+    const plan = await model.plan(input);
+    return await model.use(input.mode, (_, signal) => model.answer(plan, { scope: 'eval', signal }));
+  };
+  try {
+    const { fingerprint } = await ask(smallInput('consistent'));
+    if (fingerprint === null) throw new CommandFailed(otherModels(id));
+    return {
+      facts: {
+        weights_sha256: fingerprint,
+        profile: model.profile,
+        context_tokens,
+        evaluator: protocol,
+        device: 'upstreams',
+        calibrated: false,
+      },
+      async answer(input) {
+        const answered = await ask(input).catch((error: unknown) => {
+          if (error instanceof PlanRejected) throw error;
+          throw new CommandFailed(
+            `${noAnswer(id, problems.at(-1) ?? error)} The same command goes on from here.`,
+            { cause: error },
+          );
+        });
+        // What was fitted on two models fits neither.
+        if (answered.fingerprint !== fingerprint) throw new CommandFailed(otherModels(id));
+        return answered;
+      },
+      temperatures: (mode) =>
+        Promise.resolve(
+          calibration?.fingerprint === fingerprint ? calibration.temperatures[mode] : undefined,
+        ),
+      keepCalibration: async (fitted) => {
+        await withData(options, (context) =>
+          setUpstreamCalibration(context, OPERATOR, row, { fingerprint, ...fitted }),
+        );
+        return `of ${id} in the catalog`;
+      },
+      close: () => model.close(),
+    };
+  } catch (error) {
+    await model.close();
+    if (error instanceof CommandFailed) throw error;
+    throw new CommandFailed(noAnswer(id, problems.at(-1) ?? error), { cause: error });
+  }
+}
+
+function noAnswer(id: string, error: unknown): string {
+  return `The upstreams of ${id} do not answer: ${errorMessage(error)}`;
+}
+
+function otherModels(id: string): string {
+  return `The upstreams of ${id} do not have one model, or do not say which: take those that differ out by "tds model drain".`;
+}

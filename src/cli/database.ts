@@ -1,0 +1,227 @@
+import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import {
+  CopyRefused,
+  type CopySource,
+  CopyStopped,
+  type CopyTarget,
+  copyDatabase,
+} from '../../db/copy-database.ts';
+import { type Db, transact } from '../../db/sqlite/connection.ts';
+import { SqliteRows } from '../../db/sqlite/copied-rows.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
+import { isPostgres, SQLITE } from '../config/database-address.ts';
+import type { Values } from '../config/settings.ts';
+import { consoleSecret, SECRET_FILE } from '../console/people/secret.ts';
+import { CommandFailed } from './command-failed.ts';
+import {
+  claimDataDirectory,
+  DATABASE_FILE,
+  describeDatabaseError,
+  openDataDirectory,
+} from './data-directory.ts';
+import { printJson, printLine } from './output.ts';
+import { addSettings } from './settings.ts';
+
+const OTHER_ADDRESS = /^(?:[a-z][a-z\d+.-]*:\/\/|postgres(?:ql)?:)/i;
+
+interface CopyOptions extends Values<'data' | 'databasePassword'> {
+  readonly json?: true;
+}
+
+/** Whether the text can name a side: an address that is not quite one of PostgreSQL is no directory. */
+function isSide(address: string): boolean {
+  return isPostgres(address) || !OTHER_ADDRESS.test(address);
+}
+
+/** One side of the copy. */
+interface OpenedSide<Side> {
+  readonly rows: Side;
+  /** The holds that its last service left open, which are released now. */
+  readonly released_holds: number;
+  /** What signs session cookies, where it is in a file; null for none. */
+  readonly console_secret: string | null;
+  /** Keeps that of the other side, so that nobody has to sign in again. */
+  readonly keepSecret: (secret: string) => Promise<unknown>;
+  readonly describe: (error: unknown) => string | null;
+  close(): Promise<void>;
+}
+
+/** `tds database …` */
+export function registerDatabase(program: Command): void {
+  const parent = program.command('database').description('the database that everything is kept in');
+
+  addSettings(parent.command('copy <from> <to>'), ['data', 'databasePassword'])
+    .description(
+      'copy everything from SQLite to PostgreSQL, or back, while no service runs on either; both sides are audited and compared, and a copy that fails leaves nothing',
+    )
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      '\nSQLite is named by its data directory, by sqlite:<directory>, or by sqlite: for that of --data.\n\nExample:\n  $ tds database copy ./data postgres://tds@10.0.0.1/tds',
+    )
+    .action(copy);
+}
+
+async function copy(from: string, to: string, options: CopyOptions): Promise<void> {
+  // It is not repeated: it may hold a password.
+  if (![from, to].every(isSide)) {
+    throw new CommandFailed(
+      'Name each side by a data directory, or by an address such as postgres://user@host:5432/name.',
+    );
+  }
+  if (isPostgres(from) === isPostgres(to)) {
+    throw new CommandFailed(
+      isPostgres(from)
+        ? 'Both are PostgreSQL: copy it with pg_dump and pg_restore.'
+        : 'Both are SQLite: copy it with "tds backup" and "tds restore".',
+    );
+  }
+  const source = await openSide(from, options, false);
+  try {
+    const target = await openSide(to, options, true);
+    try {
+      await copyRows(source, target, from, to, options);
+    } catch (error) {
+      throw described(error, target);
+    } finally {
+      await target.close();
+    }
+  } catch (error) {
+    throw described(error, source);
+  } finally {
+    await source.close();
+  }
+}
+
+async function copyRows(
+  source: OpenedSide<CopySource>,
+  target: OpenedSide<CopyTarget>,
+  from: string,
+  to: string,
+  options: CopyOptions,
+): Promise<void> {
+  const stopping = new AbortController();
+  const stop = (signal: 'SIGINT' | 'SIGTERM') => stopping.abort(signal);
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  try {
+    const { rows } = await copyDatabase(source.rows, target.rows, {
+      isStopped: () => stopping.signal.aborted,
+      onProgress: ({ table, rows }) => showProgress(`${table}: ${rows} rows`),
+    });
+    showProgress('');
+    const { released_holds, console_secret } = source;
+    if (console_secret !== null) await target.keepSecret(console_secret);
+    if (options.json === true) {
+      printJson({ rows, released_holds });
+      return;
+    }
+    const all = Object.values(rows).reduce((sum, count) => sum + count, 0);
+    if (released_holds > 0) printLine(`Released ${released_holds} holds that the last service left open.`);
+    printLine(`Copied ${all} rows of ${Object.keys(rows).length} tables. The audit of both sides is clean.`);
+    printLine(
+      `${nameOf(from, options)} is as it was: start the service on ${nameOf(to, options)} from now on.`,
+    );
+  } catch (error) {
+    showProgress('');
+    if (!(error instanceof CopyStopped)) throw error;
+    process.stderr.write('tds: The copy was stopped: nothing is left of it.\n');
+    process.exitCode =
+      128 + (stopping.signal.reason === 'SIGINT' ? constants.signals.SIGINT : constants.signals.SIGTERM);
+  } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+  }
+}
+
+/** One line that is overwritten as it goes on; nothing where standard error is not a terminal. */
+function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+/** How messages name a side: never with a password. */
+function nameOf(address: string, options: CopyOptions): string {
+  return isPostgres(address) ? 'PostgreSQL' : directoryOf(address, options);
+}
+
+function directoryOf(address: string, { data }: CopyOptions): string {
+  if (!address.startsWith(SQLITE)) return address;
+  return address.slice(SQLITE.length) || data;
+}
+
+function openSide(
+  address: string,
+  options: CopyOptions,
+  is_target: boolean,
+): Promise<OpenedSide<CopySource & CopyTarget>> {
+  return isPostgres(address)
+    ? openPostgresSide(address, options, is_target)
+    : openSqliteSide(directoryOf(address, options), is_target);
+}
+
+async function openPostgresSide(
+  address: string,
+  { databasePassword }: CopyOptions,
+  is_target: boolean,
+): Promise<OpenedSide<CopySource & CopyTarget>> {
+  // Only here: its client and its schema would slow down every command on SQLite.
+  const [{ openPostgres }, { PostgresRows }, secrets, { describePostgresError }] = await Promise.all([
+    import('./open-postgres.ts'),
+    import('../../db/postgres/copied-rows.ts'),
+    import('../../db/postgres/console-secret.ts'),
+    import('../../db/postgres/errors.ts'),
+  ]);
+  const database = await openPostgres({ database: address, databasePassword }, is_target);
+  return {
+    rows: new PostgresRows(database.db, database.name),
+    // Nodes release each other's; what is left is refused.
+    released_holds: 0,
+    console_secret: null,
+    keepSecret: (secret) => secrets.consoleSecret(database.db, secret),
+    describe: (error) => describePostgresError(database.name, error),
+    close: () => database.close(),
+  };
+}
+
+async function openSqliteSide(
+  directory: string,
+  is_target: boolean,
+): Promise<OpenedSide<CopySource & CopyTarget>> {
+  // The claim would make the directory.
+  if (!is_target && !existsSync(join(directory, DATABASE_FILE)))
+    throw new CommandFailed(`There is no data in ${directory}: name a data directory.`);
+  const unclaim = claimDataDirectory(directory);
+  let db: Db | undefined;
+  const close = () => {
+    db?.$client.close();
+    unclaim();
+    return Promise.resolve();
+  };
+  try {
+    const opened = openDataDirectory(directory, { create: is_target, claimed: true });
+    db = opened;
+    // As a start does: the claim proves that no process serves.
+    const released_holds = is_target
+      ? 0
+      : transact(opened, () => new SqliteLedger(opened).releaseOpenHolds());
+    const path = opened.$client.filename;
+    const describe = (error: unknown) => describeDatabaseError(path, error);
+    const has_secret = existsSync(join(directory, SECRET_FILE));
+    const console_secret = has_secret ? consoleSecret(directory) : null;
+    // A data directory gets its own at the next start.
+    const keepSecret = () => Promise.resolve();
+    return { rows: new SqliteRows(opened), released_holds, console_secret, keepSecret, describe, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** The error as a sentence where it is one of this side's database; else as it is. */
+function described(error: unknown, { describe }: OpenedSide<unknown>): unknown {
+  if (error instanceof CommandFailed) return error;
+  if (error instanceof CopyRefused) return new CommandFailed(error.message, { cause: error });
+  const text = describe(error);
+  return text === null ? error : new CommandFailed(text, { cause: error });
+}

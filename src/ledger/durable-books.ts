@@ -1,0 +1,202 @@
+import type { Clock } from '../clock.ts';
+import type { UsageRow } from '../usage/usage-row.ts';
+import type { Books, BooksEvents } from './books.ts';
+import { HoldNotOpen } from './errors.ts';
+import type { Hold, HoldRefusal, HoldRequest, HoldResult } from './hold.ts';
+
+const FIRST_RETRY_MS = 50;
+const LONGEST_RETRY_MS = 5_000;
+
+/** The writes of one database, each durable when it resolves. One that rejects has written nothing. */
+export interface LedgerWriter {
+  /** As `Books.hold`. */
+  hold(request: HoldRequest): Promise<HoldResult>;
+  /** As `Books.refusalOf`. */
+  refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null>;
+  /** Ends the hold by deducting the cost, with the usage row. Rejects with `HoldNotOpen`, and as the database does. */
+  charge(hold: Hold, cost_micros: number, at_ms: number, usage: UsageRow): Promise<void>;
+  /** Ends the hold by freeing it, with the usage row if there is one. Rejects as `charge` does. */
+  release(hold: Hold, usage: UsageRow | null): Promise<void>;
+  /** Whether a charge that rejected is there nevertheless. */
+  isCharged(hold: Hold): boolean;
+  /** Whether the error says that the database could not be written, whatever was to be written. */
+  isStorageFailure(error: unknown): boolean;
+  /** As `Books.recover`. */
+  recover(): Promise<number>;
+  /** Begins to write what was asked for; for the close. */
+  flush(): void;
+  /** Ends the writer, after the last write. */
+  close(): Promise<void>;
+}
+
+/** A release that could not be written yet, with the usage row that belongs into the same commit. */
+interface UnwrittenRelease {
+  readonly hold: Hold;
+  readonly usage: UsageRow | null;
+}
+
+/**
+ * The books on a database that may fail: every hold ends exactly once, even while the database cannot be written. A
+ * charge that cannot be committed becomes a release; a release is tried again in the background until it is written.
+ * What is still unwritten when the process ends is released by a later `recover`.
+ */
+export abstract class DurableBooks implements Books {
+  abstract readonly shares_commits: boolean;
+  /** When each open hold was placed, oldest first but for what overtook in a commit. */
+  readonly #open = new Map<number, number>();
+  readonly #unwritten = new Map<number, UnwrittenRelease>();
+  readonly #inFlight = new Set<Promise<unknown>>();
+  #retry_delay_ms = FIRST_RETRY_MS;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
+  /** Releases that have waited since the last time that none did. */
+  #waited = 0;
+  readonly #waiters: (() => void)[] = [];
+
+  constructor(
+    private readonly writer: LedgerWriter,
+    private readonly clock: Pick<Clock, 'now_ms'>,
+    private readonly events: BooksEvents,
+  ) {}
+
+  async hold(request: HoldRequest): Promise<HoldResult> {
+    const result = await this.writer.hold(request);
+    if (result.held) this.#open.set(result.hold.entry_id, request.at_ms);
+    return result;
+  }
+
+  refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null> {
+    return this.writer.refusalOf(request);
+  }
+
+  charge(hold: Hold, cost_micros: number, usage: UsageRow, usage_if_not_charged: UsageRow): Promise<void> {
+    return this.#track(this.#charge(hold, cost_micros, usage, usage_if_not_charged));
+  }
+
+  release(hold: Hold, usage: UsageRow | null): Promise<void> {
+    return this.#track(this.#release(hold, usage));
+  }
+
+  get open(): { readonly holds: number; readonly oldest_at_ms: number | null } {
+    const [oldest_at_ms = null] = this.#open.values();
+    return { holds: this.#open.size, oldest_at_ms };
+  }
+
+  get unwritten(): number {
+    return this.#unwritten.size;
+  }
+
+  whenSettled(): Promise<void> {
+    if (this.#unwritten.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.writer.flush();
+    await Promise.all(this.#inFlight);
+    await this.#writeUnwritten();
+    await this.writer.close();
+  }
+
+  recover(): Promise<number> {
+    return this.writer.recover();
+  }
+
+  async #charge(
+    hold: Hold,
+    cost_micros: number,
+    usage: UsageRow,
+    usage_if_not_charged: UsageRow,
+  ): Promise<void> {
+    if (this.#unwritten.has(hold.entry_id)) throw new HoldNotOpen(`hold ${hold.entry_id} is being released`);
+    const at_ms = this.clock.now_ms();
+    try {
+      await this.writer.charge(hold, cost_micros, at_ms, usage);
+      this.#open.delete(hold.entry_id);
+    } catch (error) {
+      if (error instanceof HoldNotOpen) {
+        this.#open.delete(hold.entry_id);
+        throw error;
+      }
+      if (this.writer.isCharged(hold)) {
+        this.#open.delete(hold.entry_id);
+        this.events.onProblem('charge', error);
+        return;
+      }
+      if (this.writer.isStorageFailure(error)) this.#releaseLater(hold, usage_if_not_charged, error);
+      else await this.#release(hold, usage_if_not_charged);
+      throw error;
+    }
+  }
+
+  async #release(hold: Hold, usage: UsageRow | null): Promise<void> {
+    if (this.#unwritten.has(hold.entry_id)) return;
+    const failure = await this.#writeRelease(hold, usage);
+    if (failure !== null) this.#releaseLater(hold, usage, failure.error);
+  }
+
+  /** Null when the hold has its end on disk; else why not. */
+  async #writeRelease(hold: Hold, usage: UsageRow | null): Promise<{ readonly error: unknown } | null> {
+    try {
+      await this.writer.release(hold, usage);
+      this.#open.delete(hold.entry_id);
+      return null;
+    } catch (error) {
+      if (error instanceof HoldNotOpen) {
+        this.#open.delete(hold.entry_id);
+        return null;
+      }
+      if (this.writer.isStorageFailure(error) || usage === null) return { error };
+      this.events.onProblem('release', error);
+      return this.#writeRelease(hold, null);
+    }
+  }
+
+  #releaseLater(hold: Hold, usage: UsageRow | null, error: unknown): void {
+    if (!this.#unwritten.has(hold.entry_id)) {
+      this.#unwritten.set(hold.entry_id, { hold, usage });
+      this.#waited += 1;
+      this.events.onProblem('release', error);
+    }
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#closed || this.#timer !== undefined || this.#unwritten.size === 0) return;
+    this.#timer = setTimeout(() => this.#retry(), this.#retry_delay_ms);
+    this.#timer.unref();
+  }
+
+  async #retry(): Promise<void> {
+    await this.#writeUnwritten();
+    this.#timer = undefined;
+    this.#retry_delay_ms =
+      this.#unwritten.size === 0 ? FIRST_RETRY_MS : Math.min(2 * this.#retry_delay_ms, LONGEST_RETRY_MS);
+    this.#schedule();
+  }
+
+  async #writeUnwritten(): Promise<void> {
+    const releases = [...this.#unwritten.values()];
+    await Promise.all(
+      releases.map(async ({ hold, usage }) => {
+        if ((await this.#writeRelease(hold, usage)) === null) this.#unwritten.delete(hold.entry_id);
+      }),
+    );
+    if (this.#unwritten.size > 0) return;
+    if (this.#waited > 0) this.events.onSettled(this.#waited);
+    this.#waited = 0;
+    for (const resolve of this.#waiters.splice(0)) resolve();
+  }
+
+  #track(end: Promise<void>): Promise<void> {
+    const settled = end.then(nothing, nothing).finally(() => this.#inFlight.delete(settled));
+    this.#inFlight.add(settled);
+    return end;
+  }
+}
+
+function nothing(): void {
+  // The caller of the end handles how it went.
+}

@@ -1,0 +1,12 @@
+import type { TrailDetail } from './trail-records.ts';
+
+/** The values of a stored detail that an entry can have. Throws what `JSON.parse` throws. */
+export function readDetail(text: string): TrailDetail {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== 'object' || value === null) return {};
+  const detail: Record<string, TrailDetail[string]> = {};
+  for (const [name, field] of Object.entries(value)) {
+    if (field === null || ['string', 'number', 'boolean'].includes(typeof field)) detail[name] = field;
+  }
+  return detail;
+}

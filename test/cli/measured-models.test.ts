@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { loadOnCpu, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { answering, type Behaviour, TestMember } from '../upstreams/support.ts';
+import { asLlamaServer } from '../upstreams/token-servers.ts';
+import { expectRefused, field, tds, tdsJson } from './support.ts';
+
+setDefaultTimeout(4 * MODEL_TEST_TIMEOUT_MS);
+
+const CASES = new URL('../../src/eval/example-cases.jsonl', import.meta.url).pathname;
+const CPU = ['--gpu', 'none', '--threads', '1'];
+const listOf = (model: string) => answering(200, JSON.stringify({ data: [{ id: model, created: 7 }] }));
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let data: string;
+let chat: string;
+let markers: string;
+let evaluator: PlanEvaluator;
+let tokens: TestMember;
+let decisions: TestMember;
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  data = join(directory.path, 'data');
+  chat = join(directory.path, 'chat.gguf');
+  markers = join(directory.path, 'markers.gguf');
+  await writeTinyModel(chat, { ...TINY_CHAT, context_tokens: 4_096 });
+  await writeTinyModel(markers, TINY_MARKERS);
+  const loaded = await loadOnCpu(chat);
+  evaluator = loaded.evaluator;
+  tokens = await TestMember.start();
+  tokens.behaviour = asLlamaServer({ evaluator, texts: loaded.facts.vocabulary.texts });
+  tokens.onList = listOf('first');
+  decisions = await TestMember.start();
+  decisions.behaviour = firstIsLikelier;
+  decisions.onList = listOf('first');
+  await tdsJson(['init', '--data', data]);
+});
+afterAll(async () => {
+  await tokens.kill();
+  await decisions.kill();
+  await evaluator.close();
+  await directory[Symbol.asyncDispose]();
+});
+
+/** A server of decisions to which the first of all options is always the likeliest. */
+const firstIsLikelier: Behaviour = ({ body }, response) => {
+  const { questions } = JSON.parse(body);
+  const answers = Object.entries<{ type: string; criteria: object }>(questions ?? {}).map(([id, asked]) => {
+    if (asked.type === 'noul') return [id, { type: 'noul', noul: 0.6 }] as const;
+    const names =
+      asked.type === 'score' ? Object.keys([...Object.values(asked.criteria)]) : Object.keys(asked.criteria);
+    const rest = 1 / (names.length + 1);
+    const shares = names.map((name, index) => [name, index === 0 ? 2 * rest : rest] as const);
+    const probabilities = Object.fromEntries(shares);
+    if (asked.type === 'choice') return [id, { type: 'choice', choice: names[0], probabilities }] as const;
+    const score = shares.reduce((sum, [, share], level) => sum + share * level, 0);
+    return [id, { type: 'score', score, probabilities }] as const;
+  });
+  response.end(
+    JSON.stringify({ answers: Object.fromEntries(answers), usage: { input_tokens: 11, output_tokens: 0 } }),
+  );
+};
+
+const model = (...words: string[]) => tds(['model', ...words, '--data', data, ...CPU]);
+async function modelOf(id: string): Promise<unknown> {
+  const models = await tdsJson(['model', 'list', '--data', data]);
+  return (Array.isArray(models) ? models : []).find((one) => field(one, 'id') === id);
+}
+async function report(id: string, output: string) {
+  const { code, stdout, stderr } = await tds(
+    ['eval', CASES, '--model', id, '--data', data, '--output', output, '--probes', '0', '--json', ...CPU],
+    { cwd: directory.path },
+  );
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+const calibrate = (id: string, work: string) =>
+  tds(['calibrate', CASES, '--model', id, '--data', data, '--work', work, ...CPU], { cwd: directory.path });
+
+describe('tds model add --protocol llama-server', () => {
+  test('needs the vocabulary by which plans are made, which a server of decisions does not', async () => {
+    const words = ['--upstream', tokens.address, '--price', '1'];
+    expectRefused(
+      await model('add', 'bad', ...words, '--protocol', 'llama-server'),
+      'Upstreams of --protocol llama-server are sent tokens: give --vocabulary with the GGUF file of their model.',
+    );
+    expectRefused(
+      await model('add', 'bad', ...words, '--vocabulary', chat),
+      'Upstreams of --protocol systemone make their own plans: leave --vocabulary away.',
+    );
+    const nowhere = join(directory.path, 'nowhere.gguf');
+    expect(
+      await model('add', 'bad', ...words, '--protocol', 'openai', '--vocabulary', nowhere),
+    ).toMatchObject({ code: 1, stderr: expect.stringContaining(`${nowhere} is missing`) });
+    expect(await modelOf('bad')).toBeUndefined();
+  });
+
+  test('asks the server, and keeps what the vocabulary was', async () => {
+    const words = ['--upstream', tokens.address, '--protocol', 'llama-server', '--price', '1'];
+    expect(await model('add', 'tokens', ...words, '--vocabulary', chat)).toEqual({
+      code: 0,
+      stdout: 'Added tokens, which is open.\n',
+      stderr: '',
+    });
+    expect(await modelOf('tokens')).toMatchObject({
+      status: 'live',
+      context_tokens: 4_096,
+      upstreams: {
+        protocol: 'llama-server',
+        vocabulary: {
+          path: chat,
+          sha256: new Bun.CryptoHasher('sha256').update(await Bun.file(chat).bytes()).digest('hex'),
+          profile: 'codes-v1',
+        },
+      },
+    });
+    const findings = await tdsJson(['doctor', '--data', data, '--gpu', 'none']);
+    expect(findings).toContainEqual({
+      subject: 'upstreams of tokens',
+      state: 'ok',
+      detail: `${tokens.address} answer`,
+    });
+  });
+
+  test('says why a server cannot be asked so', async () => {
+    const words = ['--upstream', decisions.address, '--price', '1', '--vocabulary', chat];
+    const refused = await model('add', 'bad', ...words, '--protocol', 'openai');
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        `${decisions.address}: It does not return the probabilities of the wanted tokens.\n`,
+      ),
+    });
+  });
+});
+
+describe('tds eval and tds calibrate --model ID', () => {
+  test('ask a model of weights that the catalog has', async () => {
+    expect(await model('add', 'weights', '--weights', markers, '--price', '1')).toMatchObject({ code: 0 });
+    const by_id = await report('weights', 'by-id');
+    const by_path = await report(markers, 'by-path');
+    expect(by_id.model).toEqual(by_path.model);
+    expect(by_id.uncalibrated).toEqual(by_path.uncalibrated);
+  });
+
+  test.each([
+    ['tokens', 'llama-server', 'codes-v1', () => tokens],
+    ['decisions', 'systemone', 'systemone', () => decisions],
+  ] as const)(
+    'fit a model of upstreams, %s, and the fit is theirs alone',
+    async (id, protocol, profile, upstream) => {
+      if (id === 'decisions') {
+        const added = await model('add', id, '--upstream', upstream().address, '--price', '1');
+        expect(added).toMatchObject({ code: 0 });
+      }
+      const before = await report(id, id);
+      expect(before.model).toMatchObject({ evaluator: protocol, profile });
+      expect(before.cases).toMatchObject({ evaluated: 12, refused: 0 });
+      expect(before.calibrated).toBeNull();
+      const fitted = await calibrate(id, id);
+      expect(fitted).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining(`Calibration: of ${id} in the catalog`),
+      });
+      expect(field(field(await modelOf(id), 'upstreams'), 'calibration')).toMatchObject({
+        fingerprint: before.model.weights_sha256,
+      });
+      const after = await report(id, id);
+      expect(after.uncalibrated).toEqual(before.uncalibrated);
+      expect(after.calibrated).not.toBeNull();
+      upstream().onList = listOf('second');
+      const other = await report(id, `${id}-second`);
+      expect(other.calibrated).toBeNull();
+      expect(other.model.weights_sha256).not.toBe(before.model.weights_sha256);
+      upstream().onList = listOf('first');
+    },
+  );
+
+  test('say in one sentence that no upstream answers', async () => {
+    await tokens.kill();
+    const { code, stderr } = await calibrate('tokens', 'nobody');
+    await tokens.revive();
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^tds: The upstreams of tokens do not answer: [^\n]+ cannot be reached \(\w+\)\.\n$/,
+    );
+  });
+});

@@ -1,0 +1,364 @@
+import { describe, expect, test } from 'bun:test';
+import type { ReservedSQL } from 'bun';
+import type { PgConnection } from '../../db/postgres/connection.ts';
+import { connectPostgres } from '../../db/postgres/connection.ts';
+import { sqlState } from '../../db/postgres/errors.ts';
+import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
+import { bringUpToDate } from '../../db/postgres/migrate.ts';
+import { ledgerEntries } from '../../db/postgres/schema.ts';
+import { type Account, usageOf } from '../ledger/support.ts';
+import {
+  administer,
+  isPostgresMissing,
+  type PostgresServer,
+  sharedPostgres,
+  startPostgres,
+  testDatabase,
+} from '../support/postgres.ts';
+import { type Cut, PostgresProxy } from '../support/postgres-proxy.ts';
+import {
+  accountNumber,
+  addAccounts,
+  COST_MICROS,
+  expectExact,
+  HELD_MICROS,
+  LedgerNode,
+} from './ledger-load.ts';
+
+/** What clients are told is what is stored, whatever happens to connections and to the server. */
+
+const TEST_TIMEOUT_MS = 120_000;
+const CALLERS = 16;
+/** One organization that every request is of, and then many. */
+const SPREADS = [1, 20];
+
+/** Cuts every connection of the nodes, whatever it is doing. */
+async function cutAll({ db }: PgConnection, node_ids: readonly string[]): Promise<void> {
+  const cut = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1';
+  for (const id of node_ids) await db.$client.unsafe(cut, [id]);
+}
+
+/** Until the node has answered so many more requests. */
+async function answeredMore(node: LedgerNode, more: number): Promise<void> {
+  const before = node.told.charged.size;
+  while (node.told.charged.size < before + more) await Bun.sleep(1);
+}
+
+describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
+  test.each(SPREADS)(
+    'charge exact totals from %d organizations at once',
+    async (count) => {
+      await using database = await testDatabase();
+      const observer = await database.connect();
+      const accounts = await addAccounts(observer, count);
+      const nodes = await Promise.all(['proc_1', 'proc_2'].map((id) => LedgerNode.start(database.url, id)));
+      await Promise.all(
+        nodes.map((node) => node.load(accounts, CALLERS, () => node.told.charged.size >= 500)),
+      );
+      for (const node of nodes) await node[Symbol.asyncDispose]();
+      for (const { told, problems } of nodes) {
+        expect([...new Set([...told.failed.values()].map(String))]).toEqual(['Error: the model failed']);
+        expect(problems).toEqual([]);
+      }
+      await expectExact(
+        observer,
+        accounts,
+        nodes.map(({ told }) => told),
+      );
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test.each(SPREADS)(
+    'charge exactly what clients are told while all connections are cut again and again (%d organizations)',
+    async (count) => {
+      await using database = await testDatabase();
+      const observer = await database.connect();
+      const accounts = await addAccounts(observer, count);
+      const ids = ['proc_1', 'proc_2'];
+      const nodes = await Promise.all(ids.map((id) => LedgerNode.start(database.url, id)));
+      let is_over = false;
+      const loads = nodes.map((node) => node.load(accounts, CALLERS, () => is_over));
+      for (let round = 0; round < 25; round += 1) {
+        await Promise.all(nodes.map((node) => answeredMore(node, 1 + 7 * (round % 5))));
+        await cutAll(observer, ids);
+      }
+      is_over = true;
+      await Promise.all(loads);
+      await Promise.all(nodes.map(({ books }) => books.whenSettled()));
+      await Promise.all(nodes.map((node) => node.lease.renew()));
+      expect(nodes.map(({ lease }) => lease.hasLock)).toEqual([true, true]);
+      for (const node of nodes) await node[Symbol.asyncDispose]();
+      await expectExact(
+        observer,
+        accounts,
+        nodes.map(({ told }) => told),
+      );
+      // Nobody was told of an error: every cut was mended in time.
+      for (const { told } of nodes)
+        expect([...new Set([...told.failed.values()].map(String))]).toEqual(['Error: the model failed']);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'charge exactly what clients are told while the server crashes and starts again',
+    async () => {
+      const server = await startPostgres();
+      try {
+        await crashUnderLoad(server);
+      } finally {
+        await server.remove();
+      }
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+/** For a load of one request. */
+function once(): () => boolean {
+  let asked = 0;
+  return () => {
+    asked += 1;
+    return asked > 1;
+  };
+}
+
+async function crashUnderLoad(server: PostgresServer): Promise<void> {
+  await administer(server, 'CREATE DATABASE crashing');
+  const url = server.url('crashing');
+  const first = await connectPostgres(url, { connections: 1 });
+  await bringUpToDate(first.db);
+  const accounts = await addAccounts(first, 3);
+  await first.close();
+  const nodes = await Promise.all(
+    // A short deadline, so that some requests fail while the server is away.
+    ['proc_1', 'proc_2'].map((id) => LedgerNode.start(url, id, {}, { deadline_ms: 200 })),
+  );
+  let is_over = false;
+  const loads = nodes.map((node) => node.load(accounts, CALLERS, () => is_over));
+  for (let round = 0; round < 3; round += 1) {
+    await Promise.all(nodes.map((node) => answeredMore(node, 40)));
+    await server.stop('immediate');
+    // A new request is refused in time. Those whose commit was under way wait for what became of it.
+    const failed = nodes.map(({ told }) => told.failed.size);
+    await Promise.all(nodes.map((node) => node.load(accounts, 1, once())));
+    expect(nodes.map(({ told }, index) => told.failed.size > (failed[index] ?? 0))).toEqual([true, true]);
+    await server.start();
+  }
+  await Promise.all(nodes.map((node) => answeredMore(node, 40)));
+  is_over = true;
+  await Promise.all(loads);
+  await Promise.all(nodes.map(({ books }) => books.whenSettled()));
+  for (const node of nodes) await node[Symbol.asyncDispose]();
+  const observer = await connectPostgres(url, { connections: 1 });
+  await expectExact(
+    observer,
+    accounts,
+    nodes.map(({ told }) => told),
+  );
+  await observer.close();
+}
+
+describe.skipIf(isPostgresMissing())('a deadlock', () => {
+  test(
+    'with a transaction that locks in another order is not seen by a client',
+    async () => {
+      await using database = await testDatabase();
+      const observer = await database.connect();
+      const accounts = await addAccounts(observer, 2);
+      await using node = await LedgerNode.start(database.url, 'proc_1');
+      const other = await observer.db.$client.reserve();
+      const lock = (number: number) =>
+        other.unsafe('SELECT id FROM organizations WHERE id = $1 FOR UPDATE', [
+          accountNumber(number).organization_id,
+        ]);
+      const waiting = `SELECT pid FROM pg_stat_activity WHERE application_name = 'proc_1' AND wait_event_type = 'Lock'`;
+      let deadlocks_of_node = 0;
+      while (deadlocks_of_node < 3) {
+        await other.unsafe('BEGIN');
+        await lock(1);
+        const requests = accounts.map((account) => node.request(account));
+        while ((await observer.db.$client.unsafe(waiting)).length === 0) await Bun.sleep(1);
+        // Whoever waited first looks for a deadlock first, and is undone: mostly the node.
+        await lock(0).then(
+          () => {
+            deadlocks_of_node += 1;
+          },
+          (error: unknown) => expect(sqlState(error)).toBe('40P01'),
+        );
+        await other.unsafe('ROLLBACK');
+        await Promise.all(requests);
+      }
+      other.release();
+      const reasons = [...node.told.failed.values()].map(String);
+      expect(reasons.filter((reason) => reason !== 'Error: the model failed')).toEqual([]);
+      await expectExact(observer, accounts, [node.told]);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+describe.skipIf(isPostgresMissing())('a connection that is cut', () => {
+  const CUTS: readonly Cut[] = ['before the commit', 'after the commit'];
+  test.each(CUTS)('%s places a hold once, charges once, and frees once', async (cut) => {
+    await using database = await testDatabase();
+    const observer = await database.connect();
+    const accounts = await addAccounts(observer, 1);
+    using proxy = new PostgresProxy((await sharedPostgres()).port);
+    await using node = await LedgerNode.start(proxy.url(database.url), 'proc_1');
+    const [account] = accounts;
+    if (account === undefined) throw new Error('no account');
+    // The hold of each is cut, then the end of each; every eighth request is released.
+    for (let request = 0; request < 8; request += 1) {
+      proxy.cutNext(cut);
+      const cuts = proxy.cuts;
+      const answer = node.request(account);
+      while (proxy.cuts === cuts) await Bun.sleep(1);
+      proxy.cutNext(cut);
+      await answer;
+    }
+    expect(proxy.cuts).toBe(16);
+    expect([node.told.charged.size, node.told.failed.size]).toEqual([7, 1]);
+    expect((await observer.db.select().from(ledgerEntries)).length).toBe(1 + 2 * 7);
+    await expectExact(observer, accounts, [node.told]);
+  });
+});
+
+describe.skipIf(isPostgresMissing())('connections that hang', () => {
+  test(
+    'are given up one after the other, also before the first statement of a batch',
+    async () => {
+      await using database = await testDatabase();
+      const observer = await database.connect();
+      const accounts = await addAccounts(observer, 1);
+      const [account] = accounts;
+      if (account === undefined) throw new Error('no account');
+      await using node = await LedgerNode.start(database.url, 'proc_1', {}, { transaction_ms: 200 });
+      expect(node.told.charged).toContain(await node.request(account));
+      const backends = await observer.db.$client.unsafe<{ pid: number }[]>(
+        'SELECT pid FROM pg_stat_activity WHERE application_name = $1',
+        ['proc_1'],
+      );
+      // That of the batches, and those of the pool that it would get next.
+      expect(backends.length).toBeGreaterThan(1);
+      for (const { pid } of backends) process.kill(pid, 'SIGSTOP');
+      try {
+        expect(node.told.charged).toContain(await node.request(account));
+      } finally {
+        for (const { pid } of backends) process.kill(pid, 'SIGCONT');
+      }
+      await expectExact(observer, accounts, [node.told]);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+/** Locks the row of each, one after the other, in a transaction that is left open. */
+async function lockRows({ db }: PgConnection, accounts: readonly Account[]): Promise<ReservedSQL> {
+  const session = await db.$client.reserve();
+  await session.unsafe('SET idle_in_transaction_session_timeout = 0');
+  await session.unsafe('BEGIN');
+  for (const { organization_id } of accounts)
+    await session.unsafe('SELECT id FROM organizations WHERE id = $1 FOR UPDATE', [organization_id]);
+  return session;
+}
+
+async function unlock(session: ReservedSQL): Promise<void> {
+  await session.unsafe('ROLLBACK');
+  session.release();
+}
+
+describe.skipIf(isPostgresMissing())('a row of an organization that another session keeps locked', () => {
+  test.each([1, 3])(
+    'holds up no other organization (%d locked of 20)',
+    async (locked_count) => {
+      await using database = await testDatabase();
+      const observer = await database.connect();
+      const accounts = await addAccounts(observer, 20);
+      const locked = accounts.slice(5, 5 + locked_count);
+      const others = accounts.filter((account) => !locked.includes(account));
+      await using node = await LedgerNode.start(database.url, 'proc_1');
+      const of_locked: string[] = [];
+      let is_over = false;
+      const askAll = (asked: readonly Account[]) =>
+        Promise.all(
+          asked.map(async (account) => {
+            while (!is_over) of_locked.push(await node.request(account));
+          }),
+        );
+      const loads = [node.load(others, CALLERS, () => is_over), askAll([...locked, ...locked])];
+      await answeredMore(node, 100);
+      const lock = await lockRows(observer, locked);
+      const before = of_locked.length;
+      // Those of the locked rows are refused: the others go on for as long as that takes, and after it.
+      while (of_locked.length < before + 2 * locked_count) await answeredMore(node, 1);
+      await answeredMore(node, 200);
+      await unlock(lock);
+      // What a charge could not end is released before.
+      await node.books.whenSettled();
+      const charged = () => of_locked.filter((request_id) => node.told.charged.has(request_id)).length;
+      const charged_before = charged();
+      while (charged() < charged_before + 10) await Bun.sleep(1);
+      is_over = true;
+      await Promise.all(loads);
+      await node.books.whenSettled();
+      const failed = [...node.told.failed].filter(([, error]) => String(error) !== 'Error: the model failed');
+      expect(failed.filter(([request_id]) => !of_locked.includes(request_id))).toEqual([]);
+      expect(failed.length).toBeGreaterThanOrEqual(2 * locked_count);
+      expect(failed.filter(([, error]) => !(error instanceof LedgerUnavailable))).toEqual([]);
+      await expectExact(observer, accounts, [node.told]);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'leaves a charge doubtful whose commit was not answered, until it is known',
+    async () => {
+      await using database = await testDatabase();
+      const observer = await database.connect();
+      const accounts = await addAccounts(observer, 2);
+      const [account, other] = accounts;
+      if (account === undefined || other === undefined) throw new Error('no account');
+      using proxy = new PostgresProxy((await sharedPostgres()).port);
+      await using node = await LedgerNode.start(
+        proxy.url(database.url),
+        'proc_1',
+        {},
+        { deadline_ms: 1_000 },
+      );
+      const at_ms = Date.now();
+      const { organization_id, project_id } = account;
+      const request = { organization_id, project_id, amount_micros: HELD_MICROS, at_ms };
+      const answer = await node.books.hold({ ...request, request_id: 'req_doubtful' });
+      if (!answer.held) throw new Error(answer.refusal);
+      const lock = Promise.withResolvers<ReservedSQL>();
+      proxy.beforeCut = async () => lock.resolve(await lockRows(observer, [account]));
+      proxy.cutNext('after the commit');
+      let is_answered = false;
+      const usage = (status: number, cost_micros: number) =>
+        usageOf(account, 'req_doubtful', at_ms, status, cost_micros);
+      const charge = node.books
+        .charge(answer.hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0))
+        .finally(() => {
+          is_answered = true;
+        });
+      const session = await lock.promise;
+      // Asked later, so that the deadline of the charge is over when these are refused.
+      for (const request_id of ['req_1', 'req_2']) {
+        const refused = node.books.hold({ ...request, request_id });
+        const charged = await node.request(other);
+        expect(node.told.charged).toContain(charged);
+        expect(refused).rejects.toBeInstanceOf(LedgerUnavailable);
+        await refused.catch(() => undefined);
+        expect(is_answered).toBe(false);
+      }
+      await unlock(session);
+      await charge;
+      node.told.charge('req_doubtful');
+      expect(proxy.cuts).toBe(1);
+      await expectExact(observer, accounts, [node.told]);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});

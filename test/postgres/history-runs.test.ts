@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { auditedWholeAt_ms } from '../../db/postgres/audit.ts';
+import type { PgDb } from '../../db/postgres/connection.ts';
+import { PostgresHistoryRuns } from '../../db/postgres/history-runs.ts';
+import { HISTORY_LOCK } from '../../db/postgres/locks.ts';
+import { scheduledRuns, usageDays, usageRecords } from '../../db/postgres/schema.ts';
+import { DAY_MS } from '../../src/clock.ts';
+import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
+import { type CopiedPostgres, copiedToPostgres } from '../support/copied-postgres.ts';
+import { isPostgresMissing } from '../support/postgres.ts';
+
+const NEXT_MONTH_MS = Date.UTC(2026, 5, 2);
+
+describe.skipIf(isPostgresMissing())('runs over the history in PostgreSQL', () => {
+  let copy: CopiedPostgres;
+  let db: PgDb;
+  let node: PostgresHistoryRuns;
+  let other: PostgresHistoryRuns;
+  beforeEach(async () => {
+    using setup = new LedgerSetup();
+    await setup.charge(await setup.hold('req_1'), 'req_1');
+    copy = await copiedToPostgres(setup.db);
+    ({ db } = copy);
+    [node, other] = [new PostgresHistoryRuns(db), new PostgresHistoryRuns(await copy.anotherPool())];
+  });
+  afterEach(() => copy[Symbol.asyncDispose]());
+
+  const task = { now_ms: NOW_MS, prune_before_ms: null };
+  const anHourLater = () => db.update(scheduledRuns).set({ started_at: sql`started_at - interval '1 hour'` });
+  async function audit(now_ms: number) {
+    const report = await node.run({ ...task, now_ms });
+    await anHourLater();
+    return report?.audit;
+  }
+
+  test('an audit goes on from the last clean one, and reads everything again after a week', async () => {
+    expect(await audit(NOW_MS)).toMatchObject({ ok: true, after_entry_id: 0 });
+    expect(await audit(NOW_MS + 6 * DAY_MS)).toMatchObject({ ok: true, after_entry_id: 3 });
+    expect(await auditedWholeAt_ms(db)).toBe(NOW_MS);
+    expect(await audit(NOW_MS + 7 * DAY_MS)).toMatchObject({ ok: true, after_entry_id: 0 });
+    expect(await auditedWholeAt_ms(db)).toBe(NOW_MS + 7 * DAY_MS);
+  });
+
+  test('of all nodes one has a run, and once an hour', async () => {
+    const runs = await Promise.all([node.run(task), other.run(task)]);
+    expect(runs.filter((report) => report !== null)).toHaveLength(1);
+    expect([await node.run(task), await other.run(task)]).toEqual([null, null]);
+    await anHourLater();
+    expect((await other.run(task))?.audit.ok).toBe(true);
+    expect(await node.run(task)).toBeNull();
+  });
+
+  test('a node that died in a run, or a clock that was set back, holds up no other for longer', async () => {
+    await node.run(task);
+    await db.update(scheduledRuns).set({ started_at: sql`clock_timestamp() + interval '1 day'` });
+    expect((await other.run(task))?.audit.ok).toBe(true);
+  });
+
+  test('an audit of everything is for an operator to ask for at any time, but never beside a run', async () => {
+    await node.run(task);
+    expect((await other.run({ ...task, whole: true }))?.audit).toMatchObject({ ok: true });
+    const held = await db.$client.reserve();
+    await held`SELECT pg_advisory_lock(${HISTORY_LOCK}::bigint)`;
+    expect(await other.run({ ...task, whole: true })).toBeNull();
+    await held`SELECT pg_advisory_unlock(${HISTORY_LOCK}::bigint)`;
+    held.release();
+    expect((await other.run({ ...task, whole: true }))?.audit.ok).toBe(true);
+  });
+
+  test('there is never a second run of a node beside one', async () => {
+    const first = node.run({ ...task, whole: true });
+    expect(await node.run({ ...task, whole: true })).toBeNull();
+    expect((await first)?.audit.ok).toBe(true);
+    expect((await node.run({ ...task, whole: true }))?.audit.ok).toBe(true);
+  });
+
+  test('a run that fails says so, and the next one is not held up by it', async () => {
+    await db.execute(sql`ALTER TABLE usage_records RENAME TO usage_away`);
+    await expect(node.run(task)).rejects.toThrow();
+    await db.execute(sql`ALTER TABLE usage_away RENAME TO usage_records`);
+    await anHourLater();
+    expect((await node.run(task))?.audit.ok).toBe(true);
+  });
+
+  test('old usage is rolled up after a clean audit, and kept after any other', async () => {
+    const pruning = { now_ms: NEXT_MONTH_MS, prune_before_ms: NEXT_MONTH_MS - 2 * DAY_MS };
+    await db.execute(sql`UPDATE organizations SET credit_micros = credit_micros + 1`);
+    expect(await node.run(pruning)).toMatchObject({ audit: { ok: false }, requests_rolled_up: 0 });
+    expect(await db.select().from(usageRecords)).toHaveLength(1);
+    await db.execute(sql`UPDATE organizations SET credit_micros = credit_micros - 1`);
+    await anHourLater();
+    expect(await node.run(pruning)).toMatchObject({ audit: { ok: true }, requests_rolled_up: 1 });
+    expect(await db.select().from(usageRecords)).toEqual([]);
+    expect(await db.select().from(usageDays)).toMatchObject([{ requests: 1, status: 200 }]);
+    expect((await other.run({ ...task, whole: true }))?.audit).toMatchObject({ ok: true });
+  });
+
+  test('a node that is being stopped begins no run', async () => {
+    node.stop();
+    expect(await node.run(task)).toBeNull();
+    expect((await other.run(task))?.audit.ok).toBe(true);
+  });
+});

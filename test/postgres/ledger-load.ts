@@ -1,0 +1,213 @@
+import { expect } from 'bun:test';
+import { runAudit } from '../../db/postgres/audit.ts';
+import type { ClientBounds } from '../../db/postgres/bounded-client.ts';
+import { connectPostgres, type PgConnection } from '../../db/postgres/connection.ts';
+import type { LedgerBatchOptions } from '../../db/postgres/ledger-batches.ts';
+import { PostgresLedgerRecords } from '../../db/postgres/ledger-records.ts';
+import { type LeaseTimes, NodeLease } from '../../db/postgres/nodes.ts';
+import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
+import {
+  apiKeys,
+  ledgerEntries,
+  organizations,
+  payments,
+  projects,
+  usageRecords,
+} from '../../db/postgres/schema.ts';
+import { type Account, usageOf } from '../ledger/support.ts';
+
+/** Enough for every load, in each organization. */
+export const CREDIT_MICROS = 1_000_000_000;
+export const HELD_MICROS = 10;
+export const COST_MICROS = 4;
+const CONNECTIONS = 6;
+
+/** So short that a test can wait until it has run out, and long for a busy machine. */
+export const SHORT_LEASE = { lease_ms: 2_000, renew_every_ms: 300, look_every_ms: 100 };
+
+/** The account of that number, of those that `addAccounts` inserts. */
+export function accountNumber(number: number): Account {
+  return {
+    organization_id: `org_${number}`,
+    project_id: `proj_${number}`,
+    api_key_id: `key_${number}`,
+  };
+}
+
+/** Inserts so many organizations with credit, each with a project and a key. */
+export async function addAccounts({ db }: PgConnection, count: number): Promise<Account[]> {
+  const accounts = Array.from({ length: count }, (_, number) => accountNumber(number));
+  const created_at_ms = 0;
+  for (const { organization_id, project_id, api_key_id } of accounts) {
+    const payment_id = `pay_${organization_id}`;
+    await db.insert(organizations).values({ id: organization_id, name: organization_id, created_at_ms });
+    await db.insert(projects).values({ id: project_id, organization_id, name: 'Default', created_at_ms });
+    await db.insert(apiKeys).values({
+      id: api_key_id,
+      project_id,
+      name: 'Key',
+      secret_sha256: api_key_id,
+      display_prefix: 'sk_svc_01234',
+      created_at_ms,
+    });
+    await db.insert(payments).values({
+      id: payment_id,
+      organization_id,
+      provider: 'manual',
+      external_id: payment_id,
+      kind: 'top_up',
+      amount_micros: CREDIT_MICROS,
+      status: 'completed',
+      created_at_ms,
+    });
+    await new PostgresLedgerRecords(db).topUp({
+      organization_id,
+      amount_micros: CREDIT_MICROS,
+      payment_id,
+      at_ms: created_at_ms,
+    });
+  }
+  return accounts;
+}
+
+/** What the clients of a node were told, by request. */
+export class Told {
+  readonly charged = new Set<string>();
+  readonly failed = new Map<string, unknown>();
+  /** Is told of each answer as it is given. */
+  onTold: (request_id: string, is_charged: boolean) => void = () => undefined;
+
+  charge(request_id: string): void {
+    this.charged.add(request_id);
+    this.onTold(request_id, true);
+  }
+
+  fail(request_id: string, error: unknown): void {
+    this.failed.set(request_id, error);
+    this.onTold(request_id, false);
+  }
+}
+
+/** A node of its own, with its connections and books. */
+export class LedgerNode implements AsyncDisposable {
+  readonly told = new Told();
+  #requests = 0;
+
+  private constructor(
+    readonly id: string,
+    readonly connection: PgConnection,
+    readonly lease: NodeLease,
+    readonly books: PostgresBooks,
+    /** What it has released of other nodes. */
+    readonly released: readonly (readonly [node_id: string, holds: number])[],
+    readonly problems: readonly unknown[],
+  ) {}
+
+  static async start(
+    url: string,
+    id: string,
+    times: LeaseTimes = {},
+    options: LedgerBatchOptions = {},
+    bounds?: ClientBounds,
+  ): Promise<LedgerNode> {
+    const connection = await connectPostgres(url, {
+      connections: CONNECTIONS,
+      application_name: id,
+      ...(bounds === undefined ? {} : { bounds }),
+    });
+    const { $client: client } = connection.db;
+    const released: (readonly [string, number])[] = [];
+    const problems: unknown[] = [];
+    const events = {
+      onProblem: (error: unknown) => void problems.push(error),
+      onReleased: (node_id: string, holds: number) => void released.push([node_id, holds]),
+    };
+    const lease = await NodeLease.register(client, { id, version: 'test' }, events, times);
+    const books = new PostgresBooks(
+      client,
+      lease,
+      { now_ms: () => Date.now() },
+      { onProblem: (_step, error) => void problems.push(error), onSettled: () => undefined },
+      options,
+    );
+    return new LedgerNode(id, connection, lease, books, released, problems);
+  }
+
+  /**
+   * A request from its hold to its end: charged, but one in eight fails at the model. Resolves with its id. Never
+   * rejects.
+   */
+  async request(account: Account): Promise<string> {
+    this.#requests += 1;
+    const number = this.#requests;
+    const request_id = `req_${this.id}_${number}`;
+    const { organization_id, project_id } = account;
+    const at_ms = Date.now();
+    try {
+      const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
+      const answer = await this.books.hold(asked);
+      if (!answer.held) throw new Error(answer.refusal);
+      const failed = usageOf(account, request_id, at_ms, 503, 0);
+      if (number % 8 === 0) {
+        await this.books.release(answer.hold, failed);
+        throw new Error('the model failed');
+      }
+      const answered = usageOf(account, request_id, at_ms, 200, COST_MICROS);
+      await this.books.charge(answer.hold, COST_MICROS, answered, failed);
+      this.told.charge(request_id);
+    } catch (error) {
+      this.told.fail(request_id, error);
+    }
+    return request_id;
+  }
+
+  /** So many callers send one request after the other until `isOver`. Each takes another account every time. */
+  async load(accounts: readonly Account[], callers: number, isOver: () => boolean): Promise<void> {
+    const call = async (caller: number) => {
+      for (let turn = caller; !isOver(); turn += 1) {
+        const account = accounts[turn % accounts.length];
+        if (account !== undefined) await this.request(account);
+      }
+    };
+    await Promise.all(Array.from({ length: callers }, (_, caller) => call(caller)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.books.close();
+    await this.lease.close({ open_holds: this.books.left_holds });
+    await this.connection.close();
+  }
+}
+
+/**
+ * What the clients were told is what is stored: every charge that one was told of is there once, nobody who was told of
+ * an error is charged, no hold is open, and the balances are exact.
+ */
+export async function expectExact(
+  { db }: PgConnection,
+  accounts: readonly Account[],
+  told: readonly Told[],
+): Promise<void> {
+  const entries = await db.select().from(ledgerEntries);
+  const request_of = new Map(entries.map(({ id, request_id }) => [id, request_id]));
+  const charges = entries.filter(({ kind }) => kind === 'charge');
+  const charged = charges.map(({ hold_entry_id }) => request_of.get(hold_entry_id ?? 0) ?? 'none');
+  const stored = new Set(charged);
+  expect(stored.size).toBe(charged.length);
+  for (const { charged, failed } of told) {
+    expect([...charged].filter((request_id) => !stored.has(request_id))).toEqual([]);
+    expect([...failed.keys()].filter((request_id) => stored.has(request_id))).toEqual([]);
+  }
+  const usage = await db.select().from(usageRecords);
+  const answered = usage.filter(({ status }) => status === 200).map(({ request_id }) => request_id);
+  expect(answered.sort()).toEqual(charged.sort());
+  const rows = await db.select().from(organizations);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  expect(sum(rows.map(({ credit_micros }) => credit_micros))).toBe(
+    accounts.length * CREDIT_MICROS - charges.length * COST_MICROS,
+  );
+  expect(sum(rows.map(({ held_micros, open_holds }) => held_micros + open_holds))).toBe(0);
+  const { checks, open_holds } = await runAudit(db, { ended_before_ms: Date.now() + 1 });
+  expect(checks.filter(({ violations }) => violations.length > 0)).toEqual([]);
+  expect(open_holds).toBe(0);
+}

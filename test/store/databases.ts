@@ -1,0 +1,112 @@
+import { runAudit as auditPostgres } from '../../db/postgres/audit.ts';
+import { PostgresMovementReader } from '../../db/postgres/movement-reader.ts';
+import { PostgresStore } from '../../db/postgres/postgres-store.ts';
+import { PostgresUsageReader } from '../../db/postgres/usage-reader.ts';
+import { runAudit as auditSqlite } from '../../db/sqlite/audit.ts';
+import { type Db, neverWait, openDatabase } from '../../db/sqlite/connection.ts';
+import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
+import type { MovementReader } from '../../src/ledger/movement-reader.ts';
+import type { Store } from '../../src/store.ts';
+import type { UsageReader } from '../../src/usage/usage-reader.ts';
+import { temporaryDatabase } from '../accounts/support.ts';
+import { giveBackDatabase, takeDatabase } from '../support/emptied-postgres.ts';
+import { everythingInPostgres, everythingInSqlite } from '../support/everything.ts';
+import { isPostgresMissing } from '../support/postgres.ts';
+import { insertIntoPostgres, insertIntoSqlite, type StoredRows } from './stored-rows.ts';
+
+/** A database of its own, with the service's schema and no row. */
+export interface OpenDatabase {
+  readonly store: Store;
+  readonly usage: UsageReader;
+  readonly movements: MovementReader;
+  /** The store of another process on the same database, with connections of its own. */
+  another(): Promise<Store>;
+  /** Runs a statement that both databases understand, outside of every store. */
+  run(statement: string): Promise<void>;
+  /** Inserts rows as they are, which takes several steps through the store. */
+  insert(rows: StoredRows): Promise<void>;
+  /** How many rows a table has, or those of them that meet a condition (`TABLE WHERE …`). */
+  count(rows: string): Promise<number>;
+  /** Everything that is stored, by table, in the same order each time. */
+  everything(): Promise<Readonly<Record<string, readonly unknown[]>>>;
+  /** Whether the audit finds the books in order. */
+  isSound(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+interface Database {
+  readonly name: 'SQLite' | 'PostgreSQL';
+  open(): Promise<OpenDatabase>;
+}
+
+/** Small, because two hundred tests share the server; more than one, so that queries do overtake each other. */
+const CONNECTIONS = 4;
+
+function openSqlite(): Promise<OpenDatabase> {
+  const { db, path, remove } = temporaryDatabase();
+  neverWait(db);
+  const others: Db[] = [];
+  return Promise.resolve({
+    store: new SqliteStore(db),
+    usage: new SqliteUsageReader(db),
+    movements: new SqliteMovementReader(db),
+    another: () => {
+      const other = openDatabase(path);
+      neverWait(other);
+      others.push(other);
+      return Promise.resolve(new SqliteStore(other));
+    },
+    run: (statement) => Promise.try(() => void db.$client.run(statement)),
+    insert: (rows) => Promise.try(() => insertIntoSqlite(db, rows)),
+    count: (rows) =>
+      Promise.try(() =>
+        Number(db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${rows}`).get()?.n),
+      ),
+    everything: () => Promise.try(() => everythingInSqlite(db)),
+    isSound: () => Promise.try(() => auditSqlite(db).ok),
+    close: () => {
+      for (const other of others) other.$client.close();
+      remove();
+      return Promise.resolve();
+    },
+  });
+}
+
+async function openPostgres(): Promise<OpenDatabase> {
+  const database = await takeDatabase();
+  const { db, close } = await database.connect({ connections: CONNECTIONS });
+  const others: (() => Promise<void>)[] = [];
+  return {
+    store: new PostgresStore(db),
+    usage: new PostgresUsageReader(db),
+    movements: new PostgresMovementReader(db),
+    async another() {
+      const other = await database.connect({ connections: CONNECTIONS });
+      others.push(other.close);
+      return new PostgresStore(other.db);
+    },
+    async run(statement) {
+      await db.$client.unsafe(statement);
+    },
+    insert: (rows) => insertIntoPostgres(db, rows),
+    async count(rows) {
+      const [row] = await db.$client.unsafe<{ n: string }[]>(`SELECT count(*) AS n FROM ${rows}`);
+      return Number(row?.n);
+    },
+    everything: () => everythingInPostgres(db),
+    isSound: async () => (await auditPostgres(db)).ok,
+    async close() {
+      for (const closeOther of others) await closeOther();
+      await close();
+      await giveBackDatabase(database);
+    },
+  };
+}
+
+/** The databases on which every rule of the store's ports must hold, for `describe.each`. */
+export const DATABASES: readonly Database[] = [
+  { name: 'SQLite', open: openSqlite },
+  ...(isPostgresMissing() ? [] : [{ name: 'PostgreSQL' as const, open: openPostgres }]),
+];

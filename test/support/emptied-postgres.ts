@@ -1,0 +1,25 @@
+import { POSTGRES_TABLES } from './everything.ts';
+import { type TestDatabase, testDatabase } from './postgres.ts';
+
+/** Deletes every row; tables that refer to each other need no order then. Takes 10 ms, and a `TRUNCATE` a second. */
+const EMPTY = `SET session_replication_role = replica; ${POSTGRES_TABLES.map((name) => `DELETE FROM ${name};`).join(' ')}`;
+
+/** Emptied databases that are free again: dropping one takes half a second, and making one a tenth. */
+const free: TestDatabase[] = [];
+
+/** A database with the service's schema and no row, which an earlier test may have used. */
+export async function takeDatabase(): Promise<TestDatabase> {
+  return free.pop() ?? (await testDatabase());
+}
+
+/** Gives back what `takeDatabase` gave, once nobody is connected to it any more. */
+export async function giveBackDatabase(database: TestDatabase): Promise<void> {
+  const emptying = await database.connect({ connections: 1 });
+  const is_whole = await emptying.db.$client.unsafe(EMPTY).then(
+    () => true,
+    () => false,
+  );
+  await emptying.close();
+  // A test may have taken a table away: nobody gets such a database again.
+  if (is_whole) free.push(database);
+}
