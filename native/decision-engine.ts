@@ -1,4 +1,5 @@
 import type { EvaluatorName } from './evaluators/evaluator-names.ts';
+import type { PlanLogits } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan } from './plan/profile.ts';
 import type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
 
@@ -55,6 +56,26 @@ export interface DecisionPlanner {
    */
   openEngine(): Promise<DecisionEngine>;
   /** Frees the vocabulary; engines are closed apart. */
+  close(): Promise<void>;
+}
+
+/** A planner whose plans are evaluated elsewhere, where its vocabulary is that of the model. */
+export interface ScoringPlanner {
+  /** SHA-256 over the GGUF parts that the vocabulary was read from. */
+  readonly vocabulary_sha256: string;
+  /** The name of the prompt profile. */
+  readonly profile: string;
+  /** Positions that a plan may use. */
+  readonly context_tokens: number;
+  /** As `DecisionPlanner.plan`. */
+  plan(input: DecisionInput): Promise<DecisionPlan>;
+  /**
+   * The scores of a request, from the logits of each of its plans; not calibrated. They are those of
+   * `DecisionEngine.evaluate`. A number that is added to all logits of one read changes nothing.
+   */
+  scores(plan: DecisionPlan, logits: readonly PlanLogits[]): readonly (readonly number[])[];
+  /** The word that a token is, without a space before it; null where it is not one word of English letters. */
+  wordOf(token: number): string | null;
   close(): Promise<void>;
 }
 

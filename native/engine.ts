@@ -3,7 +3,7 @@
  * node-llama-cpp, the addon nor its build before one of the functions below is called.
  */
 import type { BuiltAddon } from './addon/build.ts';
-import type { DecisionEngine, DecisionPlanner } from './decision-engine.ts';
+import type { DecisionEngine, DecisionPlanner, ScoringPlanner } from './decision-engine.ts';
 import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import type { Gpu } from './gpu.ts';
 import type { MachineStatus } from './machine.ts';
@@ -25,6 +25,7 @@ export type {
   EngineFacts,
   EvaluateOptions,
   PlanTurn,
+  ScoringPlanner,
   TakeTurn,
 } from './decision-engine.ts';
 export {
@@ -42,7 +43,9 @@ export { EVALUATOR_CHOICES, type EvaluatorChoice } from './evaluators/evaluator-
 export { GPUS, type Gpu } from './gpu.ts';
 export type { CpuKernels, DeviceStatus, MachineStatus } from './machine.ts';
 export type { OpenOptions } from './open-options.ts';
+export { type PlanLogits, planTokens } from './plan/plan.ts';
 export type { DecisionInput, DecisionPlan } from './plan/profile.ts';
+export type { RequestPlan } from './plan/readings.ts';
 export type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
 export { EMBEDDED_WEIGHTS, verifyWeights, weightsBytes } from './weights.ts';
 
@@ -52,6 +55,15 @@ export { EMBEDDED_WEIGHTS, verifyWeights, weightsBytes } from './weights.ts';
  */
 export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
   const { openPlanner: open } = await import('./load-engine.ts');
+  return await open(options);
+}
+
+/**
+ * Reads a model's vocabulary from a GGUF file, with or without tensors, for plans that a server evaluates. Rejects as
+ * `openPlanner` does.
+ */
+export async function openScoringPlanner(options: OpenOptions): Promise<ScoringPlanner> {
+  const { openScoringPlanner: open } = await import('./load-engine.ts');
   return await open(options);
 }
 

@@ -1,5 +1,5 @@
 import { errorMessage } from '../src/error-message.ts';
-import type { DecisionEngine } from './decision-engine.ts';
+import type { DecisionEngine, ScoringPlanner } from './decision-engine.ts';
 import { WeightsError } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';
 import { type ModelFacts, readModelFacts } from './gguf.ts';
@@ -9,6 +9,7 @@ import type { ExpectedModel, OpenOptions } from './open-options.ts';
 import type { PromptProfile, RegisteredProfile } from './plan/profile.ts';
 import { profileFor } from './plan/profiles.ts';
 import { abortsOnText } from './pre-tokenizer.ts';
+import { VocabularyPlanner } from './vocabulary-planner.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, type Weights } from './weights.ts';
 
 /** The most positions that a plan may use unless configured: the model's advertised 16K. */
@@ -75,11 +76,17 @@ function requireProfile({ first }: Weights, { name }: PromptProfile, { profile }
   );
 }
 
-/**
- * Reads a model's vocabulary and makes the first prompt profile that fits it. Throws `SetupError`: `WeightsError` when
- * the files are missing, cut or corrupt, are others than `options.expected` says, or the model cannot be served.
- */
-export async function openPlanner(options: OpenOptions): Promise<ModelPlanner> {
+/** A model's vocabulary, read and ready, whoever evaluates its plans. */
+interface OpenVocabulary {
+  readonly weights: Weights;
+  readonly facts: ModelFacts;
+  readonly context_tokens: number;
+  readonly tokenizer: ModelTokenizer;
+  readonly needs: RegisteredProfile;
+  readonly profile: PromptProfile;
+}
+
+async function openVocabulary(options: OpenOptions): Promise<OpenVocabulary> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const { expected } = options;
   if (expected !== undefined) requireWeights(weights, expected);
@@ -97,11 +104,26 @@ export async function openPlanner(options: OpenOptions): Promise<ModelPlanner> {
     const context_tokens = Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, trained_context_tokens);
     const { needs, profile } = await makeProfile(weights, facts, tokenizer);
     if (expected !== undefined) requireProfile(weights, profile, expected);
-    return new ModelPlanner({ weights, context_tokens, needs, options }, tokenizer, profile);
+    return { weights, facts, context_tokens, tokenizer, needs, profile };
   } catch (error) {
     await tokenizer.close();
     throw error;
   }
+}
+
+/**
+ * Reads a model's vocabulary and makes the first prompt profile that fits it. Throws `SetupError`: `WeightsError` when
+ * the files are missing, cut or corrupt, are others than `options.expected` says, or the model cannot be served.
+ */
+export async function openPlanner(options: OpenOptions): Promise<ModelPlanner> {
+  const { weights, context_tokens, needs, tokenizer, profile } = await openVocabulary(options);
+  return new ModelPlanner({ weights, context_tokens, needs, options }, tokenizer, profile);
+}
+
+/** The same for plans that are evaluated elsewhere: a file without tensors is enough. Throws as `openPlanner` does. */
+export async function openScoringPlanner(options: OpenOptions): Promise<ScoringPlanner> {
+  const { weights, context_tokens, facts, tokenizer, profile } = await openVocabulary(options);
+  return new VocabularyPlanner({ weights, context_tokens, vocabulary: facts.vocabulary }, tokenizer, profile);
 }
 
 /** Checks all that a model is loaded from, without loading its weights. Throws as `openPlanner` does. */

@@ -83,7 +83,8 @@ export class ModelPlanner implements DecisionPlanner {
 
 /** Rejects with `SetupError`, `DeviceUnavailable` when a GPU is asked for that is not there, and `EvaluationFailed`. */
 function openEvaluator({ weights, context_tokens, needs, options }: ModelSetup): Promise<PlanEvaluator> {
-  const { evaluator: wanted = 'auto', gpu = 'auto', threads, deterministic, onBuild, onProgress } = options;
+  const { evaluator: wanted = 'auto', gpu = 'auto', threads, deterministic } = options;
+  const { prefix_cache_bytes, onBuild, onProgress } = options;
   const { reads, flash_attention } = needs;
   return byWantedEvaluator(wanted, reads, (evaluator) =>
     evaluator.openEvaluator({
@@ -93,6 +94,7 @@ function openEvaluator({ weights, context_tokens, needs, options }: ModelSetup):
       context_tokens,
       flash_attention,
       deterministic,
+      prefix_cache_bytes,
       onBuild,
       onProgress,
     }),

@@ -29,6 +29,8 @@ export interface OpenOptions {
   readonly evaluator?: EvaluatorChoice | undefined;
   /** Equal bits whatever else is asked at the same time, on any device, at a cost in speed. */
   readonly deterministic?: boolean | undefined;
+  /** Memory of prefixes that are kept for reuse, where the evaluator keeps any; its own choice when undefined. */
+  readonly prefix_cache_bytes?: number | undefined;
   /** Called when the C++ addon must be compiled first: once a machine, for up to a minute. */
   readonly onBuild?: (() => void) | undefined;
   readonly onProgress?: ((fraction: number) => void) | undefined;

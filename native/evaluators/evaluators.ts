@@ -27,6 +27,8 @@ export interface EvaluatorOptions extends TokenizerOptions {
   readonly flash_attention: 'auto' | false;
   /** Equal bits on any device, whatever else is asked. */
   readonly deterministic: boolean | undefined;
+  /** Memory of prefixes that are kept for reuse; an evaluator that keeps none ignores it. */
+  readonly prefix_cache_bytes?: number | undefined;
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 

@@ -1,10 +1,11 @@
-import type { EngineFacts, TypeTemperatures } from '../../native/engine.ts';
+import type { TypeTemperatures } from '../../native/engine.ts';
 import { type Mode, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import { type Abstaining, abstaining } from './abstaining.ts';
 import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';
 import type { EvalCase } from './cases.ts';
 import { answerPairs, predictionOf, scoredQuestions } from './collect.ts';
 import { assignFolds, type FoldBy } from './fit.ts';
+import type { MeasuredFacts } from './measured-model.ts';
 import { accuracy, type ReliabilityBin, reliabilityBins } from './metrics.ts';
 import type { Prediction } from './predictions.ts';
 import { PROBES, type Probe } from './probes.ts';
@@ -49,7 +50,7 @@ export interface EvalReport {
     /** Records whose questions do not fit into the model's context. */
     readonly refused: number;
   };
-  readonly model: Omit<EngineFacts, 'calibrated'>;
+  readonly model: Omit<MeasuredFacts, 'calibrated'>;
   readonly mode: Mode;
   readonly seed: number;
   /** What thresholds are measured by, out of fold. */
@@ -71,7 +72,7 @@ export interface ReportInput {
   /** Those that were to be evaluated; what the file has no scores of is left out. */
   readonly cases: readonly EvalCase[];
   readonly file: ScoreFile;
-  readonly model: EngineFacts;
+  readonly model: MeasuredFacts;
   readonly mode: Mode;
   readonly temperatures: TypeTemperatures | undefined;
   readonly seed: number;

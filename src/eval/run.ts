@@ -1,8 +1,9 @@
-import { type DecisionEngine, PlanRejected } from '../../native/engine.ts';
+import { PlanRejected } from '../../native/engine.ts';
 import type { Clock } from '../clock.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
 import type { EvalCase } from './cases.ts';
+import type { MeasuredModel } from './measured-model.ts';
 import { PROBES, probed } from './probes.ts';
 import { type Random, shuffled } from './random.ts';
 import type { ScoreFile, Variant } from './score-file.ts';
@@ -16,8 +17,8 @@ export interface RunProgress {
 }
 
 export interface RunOptions {
-  /** Opened without calibration: what is kept are the model's own scores. */
-  readonly engine: DecisionEngine;
+  /** What is kept are its own scores. */
+  readonly model: MeasuredModel;
   readonly mode: Mode;
   readonly file: ScoreFile;
   readonly clock: Pick<Clock, 'monotonic_ms'>;
@@ -84,18 +85,17 @@ function tasksOf(subject: EvalCase, with_probes: boolean): readonly Task[] {
   return [original, ...changes];
 }
 
-async function ask(task: Task, { engine, mode, file, clock }: RunOptions): Promise<void> {
+async function ask(task: Task, { model, mode, file, clock }: RunOptions): Promise<void> {
   const { subject, variant, state, questions } = task;
   const { digest } = subject;
   const started_ms = clock.monotonic_ms();
   try {
-    const plan = await engine.plan({ state, questions, mode });
-    const scores = await engine.evaluate(plan, { scope: 'eval' });
+    const { scores, input_tokens } = await model.answer({ state, questions, mode });
     file.add({
       digest,
       variant,
       scores: scores.map((list) => [...list]),
-      input_tokens: plan.input_tokens,
+      input_tokens,
       latency_ms: clock.monotonic_ms() - started_ms,
     });
   } catch (error) {

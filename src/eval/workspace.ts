@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { DecisionEngine } from '../../native/engine.ts';
 import type { Mode } from '../questions/question.ts';
+import type { MeasuredModel } from './measured-model.ts';
 import { ScoreFile, ScoreFileError } from './score-file.ts';
 
 /** Where the files of `tds eval` lie: one folder, and one name for each cases file and mode. */
@@ -20,9 +20,13 @@ export function workspacePath({ directory, cases_file }: Workspace, mode: Mode, 
   return join(directory, `${name}.${mode}.${kind}`);
 }
 
-/** The scores that the engine has given so far; an empty file at first. Throws `ScoreFileError`. */
-export function openScores(workspace: Workspace, engine: DecisionEngine, mode: Mode): ScoreFile {
-  const { weights_sha256, profile, context_tokens } = engine.facts;
+/** The scores that the model has given so far; an empty file at first. Throws `ScoreFileError`. */
+export function openScores(
+  workspace: Workspace,
+  { facts }: Pick<MeasuredModel, 'facts'>,
+  mode: Mode,
+): ScoreFile {
+  const { weights_sha256, profile, context_tokens } = facts;
   try {
     mkdirSync(workspace.directory, { recursive: true });
   } catch (error) {

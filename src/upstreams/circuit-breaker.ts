@@ -1,3 +1,5 @@
+import type { BreakerState } from '../models/model-life.ts';
+
 /** Requests of one member that fail one after the other before it gets no more. */
 const FAILURES_MAX = 3;
 /** How long a member that failed its trial rests before the next one: twice as long each time, up to the most. */
@@ -9,13 +11,13 @@ const REST_MAX_MS = 30_000;
  * question of our own. No client's request is the experiment. Pure: the time is an argument.
  */
 export class CircuitBreaker {
-  #state: 'closed' | 'open' | 'half_open' = 'open';
+  #state: BreakerState = 'open';
   #failures = 0;
   #rest_ms = REST_MIN_MS;
   #due_ms = Number.NEGATIVE_INFINITY;
 
   /** `closed`: it gets requests. `open`: it waits for a trial. `half_open`: it is being tried. */
-  get state(): 'closed' | 'open' | 'half_open' {
+  get state(): BreakerState {
     return this.#state;
   }
 

@@ -8,20 +8,49 @@ import {
   type Schedule,
   unlessAborted,
 } from '../models/lifecycle.ts';
+import type { ObservedUpstream } from '../models/model-life.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { type Credentials, readCredentials } from './credentials.ts';
 import { callUpstream } from './http-call.ts';
-import { DECISION_PATH, MODELS_PATH, type SystemOneAnswer, WrongAnswer } from './systemone.ts';
+import { NO_FACTS, type ServerFacts, serverFacts } from './server-facts.ts';
+import { MODELS_PATH } from './systemone.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
+import { WrongAnswer } from './wrong-answer.ts';
 
 /** What is asked in one call. */
-export interface PoolCall {
+export interface PoolCall<Answer> {
   /** What it is likely to read: what a member has outstanding. */
   readonly tokens: number;
+  readonly path: string;
   /** Written when it is sent: a request's calls wait for their turns with one copy of the record. */
   readonly body: () => string;
   /** Throws `WrongAnswer`. */
-  readonly read: (text: string) => SystemOneAnswer;
+  readonly read: (text: string) => Answer;
+}
+
+/** What a member said, and which one. */
+export interface Answered<Answer> {
+  readonly answer: Answer;
+  /** For `ask`, where the next call of a request should go to the same one. */
+  readonly member: AskedMember;
+  /** What its list of models said last; null where the list could not be read. */
+  readonly facts: ServerFacts | null;
+}
+
+/** A member that has answered. */
+export interface AskedMember {
+  readonly address: string;
+}
+
+/** What a member is asked before it gets requests. */
+export interface Trial {
+  readonly call: PoolCall<unknown>;
+  /** Said where it does not take the call; empty for nothing. */
+  readonly needs: string;
+  /** Whether its list of models is read before it gets requests, and not only with the checks. */
+  readonly reads_list: boolean;
+  /** What that list must say, if anything: the tokens of a prompt and its answer; 0 for any. */
+  readonly context_tokens: number;
 }
 
 export interface PoolOptions {
@@ -36,8 +65,7 @@ export interface PoolOptions {
 }
 
 /** One server of a pool. */
-interface Member {
-  readonly address: string;
+interface Member extends AskedMember {
   readonly breaker: CircuitBreaker;
   /** Of calls that it has not answered. */
   outstanding_tokens: number;
@@ -48,8 +76,12 @@ interface Member {
   is_loading: boolean;
   /** Whether it answers a small question, while that is being found out. */
   trial: Promise<boolean> | null;
-  /** Of the list of models; the time of the last one. */
+  /** Of the list of models; the time of the last one, and what it said. */
   checked_at_ms: number;
+  facts: ServerFacts | null;
+  /** As in `ObservedUpstream`. */
+  requests: number;
+  failures: number;
   failure: UpstreamFailed | null;
 }
 
@@ -75,7 +107,7 @@ export class Pool {
   readonly #settings: UpstreamPool;
   readonly #options: PoolOptions;
   readonly #members: readonly Member[];
-  readonly #trial: PoolCall;
+  readonly #trial: () => Promise<Trial>;
   readonly #closed = new AbortController();
   #credentials: Credentials = { token: null, certificates: null };
   #cancelLook: (() => void) | undefined;
@@ -84,7 +116,7 @@ export class Pool {
   #turn = 0;
 
   /** `trial` asks a small question about nobody's record. */
-  constructor(settings: UpstreamPool, trial: PoolCall, options: PoolOptions) {
+  constructor(settings: UpstreamPool, trial: () => Promise<Trial>, options: PoolOptions) {
     this.#settings = settings;
     this.#options = options;
     this.#trial = trial;
@@ -97,6 +129,9 @@ export class Pool {
       is_loading: false,
       trial: null,
       checked_at_ms: Number.NEGATIVE_INFINITY,
+      facts: null,
+      requests: 0,
+      failures: 0,
       failure: null,
     }));
   }
@@ -109,6 +144,17 @@ export class Pool {
 
   setDraining(addresses: readonly string[]): void {
     for (const member of this.#members) member.is_draining = addresses.includes(member.address);
+  }
+
+  /** How each member stands. */
+  members(): readonly ObservedUpstream[] {
+    return this.#members.map(({ address, breaker, outstanding_tokens, requests, failures }) => ({
+      address,
+      breaker: breaker.state,
+      outstanding_tokens,
+      requests,
+      failures,
+    }));
   }
 
   status(): LifecycleStatus {
@@ -132,16 +178,22 @@ export class Pool {
   }
 
   /**
-   * The checked answer of one member. Rejects as `ready`, and with `UpstreamFailed`.
+   * The checked answer of one member: of `preferred`, which has read the beginning already, while it gets requests.
+   * Rejects as `ready`, and with `UpstreamFailed`.
    */
-  async ask(call: PoolCall, signal: AbortSignal): Promise<SystemOneAnswer> {
+  async ask<Answer>(
+    call: PoolCall<Answer>,
+    signal: AbortSignal,
+    preferred?: AskedMember,
+  ): Promise<Answered<Answer>> {
     const tried = new Set<Member>();
     for (;;) {
-      const member = await this.#take(call.tokens, tried, signal);
+      const member = await this.#take(call.tokens, tried, signal, preferred);
+      member.requests += 1;
       try {
         const answer = await this.#askMember(member, call, this.#options.answer_ms, signal);
         member.breaker.succeeded();
-        return answer;
+        return { answer, member, facts: member.facts };
       } catch (error) {
         if (!(error instanceof UpstreamFailed)) throw error;
         this.#noteFailure(member, error);
@@ -169,12 +221,19 @@ export class Pool {
    * The member that has the fewest tokens outstanding, of those that were not tried. The tokens count as its own at
    * once, so that another caller in the same moment sees them. Waits for running trials.
    */
-  async #take(tokens: number, tried: ReadonlySet<Member>, signal: AbortSignal | undefined): Promise<Member> {
+  async #take(
+    tokens: number,
+    tried: ReadonlySet<Member>,
+    signal: AbortSignal | undefined,
+    preferred?: AskedMember,
+  ): Promise<Member> {
     this.#closed.signal.throwIfAborted();
     this.#start();
     for (;;) {
       signal?.throwIfAborted();
-      const member = this.#leastLoaded(tried);
+      const member =
+        this.#members.find((other) => other === preferred && !tried.has(other) && this.#isUsable(other)) ??
+        this.#leastLoaded(tried);
       if (member !== undefined) {
         member.outstanding_tokens += tokens;
         if (tokens > 0) this.#turn += 1;
@@ -211,19 +270,19 @@ export class Pool {
     return new ModelUnavailable('No upstream answers.', { cause });
   }
 
-  async #askMember(
+  async #askMember<Answer>(
     member: Member,
-    { body, read }: PoolCall,
+    { path, body, read }: PoolCall<Answer>,
     timeout_ms: number,
     signal: AbortSignal,
-  ): Promise<SystemOneAnswer> {
+  ): Promise<Answer> {
     const { address } = member;
     try {
       const credentials = this.#credentials;
       return read(
         await callUpstream({
           address,
-          path: DECISION_PATH,
+          path,
           body: body(),
           credentials,
           timeout_ms,
@@ -240,6 +299,7 @@ export class Pool {
   #noteFailure(member: Member, error: UpstreamFailed): void {
     if (error.failure === 'busy' || error.failure === 'loading') this.#rest(member, error);
     if (!error.is_fault) return;
+    member.failures += 1;
     member.failure = error;
     member.breaker.failed();
     this.#tryOut(member);
@@ -279,13 +339,20 @@ export class Pool {
   async #answersTrial(member: Member): Promise<boolean> {
     const { breaker } = member;
     try {
+      const trial = await this.#trial();
       this.#credentials = await readCredentials(this.#settings);
-      await this.#askMember(member, this.#trial, this.#options.trial_ms, this.#closed.signal);
+      await this.#answersSmallQuestion(member, trial);
     } catch (error) {
       const is_told = error instanceof UpstreamFailed && !error.is_fault && error.failure !== 'rejected';
       breaker.trialFailed(this.#options.now_ms(), is_told ? this.#rest(member, error) : undefined);
       if (is_told || this.#closed.signal.aborted) return false;
       member.is_loading = false;
+      if (error instanceof ModelUnavailable) {
+        // No trial could be made, which is not the member's fault. Who makes them has reported it.
+        member.failure = new UpstreamFailed('refused', error.message);
+        return false;
+      }
+      member.failures += 1;
       member.failure = error instanceof UpstreamFailed ? error : null;
       this.#options.onProblem(error);
       return false;
@@ -296,6 +363,26 @@ export class Pool {
     member.resting_until_ms = Number.NEGATIVE_INFINITY;
     member.checked_at_ms = this.#options.now_ms();
     return true;
+  }
+
+  async #answersSmallQuestion(member: Member, trial: Trial): Promise<void> {
+    const { address } = member;
+    const { call, needs, reads_list, context_tokens } = trial;
+    try {
+      await this.#askMember(member, call, this.#options.trial_ms, this.#closed.signal);
+    } catch (error) {
+      if (!(error instanceof UpstreamFailed) || error.failure !== 'rejected' || needs === '') throw error;
+      throw new UpstreamFailed('rejected', `${error.message} ${needs}`);
+    }
+    if (!reads_list) return;
+    // A list that cannot be read is no reason to refuse a server that answers: the checks go on reading it.
+    await this.#listModels(member).catch(() => undefined);
+    const most = member.facts?.context_tokens ?? null;
+    if (most === null || most >= context_tokens) return;
+    throw new UpstreamFailed(
+      'refused',
+      `${address} reads at most ${most} tokens, and a plan with its answer has up to ${context_tokens}: start it with more, or add the model with --context ${most - 1}.`,
+    );
   }
 
   /** Asks the member for its list of models now and then, so that a dead one is found before a request is. */
@@ -310,18 +397,25 @@ export class Pool {
     });
   }
 
-  async #listModels({ address }: Member): Promise<void> {
+  async #listModels(member: Member): Promise<void> {
+    const { address } = member;
     const credentials = await readCredentials(this.#settings);
     this.#credentials = credentials;
     const { signal } = this.#closed;
-    await callUpstream({
-      address,
-      path: MODELS_PATH,
-      body: null,
-      credentials,
-      timeout_ms: CHECK_TIMEOUT_MS,
-      signal,
-    });
+    try {
+      const list = await callUpstream({
+        address,
+        path: MODELS_PATH,
+        body: null,
+        credentials,
+        timeout_ms: CHECK_TIMEOUT_MS,
+        signal,
+      });
+      member.facts = serverFacts(list, this.#settings.model);
+    } catch (error) {
+      if (error instanceof UpstreamFailed && NO_LIST.includes(error.status)) member.facts = NO_FACTS;
+      throw error;
+    }
   }
 }
 

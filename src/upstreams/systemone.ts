@@ -1,9 +1,9 @@
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
-import { readJson } from '../json/read-json.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
 import { uncommittedProbability } from '../questions/noul.ts';
 import { classesOf, type Question } from '../questions/question.ts';
 import { expectedLevel } from '../questions/score.ts';
+import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
 
 /** Where decisions are asked for, and the list that every server of the format has. */
 export const DECISION_PATH = '/v1/systemone';
@@ -18,11 +18,6 @@ export interface SystemOneAnswer {
   readonly scores: readonly (readonly number[])[];
   /** What the upstream says that it read; null where it says nothing that can be billed. */
   readonly input_tokens: number | null;
-}
-
-/** The answer is not what was asked for. The message is a fixed sentence. */
-export class WrongAnswer extends Error {
-  override readonly name = 'WrongAnswer';
 }
 
 /** The ids of a request's questions: the client's own are no business of an upstream. */
@@ -70,7 +65,7 @@ function questionBody(question: Question): WritableJson {
  * their sum, the chosen option, the mean level. Throws `WrongAnswer`.
  */
 export function readAnswer(text: string, questions: readonly Question[]): SystemOneAnswer {
-  const body = parsed(text);
+  const body = parsedAnswer(text);
   const answers = isJsonObject(body) ? body.get('answers') : undefined;
   if (!isJsonObject(body) || !isJsonObject(answers)) throw new WrongAnswer('The answer has no answers.');
   if (answers.names.length !== questions.length) {
@@ -82,15 +77,6 @@ export function readAnswer(text: string, questions: readonly Question[]): System
     scores: questions.map((question, index) => scoresOf(question, answers.get(idOf(index)), is_committed)),
     input_tokens: tokensOf(body.get('usage')),
   };
-}
-
-function parsed(text: string): JsonValue {
-  try {
-    return readJson(text);
-  } catch {
-    // An error of the reader may quote the text.
-    throw new WrongAnswer('The answer is no JSON.');
-  }
 }
 
 function tokensOf(usage: JsonValue | undefined): number | null {

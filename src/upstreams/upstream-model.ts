@@ -1,48 +1,77 @@
 import {
+  applyTemperature,
   type DecisionInput,
   type DecisionPlan,
   type EvaluateOptions,
+  openScoringPlanner,
   PlanRejected,
+  type ScoringPlanner,
   type TakeTurn,
 } from '../../native/engine.ts';
 import type { UpstreamModelEntry } from '../catalog/catalog.ts';
+import type { UpstreamCalibration, UpstreamPool, UpstreamVocabulary } from '../catalog/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
-import { writeJson } from '../json/write-json.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { type LifecycleStatus, ModelWarmingUp, modelClosed, scheduleByTimer } from '../models/lifecycle.ts';
-import type { AnsweringModel, ModelAnswer, UpstreamLife } from '../models/model-life.ts';
-import { smallInput } from '../models/small-question.ts';
+import type { AnsweringModel, ModelAnswer, ObservedUpstream, UpstreamLife } from '../models/model-life.ts';
 import type { Mode } from '../questions/question.ts';
-import { estimateTokens, type TokenEstimate } from './estimate.ts';
-import { Pool, type PoolCall, type PoolOptions } from './pool.ts';
-import { combinedScores, type Reading, readingsOf } from './readings.ts';
-import { readAnswer, requestBody, type SystemOneAnswer } from './systemone.ts';
+import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
+import { DecisionAsking } from './decision-asking.ts';
+import { LLAMA_SERVER } from './llama-server.ts';
+import { OPENAI } from './openai.ts';
+import { Pool, type PoolOptions, type Trial } from './pool.ts';
+import { fingerprintOf } from './server-facts.ts';
+import { TokenAsking } from './token-asking.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
 /** Half of what a client waits: a second member can still answer in time. */
 const ANSWER_MS = CLIENT_TIMEOUT_MS / 2;
 const TRIAL_MS = 30_000;
+/** Other weights than the calibration's that are reported; a server may name new ones without end. */
+const REPORTED_MAX = 16;
 
 /** The bounds of a pool have usual values. */
 export type UpstreamOptions = Pick<PoolOptions, 'now_ms' | 'onProblem'> &
-  Partial<Pick<PoolOptions, 'schedule' | 'answer_ms' | 'trial_ms'>>;
+  Partial<Pick<PoolOptions, 'schedule' | 'answer_ms' | 'trial_ms'>> & {
+    /** Whether each answer must have a fingerprint, and not only where there is a calibration; false by default. */
+    readonly is_measured?: boolean;
+    /** Reads a vocabulary; on the CPU by default. */
+    readonly openPlanner?: (
+      vocabulary: UpstreamVocabulary,
+      context_tokens: number,
+    ) => Promise<ScoringPlanner>;
+  };
+
+const TOKEN_PROTOCOLS = { 'llama-server': LLAMA_SERVER, openai: OPENAI } as const;
 
 const atOnce: TakeTurn = (_, work) => work();
 
+/** An answer with what stands for the weights that gave it. */
+export interface FingerprintedAnswer extends ModelAnswer {
+  /** As `fingerprintOf`; null where several weights had a part in it, or a server does not say which. */
+  readonly fingerprint: string | null;
+}
+
 /** A model of the catalog that a pool of upstreams answers for. */
 export class UpstreamModel implements UpstreamLife {
-  readonly #row: UpstreamModelEntry;
   readonly #onProblem: UpstreamOptions['onProblem'];
   readonly #pool: Pool;
+  readonly #asking: Asking;
+  readonly #is_measured: boolean;
   readonly #closed = new AbortController();
+  /** Fingerprints that the calibration is not for, which was said. */
+  readonly #reported = new Set<string>();
+  readonly #settings: UpstreamPool;
+  #calibration: UpstreamCalibration | undefined;
 
   /** Opens nothing before the first use. */
   constructor(row: UpstreamModelEntry, options: UpstreamOptions) {
-    this.#row = row;
+    this.#settings = row.upstreams;
+    this.#calibration = row.upstreams.calibration;
     this.#onProblem = options.onProblem;
-    const { state, questions } = smallInput('fast');
-    const trial = this.#call(writeJson(state), { questions, is_billed: true });
-    this.#pool = new Pool(row.upstreams, trial.call, {
+    this.#asking = askingOf(row, options);
+    this.#is_measured = options.is_measured ?? false;
+    this.#pool = new Pool(row.upstreams, () => this.#trial(), {
       schedule: scheduleByTimer,
       answer_ms: ANSWER_MS,
       trial_ms: TRIAL_MS,
@@ -50,13 +79,13 @@ export class UpstreamModel implements UpstreamLife {
     });
   }
 
-  /** The most that the request is billed for. The servers make their own plans, so there are none. */
+  /** As `Asking.profile`. */
+  get profile(): string {
+    return this.#asking.profile;
+  }
+
   plan(input: DecisionInput): Promise<DecisionPlan> {
-    const state_bytes = Buffer.byteLength(writeJson(input.state));
-    const input_tokens = readingsOf(input)
-      .filter(({ is_billed }) => is_billed)
-      .reduce((sum, { questions }) => sum + this.#estimate(state_bytes, questions).most, 0);
-    return Promise.resolve({ input, plans: [], input_tokens });
+    return this.#asking.plan(input);
   }
 
   async use<Result>(
@@ -67,7 +96,7 @@ export class UpstreamModel implements UpstreamLife {
     await this.#pool.ready(signal);
     const closed = this.#closed.signal;
     const given_up = signal === undefined ? closed : AbortSignal.any([closed, signal]);
-    return await work({ answer: (plan, options) => this.#answer(plan, options) }, given_up);
+    return await work({ answer: (plan, options) => this.#calibrated(plan, options) }, given_up);
   }
 
   status(): LifecycleStatus {
@@ -86,80 +115,126 @@ export class UpstreamModel implements UpstreamLife {
     this.#pool.setDraining(addresses);
   }
 
-  close(): Promise<void> {
-    this.#closed.abort(modelClosed());
-    this.#pool.close();
-    return Promise.resolve();
+  setCalibration(calibration: UpstreamCalibration | undefined): void {
+    if (calibration?.fingerprint !== this.#calibration?.fingerprint) this.#reported.clear();
+    this.#calibration = calibration;
   }
 
-  async #answer(
-    { input }: DecisionPlan,
-    { signal: client, takeTurn = atOnce }: EvaluateOptions,
-  ): Promise<ModelAnswer> {
+  members(): readonly ObservedUpstream[] {
+    return this.#pool.members();
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort(modelClosed());
+    this.#pool.close();
+    await this.#asking.close();
+  }
+
+  /** The answer without the calibration, for measuring and fitting. Rejects as `AnsweringModel.answer` does. */
+  async answer(
+    plan: DecisionPlan,
+    { scope, signal: client, takeTurn = atOnce }: EvaluateOptions,
+  ): Promise<FingerprintedAnswer> {
     // A request that has lost one call has no answer: its other calls are given up.
     const failure = new AbortController();
     const signal = AbortSignal.any([failure.signal, ...(client === undefined ? [] : [client])]);
-    const state = writeJson(input.state);
-    const readings = readingsOf(input);
-    const asked = readings.map((reading) => {
-      const { call, estimate } = this.#call(state, reading);
-      const turn = {
-        tokens: call.tokens,
-        decoder: 'small',
-        decoder_tokens: this.#pool.capacity_tokens,
-      } as const;
-      const answered = takeTurn(turn, () => this.#pool.ask(call, signal), signal);
-      return answered.then(
-        (answer) => ({ answer, input_tokens: reading.is_billed ? this.#billed(answer, estimate) : 0 }),
-        (error: unknown) => {
+    const running: Promise<unknown>[] = [];
+    const caller: Caller = {
+      scope,
+      ask: (call, preferred) => this.#pool.ask(call, signal, preferred),
+      inTurn: (tokens, work) => {
+        const turn = { tokens, decoder: 'small', decoder_tokens: this.#pool.capacity_tokens } as const;
+        const done = takeTurn(turn, work, signal).catch((error: unknown) => {
           failure.abort(error);
           throw error;
-        },
-      );
-    });
+        });
+        running.push(done);
+        return done;
+      },
+    };
     try {
-      const answered = await Promise.all(asked);
-      return {
-        scores: combinedScores(
-          input,
-          answered.map(({ answer }) => answer.scores),
-        ),
-        input_tokens: answered.reduce((sum, { input_tokens }) => sum + input_tokens, 0),
-      };
+      const answer = await this.#asking.answer(plan, caller);
+      return { ...answer, fingerprint: this.#fingerprintOf(answer) };
     } catch (error) {
-      await Promise.allSettled(asked);
+      await Promise.allSettled(running);
       throw told(error);
     }
   }
 
-  #call(
-    state: string,
-    { questions }: Reading,
-  ): { readonly call: PoolCall; readonly estimate: TokenEstimate } {
-    const estimate = this.#estimate(Buffer.byteLength(state), questions);
-    const { model } = this.#row.upstreams;
+  async #trial(): Promise<Trial> {
+    const trial = await this.#asking.trial();
+    const needs_fingerprint = this.#is_measured || this.#calibration !== undefined;
+    return { ...trial, reads_list: trial.reads_list || needs_fingerprint };
+  }
+
+  async #calibrated(plan: DecisionPlan, options: EvaluateOptions): Promise<ModelAnswer> {
+    const { scores, input_tokens, fingerprint } = await this.answer(plan, options);
+    const calibration = this.#calibration;
+    if (calibration === undefined || !this.#isFor(calibration.fingerprint, fingerprint)) {
+      return { scores, input_tokens };
+    }
+    const { questions, mode } = plan.input;
     return {
-      estimate,
-      call: {
-        tokens: estimate.likely,
-        body: () => requestBody(state, questions, model),
-        read: (text) => readAnswer(text, questions),
-      },
+      scores: questions.map((question, index) =>
+        applyTemperature(scores[index] ?? [], question, calibration.temperatures[mode]),
+      ),
+      input_tokens,
     };
   }
 
-  #estimate(state_bytes: number, questions: DecisionInput['questions']): TokenEstimate {
-    return estimateTokens(state_bytes, questions, this.#row.context_tokens);
+  #fingerprintOf({ sources }: SourcedAnswer): string | null {
+    const [first, ...others] = new Set(sources.map((source) => this.#fingerprintOfSource(source)));
+    return others.length === 0 ? (first ?? null) : null;
   }
 
-  /** Never more than was held. */
-  #billed({ input_tokens }: SystemOneAnswer, { most, likely }: TokenEstimate): number {
-    if (input_tokens === null) return likely;
-    if (input_tokens <= most) return input_tokens;
-    const message = `An upstream read ${input_tokens} tokens where at most ${most} were held: the rest is not charged.`;
-    this.#onProblem(new UpstreamFailed('bad_answer', message));
-    return most;
+  #fingerprintOfSource({ facts, of_answer }: Source): string | null {
+    return facts === null ? null : fingerprintOf(this.#settings, facts, of_answer);
   }
+
+  /** Whether the calibration is for these weights. It is reported once that it is not, and answers go on without it. */
+  #isFor(fitted: string, fingerprint: string | null): boolean {
+    if (fitted === fingerprint) return true;
+    const is_new = fingerprint !== null && !this.#reported.has(fingerprint);
+    if (is_new && this.#reported.size < REPORTED_MAX) {
+      this.#reported.add(fingerprint);
+      this.#onProblem(
+        new UpstreamFailed(
+          'bad_answer',
+          'An upstream has another model than the one that the calibration was fitted on: its answers are not calibrated. Fit it again by "tds calibrate".',
+        ),
+      );
+    }
+    return false;
+  }
+}
+
+function askingOf({ upstreams, context_tokens }: UpstreamModelEntry, options: UpstreamOptions): Asking {
+  const { protocol, model, vocabulary } = upstreams;
+  const { onProblem, now_ms, openPlanner = openOnCpu } = options;
+  if (protocol === 'systemone') return new DecisionAsking({ model, context_tokens, onProblem });
+  return new TokenAsking({
+    protocol: TOKEN_PROTOCOLS[protocol],
+    model,
+    profile: vocabulary?.profile ?? '',
+    openPlanner: async () => {
+      if (vocabulary === undefined) throw new Error('The model has no vocabulary.');
+      return await openPlanner(vocabulary, context_tokens);
+    },
+    now_ms,
+    onProblem,
+  });
+}
+
+function openOnCpu(
+  { path, sha256, profile }: UpstreamVocabulary,
+  context_tokens: number,
+): Promise<ScoringPlanner> {
+  return openScoringPlanner({
+    model_path: path,
+    expected: { weights_sha256: sha256, profile },
+    context_tokens,
+    gpu: false,
+  });
 }
 
 /** The failure as a model has it: what the client is told depends on it. */

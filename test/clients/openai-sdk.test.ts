@@ -14,7 +14,7 @@ afterAll(() => closeAudited(service));
 
 test('its decisions have another shape: a clear 400 that names the field, nothing charged', async () => {
   const account = await addAccount(service);
-  const before = booksOf(service, account);
+  const before = await booksOf(service, account);
   const client = new OpenAI({ apiKey: account.key, baseURL: `${service.server.address}/v1` });
   const refused = client.decisions.create({
     model: 'decision-1',
@@ -26,7 +26,7 @@ test('its decisions have another shape: a clear 400 that names the field, nothin
   expect(error.code).toBe('missing_state');
   expect(error.param).toBe('state');
   expect(error.message).toContain('state');
-  expect(booksOf(service, account)).toEqual(before);
+  expect(await booksOf(service, account)).toEqual(before);
 });
 
 test('its models list works', async () => {

@@ -68,7 +68,7 @@ test('a server that is killed under load takes no answer with it that was not be
     expect(costs_micros.length).toBeGreaterThanOrEqual(REQUESTS - 6);
     const charged_micros = costs_micros.reduce((sum, cost) => sum + cost, 0);
     const own_micros = Math.round(own.usage.cost_usd * 1_000_000);
-    expect(booksOf(front, account)).toMatchObject({
+    expect(await booksOf(front, account)).toMatchObject({
       credit_micros: CREDIT_DOLLARS * 1_000_000 - own_micros - charged_micros,
       held_micros: 0,
     });

@@ -193,7 +193,7 @@ describe('a request through upstreams', () => {
       }),
       { numRuns: 12 },
     );
-    expect(booksOf(front, account)).toMatchObject({
+    expect(await booksOf(front, account)).toMatchObject({
       credit_micros: CREDIT_MICROS - charged_micros,
       held_micros: 0,
     });
@@ -414,11 +414,11 @@ describe('faults of upstreams', () => {
     expect(statuses.get(200) ?? 0).toBeGreaterThan(100);
     expect([...statuses.keys()].filter((status) => ![200, 502, 503].includes(status))).toEqual([]);
     for (const [index, each] of accounts.entries()) {
-      expect(booksOf(front, each)).toMatchObject({
+      expect(await booksOf(front, each)).toMatchObject({
         credit_micros: CREDIT_MICROS - (charged_micros[index] ?? 0),
         held_micros: 0,
       });
-      const rows = usageOf(front, each);
+      const rows = await usageOf(front, each);
       expect(rows.filter(({ status }) => status === 200)).toHaveLength(answered[index] ?? 0);
       expect(rows.filter(({ status, cost_micros }) => status !== 200 && cost_micros !== 0)).toEqual([]);
     }
@@ -446,7 +446,7 @@ describe('faults of upstreams', () => {
         'model_unavailable',
       );
     }
-    expect(booksOf(front, account)).toMatchObject({ credit_micros: CREDIT_MICROS, held_micros: 0 });
+    expect(await booksOf(front, account)).toMatchObject({ credit_micros: CREDIT_MICROS, held_micros: 0 });
     expect((await post(front, account.key, SMALL_REQUEST)).status).toBe(200);
     expect((await front.fetch('/readyz')).status).toBe(200);
     for (const member of members) await member.revive();
@@ -466,11 +466,11 @@ describe('faults of upstreams', () => {
         signal: leave.signal,
       })
       .catch(() => null);
-    await until(() => booksOf(front, account).held_micros > 0);
+    await until(async () => (await booksOf(front, account)).held_micros > 0);
     leave.abort();
     await request;
-    await until(() => booksOf(front, account).held_micros === 0);
-    expect(booksOf(front, account).credit_micros).toBe(CREDIT_MICROS);
+    await until(async () => (await booksOf(front, account)).held_micros === 0);
+    expect((await booksOf(front, account)).credit_micros).toBe(CREDIT_MICROS);
   });
 
   test('no word of a record reaches the log, a problem or the disk, even where an upstream repeats it', async () => {

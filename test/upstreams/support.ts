@@ -168,8 +168,11 @@ export class ManualTime {
 }
 
 /** Resolves when it is so, as the process goes on; calls back after each look. */
-export async function until(isSo: () => boolean, between: () => void = () => {}): Promise<void> {
-  while (!isSo()) {
+export async function until(
+  isSo: () => boolean | Promise<boolean>,
+  between: () => void = () => {},
+): Promise<void> {
+  while (!(await isSo())) {
     between();
     await new Promise((resolve) => setTimeout(resolve, 1));
   }

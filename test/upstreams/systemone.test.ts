@@ -5,7 +5,8 @@ import { readJson } from '../../src/json/read-json.ts';
 import { writeJson } from '../../src/json/write-json.ts';
 import { answerFrom, type WrittenAnswer } from '../../src/questions/answer.ts';
 import { type Question, scoreCount } from '../../src/questions/question.ts';
-import { readAnswer, requestBody, WrongAnswer } from '../../src/upstreams/systemone.ts';
+import { readAnswer, requestBody } from '../../src/upstreams/systemone.ts';
+import { WrongAnswer } from '../../src/upstreams/wrong-answer.ts';
 import { ofAnyType } from '../support/questions.ts';
 
 const text = fc.string({ maxLength: 12, unit: 'binary' });

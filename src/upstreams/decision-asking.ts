@@ -1,0 +1,91 @@
+import type { DecisionInput, DecisionPlan } from '../../native/engine.ts';
+import { writeJson } from '../json/write-json.ts';
+import { smallInput } from '../models/small-question.ts';
+import type { Asking, Caller, SourcedAnswer } from './asking.ts';
+import { estimateTokens, type TokenEstimate } from './estimate.ts';
+import type { PoolCall, Trial } from './pool.ts';
+import { combinedScores, type Reading, readingsOf } from './readings.ts';
+import { DECISION_PATH, readAnswer, requestBody, type SystemOneAnswer } from './systemone.ts';
+import { UpstreamFailed } from './upstream-failed.ts';
+
+/** What is needed of a model. */
+export interface DecisionAskingOptions {
+  /** What the servers call the model; null where a request names none. */
+  readonly model: string | null;
+  readonly context_tokens: number;
+  readonly onProblem: (error: unknown) => void;
+}
+
+/** `systemone`: the servers are asked for decisions, and make their own plans. */
+export class DecisionAsking implements Asking {
+  readonly profile = 'systemone';
+
+  constructor(private readonly options: DecisionAskingOptions) {}
+
+  /** The most that the request is billed for. The servers make their own plans, so there are none. */
+  plan(input: DecisionInput): Promise<DecisionPlan> {
+    const state_bytes = Buffer.byteLength(writeJson(input.state));
+    const input_tokens = readingsOf(input)
+      .filter(({ is_billed }) => is_billed)
+      .reduce((sum, { questions }) => sum + this.#estimate(state_bytes, questions).most, 0);
+    return Promise.resolve({ input, plans: [], input_tokens });
+  }
+
+  async answer({ input }: DecisionPlan, caller: Caller): Promise<SourcedAnswer> {
+    const state = writeJson(input.state);
+    const answered = await Promise.all(
+      readingsOf(input).map(async (reading) => {
+        const { call, estimate } = this.#call(state, reading);
+        const { answer, facts } = await caller.inTurn(call.tokens, () => caller.ask(call));
+        return { answer, facts, input_tokens: reading.is_billed ? this.#billed(answer, estimate) : 0 };
+      }),
+    );
+    return {
+      scores: combinedScores(
+        input,
+        answered.map(({ answer }) => answer.scores),
+      ),
+      input_tokens: answered.reduce((sum, { input_tokens }) => sum + input_tokens, 0),
+      sources: answered.map(({ facts }) => ({ facts, of_answer: '' })),
+    };
+  }
+
+  trial(): Promise<Trial> {
+    const { state, questions } = smallInput('fast');
+    const { call } = this.#call(writeJson(state), { questions, is_billed: true });
+    return Promise.resolve({ call, needs: '', reads_list: false, context_tokens: 0 });
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #call(
+    state: string,
+    { questions }: Reading,
+  ): { readonly call: PoolCall<SystemOneAnswer>; readonly estimate: TokenEstimate } {
+    const estimate = this.#estimate(Buffer.byteLength(state), questions);
+    return {
+      estimate,
+      call: {
+        tokens: estimate.likely,
+        path: DECISION_PATH,
+        body: () => requestBody(state, questions, this.options.model),
+        read: (text) => readAnswer(text, questions),
+      },
+    };
+  }
+
+  #estimate(state_bytes: number, questions: DecisionInput['questions']): TokenEstimate {
+    return estimateTokens(state_bytes, questions, this.options.context_tokens);
+  }
+
+  /** Never more than was held. */
+  #billed({ input_tokens }: SystemOneAnswer, { most, likely }: TokenEstimate): number {
+    if (input_tokens === null) return likely;
+    if (input_tokens <= most) return input_tokens;
+    const message = `An upstream read ${input_tokens} tokens where at most ${most} were held: the rest is not charged.`;
+    this.options.onProblem(new UpstreamFailed('bad_answer', message));
+    return most;
+  }
+}

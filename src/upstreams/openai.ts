@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import { isJsonObject, type JsonValue } from '../json/json-value.ts';
+import {
+  logitsInOrder,
+  NOT_THE_WANTED,
+  OTHER_VOCABULARY,
+  onlyItem,
+  requirePromptRead,
+  type TokenAnswer,
+  type TokenProtocol,
+  type TokenQuestion,
+  WANTED_BIAS,
+} from './token-protocol.ts';
+import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
+
+/** As a server writes the names of tokens that is asked for ids. */
+const TOKEN_ID = /^token_id:(\d{1,9})$/;
+
+/**
+ * `/v1/completions` of vLLM and SGLang. vLLM returns the tokens of `logprob_token_ids`, before any bias. SGLang does not
+ * know that list, and takes the bias into account, so that the wanted tokens are the most likely ones. The bias is the
+ * same for all of them, and changes no difference between them. A server that does neither lacks wanted tokens, which
+ * the trial question finds out.
+ */
+export const OPENAI: TokenProtocol = {
+  path: '/v1/completions',
+  // What vLLM takes in `logprob_token_ids`.
+  wanted_max: 128,
+  is_parallel: true,
+  needs:
+    'It must be a vLLM that knows "logprob_token_ids", one with --logprobs-mode processed_logprobs and --max-logprobs 128, or SGLang.',
+  body,
+  read,
+};
+
+function body({ prompt, wanted, model, scope, by_word }: TokenQuestion): string {
+  return JSON.stringify({
+    ...(model === null ? {} : { model }),
+    prompt,
+    max_tokens: 1,
+    stream: false,
+    logprobs: wanted.length,
+    logprob_token_ids: wanted.map(({ id }) => id),
+    logit_bias: Object.fromEntries(wanted.map(({ id }) => [String(id), WANTED_BIAS])),
+    return_tokens_as_token_ids: !by_word,
+    // What a model comes with, or a server was started with, must not change an answer.
+    temperature: 1,
+    top_p: 1,
+    top_k: -1,
+    min_p: 0,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    repetition_penalty: 1,
+    ignore_eos: false,
+    // Prefixes are reused for whoever sends the same salt. It says nothing of whose it is.
+    cache_salt: createHash('sha256').update(scope).digest('base64url'),
+  });
+}
+
+function read(text: string, question: TokenQuestion): TokenAnswer {
+  const answer = parsedAnswer(text);
+  if (!isJsonObject(answer)) throw new WrongAnswer('The answer is no object.');
+  const usage = answer.get('usage');
+  if (isJsonObject(usage)) requirePromptRead(usage.get('prompt_tokens'), question);
+  const choice = onlyItem(answer.get('choices'));
+  const logprobs = isJsonObject(choice) ? choice.get('logprobs') : undefined;
+  const likeliest = isJsonObject(logprobs) ? onlyItem(logprobs.get('top_logprobs')) : undefined;
+  // One more, or one less, is another token than the wanted ones, or two of one name.
+  if (!isJsonObject(likeliest) || likeliest.names.length !== question.wanted.length) {
+    throw new WrongAnswer(NOT_THE_WANTED);
+  }
+  const found = new Map(
+    likeliest.names.map((name, index) => [idNamed(name, question), logprobOf(likeliest.values[index])]),
+  );
+  return { logits: logitsInOrder(question, found), fingerprint: fingerprintIn(answer) };
+}
+
+function idNamed(name: string, { wanted, by_word }: TokenQuestion): number {
+  const number = TOKEN_ID.exec(name)?.[1];
+  if (number !== undefined) return Number(number);
+  const word = name.trimStart();
+  const token = wanted.find((one) => one.word === word);
+  if (token === undefined) throw new WrongAnswer(by_word ? OTHER_VOCABULARY : NOT_THE_WANTED);
+  return token.id;
+}
+
+function logprobOf(value: JsonValue | undefined): number {
+  // A rounding may leave a little more than 1 of a probability.
+  if (typeof value === 'number' && value <= 1e-3) return value;
+  throw new WrongAnswer('A token has no probability.');
+}
+
+/** What a server says of its configuration and its weights. */
+function fingerprintIn(answer: { get(name: string): JsonValue | undefined }): string {
+  const metadata = answer.get('metadata');
+  const facts = [
+    answer.get('system_fingerprint'),
+    isJsonObject(metadata) ? metadata.get('weight_version') : undefined,
+  ];
+  return facts.filter((fact) => typeof fact === 'string').join(' ');
+}

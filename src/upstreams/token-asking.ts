@@ -1,0 +1,212 @@
+import {
+  type DecisionInput,
+  type DecisionPlan,
+  type PlanLogits,
+  planTokens,
+  type RequestPlan,
+  type ScoringPlanner,
+  SetupError,
+} from '../../native/engine.ts';
+import { ModelUnavailable } from '../models/lifecycle.ts';
+import { smallInput } from '../models/small-question.ts';
+import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
+import type { AskedMember, PoolCall, Trial } from './pool.ts';
+import type { TokenAnswer, TokenProtocol, TokenQuestion, WantedToken } from './token-protocol.ts';
+
+/** The scope of a trial: nobody's. */
+const TRIAL_SCOPE = '';
+/** A vocabulary that could not be read is read again after so long: it may be large. */
+const RETRY_MS = 10_000;
+/** One position more than a plan has: the answer's. */
+const ANSWER_TOKENS = 1;
+
+export interface TokenAskingOptions {
+  readonly protocol: TokenProtocol;
+  /** What the servers call the model; null where a request names none. */
+  readonly model: string | null;
+  readonly profile: string;
+  /** Reads the vocabulary. */
+  readonly openPlanner: () => Promise<ScoringPlanner>;
+  readonly now_ms: () => number;
+  readonly onProblem: (error: unknown) => void;
+}
+
+/** One call for a read of a plan: the tokens before it, and all or some of those that are wanted there. */
+interface ReadCall {
+  readonly branch: number;
+  readonly read: number;
+  /** Of the read's tokens, those that are asked for; the first of the read is always there. */
+  readonly wanted: readonly number[];
+  readonly prompt: () => readonly number[];
+  /** What a server reads of the prompt that it has not read for the call before. */
+  readonly new_tokens: number;
+}
+
+/** `llama-server` and `openai`: plans are made here, and the servers are asked for the probabilities of tokens. */
+export class TokenAsking implements Asking {
+  readonly #options: TokenAskingOptions;
+  #planner: Promise<ScoringPlanner> | undefined;
+  #failed: { readonly at_ms: number; readonly error: ModelUnavailable } | undefined;
+
+  constructor(options: TokenAskingOptions) {
+    this.#options = options;
+  }
+
+  get profile(): string {
+    return this.#options.profile;
+  }
+
+  async plan(input: DecisionInput): Promise<DecisionPlan> {
+    return await (await this.#opened()).plan(input);
+  }
+
+  async answer(plan: DecisionPlan, caller: Caller): Promise<SourcedAnswer> {
+    const planner = await this.#opened();
+    const answered = await Promise.all(
+      plan.plans.map((part) =>
+        caller.inTurn(planTokens(part), () => this.#answerPart(part, planner, caller)),
+      ),
+    );
+    return {
+      scores: planner.scores(
+        plan,
+        answered.map(({ logits }) => logits),
+      ),
+      input_tokens: plan.input_tokens,
+      sources: answered.flatMap(({ sources }) => sources),
+    };
+  }
+
+  /** Its words are among what is asked for: they are unlikely to come next, and show whether the vocabulary fits. */
+  async trial(): Promise<Trial> {
+    const planner = await this.#opened();
+    const { plans } = await planner.plan(smallInput('fast'));
+    const [part] = plans;
+    const [call] = part === undefined ? [] : callsOf(part, Number.MAX_SAFE_INTEGER);
+    if (call === undefined) throw new Error('The small question has no plan.');
+    const { protocol, model } = this.#options;
+    const prompt = call.prompt();
+    const labels = call.wanted.map((id) => ({ id, word: planner.wordOf(id) }));
+    const by_word = labels.every(({ word }) => word !== null);
+    const words = new Map(labels.map((label) => [label.word ?? label.id, label]));
+    for (const id of prompt) {
+      const word = planner.wordOf(id);
+      if (word !== null && !words.has(word)) words.set(word, { id, word });
+    }
+    const wanted = [...words.values()].slice(0, protocol.wanted_max);
+    const question = { prompt, wanted, model, scope: TRIAL_SCOPE, by_word };
+    return {
+      call: this.#poolCall(prompt.length, () => question),
+      needs: protocol.needs,
+      reads_list: true,
+      context_tokens: planner.context_tokens + ANSWER_TOKENS,
+    };
+  }
+
+  async close(): Promise<void> {
+    const planner = await this.#planner?.catch(() => undefined);
+    await planner?.close();
+  }
+
+  /** Rejects with `ModelUnavailable`, which is reported each time that the vocabulary was looked at. */
+  async #opened(): Promise<ScoringPlanner> {
+    const { now_ms, openPlanner, onProblem } = this.#options;
+    const failed = this.#failed;
+    if (failed !== undefined && now_ms() - failed.at_ms < RETRY_MS) throw failed.error;
+    this.#failed = undefined;
+    this.#planner ??= openPlanner().catch((error: unknown) => {
+      this.#planner = undefined;
+      const message = error instanceof SetupError ? error.message : 'The vocabulary cannot be read.';
+      const unavailable = new ModelUnavailable(message, { cause: error });
+      this.#failed = { at_ms: now_ms(), error: unavailable };
+      onProblem(unavailable);
+      throw unavailable;
+    });
+    return await this.#planner;
+  }
+
+  /** The first call reads the prefix; the others go to the same member, which need not read it again. */
+  async #answerPart(
+    part: RequestPlan,
+    planner: ScoringPlanner,
+    caller: Caller,
+  ): Promise<{ readonly logits: PlanLogits; readonly sources: readonly Source[] }> {
+    const { protocol } = this.#options;
+    const calls = callsOf(part, protocol.wanted_max);
+    let member: AskedMember | undefined;
+    const ask = async (call: ReadCall) => {
+      const asked = this.#poolCall(call.new_tokens, () => this.#question(call, planner, caller.scope));
+      const answered = await caller.ask(asked, member);
+      member = answered.member;
+      const { logits, fingerprint } = answered.answer;
+      return { call, logits, source: { facts: answered.facts, of_answer: fingerprint } };
+    };
+    const [first, ...others] = calls;
+    const answered = first === undefined ? [] : [await ask(first)];
+    if (protocol.is_parallel) answered.push(...(await Promise.all(others.map(ask))));
+    else for (const call of others) answered.push(await ask(call));
+    return { logits: logitsOf(part, answered), sources: answered.map(({ source }) => source) };
+  }
+
+  #question(call: ReadCall, planner: ScoringPlanner, scope: string): TokenQuestion {
+    const wanted = call.wanted.map((id): WantedToken => ({ id, word: planner.wordOf(id) }));
+    return { prompt: call.prompt(), wanted, model: this.#options.model, scope, by_word: false };
+  }
+
+  #poolCall(tokens: number, makeQuestion: () => TokenQuestion): PoolCall<TokenAnswer> {
+    const { protocol } = this.#options;
+    return {
+      tokens,
+      path: protocol.path,
+      body: () => protocol.body(makeQuestion()),
+      read: (text) => protocol.read(text, makeQuestion()),
+    };
+  }
+}
+
+/**
+ * The calls for all reads of a plan. Where more tokens are wanted than a call takes, each call of a read has its first
+ * token, by which they are compared.
+ */
+function callsOf({ prefix, branches }: RequestPlan, wanted_max: number): readonly ReadCall[] {
+  let is_first = true;
+  return branches.flatMap(({ tokens, reads }, branch) => {
+    let read_before = 0;
+    return reads.flatMap(({ index, tokens: labels }, read) => {
+      const [anchor, ...others] = labels;
+      if (anchor === undefined) return [];
+      const size = wanted_max - 1;
+      const groups = Array.from({ length: Math.max(1, Math.ceil(others.length / size)) }, (_, group) =>
+        others.slice(group * size, (group + 1) * size),
+      );
+      return groups.map((group): ReadCall => {
+        const new_tokens = Math.max(1, index + 1 - read_before) + (is_first ? prefix.length : 0);
+        is_first = false;
+        read_before = index + 1;
+        return {
+          branch,
+          read,
+          wanted: [anchor, ...group],
+          prompt: () => [...prefix, ...tokens.slice(0, index + 1)],
+          new_tokens,
+        };
+      });
+    });
+  });
+}
+
+/** The logits of a plan in its own order, each less that of its read's first token. */
+function logitsOf(
+  { branches }: RequestPlan,
+  answered: readonly { readonly call: ReadCall; readonly logits: readonly number[] }[],
+): PlanLogits {
+  return branches.map(({ reads }, branch) =>
+    reads.map((_, read) => {
+      const parts = answered.filter(({ call }) => call.branch === branch && call.read === read);
+      const others = parts.flatMap(({ logits: [anchor = Number.NaN, ...rest] }) =>
+        rest.map((logit) => logit - anchor),
+      );
+      return [0, ...others];
+    }),
+  );
+}

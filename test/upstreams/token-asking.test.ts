@@ -1,0 +1,331 @@
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import {
+  type DecisionEngine,
+  type DecisionInput,
+  openEngine,
+  openScoringPlanner,
+  PlanRejected,
+  type ScoringPlanner,
+} from '../../native/engine.ts';
+import type {
+  UpstreamCalibration,
+  UpstreamPool,
+  UpstreamProtocol,
+} from '../../src/catalog/catalog-records.ts';
+import { ModelUnavailable } from '../../src/models/lifecycle.ts';
+import { smallInput } from '../../src/models/small-question.ts';
+import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
+import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';
+import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../native/support/models.ts';
+import { answering, type Behaviour, hanging, ManualTime, TestMember, until } from './support.ts';
+import { distanceOf, probabilitiesOf, requestOf, tokenPool } from './token-models.ts';
+import {
+  asLlamaServer,
+  asOpenai,
+  biasedTokens,
+  chosenTokens,
+  likeliestTokens,
+  type TokenModel,
+} from './token-servers.ts';
+
+setDefaultTimeout(120_000);
+
+const LETTERS = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ');
+/** A chat model with a code for every option that there may be, and words that the trial question has. */
+const CHAT: TinyModel = {
+  control: TINY_CHAT.control,
+  words: [
+    ...TINY_CHAT.words,
+    ...LETTERS.flatMap((first) => LETTERS.map((second) => ` ${first}${second}`)),
+    ' record',
+    ' light',
+    ' on',
+  ],
+  chat_template: CHATML,
+  context_tokens: 4_096,
+};
+const CONTEXT_TOKENS = 4_000;
+/** The same numbers in other batches. */
+const TOLERANCE = 1e-4;
+const LIST = JSON.stringify({
+  object: 'list',
+  data: [{ id: 'kev', created: 1, meta: { n_vocab: 1, n_ctx: CONTEXT_TOKENS + 1, n_params: 7 } }],
+});
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let path: string;
+let engine: DecisionEngine;
+let planner: ScoringPlanner;
+let served: TokenModel;
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  path = join(directory.path, 'chat.gguf');
+  await writeTinyModel(path, CHAT);
+  engine = await openEngine({
+    model_path: path,
+    gpu: false,
+    threads: 1,
+    context_tokens: CONTEXT_TOKENS,
+    calibration: 'none',
+    evaluator: 'llama',
+  });
+  planner = await openScoringPlanner({ model_path: path, gpu: false, evaluator: 'llama' });
+  const { evaluator, facts } = await loadOnCpu(path);
+  served = { evaluator, texts: facts.vocabulary.texts };
+});
+afterAll(async () => {
+  await engine.close();
+  await planner.close();
+  await served.evaluator.close();
+  await directory[Symbol.asyncDispose]();
+});
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+async function member(behaviour: Behaviour, list: Behaviour = answering(200, LIST)): Promise<TestMember> {
+  const made = await TestMember.start();
+  made.behaviour = behaviour;
+  made.onList = list;
+  ends.push(() => made.kill());
+  return made;
+}
+
+function world(
+  protocol: UpstreamProtocol,
+  members: readonly TestMember[],
+  changes: Partial<UpstreamPool> = {},
+  answer_ms = 60_000,
+) {
+  const time = new ManualTime();
+  const problems: unknown[] = [];
+  const addresses = members.map(({ address }) => address);
+  const model = new UpstreamModel(
+    {
+      id: 'kev',
+      context_tokens: CONTEXT_TOKENS,
+      input_price_micros_per_million_tokens: 1,
+      upstreams: { ...tokenPool(protocol, addresses, path, planner), ...changes },
+    },
+    {
+      now_ms: time.now_ms,
+      schedule: time.schedule,
+      answer_ms,
+      trial_ms: 60_000,
+      onProblem: (error) => problems.push(error),
+    },
+  );
+  ends.push(() => model.close());
+  const ask = async (input: DecisionInput) => {
+    const plan = await model.plan(input);
+    return await model.use(input.mode, (answers, signal) => answers.answer(plan, { scope: 'org', signal }));
+  };
+  return { model, time, problems, ask };
+}
+
+async function ours(input: DecisionInput) {
+  const plan = await engine.plan(input);
+  return { scores: await engine.evaluate(plan, { scope: 'org' }), input_tokens: plan.input_tokens };
+}
+
+const SERVERS = [
+  ['llama-server', 'llama-server', () => asLlamaServer(served)],
+  ['vLLM', 'openai', () => asOpenai(served, chosenTokens, { names_ids: true })],
+  ['SGLang', 'openai', () => asOpenai(served, biasedTokens, { names_ids: false })],
+] as const;
+
+describe.each(SERVERS)('as %s', (_, protocol, behaviour) => {
+  test.each(['fast', 'consistent'] as const)(
+    '%s mode answers as the engine does, also where a call does not take all options',
+    async (mode) => {
+      const { ask, model, problems } = world(protocol, [await member(behaviour())]);
+      for (const options of [3, 200]) {
+        const input = requestOf(mode, options);
+        const expected = await ours(input);
+        const { scores, input_tokens } = await ask(input);
+        expect(distanceOf(probabilitiesOf(scores), probabilitiesOf(expected.scores))).toBeLessThan(TOLERANCE);
+        expect(input_tokens).toBe(expected.input_tokens);
+        expect((await model.plan(input)).input_tokens).toBe(expected.input_tokens);
+      }
+      expect(problems).toEqual([]);
+    },
+  );
+
+  test('a record has one member, which reads it once, and another one where that stops to answer', async () => {
+    const [one, two] = [await member(behaviour()), await member(behaviour())];
+    const { ask, problems } = world(protocol, [one, two]);
+    const input = requestOf('fast', 3);
+    await ask(input);
+    await until(() => one.received.length > 0 && two.received.length > 0);
+    for (let request = 0; request < 4; request++) {
+      const before = [one.received.length, two.received.length];
+      await ask(input);
+      const asked = [one, two].map(({ received }, index) => received.length - (before[index] ?? 0));
+      expect(asked.sort()).toEqual([0, 4]);
+    }
+    const answers = behaviour();
+    for (const each of [one, two]) {
+      let calls = 0;
+      each.behaviour = (...call) => {
+        calls += 1;
+        return calls > 2 ? answering(500, '{}')(...call) : answers(...call);
+      };
+    }
+    const expected = await ours(input);
+    expect((await ask(input)).input_tokens).toBe(expected.input_tokens);
+    expect(problems.length).toBeGreaterThan(0);
+  });
+});
+
+describe('a server is refused by a sentence', () => {
+  const refusal = async (protocol: UpstreamProtocol, one: TestMember) => {
+    const { ask, model } = world(protocol, [one]);
+    expect(await ask(smallInput('fast')).catch((error: unknown) => error)).toBeInstanceOf(ModelUnavailable);
+    return model.status().load_error?.replace(one.address, 'It');
+  };
+
+  test('that returns its likeliest tokens, whichever are wanted', async () => {
+    for (const names_ids of [true, false]) {
+      const one = await member(asOpenai(served, likeliestTokens, { names_ids }));
+      expect(await refusal('openai', one)).toMatch(
+        /^It: It (does not return the probabilities of the wanted tokens|has other words for the tokens)/,
+      );
+    }
+  });
+
+  test('that does not take such a question', async () => {
+    expect(await refusal('openai', await member(answering(400, '{}')))).toMatch(
+      /^It answered with status 400\. It must be a vLLM that knows "logprob_token_ids"/,
+    );
+    expect(await refusal('llama-server', await member(answering(400, '{}')))).toMatch(
+      /^It answered with status 400\. It must be a llama-server/,
+    );
+  });
+
+  test('whose vocabulary is not that of the file', async () => {
+    const other = { ...served, texts: [...served.texts.slice(1), ''] };
+    for (const behaviour of [
+      ['llama-server', asLlamaServer(other)],
+      ['openai', asOpenai(other, chosenTokens, { names_ids: true })],
+    ] as const) {
+      expect(await refusal(behaviour[0], await member(behaviour[1]))).toBe(
+        'It: It has other words for the tokens than the vocabulary file: give the GGUF of its model.',
+      );
+    }
+  });
+
+  test.each([
+    ['llama-server', asLlamaServer, { meta: { n_ctx: CONTEXT_TOKENS } }],
+    [
+      'openai',
+      (model: TokenModel) => asOpenai(model, chosenTokens, { names_ids: true }),
+      { max_model_len: CONTEXT_TOKENS },
+    ],
+  ] as const)('that reads fewer tokens than a plan may have (%s)', async (protocol, behaviour, entry) => {
+    const list = answering(200, JSON.stringify({ data: [{ id: 'kev', ...entry }] }));
+    expect(await refusal(protocol, await member(behaviour(served), list))).toBe(
+      'It reads at most 4000 tokens, and a plan with its answer has up to 4001: start it with more, or add the model with --context 3999.',
+    );
+  });
+
+  test('and so is a vocabulary that is not the one of the day when the model was added', async () => {
+    const one = await member(asLlamaServer(served));
+    const { ask, problems } = world('llama-server', [one], {
+      vocabulary: { path, sha256: '0'.repeat(64), profile: 'codes-v1' },
+    });
+    for (let request = 0; request < 3; request++) {
+      const error = await ask(smallInput('fast')).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(ModelUnavailable);
+      expect(String(error)).toContain(path);
+    }
+    // The file is not read for each request, and no server is asked.
+    expect(problems).toHaveLength(1);
+    expect(one.received).toEqual([]);
+  });
+});
+
+test('a request that the servers do not take is the client’s, and one that no code is left for too', async () => {
+  const one = await member(asLlamaServer(served));
+  const { ask, model } = world('llama-server', [one]);
+  await ask(smallInput('fast'));
+  one.behaviour = answering(400, '{"error":{"type":"exceed_context_size_error"}}');
+  expect(await ask(requestOf('fast', 3)).catch((error: unknown) => error)).toBeInstanceOf(PlanRejected);
+  expect(model.status().state).toBe('ready');
+});
+
+test('calls that still run are given up with the request', async () => {
+  const one = await member(asLlamaServer(served));
+  const { ask, model } = world('llama-server', [one], {}, 300);
+  await ask(smallInput('fast'));
+  one.behaviour = hanging;
+  await ask(requestOf('consistent', 3)).catch(() => undefined);
+  await until(() => model.members().every(({ outstanding_tokens }) => outstanding_tokens === 0));
+});
+
+describe('a calibration', () => {
+  const temperature = 3;
+  const buckets = [{ most_options: 2, temperature }];
+  const temperatures = { noul: temperature, choice: buckets, score: buckets };
+  const fitted = { cases_sha256: '0'.repeat(64), records: 1, questions: 1 };
+  const calibrationFor = (fingerprint: string): UpstreamCalibration => ({
+    fingerprint,
+    temperatures: { fast: temperatures, consistent: temperatures },
+    fitted_on: { fast: fitted, consistent: fitted },
+  });
+  const input = requestOf('fast', 3);
+
+  test.each([
+    ['the list of models', 'llama-server', () => asLlamaServer(served)],
+    [
+      'the fingerprint of the answers',
+      'openai',
+      () => asOpenai(served, chosenTokens, { names_ids: true, system_fingerprint: 'one' }),
+    ],
+  ] as const)(
+    'divides the scores, until %s has another model; that is said once',
+    async (what, protocol, behaviour) => {
+      const one = await member(behaviour());
+      const { ask, model, time, problems } = world(protocol, [one]);
+      const plain = await ask(input);
+      const { fingerprint } = await model.answer(await model.plan(input), { scope: 'org' });
+      model.setCalibration(calibrationFor(fingerprint ?? ''));
+      const calibrated = await ask(input);
+      expect(calibrated.input_tokens).toBe(plain.input_tokens);
+      expect(calibrated.scores.flat()).toEqual(
+        plain.scores.flat().map((score) => expect.closeTo(score / temperature, 4)),
+      );
+      if (what === 'the list of models') {
+        let lists = 0;
+        one.onList = (...request) => {
+          lists += 1;
+          return answering(200, LIST.replace('"n_params":7', '"n_params":8'))(...request);
+        };
+        time.advance(5_000);
+        await until(() => lists > 0);
+      } else {
+        one.behaviour = asOpenai(served, chosenTokens, { names_ids: true, system_fingerprint: 'two' });
+      }
+      while (problems.length === 0) await ask(input);
+      const after = await ask(input);
+      expect(after.scores.flat()).toEqual(plain.scores.flat().map((score) => expect.closeTo(score, 4)));
+      expect(problems).toMatchObject([
+        { name: 'UpstreamFailed', message: expect.stringContaining('not calibrated') },
+      ]);
+    },
+  );
+
+  test('follows neither the time of a list nor the place of a server', async () => {
+    const prints: (string | null)[] = [];
+    for (const created of [1, 2]) {
+      const list = answering(200, LIST.replace('"created":1', `"created":${created}`));
+      const { model } = world('llama-server', [await member(asLlamaServer(served), list)]);
+      await model.load();
+      prints.push((await model.answer(await model.plan(input), { scope: 'org' })).fingerprint);
+    }
+    expect(prints[0]).toMatch(/^[0-9a-f]{64}$/);
+    expect(prints[1]).toBe(prints[0] ?? '');
+  });
+});
