@@ -8,7 +8,7 @@ import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';
 import { withoutTable } from '../support/faults.ts';
 import { post as postByKey } from '../support/requests.ts';
-import { addAccount } from '../support/service.ts';
+import { addAccount, IS_ON_POSTGRES } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
 
 setDefaultTimeout(30_000);
@@ -231,7 +231,11 @@ test('an export that fails in the middle is broken off, and its cause is found b
     await expect(response.text()).rejects.toThrow();
     const request_id = response.headers.get('x-request-id') ?? '';
     expect(problems.recent({ request_id })).toMatchObject([
-      { step: 'http', code: null, error: expect.stringContaining('SQLiteError') },
+      {
+        step: 'http',
+        code: null,
+        error: expect.stringContaining(IS_ON_POSTGRES ? 'PostgresError' : 'SQLiteError'),
+      },
     ]);
   });
   expect(await (await ada.ask(path)).text()).toEndWith('request_id\r\n');

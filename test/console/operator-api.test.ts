@@ -7,7 +7,6 @@ import { setOperator } from '../../src/accounts/operators.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
-import { everythingIn } from '../accounts/everyone.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount, POLL_MS, type TestAccount } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
@@ -99,7 +98,7 @@ describe.each(Object.entries(ROUTES))('%s', (_, { method = 'GET', path, body }) 
 
   test.each(['owner', 'stranger'] as const)('is as nothing to: %s', async (who) => {
     const address = await addressOf();
-    const before = everythingIn(made.service.db);
+    const before = await made.service.everything();
     const nothing = await people[who].ask(`${API}/nothing`, { method, body });
     const refused = await people[who].ask(address, { method, body });
     const shape = async (response: Response) => {
@@ -111,7 +110,7 @@ describe.each(Object.entries(ROUTES))('%s', (_, { method = 'GET', path, body }) 
     const broken = await people[who].ask(address, { method, ...(method === 'GET' ? {} : { body: {} }) });
     expect(await codeOf(broken)).toEqual([404, 'not_found']);
     const { sessions: _before, ...rest } = before;
-    const { sessions: _after, ...after } = everythingIn(made.service.db);
+    const { sessions: _after, ...after } = await made.service.everything();
     expect(after).toEqual(rest);
   });
 
@@ -192,10 +191,9 @@ describe('an organization', () => {
     const rest = Value.Parse(Page, await read(`/organizations?after=${first.next}`));
     expect(first.items).toHaveLength(50);
     expect(rest.next).toBeNull();
-    const { $client } = made.service.db;
     const all = Value.Parse(
       Type.Array(Type.Object({ id: Type.String() })),
-      $client.query('SELECT id FROM organizations').all(),
+      await made.service.execute('SELECT id FROM organizations'),
     );
     const shown = [...first.items, ...rest.items].map(({ id }) => id);
     expect(shown.toSorted()).toEqual(all.map(({ id }) => id).toSorted());

@@ -64,7 +64,7 @@ export async function addPerson(
 ): Promise<Person> {
   const { user, organization } = await signUp(made.service.accounts, { email, name });
   if (is_operator) {
-    made.service.db.$client.query('UPDATE users SET is_operator = 1 WHERE id = ?').run(user.id);
+    await made.service.execute(`UPDATE users SET is_operator = TRUE WHERE id = '${user.id}'`);
   }
   await change(made, '/console/api/reset-request', { email });
   const token = await mailedToken(made, email);

@@ -26,10 +26,14 @@ const GIVEN = { name: 'Ada Lovelace', email: EMAIL, password: PASSWORD };
 
 const refusedAs = (code: string) => expect.objectContaining({ code });
 
-const passwordHashOf = ({ db }: TestSignIn) =>
-  db.$client.query('SELECT password_hash FROM sign_in_accounts').get();
-const numberOf = ({ db }: TestSignIn, table: 'sessions' | 'verifications' | 'organizations' | 'users') =>
-  db.$client.query<{ number: number }, []>(`SELECT count(*) AS number FROM ${table}`).get()?.number;
+const passwordHashOf = ({ execute }: TestSignIn) => execute('SELECT password_hash FROM sign_in_accounts');
+async function numberOf(
+  { execute }: TestSignIn,
+  table: 'sessions' | 'verifications' | 'organizations' | 'users',
+): Promise<number> {
+  const [row] = await execute(`SELECT count(*) AS number FROM ${table}`);
+  return Number(row?.number);
+}
 
 describe('sign-up', () => {
   test('mails a link; until it is followed the password signs nobody in; then the user owns an organization', async () => {
@@ -68,19 +72,19 @@ describe('sign-up', () => {
     await using made = await openTestSignIn();
     await expect(made.sign_in.signUp(visit(), { ...GIVEN, ...change })).rejects.toEqual(refusedAs(code));
     await made.sign_in.close();
-    expect([numberOf(made, 'users'), made.smtp.received.length]).toEqual([0, 0]);
+    expect([await numberOf(made, 'users'), made.smtp.received.length]).toEqual([0, 0]);
   });
 
   test('with an address that has an account changes nothing, and mails its owner a link that sets a password', async () => {
     await using made = await openTestSignIn();
     await addUser(made);
-    const before = passwordHashOf(made);
+    const before = await passwordHashOf(made);
     await made.sign_in.signUp(visit(), { name: 'Eve', email: EMAIL, password: NEW_PASSWORD });
     const mail = await made.smtp.next();
     expect(mail.to).toEqual([EMAIL]);
     expect(mail.headers.get('subject')).toBe('You already have an account');
     expect(mail.text).not.toContain('Eve');
-    expect([passwordHashOf(made), numberOf(made, 'users')]).toEqual([before, 1]);
+    expect([await passwordHashOf(made), await numberOf(made, 'users')]).toEqual([before, 1]);
     await made.sign_in.reset(visit(), { token: tokenIn(mail, 'reset'), new_password: NEW_PASSWORD });
     expect((await sessionOf(made.sign_in, await signedIn(made.sign_in, EMAIL, NEW_PASSWORD))).name).toBe(
       'Ada Lovelace',
@@ -139,7 +143,7 @@ describe('links', () => {
     const [one, other] = [tokenIn(await smtp.next(), 'reset'), 'x'];
     await sign_in.requestReset(visit(), EMAIL);
     const later = tokenIn(await smtp.next(), 'reset');
-    made.db.$client.run('UPDATE users SET email_verified = 0');
+    await made.execute('UPDATE users SET email_verified = FALSE');
     await expect(sign_in.reset(visit(), { token: other, new_password: NEW_PASSWORD })).rejects.toEqual(
       refusedAs('link_ended'),
     );
@@ -176,7 +180,7 @@ describe('links', () => {
       await sign_in.requestReset(visit(), EMAIL);
     }
     const token = tokenIn(await smtp.next(), page);
-    made.db.$client.run('UPDATE verifications SET expires_at_ms = ?', [Date.now() - 1]);
+    await made.execute(`UPDATE verifications SET expires_at_ms = ${Date.now() - 1}`);
     const used =
       page === 'verify'
         ? sign_in.verify(visit(), token)
@@ -196,17 +200,18 @@ describe('links', () => {
 
   test('work for 24 hours and one hour', async () => {
     await using made = await openTestSignIn();
-    const lifetimes = () =>
-      made.db.$client
-        .query<{ ms: number }, []>('SELECT expires_at_ms - created_at_ms AS ms FROM verifications')
-        .all()
-        .map(({ ms }) => Math.round(ms / 3_600_000));
+    const lifetimes = async () => {
+      const rows = await made.execute(
+        'SELECT expires_at_ms - created_at_ms AS ms FROM verifications ORDER BY created_at_ms',
+      );
+      return rows.map(({ ms }) => Math.round(Number(ms) / 3_600_000));
+    };
     await made.sign_in.signUp(visit(), GIVEN);
     await made.smtp.next();
-    expect(lifetimes()).toEqual([24]);
+    expect(await lifetimes()).toEqual([24]);
     await made.sign_in.requestReset(visit(), EMAIL);
     await made.smtp.next();
-    expect(lifetimes()).toEqual([24, 1]);
+    expect(await lifetimes()).toEqual([24, 1]);
   });
 });
 
@@ -243,11 +248,9 @@ describe('sessions', () => {
     await using made = await openTestSignIn();
     await addUser(made);
     const cookies = await signedIn(made.sign_in);
-    const { $client } = made.db;
     const unused_ms = 600_000;
-    $client.run(
-      'UPDATE sessions SET expires_at_ms = expires_at_ms - ?1, last_seen_at_ms = last_seen_at_ms - ?1',
-      [unused_ms],
+    await made.execute(
+      `UPDATE sessions SET expires_at_ms = expires_at_ms - ${unused_ms}, last_seen_at_ms = last_seen_at_ms - ${unused_ms}`,
     );
     const before_ms = Date.now();
     const extended = await sessionOf(made.sign_in, cookies);
@@ -256,9 +259,9 @@ describe('sessions', () => {
     const [listed] = await made.sign_in.sessions(extended);
     expect(listed?.last_seen_at_ms).toBeGreaterThanOrEqual(before_ms);
     expect((await sessionOf(made.sign_in, cookies)).set_cookies).toEqual([]);
-    $client.run('UPDATE sessions SET expires_at_ms = ?', [Date.now() - 1]);
+    await made.execute(`UPDATE sessions SET expires_at_ms = ${Date.now() - 1}`);
     expect(await made.sign_in.sessionOf(new Headers({ cookie: cookies }))).toBeNull();
-    expect(numberOf(made, 'sessions')).toBe(0);
+    expect(await numberOf(made, 'sessions')).toBe(0);
   });
 
   test('are listed to their user, who ends them by id; another user’s are not there', async () => {
@@ -300,16 +303,16 @@ describe('sessions', () => {
     await made.sign_in.requestReset(visit(), EMAIL);
     await made.smtp.next();
     for (const table of ['sessions', 'verifications'])
-      made.db.$client.run(`UPDATE ${table} SET expires_at_ms = ?`, [Date.now() - 1]);
+      await made.execute(`UPDATE ${table} SET expires_at_ms = ${Date.now() - 1}`);
     await signedIn(made.sign_in);
-    expect([numberOf(made, 'sessions'), numberOf(made, 'verifications')]).toEqual([1, 0]);
+    expect([await numberOf(made, 'sessions'), await numberOf(made, 'verifications')]).toEqual([1, 0]);
   });
 
   test('that are ended while they are extended are no failure', async () => {
     await using made = await openTestSignIn();
     await addUser(made);
     const cookies = await signedIn(made.sign_in);
-    made.db.$client.run('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
+    await made.execute('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
     const headers = new Headers({ cookie: cookies });
     const [, ...found] = await Promise.all([
       made.sign_in.signOut(visit(cookies)),
@@ -317,7 +320,7 @@ describe('sessions', () => {
     ]);
     expect(found.filter((session) => session !== null && session.email !== EMAIL)).toEqual([]);
     expect(await made.sign_in.sessionOf(headers)).toBeNull();
-    expect(numberOf(made, 'sessions')).toBe(0);
+    expect(await numberOf(made, 'sessions')).toBe(0);
   });
 
   test('of one user are 50 at most: the oldest end, and all that are left are listed', async () => {
@@ -330,7 +333,7 @@ describe('sessions', () => {
     const headersOf = (index: number) => new Headers({ cookie: cookies.at(index) ?? '' });
     const newest = await sessionOf(made.sign_in, cookies.at(-1) ?? '');
     expect(await made.sign_in.sessions(newest)).toHaveLength(50);
-    expect(numberOf(made, 'sessions')).toBe(50);
+    expect(await numberOf(made, 'sessions')).toBe(50);
     expect(await made.sign_in.sessionOf(headersOf(0))).toBeNull();
     expect(await made.sign_in.sessionOf(headersOf(2))).not.toBeNull();
   });
@@ -341,7 +344,7 @@ describe('sessions', () => {
     const cookies = await signedIn(made.sign_in);
     const { set_cookies } = await made.sign_in.signOut(visit(cookies));
     expect(set_cookies.every((line) => /Max-Age=0; Path=\/console; HttpOnly; Secure/.test(line))).toBe(true);
-    expect([cookieOf(set_cookies), numberOf(made, 'sessions')]).toEqual(['', 0]);
+    expect([cookieOf(set_cookies), await numberOf(made, 'sessions')]).toEqual(['', 0]);
     await made.sign_in.signOut(visit());
   });
 
@@ -359,7 +362,7 @@ describe('sessions', () => {
     await using made = await openTestSignIn();
     await addUser(made);
     const cookies = await signedIn(made.sign_in);
-    made.db.$client.run('UPDATE users SET is_operator = 1');
+    await made.execute('UPDATE users SET is_operator = TRUE');
     expect((await sessionOf(made.sign_in, cookies)).is_operator).toBe(true);
   });
 
@@ -379,7 +382,7 @@ describe('sessions', () => {
     });
     await expect(others).rejects.toThrow('rolled back');
     await ended;
-    expect(numberOf(made, 'sessions')).toBe(0);
+    expect(await numberOf(made, 'sessions')).toBe(0);
   });
 });
 
@@ -421,7 +424,7 @@ describe('the password', () => {
     const token = link.searchParams.get('token') ?? '';
     await sign_in.reset(visit(), { token, new_password: PASSWORD });
     expect((await sessionOf(sign_in, await signedIn(sign_in))).user_id).toBe(user.id);
-    expect(numberOf(made, 'organizations')).toBe(1);
+    expect(await numberOf(made, 'organizations')).toBe(1);
   });
 });
 
@@ -477,17 +480,17 @@ describe('after a crash', () => {
     await using made = await openTestSignIn();
     await addUser(made);
     const cookies = await signedIn(made.sign_in);
-    const remove = () => {
+    const remove = async () => {
       for (const table of ['projects', 'members', 'organizations'])
-        made.db.$client.run(`DELETE FROM ${table}`);
+        await made.execute(`DELETE FROM ${table}`);
     };
-    remove();
+    await remove();
     await sessionOf(made.sign_in, cookies);
     await sessionOf(made.sign_in, cookies);
-    expect(numberOf(made, 'organizations')).toBe(1);
-    remove();
+    expect(await numberOf(made, 'organizations')).toBe(1);
+    await remove();
     await signedIn(made.sign_in);
-    expect(numberOf(made, 'organizations')).toBe(1);
+    expect(await numberOf(made, 'organizations')).toBe(1);
   });
 
   test('between a user and their password, signing up again leads to one', async () => {
@@ -495,11 +498,11 @@ describe('after a crash', () => {
     const { sign_in, smtp } = made;
     await sign_in.signUp(visit(), GIVEN);
     await smtp.next();
-    for (const table of ['sign_in_accounts', 'verifications']) made.db.$client.run(`DELETE FROM ${table}`);
+    for (const table of ['sign_in_accounts', 'verifications']) await made.execute(`DELETE FROM ${table}`);
     await sign_in.signUp(visit(), GIVEN);
     await sign_in.reset(visit(), { token: tokenIn(await smtp.next(), 'reset'), new_password: PASSWORD });
     await sessionOf(sign_in, await signedIn(sign_in));
-    expect(numberOf(made, 'organizations')).toBe(1);
+    expect(await numberOf(made, 'organizations')).toBe(1);
   });
 });
 
@@ -517,15 +520,11 @@ test('neither a session’s token, nor a link’s, nor a password is in the data
     new_password: NEW_PASSWORD,
   });
   const second = cookieOf(set_cookies);
-  made.db.$client.run('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
+  await made.execute('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
   await sessionOf(sign_in, second);
   const session_tokens = [first, second].map((cookies) => /=(.+?)\./.exec(cookies)?.[1] ?? '');
   expect(session_tokens.map(({ length }) => length)).toEqual([32, 32]);
-  const bytes = Buffer.concat(
-    await Promise.all(
-      [made.path, `${made.path}-wal`].map(async (path) => Buffer.from(await Bun.file(path).arrayBuffer())),
-    ),
-  );
+  const bytes = await made.bytes();
   expect(bytes.includes(EMAIL)).toBe(true);
   for (const secret of [...session_tokens, verification, reset, PASSWORD, NEW_PASSWORD]) {
     expect(bytes.includes(secret)).toBe(false);
@@ -597,7 +596,7 @@ describe('which accounts exist is not told', () => {
     await made.sign_in.requestReset(visit(), 'nobody@example.com');
     await made.sign_in.requestVerification(visit(), 'nobody@example.com');
     await made.sign_in.close();
-    expect([made.smtp.received, made.problems, numberOf(made, 'verifications')]).toEqual([[], [], 0]);
+    expect([made.smtp.received, made.problems, await numberOf(made, 'verifications')]).toEqual([[], [], 0]);
   });
 });
 
@@ -698,14 +697,14 @@ test('a mail server that takes no mail is a problem, and no refusal', async () =
   expect(made.problems).toEqual([
     { request_id: null, step: 'mail', code: null, error: expect.objectContaining({ name: 'MailNotSent' }) },
   ]);
-  expect(numberOf(made, 'users')).toBe(1);
+  expect(await numberOf(made, 'users')).toBe(1);
 });
 
 test('a database that fails after the answer is a problem', async () => {
   await using made = await openTestSignIn();
-  made.db.$client.run('ALTER TABLE users RENAME TO hidden');
+  await made.execute('ALTER TABLE users RENAME TO hidden');
   await made.sign_in.requestReset(visit(), EMAIL);
   await made.sign_in.close();
-  made.db.$client.run('ALTER TABLE hidden RENAME TO users');
+  await made.execute('ALTER TABLE hidden RENAME TO users');
   expect(made.problems.map(({ step }) => step)).toEqual(['sign_in']);
 });

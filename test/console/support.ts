@@ -1,5 +1,11 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { drizzle } from 'drizzle-orm/bun-sql';
+import { PostgresStore } from '../../db/postgres/postgres-store.ts';
+import * as postgresSchema from '../../db/postgres/schema.ts';
+import { signInDatabase as signInOnPostgres } from '../../db/postgres/sign-in-database.ts';
 import type { Db } from '../../db/sqlite/connection.ts';
-import { signInDatabase } from '../../db/sqlite/sign-in-database.ts';
+import { signInDatabase as signInOnSqlite } from '../../db/sqlite/sign-in-database.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { ensurePersonalOrganization } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -9,25 +15,85 @@ import { PasswordSignIn, type SignInParts } from '../../src/console/people/passw
 import type { SignIn, Visit } from '../../src/console/people/sign-in.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import type { Problem } from '../../src/problems/problems.ts';
+import type { Store } from '../../src/store.ts';
 import { temporaryDatabase } from '../accounts/support.ts';
+import { giveBackDatabase, takeDatabase } from '../support/emptied-postgres.ts';
+import { sharedPostgres } from '../support/postgres.ts';
+import { execute, IS_ON_POSTGRES, type StoredRows } from '../support/service.ts';
 import { type ReceivedMail, startSmtpReceiver } from './smtp-receiver.ts';
 
 export const PUBLIC_URL = 'https://tds.example.com';
 export const SECRET = 'a1'.repeat(32);
 export const PASSWORD = 'correct horse battery';
 
+/** As many as a small service has; more than one, so that statements do overtake each other. */
+const CONNECTIONS = 4;
+
 /** What a test of sign-in changes. */
 export type Changes = Partial<Omit<SignInParts, 'database' | 'mailer'>> & {
   readonly smtp_url?: string;
-  /** Is told of every statement before it runs. */
+  /** Is told of every statement of sign-in before it runs. */
   readonly onStatement?: () => void;
 };
 
+/** A real database, as sign-in needs it. */
+interface OpenDatabase {
+  readonly store: Store;
+  readonly database: SignInParts['database'];
+  readonly rows: StoredRows;
+  /** The bytes of its files. */
+  bytes(): Promise<Buffer>;
+  close(): Promise<void>;
+}
+
+function openSqlite(onStatement: () => void): OpenDatabase {
+  const { db, path, remove } = temporaryDatabase();
+  const store = new SqliteStore(db);
+  return {
+    store,
+    database: signInOnSqlite(db, {
+      read(work) {
+        onStatement();
+        return store.outside.read(work);
+      },
+      write(work) {
+        onStatement();
+        return store.outside.write(work);
+      },
+    }),
+    rows: { of: 'sqlite', db },
+    bytes: () => Promise.try(() => Buffer.concat([path, `${path}-wal`].map((file) => readFileSync(file)))),
+    close: () => Promise.try(remove),
+  };
+}
+
+async function openPostgres(onStatement: () => void): Promise<OpenDatabase> {
+  const taken = await takeDatabase();
+  const { db, close } = await taken.connect({ connections: CONNECTIONS });
+  const watched = drizzle(db.$client, { schema: postgresSchema, logger: { logQuery: onStatement } });
+  const rows = { of: 'postgres', db } as const;
+  return {
+    store: new PostgresStore(db),
+    database: signInOnPostgres(watched),
+    rows,
+    async bytes() {
+      const [found] = await execute(rows, 'SELECT oid FROM pg_database WHERE datname = current_database()');
+      await execute(rows, 'CHECKPOINT');
+      const folder = join((await sharedPostgres()).folder, 'data', 'base', String(found?.oid));
+      return Buffer.concat(readdirSync(folder).map((file) => readFileSync(join(folder, file))));
+    },
+    async close() {
+      await close();
+      await giveBackDatabase(taken);
+    },
+  };
+}
+
 /** What sign-in on that database is made of; its mails go nowhere. */
-function partsOn(db: Db, store: SqliteStore): SignInParts {
+function partsOn(database: SignInParts['database'], store: Store): SignInParts {
   const context = { clock: systemClock, identifiers: randomIdentifiers };
   return {
-    database: signInDatabase(db, store.outside),
+    database,
     secret: SECRET,
     is_https: true,
     sign_up: 'open',
@@ -43,40 +109,33 @@ function partsOn(db: Db, store: SqliteStore): SignInParts {
   };
 }
 
-/** Sign-in on a database that is there. */
+/** Sign-in on a database file that is there. */
 export function signInOn(db: Db): PasswordSignIn {
-  return new PasswordSignIn(partsOn(db, new SqliteStore(db)));
+  const store = new SqliteStore(db);
+  return new PasswordSignIn(partsOn(signInOnSqlite(db, store.outside), store));
 }
 
-/** Sign-in on a real database file and a real SMTP server. */
+/** Sign-in on a real database and a real SMTP server. */
 export async function openTestSignIn(changes: Changes = {}) {
-  const file = temporaryDatabase();
-  const store = new SqliteStore(file.db);
+  const { smtp_url, onStatement = () => undefined, ...parts } = changes;
+  const opened = IS_ON_POSTGRES ? await openPostgres(onStatement) : openSqlite(onStatement);
+  const { store, rows, bytes } = opened;
   const smtp = await startSmtpReceiver();
   const problems: Problem[] = [];
-  const { smtp_url = smtp.url, onStatement = () => undefined, ...parts } = changes;
   const context = { store, clock: systemClock, identifiers: randomIdentifiers };
   const made: SignInParts = {
-    ...partsOn(file.db, store),
-    database: signInDatabase(file.db, {
-      read(work) {
-        onStatement();
-        return store.outside.read(work);
-      },
-      write(work) {
-        onStatement();
-        return store.outside.write(work);
-      },
-    }),
-    mailer: smtpMailer(smtp_url, 'tds <tds@example.com>'),
+    ...partsOn(opened.database, store),
+    mailer: smtpMailer(smtp_url ?? smtp.url, 'tds <tds@example.com>'),
     problems: { report: (problem) => void problems.push(problem) },
     ...parts,
   };
   const open = (more: Partial<SignInParts> = {}) => new PasswordSignIn({ ...made, ...more });
   const sign_in = open();
   return {
-    ...file,
     store,
+    /** Runs a statement that both databases understand, outside of the store. */
+    execute: (statement: string) => execute(rows, statement),
+    bytes,
     context,
     parts: made,
     smtp,
@@ -87,7 +146,7 @@ export async function openTestSignIn(changes: Changes = {}) {
     async [Symbol.asyncDispose]() {
       await sign_in.close();
       await smtp.close();
-      file.remove();
+      await opened.close();
     },
   };
 }

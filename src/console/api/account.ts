@@ -3,11 +3,11 @@ import { Elysia } from 'elysia';
 import { previewAccountDeletion } from '../../accounts/delete-account.ts';
 import { renameUser } from '../../accounts/users.ts';
 import type { RequestContexts } from '../../http/context.ts';
-import type { Visit } from '../people/sign-in.ts';
 import { giveCookies } from './cookies.ts';
 import { answerOf, Done, Id, Name, Password, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
+import { visitOf } from './visit.ts';
 
 const OwnSession = answerOf({
   id: Type.String(),
@@ -34,10 +34,7 @@ const AccountDeletion = answerOf({
 /** What a person does with the own account: name, password, sessions, deletion. */
 export function accountRoutes(services: ConsoleServices, contexts: RequestContexts) {
   const { sign_in } = services;
-  const visit = (request: Request): Visit => ({
-    headers: request.headers,
-    client_address: contexts.of(request).client_address,
-  });
+  const visit = (request: Request) => visitOf(contexts, request);
   return new Elysia()
     .use(signedIn(services))
     .patch(

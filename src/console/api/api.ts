@@ -17,7 +17,14 @@ import { organizationRoutes } from './organizations.ts';
 import { requireOwnPage } from './own-page.ts';
 import { playgroundRoutes } from './playground.ts';
 import { projectRoutes } from './projects.ts';
-import { ConsoleRefusal, refusedByPort, refusedByRule, refusedBySignIn, refusedChange } from './refusals.ts';
+import {
+  ConsoleRefusal,
+  refusedByPort,
+  refusedByRule,
+  refusedBySignIn,
+  refusedChange,
+  refusedWhileAway,
+} from './refusals.ts';
 import type { ConsoleServices } from './services.ts';
 import { sessionRoutes } from './session.ts';
 import { trailRoutes } from './trail.ts';
@@ -37,7 +44,7 @@ export type ConsoleApi = ReturnType<typeof consoleApi>;
  * pages only, and answers are never kept by a browser or a proxy.
  */
 export function consoleApi(services: ConsoleServices, contexts: RequestContexts) {
-  const { problems } = services;
+  const { problems, isDatabaseAway } = services;
   const limits = { ...services.body_limits, bytes_max: BODY_BYTES_MAX };
   return (
     new Elysia({ prefix: API_PREFIX, normalize: false, handler: { standardHostname: false } })
@@ -47,13 +54,15 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       })
       .onError(({ code, error, request }) => {
         const context = contexts.of(request);
-        const refusal = refusalOf(code, error);
+        const is_away = isDatabaseAway(error);
+        const refusal = is_away ? refusedWhileAway() : refusalOf(code, error);
         context.code = refusal.code;
         // What the port refuses is reported where that is decided, and too much at once is no failure of ours.
         const cause = error instanceof ParseError ? error.cause : error;
         const is_told = cause instanceof ConsoleRefusal || cause instanceof SignInError;
         if (refusal.status >= 500 && !is_told) {
-          problems.report({ request_id: context.request_id, step: 'http', code: 'internal_error', error });
+          const told = is_away ? 'auth_unavailable' : 'internal_error';
+          problems.report({ request_id: context.request_id, step: 'http', code: told, error });
         }
         const { status, type, message, param, retry_after_s } = refusal;
         return jsonResponse(

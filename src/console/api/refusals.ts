@@ -1,6 +1,6 @@
 import type { AccountErrorCode } from '../../accounts/errors.ts';
 import type { CatalogChangeRefused } from '../../catalog/changes.ts';
-import { ERROR_TYPES, type ErrorCode, type Refusal } from '../../errors.ts';
+import { ERROR_TYPES, type ErrorCode, Refusal } from '../../errors.ts';
 import type { SignInError, SignInErrorCode } from '../people/errors.ts';
 
 /** Statuses that only the console gives, with their category (contract: error object). */
@@ -122,6 +122,15 @@ export function refusedByRule(
 export function refusedBySignIn({ code, message, retry_after_s }: SignInError): ConsoleRefusal {
   const param = code === 'password_too_short' || code === 'password_too_long' ? 'password' : null;
   return new ConsoleRefusal(SIGN_IN_STATUS[code], code, message, param, retry_after_s);
+}
+
+/** The refusal while the database is away: nothing of the console works without it, as nobody can be signed in. */
+export function refusedWhileAway(): ConsoleRefusal {
+  return refusedByPort(
+    new Refusal('auth_unavailable', {
+      message: 'The service is briefly unavailable: try again in a moment.',
+    }),
+  );
 }
 
 /** The refusal that the API itself would give. */

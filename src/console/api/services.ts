@@ -31,6 +31,8 @@ export interface ConsoleServices {
   readonly store: Store;
   /** Reads of usage that may take long. */
   readonly reader: UsageReader & MovementReader;
+  /** Whether an error says that the database cannot be reached, so that the same may succeed in a moment. */
+  readonly isDatabaseAway: (error: unknown) => boolean;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly problems: Problems & RecentProblems;

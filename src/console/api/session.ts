@@ -1,11 +1,12 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { RequestContexts } from '../../http/context.ts';
-import type { SignedIn, Visit } from '../people/sign-in.ts';
+import type { SignedIn } from '../people/sign-in.ts';
 import { giveCookies } from './cookies.ts';
 import { requireToken } from './own-page.ts';
 import { answerOf, Done, Email, Name, Password, RoleSchema, Time, Token } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
+import { visitOf } from './visit.ts';
 
 const Session = answerOf({
   user: answerOf({
@@ -27,10 +28,7 @@ const NoSession = answerOf({
 /** Who is signed in, and every way of becoming that: these routes need no session. */
 export function sessionRoutes(services: ConsoleServices, contexts: RequestContexts) {
   const { sign_in } = services;
-  const visit = (request: Request): Visit => ({
-    headers: request.headers,
-    client_address: contexts.of(request).client_address,
-  });
+  const visit = (request: Request) => visitOf(contexts, request);
   return new Elysia()
     .get(
       '/session',

@@ -12,6 +12,7 @@ import {
   usageValues,
 } from '../../usage/analytics.ts';
 import type { UsagePlace } from '../../usage/usage-records.ts';
+import { cursorAt, placeOf } from './cursor.ts';
 import { refusedInput } from './refusals.ts';
 import {
   answerOf,
@@ -138,9 +139,12 @@ export function usageRoutes(services: ConsoleServices) {
       '/rows',
       async ({ actor, params, query }) => {
         const filter = await filterOf(actor, params, query);
-        const after = query.after === undefined ? undefined : placeOf(query.after);
+        const after = query.after === undefined ? undefined : usagePlace(query.after);
         const { items, next } = await usagePage(services, actor, filter, { limit: PAGE_ROWS, after });
-        return { items: [...items], next: next === null ? null : `${next.time_ms}.${next.request_id}` };
+        return {
+          items: [...items],
+          next: next === null ? null : cursorAt({ time_ms: next.time_ms, id: next.request_id }),
+        };
       },
       {
         params: OrganizationParams,
@@ -239,13 +243,9 @@ function streamOf(pieces: AsyncGenerator<string, void, undefined>): ReadableStre
   );
 }
 
-function placeOf(cursor: string): UsagePlace {
-  const [time, request_id] = cursor.split('.');
-  const time_ms = Number(time);
-  if (!Number.isSafeInteger(time_ms) || request_id === undefined) {
-    throw refusedInput('after', 'The table has no such place.');
-  }
-  return { time_ms, request_id };
+function usagePlace(cursor: string): UsagePlace {
+  const { time_ms, id } = placeOf(cursor, 'The table has no such place.');
+  return { time_ms, request_id: id };
 }
 
 function refusedRange(error: unknown): never {

@@ -87,16 +87,20 @@ export function formatDate(time_ms: number, time_zone?: string): string {
   }).format(time_ms);
 }
 
+const TO_THE_SECOND = {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+} as const satisfies Intl.DateTimeFormatOptions;
+
 /** A time to the second, with its zone: `Mar 5, 2026, 14:03:07 GMT+1`. */
 export function formatExact(time_ms: number, time_zone?: string): string {
   return timeFormat({
     year: 'numeric',
-    month: 'short',
-    day: 'numeric',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hourCycle: 'h23',
+    ...TO_THE_SECOND,
     timeZoneName: 'short',
     ...(time_zone === undefined ? {} : { timeZone: time_zone }),
   }).format(time_ms);
@@ -105,12 +109,7 @@ export function formatExact(time_ms: number, time_zone?: string): string {
 /** A time to the second without its year, for tables: `Mar 5, 14:03:07`. */
 export function formatMoment(time_ms: number, time_zone?: string): string {
   return timeFormat({
-    month: 'short',
-    day: 'numeric',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hourCycle: 'h23',
+    ...TO_THE_SECOND,
     ...(time_zone === undefined ? {} : { timeZone: time_zone }),
   }).format(time_ms);
 }

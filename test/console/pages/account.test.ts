@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS } from '../browser.ts';
 import { addPerson, mailedToken, PASSWORD, startTestConsole, type TestConsole } from '../people.ts';
+import { pressOn, typeForm } from './keyboard.ts';
 
 setDefaultTimeout(120_000);
 
@@ -33,31 +34,6 @@ describe.skipIf(program === null)('people in a real browser', () => {
   /** What the browser complained about, but for refusals that a step expects. */
   const complaints = (opened: ConsolePage) =>
     opened.complaints.filter((complaint) => !complaint.startsWith('Failed to load resource'));
-
-  /** Presses Tab until the element has the focus. */
-  async function tabTo(page: Page, target: Locator): Promise<void> {
-    await target.waitFor();
-    for (let presses = 0; presses < 60; presses += 1) {
-      if ((await target.and(page.locator(':focus')).count()) === 1) return;
-      await page.keyboard.press('Tab');
-    }
-    throw new Error(`no Tab reaches ${target}`);
-  }
-
-  /** Types into the fields, in their order, and sends the form with Enter. */
-  async function typeForm(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
-    for (const [label, text] of Object.entries(fields)) {
-      await tabTo(page, page.getByLabel(label, { exact: true }));
-      await page.keyboard.press('ControlOrMeta+a');
-      await page.keyboard.type(text);
-    }
-    await page.keyboard.press('Enter');
-  }
-
-  async function pressOn(page: Page, target: Locator): Promise<void> {
-    await tabTo(page, target);
-    await page.keyboard.press('Enter');
-  }
 
   /** Chooses a line of the account's menu. */
   async function chooseOfAccount(page: Page, line: string): Promise<void> {

@@ -6,6 +6,7 @@ import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
 import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { pressOn } from './keyboard.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
@@ -98,26 +99,17 @@ describe.skipIf(program === null)('the page of keys', () => {
     await using opened = await visit(browser, made, pathOf(grace.organization_id), { person: grace });
     const { page } = opened;
     await page.getByText('No active keys').waitFor();
-    const tabTo = async (name: string) => {
-      const wanted = page.getByRole('button', { name, exact: true }).and(page.locator(':focus'));
-      for (let presses = 0; presses < 40 && (await wanted.count()) === 0; presses++) {
-        await page.keyboard.press('Tab');
-      }
-      expect(await wanted.count()).toBe(1);
-    };
+    const button = (name: string) => page.getByRole('button', { name, exact: true });
     await page.getByRole('button', { name: 'Create key', disabled: false }).waitFor();
-    await tabTo('Create key');
-    await page.keyboard.press('Enter');
+    await pressOn(page, button('Create key'));
     await page.keyboard.type('By keyboard');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Copy the key now' }).waitFor();
     // A second Enter copies; it does not close the only view of the key.
     expect(await page.getByRole('button', { name: 'Copy' }).and(page.locator(':focus')).count()).toBe(1);
-    await tabTo('Done');
-    await page.keyboard.press('Enter');
+    await pressOn(page, button('Done'));
     await page.getByRole('row', { name: 'By keyboard' }).waitFor();
-    await tabTo('Revoke By keyboard');
-    await page.keyboard.press('Enter');
+    await pressOn(page, button('Revoke By keyboard'));
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.getByText('By keyboard is revoked.').waitFor();

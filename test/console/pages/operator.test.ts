@@ -265,6 +265,16 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     await page.getByText('The whole history').waitFor();
   });
 
+  test.each([
+    ['audit', 'Shown is the last one of this node, which answers the page.'],
+    ['problems', "The last failures that were the service's own fault, on this node, since its start."],
+    ['live', 'The last five minutes of this node by the second'],
+    ['models', 'State, load and reloads are those of this node.'],
+  ])('%s says that it tells of one node only', async (name, sentence) => {
+    await using opened = await open(ada, `/console/operator/${name}`);
+    await opened.page.getByText(sentence).waitFor();
+  });
+
   test('problems are found by the id of the request', async () => {
     await using opened = await open(ada, '/console/operator/problems');
     const { page } = opened;

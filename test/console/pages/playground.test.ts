@@ -11,6 +11,7 @@ import { chromiumPath } from '../../support/chromium.ts';
 import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { pressOn } from './keyboard.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
@@ -363,6 +364,29 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     expect(await opened.seriousFindings()).toEqual([]);
   });
 
+  test('without a key or credit one click shows what the model answered to an example', async () => {
+    const curious = await addPerson(made, { email: 'curious@example.com' });
+    await using opened = await openPlayground(curious);
+    const { page } = opened;
+    const recorded = page.getByRole('button', { name: 'Show recorded answers' });
+    await recorded.click();
+    await page.getByText('These answers were recorded.').waitFor();
+    expect(await textOf(answersTo(page, 'team'))).toContain('billing');
+    expect(await opened.seriousFindings()).toEqual([]);
+    await opened.photograph('playground-recorded');
+
+    await page.getByRole('button', { name: 'Product review' }).click();
+    await recorded.click();
+    expect(await textOf(answersTo(page, 'about'))).toContain('battery');
+    expect(await page.getByRole('button', { name: 'Rerun with options reversed' }).count()).toBe(0);
+    // What somebody changed was never answered.
+    await page.getByRole('button', { name: 'Assistant request' }).click();
+    await page.getByRole('textbox', { name: 'Record' }).fill('Play some jazz.');
+    await page.getByText('No answers yet').waitFor();
+    expect(await recorded.count()).toBe(0);
+    expect(opened.complaints).toEqual([]);
+  });
+
   test.each(['billing', 'reader'] as const)('%s is not offered it', async (role) => {
     const person = await addPerson(made, { email: `${role}@example.com` });
     const { organization_id } = owner;
@@ -394,17 +418,8 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     await using opened = await openPlayground(owner);
     const { page } = opened;
     await run(page).waitFor();
-    const reach = async (name: string) => {
-      const button = page.getByRole('button', { name, exact: true }).and(page.locator(':focus'));
-      for (let presses = 0; presses < 80 && (await button.count()) === 0; presses++) {
-        await page.keyboard.press('Tab');
-      }
-      expect(await button.count()).toBe(1);
-    };
-    await reach('Product review');
-    await page.keyboard.press('Enter');
-    await reach('Run');
-    await page.keyboard.press('Enter');
+    await pressOn(page, page.getByRole('button', { name: 'Product review', exact: true }));
+    await pressOn(page, run(page));
     await answered(page);
     expect(await textOf(answersTo(page, 'about'))).toContain('battery');
   });

@@ -18,7 +18,7 @@ import {
   topUpRange,
 } from '../../../payments/credit.ts';
 import { Limits, PaymentAnswer, shownPayment } from '../billing.ts';
-import { refusedInput } from '../refusals.ts';
+import { cursorAt, placeOf } from '../cursor.ts';
 import { answerOf, Done, Id, Micros, nullable, OrganizationParams, RoleSchema, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { readTrail, TrailPage, TrailQuery } from '../trail.ts';
@@ -85,7 +85,7 @@ export function organizationRoutes(services: ConsoleServices) {
         const { next } = page;
         return {
           items: page.items.map(shown),
-          next: next === null ? null : `${next.created_at_ms}.${next.id}`,
+          next: next === null ? null : cursorAt({ time_ms: next.created_at_ms, id: next.id }),
         };
       },
       {
@@ -245,10 +245,6 @@ function shown(organization: OrganizationOverview): Static<typeof OverviewAnswer
 }
 
 function cursorOf(text: string): OrganizationCursor {
-  const [time = '', id] = text.split('.');
-  const created_at_ms = Number(time);
-  if (!Number.isSafeInteger(created_at_ms) || id === undefined) {
-    throw refusedInput('after', 'The list has no such place.');
-  }
-  return { id, created_at_ms };
+  const { time_ms, id } = placeOf(text, 'The list has no such place.');
+  return { id, created_at_ms: time_ms };
 }

@@ -8,7 +8,7 @@ export function Tile({
   note,
 }: {
   readonly title: ComponentChildren;
-  readonly value: string;
+  readonly value: ComponentChildren;
   /** The exact value, where the shown one is rounded. */
   readonly hint?: string;
   readonly note?: ComponentChildren;

@@ -5,6 +5,7 @@ import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
+import { Tile } from '../components/tile.tsx';
 import { Time } from '../components/time.tsx';
 import { attempt, showToast } from '../components/toast.tsx';
 import { formatCount, formatDuration, formatNumber } from '../format.ts';
@@ -40,7 +41,7 @@ export default function AuditPage() {
     <>
       <PageHeader
         title="Ledger audit"
-        description="Checks that every balance, hold and charge adds up. It runs every hour, beside the requests."
+        description="Checks that every balance, hold and charge adds up. One node runs it every hour, beside the requests. Shown is the last one of this node, which answers the page."
         actions={
           <Button kind="primary" is_busy={is_running} onClick={begin}>
             Audit now
@@ -55,7 +56,8 @@ export default function AuditPage() {
               !is_running && (
                 <div class="panel">
                   <EmptyState title="No audit yet">
-                    There was none since the service started. The first runs within an hour, or now.
+                    This node has run none since it started. One node runs it every hour, and this one can run
+                    it now.
                   </EmptyState>
                 </div>
               )
@@ -102,26 +104,10 @@ function LastAudit({ last }: { readonly last: Result }) {
         </Notice>
       )}
       <dl class="tiles">
-        <div class="panel tile">
-          <dt>Result</dt>
-          <dd>
-            <Badge tone={tone}>{text}</Badge>
-          </dd>
-        </div>
-        <div class="panel tile">
-          <dt>Ended</dt>
-          <dd>
-            <Time time_ms={last.ended_at_ms} />
-          </dd>
-        </div>
-        <div class="panel tile">
-          <dt>Took</dt>
-          <dd>{formatDuration(last.ended_at_ms - last.started_at_ms)}</dd>
-        </div>
-        <div class="panel tile">
-          <dt>Read</dt>
-          <dd>{last.whole ? 'The whole history' : 'What was new'}</dd>
-        </div>
+        <Tile title="Result" value={<Badge tone={tone}>{text}</Badge>} />
+        <Tile title="Ended" value={<Time time_ms={last.ended_at_ms} />} />
+        <Tile title="Took" value={formatDuration(last.ended_at_ms - last.started_at_ms)} />
+        <Tile title="Read" value={last.whole ? 'The whole history' : 'What was new'} />
       </dl>
       {last.checks.length > 0 && (
         <Section title="Checks">

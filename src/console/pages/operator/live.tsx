@@ -23,7 +23,9 @@ export default function LivePage() {
     <>
       <PageHeader
         title="Live"
-        description={is_paused ? 'Paused.' : 'The last five minutes by the second, every two seconds anew.'}
+        description={
+          is_paused ? 'Paused.' : 'The last five minutes of this node by the second, every two seconds anew.'
+        }
         actions={<Button onClick={() => setPaused(!is_paused)}>{is_paused ? 'Go on' : 'Pause'}</Button>}
       />
       <LoadedView loaded={live}>

@@ -39,7 +39,8 @@ export default function Models() {
         title="Models"
         description={
           <>
-            Models are added on the server, with <code>tds model add</code>.
+            Models are added on the server, with <code>tds model add</code>. State, load and reloads are those
+            of this node.
           </>
         }
       />
@@ -220,8 +221,8 @@ function ModelDialogs({
         }}
       >
         <p>
-          Its weights are read again from the same place, and requests go on meanwhile. Both sets are in
-          memory for a moment. Weights that do not load change nothing.
+          This node reads its weights again from the same place, and requests go on meanwhile. Both sets are
+          in memory for a moment. Weights that do not load change nothing.
         </p>
       </ConfirmDialog>
     </>

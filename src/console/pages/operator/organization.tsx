@@ -7,6 +7,7 @@ import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
+import { Tile } from '../components/tile.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatCount, formatMoney } from '../format.ts';
@@ -84,28 +85,11 @@ function Facts({ organization }: { readonly organization: WholeOrganization }) {
     organization;
   return (
     <dl class="tiles">
-      <div class="panel tile">
-        <dt>Credit</dt>
-        <dd>{formatMoney(credit_micros)}</dd>
-      </div>
-      <div class="panel tile">
-        <dt>Held by {formatCount(open_holds, 'request')}</dt>
-        <dd>{formatMoney(held_micros)}</dd>
-      </div>
-      <div class="panel tile">
-        <dt>Paid in all</dt>
-        <dd>{formatMoney(paid_micros)}</dd>
-      </div>
-      <div class="panel tile">
-        <dt>Tier</dt>
-        <dd>{tier_in_force}</dd>
-      </div>
-      <div class="panel tile">
-        <dt>Last used</dt>
-        <dd>
-          <Time time_ms={last_used_at_ms} />
-        </dd>
-      </div>
+      <Tile title="Credit" value={formatMoney(credit_micros)} />
+      <Tile title={`Held by ${formatCount(open_holds, 'request')}`} value={formatMoney(held_micros)} />
+      <Tile title="Paid in all" value={formatMoney(paid_micros)} />
+      <Tile title="Tier" value={tier_in_force} />
+      <Tile title="Last used" value={<Time time_ms={last_used_at_ms} />} />
     </dl>
   );
 }

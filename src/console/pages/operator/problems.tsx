@@ -19,7 +19,7 @@ export default function Problems() {
     <>
       <PageHeader
         title="Problems"
-        description="The last failures that were the service's own fault, since its start. The log has their stacks."
+        description="The last failures that were the service's own fault, on this node, since its start. The log has their stacks, and every node has its own."
         actions={
           <Button is_busy={problems.is_loading} onClick={problems.reload}>
             Look again
@@ -36,10 +36,11 @@ export default function Problems() {
             keyOf={({ place_in_list }) => String(place_in_list)}
             empty={
               request_id === null ? (
-                <EmptyState title="No problems">Nothing has failed since the service started.</EmptyState>
+                <EmptyState title="No problems">Nothing has failed on this node since it started.</EmptyState>
               ) : (
                 <EmptyState title="No problem of this request">
-                  It did not fail through the service's fault, or is no longer remembered: look into the log.
+                  It did not fail through the service's fault, or this node has not answered it or no longer
+                  remembers it: look into the log.
                 </EmptyState>
               )
             }

@@ -17,6 +17,8 @@ interface ResultsProps {
   readonly organization_id: string;
   readonly comparison: Comparison | undefined;
   readonly is_running: boolean;
+  /** Shows the recorded answers; null where there are none of this request, or it can be asked. */
+  readonly onRecorded: (() => void) | null;
   readonly onReverse: () => void;
   readonly thresholdOf: (question_id: string) => number;
   readonly onThreshold: (question_id: string, threshold: number) => void;
@@ -27,6 +29,7 @@ export function Results({
   organization_id,
   comparison,
   is_running,
+  onRecorded,
   onReverse,
   thresholdOf,
   onThreshold,
@@ -34,13 +37,24 @@ export function Results({
   if (comparison === undefined) {
     return (
       <div class="panel">
-        <EmptyState title="No answers yet">
-          Run the request: every option of every question gets a probability.
+        <EmptyState
+          title="No answers yet"
+          actions={
+            onRecorded !== null && (
+              <Button kind="primary" onClick={onRecorded}>
+                Show recorded answers
+              </Button>
+            )
+          }
+        >
+          {onRecorded === null
+            ? 'Run the request: every option of every question gets a probability.'
+            : 'What an answer looks like, before there are a key and credit to ask with.'}
         </EmptyState>
       </div>
     );
   }
-  const { questions, runs } = comparison;
+  const { questions, runs, is_recorded } = comparison;
   const answered = runs.flatMap(({ outcome, ...run }) =>
     outcome.state === 'answered' ? [{ ...run, ...outcome }] : [],
   );
@@ -49,12 +63,18 @@ export function Results({
       <div class="panel padded playground-part">
         <header class="playground-part-head">
           <h2>Answers</h2>
-          {answered.length > 0 && hasOrder(questions) && (
+          {answered.length > 0 && hasOrder(questions) && !is_recorded && (
             <Button size="small" is_disabled={is_running} onClick={onReverse}>
               Rerun with options reversed
             </Button>
           )}
         </header>
+        {is_recorded && (
+          <Notice title="These answers were recorded.">
+            The model of this version gave them to this example. Nothing was asked now, and nothing is
+            charged.
+          </Notice>
+        )}
         <RunTable runs={runs} />
       </div>
       {runs.map(({ mode, order, outcome }) => (

@@ -38,6 +38,8 @@ export interface Comparison {
   readonly body: JsonObject<JsonValue>;
   readonly questions: readonly AskedQuestion[];
   readonly runs: readonly Run[];
+  /** Nobody asked: the answers were recorded when this version was made. */
+  readonly is_recorded: boolean;
 }
 
 export interface Runs {
@@ -47,6 +49,8 @@ export interface Runs {
   readonly start: (key_id: string, body: JsonObject<JsonValue>, modes: readonly Mode[]) => void;
   /** Asks the same again with the options reversed, in every mode that was answered. */
   readonly startReversed: (key_id: string) => void;
+  /** Shows answers to a body that were recorded, in fast mode. */
+  readonly showRecorded: (body: JsonObject<JsonValue>, decision: DecisionResponse) => void;
   readonly abort: () => void;
   /** Forgets all answers. */
   readonly clear: () => void;
@@ -91,7 +95,7 @@ export function useRuns(organization_id: string): Runs {
     is_running,
     start: (key_id, body, modes) => {
       const runs = modes.map((mode) => waiting(mode, 'as_written'));
-      void run(key_id, { body, questions: askedQuestions(body), runs });
+      void run(key_id, { body, questions: askedQuestions(body), runs, is_recorded: false });
     },
     startReversed: (key_id) => {
       if (comparison === undefined) return;
@@ -99,6 +103,11 @@ export function useRuns(organization_id: string): Runs {
       const answered = as_written.filter(({ outcome }) => outcome.state === 'answered');
       const runs = [...as_written, ...answered.map(({ mode }) => waiting(mode, 'reversed'))];
       void run(key_id, { ...comparison, runs });
+    },
+    showRecorded: (body, decision) => {
+      const outcome = { state: 'answered', decision, request_id: null, service_ms: null } as const;
+      const runs = [{ mode: 'fast', order: 'as_written', outcome }] as const;
+      setComparison({ body, questions: askedQuestions(body), runs, is_recorded: true });
     },
     abort: () => running.current?.abort(),
     clear: () => {

@@ -16,6 +16,7 @@ import { prettyJson } from './pretty-json.ts';
 import { THRESHOLD_DEFAULT } from './question-fields.tsx';
 import { QuestionsEditor } from './questions.tsx';
 import { RecordEditor } from './record.tsx';
+import { recordedAnswers } from './recorded-answers.ts';
 import { CreditLink, Results } from './results.tsx';
 import { useRuns } from './use-runs.ts';
 
@@ -46,6 +47,9 @@ const VIEWS = [
   { value: 'form', label: 'Form' },
   { value: 'json', label: 'JSON' },
 ] as const;
+
+/** How the recorded answers were asked for. */
+const RECORDED_ASKING = { model: 'decision-1', mode: 'fast' } as const;
 
 const EMPTY_DRAFT: Draft = { record: { kind: 'text', text: '' }, questions: [] };
 
@@ -83,6 +87,7 @@ export function Workbench({
   const [model, setModel] = useState(models[0]?.id ?? '');
   const [modes, setModes] = useState<Modes>('fast');
   const [example, setExample] = useState<Example>();
+  const [loaded_example, setLoadedExample] = useState(EXAMPLES[0]);
   const [thresholds, setThresholds] = useState<ReadonlyMap<string, number>>(new Map());
   /** What was asked, or was to be asked: errors are of its fields. */
   const [tried, setTried] = useState<Draft | string>();
@@ -122,6 +127,7 @@ export function Workbench({
 
   const load = (chosen: Example) => {
     const loaded = draftOfExample(chosen);
+    setLoadedExample(chosen);
     setDraft(loaded);
     setPristine(loaded);
     setJson(null);
@@ -165,6 +171,8 @@ export function Workbench({
     runs.comparison?.questions.find((one) => one.id === id)?.threshold ?? THRESHOLD_DEFAULT;
   const chosen_model = models.find(({ id }) => id === model);
   const is_dirty = json !== null || draft !== pristine;
+  const can_ask = key_id !== undefined && can_pay;
+  const recorded = can_ask || is_dirty ? undefined : recordedAnswers(loaded_example?.name);
 
   return (
     <>
@@ -320,6 +328,11 @@ export function Workbench({
             organization_id={organization_id}
             comparison={runs.comparison}
             is_running={runs.is_running}
+            onRecorded={
+              recorded === undefined
+                ? null
+                : () => runs.showRecorded(bodyOf(draft, RECORDED_ASKING), recorded)
+            }
             onReverse={() => key_id !== undefined && runs.startReversed(key_id)}
             thresholdOf={(id) => thresholds.get(id) ?? asked_threshold(id)}
             onThreshold={(id, threshold) => {

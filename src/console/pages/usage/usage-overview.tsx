@@ -1,3 +1,4 @@
+import { EXPORT_ROWS_MAX } from '../../../usage/export-rows-max.ts';
 import { Button, ButtonLink } from '../components/button.tsx';
 import { DateRangePicker } from '../components/date-range.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -14,9 +15,6 @@ import { loadSeries, type UsageSums } from './series.ts';
 import { Totals } from './totals.tsx';
 import { UsageCharts } from './usage-charts.tsx';
 import { isFiltered, rangeOf, spanName, spanOf, type UsageQuery, type UsageView, zoomTo } from './view.ts';
-
-/** The most rows of one export. */
-const EXPORT_ROWS_MAX = 100_000;
 
 interface OverviewProps {
   readonly organization_id: string;
