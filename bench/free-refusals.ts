@@ -9,6 +9,7 @@ import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '../db/sqlite/connection.ts';
+import { SqliteDatabase } from '../db/sqlite/sqlite-database.ts';
 import { OPERATOR } from '../src/accounts/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../src/accounts/organizations.ts';
@@ -29,7 +30,7 @@ const LARGE_BODY = `{"state":"${'x'.repeat(1_000_000)}"}`;
 const directory = mkdtempSync(join(tmpdir(), 'tds-bench-'));
 const db = openDatabase(join(directory, 'tds.sqlite'));
 const service = await openService({
-  db,
+  database: new SqliteDatabase(db),
   openPlanner: () => Promise.reject(new Error('no request of this bench gets as far as the model')),
   idle_unload_ms: 0,
   clock: systemClock,

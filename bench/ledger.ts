@@ -5,6 +5,10 @@
  * slows both.
  *
  *   bun bench/ledger.ts [--rounds 7] [--seconds 1] [--directory <on the disk to measure>]
+ *   bun bench/ledger.ts --postgres [--rounds 7] [--seconds 1] [--organizations 1000]
+ *
+ * With `--postgres` beside a PostgreSQL server of its own, on which one or two nodes, each a process, share the callers,
+ * for one organization and for many, without plain transactions.
  *
  * Prints a JSON line for each number of callers: medians of pairs a second, and their ratio.
  */
@@ -20,27 +24,13 @@ import { SqliteLedger } from '../db/sqlite/sqlite-ledger.ts';
 import { UsageWriter } from '../db/sqlite/usage-writer.ts';
 import { systemClock } from '../src/clock.ts';
 import { randomIdentifiers } from '../src/identifiers.ts';
-import type { Books } from '../src/ledger/books.ts';
-import type { UsageRow } from '../src/usage/usage-row.ts';
+import { benchAccount, CREDIT_MICROS, measurePairs, type Writes } from './support/ledger-pairs.ts';
+import { startPostgresBench } from './support/ledger-postgres.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 const CALLERS = [1, 16, 64];
-const HELD_MICROS = 50;
-const COST_MICROS = 30;
-const CREDIT_MICROS = 1_000_000_000_000;
-const account = { organization_id: 'org_bench', project_id: 'proj_bench' };
-
-const usage_metadata = {
-  ...account,
-  api_key_id: 'key_bench',
-  model: 'decision-1',
-  mode: 'fast',
-  endpoint: '/v1/decisions',
-  latency_ms: 101.234,
-} as const;
-
-/** The two writes that are measured. */
-type Writes = Pick<Books, 'hold' | 'charge'>;
+const NODES = [1, 2];
+const account = benchAccount(0);
 
 /** What a caller without group commit does: a transaction for each write. */
 function plainTransactions(db: Db, process_id: string): Writes {
@@ -66,7 +56,7 @@ function fill(db: Db): void {
     db.insert(projects).values({ id: project_id, organization_id, name: 'Default', created_at_ms: 0 }).run();
     db.insert(apiKeys)
       .values({
-        id: usage_metadata.api_key_id,
+        id: account.api_key_id,
         project_id,
         name: 'Bench',
         secret_sha256: 'bench',
@@ -90,42 +80,79 @@ function fill(db: Db): void {
   });
 }
 
-type UnendedRow = Omit<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros'>;
-
-function answered(row: UnendedRow): UsageRow {
-  return { ...row, status: 200, questions: 1, input_tokens: 2 * COST_MICROS, cost_micros: COST_MICROS };
-}
-
-function failed(row: UnendedRow): UsageRow {
-  return { ...row, status: 503, questions: 0, input_tokens: 0, cost_micros: 0 };
-}
-
-/** Pairs a second that so many callers write in that time. */
-async function pairsPerSecond(writes: Writes, callers: number, duration_ms: number): Promise<number> {
-  const started_ms = performance.now();
-  let pairs = 0;
-  const call = async () => {
-    while (performance.now() - started_ms < duration_ms) {
-      const at_ms = Date.now();
-      const request_id = crypto.randomUUID();
-      const result = await writes.hold({ ...account, request_id, amount_micros: HELD_MICROS, at_ms });
-      if (!result.held) throw new Error(result.refusal);
-      const row = { ...usage_metadata, request_id, time_ms: at_ms };
-      await writes.charge(result.hold, COST_MICROS, answered(row), failed(row));
-      pairs += 1;
-    }
-  };
-  await Promise.all(Array.from({ length: callers }, call));
-  return (1_000 * pairs) / (performance.now() - started_ms);
-}
-
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '1' },
+    postgres: { type: 'boolean', default: false },
+    organizations: { type: 'string', default: '1000' },
     directory: { type: 'string', default: tmpdir() },
   },
 });
+/** Group commit and a transaction for each write, alternating. */
+async function besidePlainTransactions(
+  grouped: Writes,
+  plain: Writes,
+  measure: (writes: Writes, callers: number) => Promise<number>,
+): Promise<void> {
+  for (const callers of CALLERS) {
+    const grouped_rates: number[] = [];
+    const plain_rates: number[] = [];
+    await measure(grouped, callers);
+    await measure(plain, callers);
+    for (let round = 0; round < rounds; round += 1) {
+      grouped_rates.push(await measure(grouped, callers));
+      plain_rates.push(await measure(plain, callers));
+    }
+    const [group_commit, plain_transactions] = [median(grouped_rates), median(plain_rates)];
+    report({
+      bench: 'ledger',
+      callers,
+      rounds,
+      group_commit_pairs_per_s: rounded(group_commit),
+      plain_transactions_pairs_per_s: rounded(plain_transactions),
+      ratio: rounded(group_commit / plain_transactions),
+    });
+  }
+}
+
+/** SQLite's group commit and the nodes on PostgreSQL, alternating. */
+async function besidePostgres(sqlite: Writes): Promise<void> {
+  const many = Number(values.organizations);
+  const postgres = await startPostgresBench(Math.max(...NODES), many);
+  try {
+    for (const organizations of [1, many]) {
+      for (const callers of CALLERS) {
+        for (const nodes of NODES.filter((count) => count <= callers)) {
+          await postgres.measure(nodes, callers, organizations, duration_ms / 2);
+          const runs = [];
+          const sqlite_rates: number[] = [];
+          for (let round = 0; round < rounds; round += 1) {
+            runs.push(await postgres.measure(nodes, callers, organizations, duration_ms));
+            sqlite_rates.push((await measurePairs(sqlite, callers, 1, duration_ms)).pairs_per_s);
+          }
+          const pairs_per_s = median(runs.map((run) => run.pairs_per_s));
+          report({
+            bench: 'ledger',
+            database: 'PostgreSQL',
+            organizations,
+            nodes,
+            callers,
+            rounds,
+            pairs_per_s: rounded(pairs_per_s),
+            median_hold_ms: rounded(median(runs.map((run) => run.median_ms))),
+            writes_a_commit: rounded(median(runs.map((run) => run.writes_a_commit))),
+            sqlite_pairs_per_s: rounded(median(sqlite_rates)),
+            ratio: rounded(pairs_per_s / median(sqlite_rates)),
+          });
+        }
+      }
+    }
+  } finally {
+    await postgres.close();
+  }
+}
+
 const rounds = Number(values.rounds);
 const duration_ms = 1_000 * Number(values.seconds);
 const directory = mkdtempSync(join(values.directory, 'tds-bench-'));
@@ -139,26 +166,10 @@ try {
     },
     onSettled: () => {},
   });
-  const plain = plainTransactions(db, process_id);
-  for (const callers of CALLERS) {
-    const grouped_rates: number[] = [];
-    const plain_rates: number[] = [];
-    await pairsPerSecond(grouped, callers, duration_ms / 4);
-    await pairsPerSecond(plain, callers, duration_ms / 4);
-    for (let round = 0; round < rounds; round += 1) {
-      grouped_rates.push(await pairsPerSecond(grouped, callers, duration_ms));
-      plain_rates.push(await pairsPerSecond(plain, callers, duration_ms));
-    }
-    const [group_commit, plain_transactions] = [median(grouped_rates), median(plain_rates)];
-    report({
-      bench: 'ledger',
-      callers,
-      rounds,
-      group_commit_pairs_per_s: rounded(group_commit),
-      plain_transactions_pairs_per_s: rounded(plain_transactions),
-      ratio: rounded(group_commit / plain_transactions),
-    });
-  }
+  const measure = async (writes: Writes, callers: number) =>
+    (await measurePairs(writes, callers, 1, duration_ms)).pairs_per_s;
+  if (values.postgres) await besidePostgres(grouped);
+  else await besidePlainTransactions(grouped, plainTransactions(db, process_id), measure);
   db.$client.close();
 } finally {
   rmSync(directory, { recursive: true, force: true });

@@ -15,8 +15,10 @@ const PER_ADDRESS = 700;
 const SILENT_ONE_IN = 5;
 /** One slow connection in so many reads slowly, the others send slowly. */
 const READS_SLOWLY_ONE_IN = 5;
-/** The opening of all is spread over this long, as is their return after a restart. */
+/** The opening of all is spread over this long, as is their return while nobody listens. */
 const OPENING_MS = 5_000;
+/** A connection that the service closed, as it does with those that say nothing, comes again within this time. */
+const RETURN_MS = 1_000;
 const TICK_MS = 1_000;
 /** A slow reader's responses are far more than what lies in the buffers of the system. */
 const UNREAD_REQUESTS = 6;
@@ -51,7 +53,9 @@ function openOne(index: number): void {
   const localAddress = `127.0.1.${1 + Math.floor(index / PER_ADDRESS)}`;
   const socket = connect({ port: Number(port), host: hostname, localAddress });
   socket.on('error', () => {});
+  let was_open = false;
   socket.on('connect', () => {
+    was_open = true;
     sockets.add(socket);
     socket.write(FIRST_BYTES[kind]);
     if (kind === 'slow reader') socket.pause();
@@ -63,15 +67,15 @@ function openOne(index: number): void {
   });
   socket.on('close', () => {
     sockets.delete(socket);
-    reopen(index);
+    reopen(index, was_open ? RETURN_MS : OPENING_MS);
   });
 }
 
-function reopen(index: number): void {
-  setTimeout(() => openOne(index), Math.random() * OPENING_MS);
+function reopen(index: number, within_ms: number): void {
+  setTimeout(() => openOne(index), Math.random() * within_ms);
 }
 
-for (let index = 0; index < Number(idle) + Number(slow); index += 1) reopen(index);
+for (let index = 0; index < Number(idle) + Number(slow); index += 1) reopen(index, OPENING_MS);
 
 setInterval(() => {
   for (const socket of open.get('slow head') ?? []) socket.write('x: y\r\n');

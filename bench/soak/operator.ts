@@ -13,6 +13,8 @@ const KILLS = [0.1, 0.22, 0.9];
 const BACKUPS = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
 const RELOADS = [0.15, 0.3, 0.45, 0.55, 0.7, 0.85];
 
+/** Full within a minute: what grows after that is no cache. */
+const PREFIX_CACHE_MEGABYTES = 32;
 /** Between two rounds of keys and top-ups. */
 const ROUND_MS = 5_000;
 /** A key that was revoked works up to that long (contract: lookups are cached 60 seconds). */
@@ -23,7 +25,11 @@ const SHORT_QUEUE_MS = 3_000;
 
 /** The service's settings with a queue of that length; the other value changes with every reload. */
 export function settings(queue_limit = 512, evaluation_timeout = 300): string {
-  return `[model]\nqueue_limit = ${queue_limit}\nevaluation_timeout = ${evaluation_timeout}\n`;
+  return `[model]
+prefix_cache = ${PREFIX_CACHE_MEGABYTES}
+queue_limit = ${queue_limit}
+evaluation_timeout = ${evaluation_timeout}
+`;
 }
 
 /** Does to the service what operators do to it, and what happens to it, until `isOver`. */

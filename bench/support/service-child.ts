@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
+import { SqliteDatabase } from '../../db/sqlite/sqlite-database.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { type DecisionEngine, openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
@@ -44,7 +45,7 @@ await setTierSettings(context, OPERATOR, organization_id, {
 
 const metrics = watching === 'watched' ? new PrometheusMetrics({ version: '0', runtime: 'bench' }) : null;
 const service = await openService({
-  db,
+  database: new SqliteDatabase(db),
   openPlanner: async () => {
     const planner = await openPlanner({ gpu: false, threads: Number(threads) });
     if (kind !== 'instant') return planner;

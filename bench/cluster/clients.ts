@@ -1,0 +1,102 @@
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { CLIENT_TIMEOUT_MS } from '../../src/client-timeout.ts';
+import { MICROS_PER_DOLLAR } from '../../src/money.ts';
+import { SMALL_REQUEST } from '../../test/support/requests.ts';
+
+/** Before a client asks again that was refused or cut. */
+const REFUSED_WAIT_MS = 200;
+
+/** What became of one request. Times are those of `performance`. */
+export interface Seen {
+  readonly from_ms: number;
+  readonly to_ms: number;
+  readonly organization: number;
+  /** 200, or the code of the refusal, or what the balancer did. */
+  readonly outcome: string;
+  /** Null where no node answered. */
+  readonly request_id: string | null;
+  /** What a 200 says that it cost. */
+  readonly cost_micros: number | null;
+}
+
+const ANSWER = Type.Object({ usage: Type.Object({ cost_usd: Type.Number() }) });
+const ERROR = Type.Object({ error: Type.Object({ code: Type.String() }) });
+const BODY = JSON.stringify(SMALL_REQUEST);
+
+/** Clients that ask one request after the other, each for one of the organizations, until they are stopped. */
+export class Clients {
+  readonly seen: Seen[] = [];
+  readonly #running: Promise<unknown>;
+  #is_over = false;
+
+  constructor(
+    private readonly address: string,
+    keys: readonly string[],
+    clients: number,
+  ) {
+    this.#running = Promise.all(
+      Array.from({ length: clients }, (_, client) => {
+        const organization = client % keys.length;
+        return this.#run(organization, keys[organization] ?? '');
+      }),
+    );
+  }
+
+  /** Resolves when the last answer is there. */
+  async stop(): Promise<void> {
+    this.#is_over = true;
+    await this.#running;
+  }
+
+  async #run(organization: number, key: string): Promise<void> {
+    while (!this.#is_over) {
+      const from_ms = performance.now();
+      const answer = await this.#ask(key);
+      this.seen.push({ from_ms, to_ms: performance.now(), organization, ...answer });
+      if (answer.outcome !== '200') await Bun.sleep(REFUSED_WAIT_MS);
+    }
+  }
+
+  async #ask(key: string): Promise<Pick<Seen, 'outcome' | 'request_id' | 'cost_micros'>> {
+    let request_id: string | null = null;
+    try {
+      const response = await fetch(`${this.address}/v1/decisions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: BODY,
+        keepalive: false,
+        signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
+      });
+      request_id = response.headers.get('x-request-id');
+      const text = await response.text();
+      if (request_id === null)
+        return {
+          outcome: BALANCER_OUTCOMES[response.status] ?? `${response.status}`,
+          request_id,
+          cost_micros: null,
+        };
+      const body: unknown = JSON.parse(text);
+      if (response.status === 200 && Value.Check(ANSWER, body)) {
+        const cost_micros = Math.round(body.usage.cost_usd * MICROS_PER_DOLLAR);
+        return { outcome: '200', request_id, cost_micros };
+      }
+      const outcome = Value.Check(ERROR, body)
+        ? `${response.status} ${body.error.code}`
+        : `${response.status}`;
+      return { outcome, request_id, cost_micros: null };
+    } catch (error) {
+      const is_timeout = error instanceof Error && error.name === 'TimeoutError';
+      return { outcome: is_timeout ? NO_ANSWER : CUT, request_id, cost_micros: null };
+    }
+  }
+}
+
+/** The connection to the node broke before its answer was there. */
+export const CUT = '502 cut';
+/** The balancer has no node. */
+export const NO_NODE = '503 no node';
+/** A client that waited as long as the contract says; nobody may have to. */
+export const NO_ANSWER = `no answer in ${CLIENT_TIMEOUT_MS / 1_000} s`;
+
+const BALANCER_OUTCOMES: Readonly<Record<number, string>> = { 502: CUT, 503: NO_NODE };

@@ -1,0 +1,175 @@
+/**
+ * How long the admission of one request to its organization's rate windows takes, and how many a second there are: in
+ * PostgreSQL as the service does it, and in Redis or Valkey by a script with the same rules, through Bun's own client.
+ * 1, 16 and 64 callers a node that ask without a pause, and 1,000 requests a second over all nodes; 1 and 2 nodes, which
+ * are processes; all requests of one organization, or of 1,000. The stores alternate, and every request is settled,
+ * which nobody waits for.
+ *
+ *   bun bench/rate-windows.ts [--rounds 5] [--seconds 1]
+ *
+ * Needs PostgreSQL (`apt-get install postgresql`); Redis or Valkey is left out where there is none (`redis-server`).
+ * All run on this machine, and share its cores. Prints a JSON line for each case: medians over the rounds, the
+ * median of the best round, and the CPU time that the server takes for an admission with its settlement. Other work on
+ * the machine changes the last two least.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { connectPostgres } from '../db/postgres/connection.ts';
+import { bringUpToDate } from '../db/postgres/migrate.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+import type { Measured, Task } from './support/rate-windows-node.ts';
+import { median, quantile, report, rounded } from './support/statistics.ts';
+
+const NODES = [1, 2];
+/** Callers a node, and how many requests a second all together make; as many as they can where that is null. */
+const LOADS = [
+  { callers: 1, offered_a_second: null },
+  { callers: 16, offered_a_second: null },
+  { callers: 64, offered_a_second: null },
+  { callers: 64, offered_a_second: 1_000 },
+] as const;
+const ORGANIZATIONS = [1, 1_000];
+const REDIS_SERVERS = ['valkey-server', 'redis-server'];
+
+interface Node {
+  work(task: Task): Promise<Measured>;
+  end(): void;
+}
+
+interface Redis {
+  readonly name: string;
+  readonly pid: number;
+  readonly url: string;
+  end(): void;
+}
+
+async function startNode(urls: readonly string[]): Promise<Node> {
+  let receive: (message: Measured) => void = () => undefined;
+  const ready = Promise.withResolvers<void>();
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dirname, 'support/rate-windows-node.ts'), ...urls],
+    {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      ipc: (message: Measured | 'ready') => (message === 'ready' ? ready.resolve() : receive(message)),
+    },
+  );
+  await Promise.race([
+    ready.promise,
+    child.exited.then((code) => Promise.reject(new Error(`a node ended with ${code}`))),
+  ]);
+  return {
+    work: (task) =>
+      new Promise((resolve) => {
+        receive = resolve;
+        child.send(task);
+      }),
+    end: () => child.kill(),
+  };
+}
+
+/** A server without persistence, on a free port; null where none is installed. */
+async function startRedis(): Promise<Redis | null> {
+  const name = REDIS_SERVERS.find((program) => Bun.which(program) !== null);
+  if (name === undefined) return null;
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
+  const { port } = listener;
+  listener.stop(true);
+  const directory = mkdtempSync(join(tmpdir(), 'tds-redis-'));
+  const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', directory];
+  const child = Bun.spawn([name, ...settings], { stdout: 'pipe', stderr: 'inherit' });
+  for await (const chunk of child.stdout) {
+    if (new TextDecoder().decode(chunk).includes('Ready to accept')) break;
+  }
+  return {
+    name,
+    pid: child.pid,
+    url: `redis://127.0.0.1:${port}`,
+    end: () => {
+      child.kill();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A clock tick of `/proc`, in microseconds. */
+const TICK_US = 10_000;
+
+/** The CPU time that a process and those that it started have taken so far, in microseconds. */
+function cpuTime_us(root: number): number {
+  let ticks = 0;
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+      const parent = Number(fields[1]);
+      if (Number(pid) === root || parent === root) ticks += Number(fields[11]) + Number(fields[12]);
+    } catch {
+      // It has ended since.
+    }
+  }
+  return ticks * TICK_US;
+}
+
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '5' }, seconds: { type: 'string', default: '1' } },
+});
+const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
+const server = await startPostgres({ shared_buffers: '256MB' });
+const redis = await startRedis();
+const nodes: Node[] = [];
+try {
+  const postgres_url = server.url('postgres');
+  const connection = await connectPostgres(postgres_url, { connections: 1 });
+  await bringUpToDate(connection.db);
+  await connection.close();
+  for (const _ of Array.from({ length: Math.max(...NODES) }))
+    nodes.push(await startNode([postgres_url, redis?.url ?? '']));
+  const postmaster = Number(
+    readFileSync(join(server.folder, 'data', 'postmaster.pid'), 'utf8').split('\n')[0],
+  );
+  const stores = redis === null ? (['postgres'] as const) : (['postgres', 'redis'] as const);
+  for (const organizations of ORGANIZATIONS) {
+    for (const count of NODES) {
+      for (const { callers, offered_a_second } of LOADS) {
+        const interval_ms = offered_a_second === null ? 0 : (1_000 * callers * count) / offered_a_second;
+        const results = new Map(
+          stores.map((store) => [
+            store,
+            { medians: [] as number[], p99s: [] as number[], rates: [] as number[], cpu_us: [] as number[] },
+          ]),
+        );
+        for (let round = 0; round < rounds; round += 1) {
+          for (const [store, { medians, p99s, rates, cpu_us }] of results) {
+            const task = { store, callers, interval_ms, organizations, seconds };
+            const pid = store === 'redis' ? (redis?.pid ?? 0) : postmaster;
+            const before_us = cpuTime_us(pid);
+            const measured = await Promise.all(nodes.slice(0, count).map((node) => node.work(task)));
+            const latencies_ms = measured.flatMap((one) => one.latencies_ms);
+            medians.push(median(latencies_ms));
+            p99s.push(quantile(latencies_ms, 0.99));
+            rates.push(latencies_ms.length / seconds);
+            cpu_us.push((cpuTime_us(pid) - before_us) / latencies_ms.length);
+          }
+        }
+        for (const [store, { medians, p99s, rates, cpu_us }] of results)
+          report({
+            store: store === 'redis' ? redis?.name : store,
+            organizations,
+            nodes: count,
+            callers_a_node: callers,
+            offered_a_second,
+            median_ms: rounded(median(medians)),
+            quietest_median_ms: rounded(Math.min(...medians)),
+            p99_ms: rounded(median(p99s)),
+            admissions_a_second: rounded(median(rates)),
+            server_cpu_us: rounded(median(cpu_us)),
+          });
+      }
+    }
+  }
+} finally {
+  for (const node of nodes) node.end();
+  redis?.end();
+  await server.remove();
+}

@@ -1,0 +1,79 @@
+import type { Books } from '../../src/ledger/books.ts';
+import type { UsageRow } from '../../src/usage/usage-row.ts';
+import { median } from './statistics.ts';
+
+const HELD_MICROS = 50;
+const COST_MICROS = 30;
+/** What each organization has: never spent. */
+export const CREDIT_MICROS = 1_000_000_000_000;
+
+/** Whose money a pair moves. */
+export interface BenchAccount {
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly api_key_id: string;
+}
+
+/** The account of that number. */
+export function benchAccount(number: number): BenchAccount {
+  return { organization_id: `org_${number}`, project_id: `proj_${number}`, api_key_id: `key_${number}` };
+}
+
+/** The two writes that are measured. */
+export type Writes = Pick<Books, 'hold' | 'charge'>;
+
+type UnendedRow = Omit<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros'>;
+
+function answered(row: UnendedRow): UsageRow {
+  return { ...row, status: 200, questions: 1, input_tokens: 2 * COST_MICROS, cost_micros: COST_MICROS };
+}
+
+function failed(row: UnendedRow): UsageRow {
+  return { ...row, status: 503, questions: 0, input_tokens: 0, cost_micros: 0 };
+}
+
+/** What a run came to. */
+export interface Pairs {
+  readonly pairs_per_s: number;
+  /** Of a hold. */
+  readonly median_ms: number;
+}
+
+/** What so many callers write in that time; each pair is of the next of so many organizations. */
+export async function measurePairs(
+  writes: Writes,
+  callers: number,
+  organizations: number,
+  duration_ms: number,
+): Promise<Pairs> {
+  const started_ms = performance.now();
+  const hold_ms: number[] = [];
+  let turn = 0;
+  const call = async () => {
+    while (performance.now() - started_ms < duration_ms) {
+      turn += 1;
+      const account = benchAccount(turn % organizations);
+      const { organization_id, project_id } = account;
+      const at_ms = Date.now();
+      const request_id = crypto.randomUUID();
+      const asked_ms = performance.now();
+      const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
+      const result = await writes.hold(asked);
+      if (!result.held) throw new Error(result.refusal);
+      hold_ms.push(performance.now() - asked_ms);
+      const row = {
+        ...account,
+        model: 'decision-1',
+        mode: 'fast',
+        endpoint: '/v1/decisions',
+        latency_ms: 101.234,
+        request_id,
+        time_ms: at_ms,
+      } as const;
+      await writes.charge(result.hold, COST_MICROS, answered(row), failed(row));
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, call));
+  const pairs_per_s = (1_000 * hold_ms.length) / (performance.now() - started_ms);
+  return { pairs_per_s, median_ms: median(hold_ms) };
+}
