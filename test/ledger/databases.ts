@@ -192,6 +192,14 @@ const POSTGRES_WAITS = { deadline_ms: 1_500, transaction_ms: 1_000 };
 
 const DONE = Promise.resolve();
 
+let processes = 0;
+
+/** As in the service: no process has the id of an earlier one, whose holds are ended by that. */
+function nextProcessId(): string {
+  processes += 1;
+  return `proc_next_${processes}`;
+}
+
 /** What a process has written that is killed before its commit. */
 const HALF_A_TRANSACTION = [
   'UPDATE organizations SET credit_micros = credit_micros - 1, held_micros = held_micros + 1',
@@ -274,7 +282,7 @@ class SqliteLedgerDatabase extends LedgerDatabase {
       for (const statement of HALF_A_TRANSACTION) this.#file.db.$client.run(statement);
     }
     this.#file.crash();
-    this.books = this.#open('proc_next');
+    this.books = this.#open(nextProcessId());
     return Promise.resolve(this.books);
   }
 
@@ -300,7 +308,7 @@ const NODE_EVENTS = {
   onReleased: () => undefined,
 };
 
-let processes = 0;
+let connections = 0;
 
 class PostgresLedgerDatabase extends LedgerDatabase {
   readonly unavailable = expect.any(LedgerUnavailable);
@@ -392,7 +400,7 @@ class PostgresLedgerDatabase extends LedgerDatabase {
     const alive = 'SELECT pid FROM pg_stat_activity WHERE application_name = $1';
     // The server notices that the process is gone as soon as it reads from its connections.
     while ((await this.#observer.db.$client.unsafe(alive, [name])).length > 0) await Bun.sleep(1);
-    await this.#start('proc_next');
+    await this.#start(nextProcessId());
     return this.books;
   }
 
@@ -401,8 +409,8 @@ class PostgresLedgerDatabase extends LedgerDatabase {
   }
 
   async #start(id: string): Promise<void> {
-    processes += 1;
-    const name = `process ${processes}`;
+    connections += 1;
+    const name = `process ${connections}`;
     const connection = await this.#database.connect({ connections: 4, application_name: name });
     const { $client: client } = connection.db;
     const node = await NodeLease.register(client, { id, version: 'test' }, NODE_EVENTS, NO_LEASE);
