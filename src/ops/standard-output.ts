@@ -103,6 +103,8 @@ export class BoundedOutput {
       const lost = this.#lines_lost;
       this.#lines_lost = 0;
       this.onResumed(lost);
+      // The line that tells it did not fit: it is told after the next write instead, and not counted itself.
+      if (this.#lines_lost > 0) this.#lines_lost = lost;
     }
     this.#writeNext();
   }

@@ -132,8 +132,9 @@ test('a reader that comes back gets every line that was kept, and the number of 
   const entries = lines.map((line): { msg: string; lines?: number } => JSON.parse(line));
   const lost = entries.filter(({ msg }) => msg.includes('were lost')).map((entry) => entry.lines ?? 0);
   const kept = entries.filter(({ msg }) => msg === 'request').length;
-  expect(lost.length).toBe(1);
-  expect(kept + (lost[0] ?? 0)).toBe(REQUESTS);
+  // The lines of the last requests may come after the reader, and be lost once more.
+  expect(lost.length).toBeGreaterThan(0);
+  expect(kept + lost.reduce((sum, lines) => sum + lines, 0)).toBe(REQUESTS);
   // What was kept is what the buffer, the pipe and the write between them hold, not what was logged.
   expect(text.length).toBeLessThan(1_048_576 + 2 * 65_536 + 65_536);
   expect(entries.at(-1)?.msg).toStartWith('stopping');

@@ -88,6 +88,18 @@ test('what waits is bounded in bytes, and the lines of before the gap are kept',
   expect(linesOf(stream.taken).map(Number)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
+test('what was lost is told once, also where the line that tells it did not fit at first', () => {
+  const stream = new HeldStream();
+  const output = new BoundedOutput(stream, BYTES_MAX);
+  output.onResumed = (lines) => output.write(`${lines} lines were lost\n`);
+  output.write('a\n');
+  output.write(`${'b'.repeat(BYTES_MAX - 3)}\n`);
+  output.write('c\n');
+  output.write('d\n');
+  while (output.isStuck) stream.settle(null);
+  expect(linesOf(stream.taken)).toEqual(['a', 'b'.repeat(BYTES_MAX - 3), '2 lines were lost']);
+});
+
 test('a flush ends at its deadline while a write is held, and at once when every write fails', async () => {
   const held = new BoundedOutput(new HeldStream());
   held.write('line\n');
