@@ -2,8 +2,9 @@ import { statfs } from 'node:fs/promises';
 import type { ServedDatabase, ServingParts } from '../../src/database.ts';
 import { startCheckpoints } from './checkpoint.ts';
 import { type Db, neverWait } from './connection.ts';
-import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
+import { GroupCommit, type GroupCommitOptions, WriteQueueFull } from './group-commit.ts';
 import { HistoryThread } from './history-thread.ts';
+import { isLockedElsewhere } from './lock-wait.ts';
 import { ReaderThread } from './reader-thread.ts';
 import { signInDatabase } from './sign-in-database.ts';
 import { SqliteBooks } from './sqlite-books.ts';
@@ -47,8 +48,8 @@ export class ServedSqliteDatabase implements ServedDatabase {
     return bavail * bsize;
   };
 
-  /** A file is where this process is. */
-  readonly isAway = () => false;
+  /** A file is where this process is, but another process may keep its write lock. */
+  readonly isAway = (error: unknown) => isLockedElsewhere(error) || error instanceof WriteQueueFull;
 
   /** The data directory's lock says that no other process serves. */
   readonly beginsHourlyRun = () => Promise.resolve(true);
