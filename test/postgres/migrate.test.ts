@@ -6,12 +6,11 @@ import type { Executor } from '../../db/postgres/connection.ts';
 import {
   bringUpToDate,
   knownMigrations,
-  type Migrations,
   newestMigration_ms,
-  SchemaRefused,
   schemaState,
   schemaVersion,
 } from '../../db/postgres/migrate.ts';
+import { type Migrations, SchemaRefused } from '../../db/schema-state.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 
