@@ -428,13 +428,6 @@ export const LEDGER_DATABASES = [
   { name: 'PostgreSQL' as const, open: (): Promise<LedgerDatabase> => PostgresLedgerDatabase.open() },
 ].filter(({ name }) => name === 'SQLite' || !isPostgresMissing());
 
-/** What the promise rejects with. */
-export async function reasonOf(promise: Promise<unknown>): Promise<unknown> {
-  const [result] = await Promise.allSettled([promise]);
-  if (result.status === 'fulfilled') throw new Error('it was expected to reject');
-  return result.reason;
-}
-
 /** A database with the account, and nothing paid unless it is asked for. */
 export async function openLedger(
   { open }: (typeof LEDGER_DATABASES)[number],
