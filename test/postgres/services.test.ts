@@ -20,12 +20,20 @@ import {
   testDatabase,
 } from '../support/postgres.ts';
 import { ask } from '../support/requests.ts';
-import { addAccount, startTestService, type TestAccount, type TestService } from '../support/service.ts';
+import {
+  addAccount,
+  embeddedEngine,
+  startTestService,
+  type TestAccount,
+  type TestService,
+} from '../support/service.ts';
 
 setDefaultTimeout(180_000);
 
 const OUTAGE_CODES = ['auth_unavailable', 'billing_unavailable', 'catalog_unavailable'];
 const CREDIT_MICROS = 10_000_000;
+/** With real plans, and made-up scores without the model's work. */
+const openEngine = async () => instantEngine(await embeddedEngine());
 
 interface Answer {
   readonly status: number;
@@ -77,7 +85,7 @@ describe.skipIf(isPostgresMissing())('two nodes on one PostgreSQL', () => {
   let nodes: readonly [TestService, TestService];
   beforeAll(async () => {
     database = await testDatabase();
-    const start = () => startTestService({ postgres_url: database.url, clock, openEngine: instantEngine });
+    const start = () => startTestService({ postgres_url: database.url, clock, openEngine });
     nodes = [await start(), await start()];
   });
   afterAll(async () => {
@@ -216,8 +224,7 @@ describe.skipIf(isPostgresMissing())('a PostgreSQL that cannot be reached', () =
     await administer(server, 'CREATE DATABASE tds');
     const { openPostgres } = await import('../../src/cli/open-postgres.ts');
     await (await openPostgres({ database: server.url('tds'), databasePassword: undefined }, true)).close();
-    const start = () =>
-      startTestService({ postgres_url: server.url('tds'), clock, openEngine: instantEngine });
+    const start = () => startTestService({ postgres_url: server.url('tds'), clock, openEngine });
     nodes = [await start(), await start()];
   });
   afterAll(async () => {
@@ -227,7 +234,7 @@ describe.skipIf(isPostgresMissing())('a PostgreSQL that cannot be reached', () =
 
   test('that is away does not keep a node from stopping, and another start goes on', async () => {
     const url = server.url('tds');
-    const node = await startTestService({ postgres_url: url, clock, openEngine: instantEngine });
+    const node = await startTestService({ postgres_url: url, clock, openEngine });
     const account = await addRichlyLimited(node, CREDIT_MICROS);
     expect((await answered(ask(node, account.key))).status).toBe(200);
     await server.stop('immediate');
