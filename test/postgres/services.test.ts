@@ -6,7 +6,6 @@ import { closeModel, openModel } from '../../src/catalog/changes.ts';
 import { secretOf } from '../../src/cli/console-parts.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { createLog } from '../../src/ops/log.ts';
-import { creditByHand } from '../../src/payments/credit.ts';
 import { addPerson, PASSWORD, startTestConsole } from '../console/people.ts';
 import { MovableClock } from '../support/clock.ts';
 import { instantEngine } from '../support/instant-engine.ts';
@@ -22,6 +21,7 @@ import {
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
+  addRichlyLimited,
   embeddedEngine,
   startTestService,
   type TestAccount,
@@ -46,19 +46,6 @@ async function answered(response: Promise<Response>): Promise<Answer> {
     text: await one.text(),
   }));
   return { status, code: /"code":"(\w+)"/.exec(rest.text)?.[1] ?? null };
-}
-
-/** An organization that no rate limit stops, with that many micro-dollars. */
-async function addRichlyLimited(node: TestService, credit_micros: number): Promise<TestAccount> {
-  const account = await addAccount(node, { credit_dollars: 0 });
-  const { organization_id } = account;
-  await creditByHand(node.accounts, OPERATOR, { organization_id, amount_micros: credit_micros });
-  await setTierSettings(node.accounts, OPERATOR, organization_id, {
-    minimum_tier: 1,
-    requests_per_minute: 1_000_000,
-    tokens_per_minute: 1_000_000_000,
-  });
-  return account;
 }
 
 /** What the organization has, what is held of it, and what its answered requests cost. */
