@@ -4,6 +4,7 @@ import type { ClientBounds } from '../../db/postgres/bounded-client.ts';
 import { connectPostgres, type PgConnection } from '../../db/postgres/connection.ts';
 import type { LedgerBatchOptions } from '../../db/postgres/ledger-batches.ts';
 import { PostgresLedgerRecords } from '../../db/postgres/ledger-records.ts';
+import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { type LeaseTimes, NodeLease } from '../../db/postgres/nodes.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import {
@@ -15,6 +16,7 @@ import {
   usageRecords,
 } from '../../db/postgres/schema.ts';
 import { type Account, usageOf } from '../ledger/support.ts';
+import { administer, type PostgresServer } from '../support/postgres.ts';
 
 /** Enough for every load, in each organization. */
 export const CREDIT_MICROS = 1_000_000_000;
@@ -70,6 +72,21 @@ export async function addAccounts({ db }: PgConnection, count: number): Promise<
   return accounts;
 }
 
+/** A new database of a server, with the service's schema and so many accounts. */
+export async function ledgerDatabase(
+  server: PostgresServer,
+  name: string,
+  count: number,
+): Promise<{ readonly url: string; readonly accounts: readonly Account[] }> {
+  await administer(server, `CREATE DATABASE ${name}`);
+  const url = server.url(name);
+  const connection = await connectPostgres(url, { connections: 1 });
+  await bringUpToDate(connection.db);
+  const accounts = await addAccounts(connection, count);
+  await connection.close();
+  return { url, accounts };
+}
+
 /** What the clients of a node were told, by request. */
 export class Told {
   readonly charged = new Set<string>();
@@ -85,6 +102,12 @@ export class Told {
   fail(request_id: string, error: unknown): void {
     this.failed.set(request_id, error);
     this.onTold(request_id, false);
+  }
+
+  /** Until so many more requests have been charged. */
+  async chargedMore(more: number): Promise<void> {
+    const before = this.charged.size;
+    while (this.charged.size < before + more) await Bun.sleep(1);
   }
 }
 
@@ -210,4 +233,19 @@ export async function expectExact(
   const { checks, open_holds } = await runAudit(db, { ended_before_ms: Date.now() + 1 });
   expect(checks.filter(({ violations }) => violations.length > 0)).toEqual([]);
   expect(open_holds).toBe(0);
+}
+
+/** As `expectExact`, of all nodes of a database, through a connection of its own. */
+export async function expectExactAt(
+  url: string,
+  accounts: readonly Account[],
+  nodes: readonly LedgerNode[],
+): Promise<void> {
+  const observer = await connectPostgres(url, { connections: 1 });
+  await expectExact(
+    observer,
+    accounts,
+    nodes.map(({ told }) => told),
+  );
+  await observer.close();
 }
