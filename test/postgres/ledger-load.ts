@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import { runAudit } from '../../db/postgres/audit.ts';
 import type { ClientBounds } from '../../db/postgres/bounded-client.ts';
-import { connectPostgres, type PgConnection } from '../../db/postgres/connection.ts';
+import { connectPostgres, type Executor, type PgConnection } from '../../db/postgres/connection.ts';
 import type { LedgerBatchOptions } from '../../db/postgres/ledger-batches.ts';
 import { PostgresLedgerRecords } from '../../db/postgres/ledger-records.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
@@ -15,7 +15,7 @@ import {
   projects,
   usageRecords,
 } from '../../db/postgres/schema.ts';
-import { type Account, usageOf } from '../ledger/support.ts';
+import { type Account, accountRows, paymentRow, usageOf } from '../ledger/support.ts';
 import { administer, type PostgresServer } from '../support/postgres.ts';
 
 /** Enough for every load, in each organization. */
@@ -36,38 +36,28 @@ export function accountNumber(number: number): Account {
   };
 }
 
+/** Pays credit in, as the rules of payments do. */
+export async function topUp(
+  executor: Executor,
+  account: Account,
+  payment_id: string,
+  amount_micros: number,
+): Promise<void> {
+  const { organization_id } = account;
+  await executor.insert(payments).values(paymentRow(account, payment_id, 'top_up', amount_micros));
+  await new PostgresLedgerRecords(executor).topUp({ organization_id, amount_micros, payment_id, at_ms: 0 });
+}
+
 /** Inserts so many organizations with credit, each with a project and a key. */
 export async function addAccounts({ db }: PgConnection, count: number): Promise<Account[]> {
   const accounts = Array.from({ length: count }, (_, number) => accountNumber(number));
-  const created_at_ms = 0;
-  for (const { organization_id, project_id, api_key_id } of accounts) {
-    const payment_id = `pay_${organization_id}`;
-    await db.insert(organizations).values({ id: organization_id, name: organization_id, created_at_ms });
-    await db.insert(projects).values({ id: project_id, organization_id, name: 'Default', created_at_ms });
-    await db.insert(apiKeys).values({
-      id: api_key_id,
-      project_id,
-      name: 'Key',
-      secret_sha256: api_key_id,
-      display_prefix: 'sk_svc_01234',
-      created_at_ms,
-    });
-    await db.insert(payments).values({
-      id: payment_id,
-      organization_id,
-      provider: 'manual',
-      external_id: payment_id,
-      kind: 'top_up',
-      amount_micros: CREDIT_MICROS,
-      status: 'completed',
-      created_at_ms,
-    });
-    await new PostgresLedgerRecords(db).topUp({
-      organization_id,
-      amount_micros: CREDIT_MICROS,
-      payment_id,
-      at_ms: created_at_ms,
-    });
+  for (const account of accounts) {
+    const payment_id = `pay_${account.organization_id}`;
+    const { organization, project, key } = accountRows(account);
+    await db.insert(organizations).values(organization);
+    await db.insert(projects).values(project);
+    await db.insert(apiKeys).values(key);
+    await topUp(db, account, payment_id, CREDIT_MICROS);
   }
   return accounts;
 }
