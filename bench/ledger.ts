@@ -18,12 +18,13 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Db, openDatabase, transact } from '../db/sqlite/connection.ts';
 import { GroupCommit } from '../db/sqlite/group-commit.ts';
-import { apiKeys, organizations, payments, projects } from '../db/sqlite/schema.ts';
+import { apiKeys, organizations, projects } from '../db/sqlite/schema.ts';
 import { SqliteBooks } from '../db/sqlite/sqlite-books.ts';
 import { SqliteLedger } from '../db/sqlite/sqlite-ledger.ts';
 import { UsageWriter } from '../db/sqlite/usage-writer.ts';
 import { systemClock } from '../src/clock.ts';
 import { randomIdentifiers } from '../src/identifiers.ts';
+import { accountRows, addPayment } from '../test/ledger/support.ts';
 import { benchAccount, CREDIT_MICROS, measurePairs, type Writes } from './support/ledger-pairs.ts';
 import { startPostgresBench } from './support/ledger-postgres.ts';
 import { median, report, rounded } from './support/statistics.ts';
@@ -49,33 +50,14 @@ function plainTransactions(db: Db, process_id: string): Writes {
 }
 
 function fill(db: Db): void {
-  const { organization_id, project_id } = account;
+  const { organization_id } = account;
+  const { organization, project, key } = accountRows(account);
   const payment_id = 'pay_bench';
   transact(db, () => {
-    db.insert(organizations).values({ id: organization_id, name: 'Bench', created_at_ms: 0 }).run();
-    db.insert(projects).values({ id: project_id, organization_id, name: 'Default', created_at_ms: 0 }).run();
-    db.insert(apiKeys)
-      .values({
-        id: account.api_key_id,
-        project_id,
-        name: 'Bench',
-        secret_sha256: 'bench',
-        display_prefix: 'sk_svc_bench',
-        created_at_ms: 0,
-      })
-      .run();
-    db.insert(payments)
-      .values({
-        id: payment_id,
-        organization_id,
-        provider: 'manual',
-        external_id: payment_id,
-        kind: 'top_up',
-        amount_micros: CREDIT_MICROS,
-        status: 'completed',
-        created_at_ms: 0,
-      })
-      .run();
+    db.insert(organizations).values(organization).run();
+    db.insert(projects).values(project).run();
+    db.insert(apiKeys).values(key).run();
+    addPayment(db, account, payment_id, 'top_up', CREDIT_MICROS);
     new SqliteLedger(db).topUp({ organization_id, amount_micros: CREDIT_MICROS, payment_id, at_ms: 0 });
   });
 }

@@ -148,14 +148,36 @@ function failed({ checks }: AuditReport): string {
     .join(', ');
 }
 
-/** What a query has to count for `Totals`: an expression of that dialect for each name. */
+/** The names of `Totals`, each with the expression that a query counts it by. */
+type Counted = readonly (readonly [name: string, expression: string])[];
+
+/** What a query has to count for `Totals`. What texts and truths add up to is said in its dialect. */
 export function totalsOf(
   { columns }: CopiedTable,
-  sumOf: (column: CopiedColumn) => readonly (readonly [name: string, expression: string])[],
-): readonly (readonly [name: string, expression: string])[] {
+  sums: Readonly<Record<'bytes' | 'trues', (column: string) => string>>,
+): Counted {
+  const sumsOf = ({ name, kind }: CopiedColumn): Counted => {
+    // In two parts: the sum of many times is more than an integer holds.
+    if (kind === 'integer') {
+      return [
+        [`${name} (millions)`, `sum("${name}" / 1000000)`],
+        [`${name} (rest)`, `sum("${name}" % 1000000)`],
+      ];
+    }
+    if (kind === 'truth') return [[`${name} (true)`, sums.trues(`"${name}"`)]];
+    return kind === 'text' ? [[`${name} (bytes)`, sums.bytes(`"${name}"`)]] : [];
+  };
   return [
     ['rows', 'count(*)'],
     ...columns.map(({ name }) => [`${name} (values)`, `count(${name})`] as const),
-    ...columns.flatMap(sumOf),
+    ...columns.flatMap(sumsOf),
   ];
+}
+
+/** What the query found, whose columns are `total_0` and so on in the order of what it counted. */
+export function totalsFound(
+  counted: Counted,
+  row: Readonly<Record<string, string>> | null | undefined,
+): Totals {
+  return Object.fromEntries(counted.map(([name], index) => [name, String(row?.[`total_${index}`])]));
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { SqliteDatabase } from '../../db/sqlite/sqlite-database.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
-import { type DecisionEngine, openPlanner } from '../../native/engine.ts';
+import { openPlanner } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { initialize } from '../../src/cli/initialize.ts';
@@ -14,19 +14,8 @@ import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { PrometheusMetrics } from '../../src/ops/prometheus-metrics.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
-import { scoreCount } from '../../src/questions/question.ts';
 import { openService } from '../../src/service.ts';
-
-/** The engine with everything but the model's work: plans are made, and every score is 0. */
-function instant(engine: DecisionEngine): DecisionEngine {
-  return {
-    facts: engine.facts,
-    plan: (input) => engine.plan(input),
-    evaluate: ({ input }) =>
-      Promise.resolve(input.questions.map((question) => Array(scoreCount(question)).fill(0))),
-    close: () => engine.close(),
-  };
-}
+import { instantEngine } from '../../test/support/instant-engine.ts';
 
 const [kind, threads, directory, watching] = process.argv.slice(2);
 if (directory === undefined)
@@ -51,7 +40,7 @@ const service = await openService({
     if (kind !== 'instant') return planner;
     return {
       plan: (input) => planner.plan(input),
-      openEngine: async () => instant(await planner.openEngine()),
+      openEngine: async () => instantEngine(await planner.openEngine()),
       close: () => planner.close(),
     };
   },

@@ -1,7 +1,19 @@
 import { is, sql } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
-import { type AuditOptions, type CheckName, GUARANTEES, VIOLATIONS_MAX } from '../../src/ops/audit-checks.ts';
-import type { AuditCheck, AuditReport, Violation } from '../../src/ops/audit-report.ts';
+import {
+  type AuditOptions,
+  type AuditStart,
+  BEGINNING,
+  type CheckName,
+  GUARANTEES,
+  VIOLATIONS_MAX,
+} from '../../src/ops/audit-checks.ts';
+import {
+  type AuditCheck,
+  type AuditReport,
+  damagedReport,
+  type Violation,
+} from '../../src/ops/audit-report.ts';
 import type { Executor } from './connection.ts';
 import { postgresError } from './errors.ts';
 import { AUDIT_LOCK } from './locks.ts';
@@ -11,14 +23,6 @@ interface Check {
   readonly name: CheckName;
   readonly sql: string;
 }
-
-/** Where an audit begins: behind what an earlier one has checked. */
-interface Start {
-  readonly last_entry_id: number;
-  readonly last_usage_row_id: number;
-}
-
-const BEGINNING: Start = { last_entry_id: 0, last_usage_row_id: 0 };
 
 /** Holds without an end, of `ledger_entries AS hold`; none of them is at or before the checkpoint. */
 const openHolds = (last_entry_id: number) => `ledger_entries AS hold
@@ -61,7 +65,7 @@ const months = (last_entry_id: number) => `SELECT project_id, month, sum(spent_m
  * behind the start. They read the tables only: they share no code with what writes them.
  */
 const bookChecks = (
-  { last_entry_id, last_usage_row_id }: Start,
+  { last_entry_id, last_usage_row_id }: AuditStart,
   { ended_before_ms = 0 }: AuditOptions,
 ): readonly Check[] => [
   {
@@ -218,7 +222,7 @@ const WARNINGS: readonly Check[] = [
  * Every reference of the schema, also one whose constraint somebody has dropped or disabled. Of the tables that grow
  * with every request only what is behind the start is read.
  */
-function referencesCheck({ last_entry_id, last_usage_row_id }: Start): Check {
+function referencesCheck({ last_entry_id, last_usage_row_id }: AuditStart): Check {
   const behind_start: Readonly<Record<string, string>> = {
     ledger_entries: ` AND child.id > ${last_entry_id}`,
     usage_records: ` AND child.row_id > ${last_usage_row_id}`,
@@ -278,7 +282,7 @@ const SNAPSHOT = { isolationLevel: 'repeatable read', accessMode: 'read only' } 
  */
 export async function runAudit(executor: Executor, options: AuditOptions = {}): Promise<AuditReport> {
   const file = await fileAudited(executor);
-  if (file.violations.length > 0) return damaged(file);
+  if (file.violations.length > 0) return damagedReport(file);
   return await executor.transaction((snapshot) => auditSnapshot(snapshot, options, file), SNAPSHOT);
 }
 
@@ -305,7 +309,7 @@ export async function continueAudit(
 ): Promise<AuditReport> {
   const is_whole = given.whole === true || (await checkpointOf(executor)) === null;
   const file = is_whole ? await fileAudited(executor) : null;
-  if (file !== null && file.violations.length > 0) return damaged(file);
+  if (file !== null && file.violations.length > 0) return damagedReport(file);
   const written = await writtenUpTo(executor, given.writers_deadline_ms ?? WRITERS_DEADLINE_MS);
   const { report, found, checked } = await executor.transaction(async (snapshot) => {
     const found = await checkpointOf(snapshot);
@@ -323,13 +327,9 @@ export async function auditedWholeAt_ms(executor: Executor): Promise<number | nu
   return (await checkpointOf(executor))?.checked_whole_at_ms ?? null;
 }
 
-function damaged(file: AuditCheck): AuditReport {
-  return { ok: false, after_entry_id: 0, checks: [file], warnings: [], open_holds: 0 };
-}
-
 async function reportOf(
   snapshot: Executor,
-  start: Start,
+  start: AuditStart,
   file: AuditCheck | null,
   options: AuditOptions,
 ): Promise<AuditReport> {
@@ -354,7 +354,7 @@ async function reportOf(
   };
 }
 
-interface Checkpoint extends Start {
+interface Checkpoint extends AuditStart {
   readonly checked_whole_at_ms: number;
 }
 
@@ -379,8 +379,8 @@ const WRITERS_POLL_MS = 10;
  * appear after a larger one. The transactions that write now may have some, and their ends are waited for. Null when
  * one of them goes on for too long.
  */
-async function writtenUpTo(executor: Executor, deadline_ms: number): Promise<Start | null> {
-  const written = await rowOf<Start>(
+async function writtenUpTo(executor: Executor, deadline_ms: number): Promise<AuditStart | null> {
+  const written = await rowOf<AuditStart>(
     executor,
     `SELECT coalesce((SELECT max(id) FROM ledger_entries), 0) AS last_entry_id,
       coalesce((SELECT max(row_id) FROM usage_records), 0) AS last_usage_row_id`,
@@ -399,7 +399,7 @@ async function writtenUpTo(executor: Executor, deadline_ms: number): Promise<Sta
 }
 
 /** What a clean audit has checked: where it ends, and what it adds to the sums before its start. */
-interface Checked extends Start {
+interface Checked extends AuditStart {
   readonly is_whole: boolean;
   readonly organizations: readonly object[];
   readonly months: readonly object[];
@@ -409,7 +409,7 @@ interface Checked extends Start {
  * Up to the first open hold: what is before it stays as it is, except that old days are replaced by their sums. The
  * usage of later entries is read again with these.
  */
-async function checkedUpTo(snapshot: Executor, start: Start, written: Start): Promise<Checked> {
+async function checkedUpTo(snapshot: Executor, start: AuditStart, written: AuditStart): Promise<Checked> {
   const after = start.last_entry_id;
   const end = await rowOf<{ last_entry_id: number }>(
     snapshot,

@@ -8,6 +8,7 @@ import {
   type TablesRead,
   type TablesWritten,
   type Totals,
+  totalsFound,
   totalsOf,
 } from '../copy-database.ts';
 import { auditSnapshot } from './audit.ts';
@@ -109,21 +110,15 @@ class PostgresTables implements TablesRead, TablesWritten {
   }
 
   async totals(table: CopiedTable): Promise<Totals> {
-    const totals = totalsOf(table, ({ name, kind }) => {
-      if (kind === 'integer') {
-        return [
-          [`${name} (millions)`, `sum("${name}" / 1000000)`],
-          [`${name} (rest)`, `sum("${name}" % 1000000)`],
-        ];
-      }
-      if (kind === 'truth') return [[`${name} (true)`, `count(*) FILTER (WHERE "${name}")`]];
-      return kind === 'text' ? [[`${name} (bytes)`, `sum(octet_length("${name}"))`]] : [];
+    const totals = totalsOf(table, {
+      trues: (column) => `count(*) FILTER (WHERE ${column})`,
+      bytes: (column) => `sum(octet_length(${column}))`,
     });
     const sums = totals.map(([, expression], index) => `coalesce(${expression}, 0)::text AS total_${index}`);
     const [row] = await this.executor.execute<Record<string, string>>(
       sql.raw(`SELECT ${sums.join(', ')} FROM ${table.name}`),
     );
-    return Object.fromEntries(totals.map(([name], index) => [name, String(row?.[`total_${index}`])]));
+    return totalsFound(totals, row);
   }
 
   audit(): Promise<AuditReport> {

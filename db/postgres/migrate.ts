@@ -1,25 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { projectFile } from '../../src/project-root.ts';
+import {
+  APPLIED_TABLE,
+  type AppliedMigration,
+  type Migrations,
+  type SchemaState,
+  stateOfMigrated,
+  stateOfUnmigrated,
+} from '../schema-state.ts';
 import type { Executor } from './connection.ts';
 import { MIGRATION_LOCK } from './locks.ts';
-
-const APPLIED_TABLE = '__drizzle_migrations';
-
-export type Migrations = readonly MigrationMeta[];
-
-/** A database that this program must not touch, with what is wrong with it; the message goes on after its place. */
-export class SchemaRefused extends Error {
-  override readonly name = 'SchemaRefused';
-}
-
-/** `new` has no table at all; `older` lacks some of the migrations that this program knows. */
-export type SchemaState = 'new' | 'older' | 'current';
-
-interface Applied {
-  readonly hash: string;
-  readonly created_at: number;
-}
 
 /** The migrations that this program knows, oldest first. */
 export function knownMigrations(): Migrations {
@@ -35,21 +26,7 @@ export async function schemaState(
   known: Migrations = knownMigrations(),
 ): Promise<SchemaState> {
   const applied = await appliedMigrations(executor);
-  if (applied.length === 0) {
-    const names = await tableNames(executor);
-    if (names.some((name) => name !== APPLIED_TABLE))
-      throw new SchemaRefused('is no database of this program');
-    return 'new';
-  }
-  if (applied.length > known.length) throw new SchemaRefused('was made by a newer version of this program');
-  applied.forEach(({ hash, created_at }, index) => {
-    const migration = known[index];
-    if (migration?.hash !== hash || migration.folderMillis !== created_at)
-      throw new SchemaRefused(
-        'was made by another version of this program, whose schema this one does not know',
-      );
-  });
-  return applied.length < known.length ? 'older' : 'current';
+  return applied.length > 0 ? stateOfMigrated(applied, known) : stateOfUnmigrated(await tableNames(executor));
 }
 
 /** The version of the database's schema: how many migrations it has. */
@@ -93,7 +70,7 @@ export function newestMigration_ms(known: Migrations = knownMigrations()): numbe
 }
 
 /** What was applied, oldest first. */
-async function appliedMigrations(executor: Executor): Promise<readonly Applied[]> {
+async function appliedMigrations(executor: Executor): Promise<readonly AppliedMigration[]> {
   if (!(await tableNames(executor)).includes(APPLIED_TABLE)) return [];
   const rows = await executor.execute<{ hash: string; created_at: string }>(
     sql`SELECT hash, created_at FROM ${sql.identifier(APPLIED_TABLE)} ORDER BY id`,

@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
+import { type ChargedDay, type MovementChunk, movementsOf } from '../../src/ledger/movement-chunk.ts';
 import { type Movement, MovementLines } from '../../src/ledger/movement-lines.ts';
 import type {
   MovementPage,
@@ -7,7 +8,6 @@ import type {
   MovementQuestion,
   MovementReader,
 } from '../../src/ledger/movement-reader.ts';
-import { endOfDay_ms } from '../../src/usage/days.ts';
 import type { Executor, PgDb } from './connection.ts';
 import { firstRow } from './first-row.ts';
 import { ofOrganization } from './of-organization.ts';
@@ -16,13 +16,6 @@ import { ledgerDays, ledgerEntries, organizations, payments } from './schema.ts'
 
 /** Movements that are read at once, unless fewer are asked for. */
 const CHUNK_MOVEMENTS = 1_000;
-
-/** Which movements to read at once. */
-interface Chunk {
-  readonly organization_id: string;
-  readonly before_entry_id: number;
-  readonly limit: number;
-}
 
 /** Reads the movements of credit in PostgreSQL. */
 export class PostgresMovementReader implements MovementReader {
@@ -75,9 +68,7 @@ class Movements {
     let before_entry_id = entry_id;
     while (true) {
       const chunk = { organization_id, before_entry_id, limit };
-      const found = [...(await this.#entries(chunk)), ...(await this.#days(chunk))]
-        .sort((left, right) => right.entry_id - left.entry_id)
-        .slice(0, limit);
+      const found = movementsOf(chunk, await this.#entries(chunk), await this.#days(chunk));
       yield* found;
       const last = found.at(-1);
       if (last === undefined || found.length < limit) return;
@@ -85,7 +76,7 @@ class Movements {
     }
   }
 
-  async #entries({ organization_id, before_entry_id, limit }: Chunk): Promise<Movement[]> {
+  async #entries({ organization_id, before_entry_id, limit }: MovementChunk): Promise<Movement[]> {
     const hold = alias(ledgerEntries, 'hold');
     // The hold of every charge is another read, which a line of many charges has no use for.
     const request_id: SQL<string | null> =
@@ -119,8 +110,8 @@ class Movements {
       .limit(limit);
   }
 
-  async #days({ organization_id, before_entry_id, limit }: Chunk): Promise<Movement[]> {
-    const days = await this.#executor
+  async #days({ organization_id, before_entry_id, limit }: MovementChunk): Promise<ChargedDay[]> {
+    return await this.#executor
       .select({
         day: ledgerDays.day,
         entry_id: ledgerDays.last_entry_id,
@@ -134,14 +125,5 @@ class Movements {
       )
       .orderBy(desc(ledgerDays.last_entry_id))
       .limit(limit);
-    return days.map(({ day, charged_micros, ...rolled_up }) => ({
-      ...rolled_up,
-      kind: 'charges',
-      at_ms: endOfDay_ms(day),
-      amount_micros: -charged_micros,
-      request_id: null,
-      payment_id: null,
-      provider: null,
-    }));
   }
 }

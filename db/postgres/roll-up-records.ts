@@ -12,6 +12,7 @@ import type { UsageRow } from '../../src/usage/usage-row.ts';
 import type { Executor } from './connection.ts';
 import { firstRow } from './first-row.ts';
 import { auditCheckpoints, ledgerDays, ledgerEntries, usageDays, usageRecords } from './schema.ts';
+import { summedColumns } from './usage-columns.ts';
 
 /** What rolling up reads and writes in PostgreSQL. */
 export class PostgresRollUpRecords implements RollUpRecords {
@@ -103,18 +104,10 @@ export class PostgresRollUpRecords implements RollUpRecords {
 
   deleteUsage(request_id: string): Promise<DeletedUsage | undefined> {
     return firstRow(
-      this.#executor.delete(usageRecords).where(eq(usageRecords.request_id, request_id)).returning({
-        organization_id: usageRecords.organization_id,
-        project_id: usageRecords.project_id,
-        api_key_id: usageRecords.api_key_id,
-        model: usageRecords.model,
-        mode: usageRecords.mode,
-        endpoint: usageRecords.endpoint,
-        status: usageRecords.status,
-        questions: usageRecords.questions,
-        input_tokens: usageRecords.input_tokens,
-        cost_micros: usageRecords.cost_micros,
-      }),
+      this.#executor
+        .delete(usageRecords)
+        .where(eq(usageRecords.request_id, request_id))
+        .returning(summedColumns(usageRecords)),
     );
   }
 

@@ -1,8 +1,8 @@
 import { and, asc, between, count, eq, gte, lt, sql, sum } from 'drizzle-orm';
 import { union } from 'drizzle-orm/pg-core';
-import { bucketsOf } from '../../src/usage/buckets.ts';
 import { endOfDay_ms } from '../../src/usage/days.ts';
-import { boundsOf, noonOf_ms } from '../../src/usage/rolled-up-days.ts';
+import { boundsOf } from '../../src/usage/rolled-up-days.ts';
+import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
 import type {
   SeriesQuestion,
   UsageReader,
@@ -13,6 +13,7 @@ import type {
 import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { type LatencyPercentiles, UsageSum } from '../../src/usage/usage-sum.ts';
+import { valuesIn } from '../../src/usage/usage-values.ts';
 import type { Executor, PgDb } from './connection.ts';
 import { firstRow } from './first-row.ts';
 import { ofOrganization } from './of-organization.ts';
@@ -21,13 +22,9 @@ import { usageDays, usageRecords } from './schema.ts';
 import { conditionsOf } from './usage-conditions.ts';
 import { PostgresUsageRecords } from './usage-records.ts';
 
-/** Requests of one status that were made in one bucket, or on one day. */
-type Counted = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros'> & {
-  readonly requests: number;
-};
-
 /** Requests that were added up by bucket, the number of which counts from 0, and by status. */
-interface Group extends Omit<Counted, 'status'> {
+interface Group extends Pick<UsageRow, 'questions' | 'input_tokens' | 'cost_micros'> {
+  readonly requests: number;
   readonly bucket: number | null;
   readonly status: number | null;
   /** The 50th, 90th and 99th of the latencies; null without requests. */
@@ -91,14 +88,7 @@ async function valuesOf(
     })
     .from(usageDays)
     .where(and(...conditionsOf(usageDays, scope), between(usageDays.day, bounds.first_day, bounds.last_day)));
-  const found = await union(kept, rolled_up);
-  const each = <T>(of: (row: (typeof found)[number]) => T) => [...new Set(found.map(of))].sort();
-  return {
-    models: each((row) => row.model),
-    modes: each((row) => row.mode),
-    endpoints: each((row) => row.endpoint),
-    statuses: each((row) => row.status),
-  };
+  return valuesIn(await union(kept, rolled_up));
 }
 
 async function firstAnswer_ms(executor: Executor, organization_id: string): Promise<number | undefined> {
@@ -125,19 +115,15 @@ async function firstAnswer_ms(executor: Executor, organization_id: string): Prom
 async function seriesOf(executor: Executor, question: SeriesQuestion): Promise<UsageSeries> {
   const { from_ms, to_ms } = question;
   const days = await rolledUpDays(executor, question);
-  const { width_ms, starts_ms } = bucketsOf(question, days.length > 0);
-  const [first_ms = from_ms] = starts_ms;
-  const sums = starts_ms.map(() => new UsageSum());
-  for (const day of days) sums[Math.floor((noonOf_ms(day.day) - first_ms) / width_ms)]?.addRolledUp(day);
+  const { width_ms, first_ms, buckets: summed } = bucketsWithDays(question, days);
   const latencies = new Map<number | null, LatencyPercentiles>();
   for (const group of await groupsOf(executor, question, { first_ms, width_ms })) {
     const { bucket, status, percentiles } = group;
-    if (bucket !== null && status !== null) sums[bucket]?.addCounted({ ...group, status });
+    if (bucket !== null && status !== null) summed[bucket]?.sum.addCounted({ ...group, status });
     else if (percentiles !== null) latencies.set(bucket, latenciesOf(percentiles));
   }
   const total = new UsageSum();
-  const buckets = starts_ms.map((start_ms, index) => {
-    const sum = sums[index] ?? new UsageSum();
+  const buckets = summed.map(({ start_ms, sum }, index) => {
     total.addSum(sum);
     return { start_ms, ...sum.totals(), latency_ms: latencies.get(index) ?? null };
   });
@@ -195,10 +181,7 @@ function latenciesOf([p50 = 0, p90 = 0, p99 = 0]: readonly number[]): LatencyPer
   return { p50, p90, p99 };
 }
 
-async function rolledUpDays(
-  executor: Executor,
-  question: SeriesQuestion,
-): Promise<(Counted & { readonly day: string })[]> {
+async function rolledUpDays(executor: Executor, question: SeriesQuestion): Promise<RolledUpDay[]> {
   if (question.request_id !== undefined) return [];
   const { first_day, last_day } = boundsOf(question.from_ms, question.to_ms);
   return await executor

@@ -17,6 +17,7 @@ import { firstRow } from './first-row.ts';
 import { ofOrganization } from './of-organization.ts';
 import { PostgresRollUpRecords } from './roll-up-records.ts';
 import { apiKeys, organizations, projects, usageDays, usageRecords } from './schema.ts';
+import { summedColumns } from './usage-columns.ts';
 import { conditionsOf } from './usage-conditions.ts';
 
 /** The usage in PostgreSQL. */
@@ -97,35 +98,11 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
 
   async totalsOfDay(day: string, scope: UsageScope): Promise<readonly DayTotal[]> {
     const rolled_up = this.#executor
-      .select({
-        organization_id: usageDays.organization_id,
-        project_id: usageDays.project_id,
-        api_key_id: usageDays.api_key_id,
-        model: usageDays.model,
-        mode: usageDays.mode,
-        endpoint: usageDays.endpoint,
-        status: usageDays.status,
-        requests: sql<number>`${usageDays.requests}`.as('requests'),
-        questions: usageDays.questions,
-        input_tokens: usageDays.input_tokens,
-        cost_micros: usageDays.cost_micros,
-      })
+      .select({ ...summedColumns(usageDays), requests: sql<number>`${usageDays.requests}`.as('requests') })
       .from(usageDays)
       .where(and(...conditionsOf(usageDays, scope), eq(usageDays.day, day)));
     const kept = this.#executor
-      .select({
-        organization_id: usageRecords.organization_id,
-        project_id: usageRecords.project_id,
-        api_key_id: usageRecords.api_key_id,
-        model: usageRecords.model,
-        mode: usageRecords.mode,
-        endpoint: usageRecords.endpoint,
-        status: usageRecords.status,
-        requests: sql<number>`1::bigint`.as('requests'),
-        questions: usageRecords.questions,
-        input_tokens: usageRecords.input_tokens,
-        cost_micros: usageRecords.cost_micros,
-      })
+      .select({ ...summedColumns(usageRecords), requests: sql<number>`1::bigint`.as('requests') })
       .from(usageRecords)
       .where(
         and(

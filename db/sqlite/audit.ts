@@ -1,20 +1,24 @@
 import { type Database, SQLiteError } from 'bun:sqlite';
-import { type AuditOptions, type CheckName, GUARANTEES, VIOLATIONS_MAX } from '../../src/ops/audit-checks.ts';
-import type { AuditCheck, AuditReport, Violation } from '../../src/ops/audit-report.ts';
+import {
+  type AuditOptions,
+  type AuditStart,
+  BEGINNING,
+  type CheckName,
+  GUARANTEES,
+  VIOLATIONS_MAX,
+} from '../../src/ops/audit-checks.ts';
+import {
+  type AuditCheck,
+  type AuditReport,
+  damagedReport,
+  type Violation,
+} from '../../src/ops/audit-report.ts';
 import { type Db, transact } from './connection.ts';
 
 interface Check {
   readonly name: CheckName;
   readonly sql: string;
 }
-
-/** Where an audit begins: behind what an earlier one has checked. */
-interface Start {
-  readonly last_entry_id: number;
-  readonly last_usage_row_id: number;
-}
-
-const BEGINNING: Start = { last_entry_id: 0, last_usage_row_id: 0 };
 
 /** Holds without an end, of `ledger_entries AS hold`; none of them is at or before the checkpoint. */
 const OPEN_HOLDS = `ledger_entries AS hold
@@ -274,7 +278,7 @@ const CONTINUED_CHECKS: readonly Check[] = [
  */
 export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
   const file = fileAudited(db.$client);
-  if (file.violations.length > 0) return damaged(file);
+  if (file.violations.length > 0) return damagedReport(file);
   return db.transaction(() => reportOf(db.$client, BEGINNING, file, options), { behavior: 'deferred' });
 }
 
@@ -290,7 +294,7 @@ export function continueAudit(
   const client = db.$client;
   const is_whole = given.whole === true || checkpointOf(client) === null;
   const file = is_whole ? fileAudited(client) : null;
-  if (file !== null && file.violations.length > 0) return damaged(file);
+  if (file !== null && file.violations.length > 0) return damagedReport(file);
   const { report, found, checked } = db.transaction(
     () => {
       const found = checkpointOf(client);
@@ -309,13 +313,9 @@ export function auditedWholeAt_ms(db: Db): number | null {
   return checkpointOf(db.$client)?.checked_whole_at_ms ?? null;
 }
 
-function damaged(file: AuditCheck): AuditReport {
-  return { ok: false, after_entry_id: 0, checks: [file], warnings: [], open_holds: 0 };
-}
-
 function reportOf(
   client: Database,
-  start: Start,
+  start: AuditStart,
   file: AuditCheck | null,
   options: AuditOptions,
 ): AuditReport {
@@ -336,7 +336,7 @@ function reportOf(
   };
 }
 
-interface Checkpoint extends Start {
+interface Checkpoint extends AuditStart {
   readonly last_usage_request_id: string | null;
   readonly checked_at_ms: number;
   readonly checked_whole_at_ms: number;
@@ -352,7 +352,7 @@ function checkpointOf(client: Database): Checkpoint | null {
 }
 
 /** Reads all usage again when the row at the checkpoint is another: rows were taken away, or the file was rebuilt. */
-function startOf(client: Database, checkpoint: Checkpoint): Start {
+function startOf(client: Database, checkpoint: Checkpoint): AuditStart {
   const { last_entry_id, last_usage_row_id, last_usage_request_id } = checkpoint;
   const row = client
     .query<{ request_id: string }, [number]>('SELECT request_id FROM usage_records WHERE rowid = ?')
@@ -362,7 +362,7 @@ function startOf(client: Database, checkpoint: Checkpoint): Start {
 }
 
 /** What a clean audit has checked: where it ends, and what it adds to the sums before its start. */
-interface Checked extends Start {
+interface Checked extends AuditStart {
   readonly last_usage_request_id: string | null;
   readonly is_whole: boolean;
   readonly organizations: readonly SumOfOrganization[];
@@ -380,7 +380,7 @@ type SumOfMonth = Record<'spent_micros' | 'held_micros', number> & {
  * Up to the first open hold: what is before it stays as it is, except that old days are replaced by their sums. The
  * usage of later entries is read again with these.
  */
-function checkedUpTo(client: Database, start: Start): Checked {
+function checkedUpTo(client: Database, start: AuditStart): Checked {
   const { last_entry_id } = client
     .query<{ last_entry_id: number }, { last_entry_id: number }>(
       `SELECT max($last_entry_id, coalesce((SELECT min(hold.id) - 1 FROM ${OPEN_HOLDS}),

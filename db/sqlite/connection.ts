@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite';
-import { bringUpToDate, SchemaRefused, schemaState } from './migrate.ts';
+import { SchemaRefused } from '../schema-state.ts';
+import { bringUpToDate, schemaState } from './migrate.ts';
 import * as schema from './schema.ts';
 
 /** The one handle through which the service reads and writes its data. */

@@ -7,6 +7,7 @@ import {
   type TablesRead,
   type TablesWritten,
   type Totals,
+  totalsFound,
   totalsOf,
 } from '../copy-database.ts';
 import { runAudit } from './audit.ts';
@@ -84,16 +85,9 @@ class SqliteTables implements TablesRead, TablesWritten {
   }
 
   totals(table: CopiedTable): Promise<Totals> {
-    const totals = totalsOf(table, ({ name, kind }) => {
-      // In two parts: the sum of many times is more than an integer holds.
-      if (kind === 'integer') {
-        return [
-          [`${name} (millions)`, `sum("${name}" / 1000000)`],
-          [`${name} (rest)`, `sum("${name}" % 1000000)`],
-        ];
-      }
-      if (kind === 'truth') return [[`${name} (true)`, `sum("${name}")`]];
-      return kind === 'text' ? [[`${name} (bytes)`, `sum(length(CAST("${name}" AS BLOB)))`]] : [];
+    const totals = totalsOf(table, {
+      trues: (column) => `sum(${column})`,
+      bytes: (column) => `sum(length(CAST(${column} AS BLOB)))`,
     });
     const sums = totals.map(
       ([, expression], index) => `CAST(coalesce(${expression}, 0) AS TEXT) AS total_${index}`,
@@ -101,9 +95,7 @@ class SqliteTables implements TablesRead, TablesWritten {
     const row = this.#client
       .query<Record<string, string>, []>(`SELECT ${sums.join(', ')} FROM (${selected(table)})`)
       .get();
-    return Promise.resolve(
-      Object.fromEntries(totals.map(([name], index) => [name, String(row?.[`total_${index}`])])),
-    );
+    return Promise.resolve(totalsFound(totals, row));
   }
 
   audit(): Promise<AuditReport> {

@@ -1,23 +1,15 @@
 import type { Database } from 'bun:sqlite';
-import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { projectFile } from '../../src/project-root.ts';
-
-const APPLIED_TABLE = '__drizzle_migrations';
-
-export type Migrations = readonly MigrationMeta[];
-
-/** A database that this program must not touch, with what is wrong with it; the message goes on after its path. */
-export class SchemaRefused extends Error {
-  override readonly name = 'SchemaRefused';
-}
-
-/** `new` has no table at all; `older` lacks some of the migrations that this program knows. */
-export type SchemaState = 'new' | 'older' | 'current';
-
-interface Applied {
-  readonly hash: string;
-  readonly created_at: number;
-}
+import {
+  APPLIED_TABLE,
+  type AppliedMigration,
+  type Migrations,
+  SchemaRefused,
+  type SchemaState,
+  stateOfMigrated,
+  stateOfUnmigrated,
+} from '../schema-state.ts';
 
 /** The migrations that this program knows, oldest first. */
 export function knownMigrations(): Migrations {
@@ -30,20 +22,7 @@ export function knownMigrations(): Migrations {
  */
 export function schemaState(client: Database, known: Migrations = knownMigrations()): SchemaState {
   const applied = appliedMigrations(client);
-  if (applied.length === 0) {
-    if (tableNames(client).some((name) => name !== APPLIED_TABLE))
-      throw new SchemaRefused('is no database of this program');
-    return 'new';
-  }
-  if (applied.length > known.length) throw new SchemaRefused('was made by a newer version of this program');
-  applied.forEach(({ hash, created_at }, index) => {
-    const migration = known[index];
-    if (migration?.hash !== hash || migration.folderMillis !== created_at)
-      throw new SchemaRefused(
-        'was made by another version of this program, whose schema this one does not know',
-      );
-  });
-  return applied.length < known.length ? 'older' : 'current';
+  return applied.length > 0 ? stateOfMigrated(applied, known) : stateOfUnmigrated(tableNames(client));
 }
 
 /** The version of the database's schema: how many migrations it has. */
@@ -85,9 +64,11 @@ export function newestMigration_ms(known: Migrations = knownMigrations()): numbe
 }
 
 /** What was applied, oldest first. */
-function appliedMigrations(client: Database): readonly Applied[] {
+function appliedMigrations(client: Database): readonly AppliedMigration[] {
   if (!tableNames(client).includes(APPLIED_TABLE)) return [];
-  return client.query<Applied, []>(`SELECT hash, created_at FROM ${APPLIED_TABLE} ORDER BY created_at`).all();
+  return client
+    .query<AppliedMigration, []>(`SELECT hash, created_at FROM ${APPLIED_TABLE} ORDER BY created_at`)
+    .all();
 }
 
 function tableNames(client: Database): readonly string[] {

@@ -1,3 +1,4 @@
+import { type ChargedDay, type MovementChunk, movementsOf } from '../../src/ledger/movement-chunk.ts';
 import { type Movement, MovementLines } from '../../src/ledger/movement-lines.ts';
 import type {
   MovementPage,
@@ -5,17 +6,10 @@ import type {
   MovementQuestion,
   MovementReader,
 } from '../../src/ledger/movement-reader.ts';
-import { endOfDay_ms } from '../../src/usage/days.ts';
 import type { Db } from './connection.ts';
 
 /** Entries that are read at once. */
 const CHUNK_ENTRIES = 1_000;
-
-interface Chunk {
-  readonly organization_id: string;
-  readonly before_entry_id: number;
-  readonly limit: number;
-}
 
 /** Reads the movements of credit on a connection of its own: a read takes as long as it takes. */
 export class SqliteMovementReader implements MovementReader {
@@ -59,9 +53,7 @@ export class SqliteMovementReader implements MovementReader {
     let before_entry_id = entry_id;
     while (true) {
       const chunk = { organization_id, before_entry_id, limit: CHUNK_ENTRIES };
-      const found = [...this.#entries(chunk, with_requests), ...this.#days(chunk)]
-        .sort((left, right) => right.entry_id - left.entry_id)
-        .slice(0, CHUNK_ENTRIES);
+      const found = movementsOf(chunk, this.#entries(chunk, with_requests), this.#days(chunk));
       yield* found;
       const last = found.at(-1);
       if (last === undefined || found.length < CHUNK_ENTRIES) return;
@@ -69,13 +61,13 @@ export class SqliteMovementReader implements MovementReader {
     }
   }
 
-  #entries(chunk: Chunk, with_requests: boolean): Movement[] {
+  #entries(chunk: MovementChunk, with_requests: boolean): Movement[] {
     // The hold of every charge is another read, which a line of many charges has no use for.
     const [request, holds] = with_requests
       ? ['hold.request_id', 'LEFT JOIN ledger_entries AS hold ON hold.id = entry.hold_entry_id']
       : ['NULL', ''];
     return this.#client
-      .query<Movement, Chunk & Record<string, string | number>>(
+      .query<Movement, MovementChunk & Record<string, string | number>>(
         // `<> 'hold'` as the index says it, so that it is used.
         `SELECT entry.kind, entry.id AS entry_id, entry.created_at_ms AS at_ms,
           entry.credit_delta_micros AS amount_micros, entry.kind = 'charge' AS charges, entry.project_id,
@@ -90,25 +82,13 @@ export class SqliteMovementReader implements MovementReader {
       .all({ ...chunk });
   }
 
-  #days(chunk: Chunk): Movement[] {
+  #days(chunk: MovementChunk): ChargedDay[] {
     return this.#client
-      .query<
-        { day: string; entry_id: number; charges: number; charged_micros: number; project_id: string },
-        Chunk & Record<string, string | number>
-      >(
+      .query<ChargedDay, MovementChunk & Record<string, string | number>>(
         `SELECT day, last_entry_id AS entry_id, charges, charged_micros, project_id FROM ledger_days
         WHERE organization_id = $organization_id AND last_entry_id < $before_entry_id
         ORDER BY last_entry_id DESC LIMIT $limit`,
       )
-      .all({ ...chunk })
-      .map(({ day, charged_micros, ...rolled_up }) => ({
-        ...rolled_up,
-        kind: 'charges',
-        at_ms: endOfDay_ms(day),
-        amount_micros: -charged_micros,
-        request_id: null,
-        payment_id: null,
-        provider: null,
-      }));
+      .all({ ...chunk });
   }
 }

@@ -2,12 +2,13 @@ import { Database } from 'bun:sqlite';
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '../../src/system-error-code.ts';
+import type { SchemaState } from '../schema-state.ts';
 import { runAudit } from './audit.ts';
 import { reachDisk, UNFINISHED } from './backup.ts';
 import { BackupRefused, hasAllPages, kindOfFile, requireWhole } from './check-file.ts';
 import { copyFileInto, decompressFile } from './compression.ts';
 import { openReadOnly } from './connection.ts';
-import { type SchemaState, schemaState } from './migrate.ts';
+import { schemaState } from './migrate.ts';
 import { newestEntry_ms } from './newest-time.ts';
 import { makePrivateFile } from './private-file.ts';
 

@@ -1,6 +1,6 @@
-import { bucketsOf } from '../../src/usage/buckets.ts';
 import { endOfDay_ms } from '../../src/usage/days.ts';
-import { boundsOf, noonOf_ms } from '../../src/usage/rolled-up-days.ts';
+import { boundsOf } from '../../src/usage/rolled-up-days.ts';
+import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
 import type {
   SeriesQuestion,
   UsageReader,
@@ -11,13 +11,13 @@ import type {
 import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { UsageSum } from '../../src/usage/usage-sum.ts';
+import { valuesIn } from '../../src/usage/usage-values.ts';
 import type { Db } from './connection.ts';
 import { Transactions } from './transactions.ts';
 import { conditionsOf, type UsageValues as Parameters, valuesOf } from './usage-conditions.ts';
 import { SqliteUsageRecords } from './usage-records.ts';
 
 type Row = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros' | 'latency_ms'>;
-type RolledUpDay = Omit<Row, 'latency_ms'> & { readonly day: string; readonly requests: number };
 
 /** Reads usage on a connection of its own: a read takes as long as it takes. */
 export class SqliteUsageReader implements UsageReader {
@@ -56,13 +56,7 @@ export class SqliteUsageReader implements UsageReader {
           WHERE ${conditionsOf(scope)} AND day BETWEEN $first_day AND $last_day`,
       )
       .all({ ...valuesOf(scope), ...boundsOf(from_ms, to_ms) });
-    const each = <T>(of: (row: (typeof found)[number]) => T) => [...new Set(found.map(of))].sort();
-    return {
-      models: each((row) => row.model),
-      modes: each((row) => row.mode),
-      endpoints: each((row) => row.endpoint),
-      statuses: each((row) => row.status),
-    };
+    return valuesIn(found);
   }
 
   #firstAnswer_ms(organization_id: string): number | undefined {
@@ -84,15 +78,9 @@ export class SqliteUsageReader implements UsageReader {
   #series(question: SeriesQuestion): UsageSeries {
     const { from_ms, to_ms } = question;
     const days = this.#rolledUpDays(question);
-    const { width_ms, starts_ms } = bucketsOf(question, days.length > 0);
-    const [first_ms = from_ms] = starts_ms;
-    const sums = starts_ms.map(() => new UsageSum());
-    for (const day of days) {
-      sums[Math.floor((noonOf_ms(day.day) - first_ms) / width_ms)]?.addRolledUp(day);
-    }
+    const { width_ms, buckets: summed } = bucketsWithDays(question, days);
     const total = new UsageSum();
-    const buckets = starts_ms.map((start_ms, index) => {
-      const sum = sums[index] ?? new UsageSum();
+    const buckets = summed.map(({ start_ms, sum }) => {
       const span = { from_ms: Math.max(start_ms, from_ms), to_ms: Math.min(start_ms + width_ms, to_ms) };
       for (const row of this.#rows({ ...question, ...span })) sum.add(row);
       total.addSum(sum);

@@ -3,12 +3,13 @@ import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { OWNER_ONLY_DIRECTORY } from '../../src/file-permissions.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
+import { SchemaRefused } from '../schema-state.ts';
 import { runAudit } from './audit.ts';
 import { copyDatabase, reachDisk, UNFINISHED } from './backup.ts';
 import { BackupRefused, requireWhole } from './check-file.ts';
 import { compressFile, hashOf, hashOfCompressed } from './compression.ts';
 import { openReadOnly } from './connection.ts';
-import { SchemaRefused, schemaState } from './migrate.ts';
+import { schemaState } from './migrate.ts';
 import { makePrivateFile } from './private-file.ts';
 
 /**

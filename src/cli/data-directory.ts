@@ -1,15 +1,10 @@
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Migrations, SchemaRefused } from '../../db/schema-state.ts';
 import { backUp, removeOldBackups } from '../../db/sqlite/backup.ts';
 import { connectDatabase, type Db } from '../../db/sqlite/connection.ts';
 import { DataDirectoryInUse, LOCK_FILE, lockDataDirectory } from '../../db/sqlite/lock.ts';
-import {
-  bringUpToDate,
-  knownMigrations,
-  type Migrations,
-  SchemaRefused,
-  schemaState,
-} from '../../db/sqlite/migrate.ts';
+import { bringUpToDate, knownMigrations, schemaState } from '../../db/sqlite/migrate.ts';
 import { makePrivateFile } from '../../db/sqlite/private-file.ts';
 import { lastWriter, noteVersion } from '../../db/sqlite/program-versions.ts';
 import { systemClock } from '../clock.ts';

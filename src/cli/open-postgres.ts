@@ -1,8 +1,9 @@
 import { AddressRefused, databasePlace, SettingRefused } from '../../db/postgres/connection.ts';
 import { describePostgresError } from '../../db/postgres/errors.ts';
 import { livingNodes } from '../../db/postgres/living-nodes.ts';
-import { bringUpToDate, SchemaRefused, schemaState } from '../../db/postgres/migrate.ts';
+import { bringUpToDate, schemaState } from '../../db/postgres/migrate.ts';
 import { PostgresDatabase } from '../../db/postgres/postgres-database.ts';
+import { SchemaRefused } from '../../db/schema-state.ts';
 import { systemClock } from '../clock.ts';
 import { withPassword } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import { SchemaRefused } from '../../db/schema-state.ts';
 import { BackupRefused } from '../../db/sqlite/check-file.ts';
-import { SchemaRefused } from '../../db/sqlite/migrate.ts';
 import { type Restored, restoreBackup } from '../../db/sqlite/restore.ts';
 import { systemClock } from '../clock.ts';
 import { POSTGRES_RESTORES } from '../config/database-address.ts';

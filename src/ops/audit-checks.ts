@@ -33,6 +33,15 @@ export type CheckName = keyof typeof GUARANTEES;
 /** The most violations that a check names. */
 export const VIOLATIONS_MAX = 100;
 
+/** Where an audit begins: behind what an earlier one has checked. */
+export interface AuditStart {
+  readonly last_entry_id: number;
+  readonly last_usage_row_id: number;
+}
+
+/** Where an audit begins that reads everything. */
+export const BEGINNING: AuditStart = { last_entry_id: 0, last_usage_row_id: 0 };
+
 /** How an audit that reads everything is asked for. */
 export interface AuditOptions {
   /** Holds placed before this time must have ended; without it a hold may be open as long as its request is. */

@@ -20,6 +20,11 @@ export interface AuditReport {
   readonly open_holds: number;
 }
 
+/** The report on a database whose files are damaged: nothing else is checked there. */
+export function damagedReport(file: AuditCheck): AuditReport {
+  return { ok: false, after_entry_id: 0, checks: [file], warnings: [], open_holds: 0 };
+}
+
 /** The report as text for a person: one line a check, and one a violation. */
 export function formatAudit(report: AuditReport): string {
   const lines = report.checks.flatMap(({ name, guarantee, violations }) => [

@@ -11,6 +11,7 @@ import { signUp } from '../../src/accounts/users.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
+import { addSignIn } from '../store/sign-ins.ts';
 import { newUser, outcome, type UserActor } from './everyone.ts';
 import { TestClock } from './support.ts';
 
@@ -60,15 +61,7 @@ describe.each(DATABASES)('deleting an account, $name', ({ open }) => {
     test('keeps a row without name and address; sessions, passwords and mailed links go', async () => {
       const { user_id } = ada;
       await database.run('UPDATE users SET is_operator = true, email_verified = true');
-      await database.run(`INSERT INTO sessions
-      (id, user_id, token_sha256, created_at_ms, last_seen_at_ms, expires_at_ms)
-      VALUES ('s', '${user_id}', '${'a'.repeat(64)}', 0, 0, 1)`);
-      await database.run(`INSERT INTO sign_in_accounts
-      (id, user_id, provider, external_id, password_hash, created_at_ms, updated_at_ms)
-      VALUES ('a', '${user_id}', 'credential', '${user_id}', 'x', 0, 0)`);
-      await database.run(`INSERT INTO verifications
-      (id, identifier_hash, value, created_at_ms, updated_at_ms, expires_at_ms)
-      VALUES ('v', 'x', '${user_id}', 0, 0, 1)`);
+      await addSignIn(database, user_id);
       expect(await attempt()).toBe('ok');
       expect(await userRow()).toMatchObject({
         email: `deleted:${user_id}`,

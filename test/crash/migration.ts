@@ -1,4 +1,5 @@
-import { knownMigrations, type Migrations } from '../../db/sqlite/migrate.ts';
+import type { Migrations } from '../../db/schema-state.ts';
+import { knownMigrations } from '../../db/sqlite/migrate.ts';
 
 /** How many rows the added migration writes: so many that a kill can hit it at work. */
 export const MIGRATED_ROWS = 150_000;

@@ -2,14 +2,9 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { migrate } from 'drizzle-orm/bun-sqlite/migrator';
 import fc from 'fast-check';
+import { type Migrations, SchemaRefused } from '../../db/schema-state.ts';
 import { connectDatabase } from '../../db/sqlite/connection.ts';
-import {
-  bringUpToDate,
-  type Migrations,
-  SchemaRefused,
-  schemaState,
-  schemaVersion,
-} from '../../db/sqlite/migrate.ts';
+import { bringUpToDate, schemaState, schemaVersion } from '../../db/sqlite/migrate.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
 

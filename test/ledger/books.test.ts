@@ -2,7 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { organizations } from '../../db/sqlite/schema.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
-import { LEDGER_DATABASES, openLedger, reasonOf } from './databases.ts';
+import { rejection } from '../support/rejection.ts';
+import { LEDGER_DATABASES, openLedger } from './databases.ts';
 import {
   COST_MICROS,
   CREDIT_MICROS,
@@ -89,7 +90,7 @@ describe.each(LEDGER_DATABASES)('the books in $name', (database) => {
       RangeError,
     );
     // The rows of the other request: there is one already, and it can be written neither with the charge nor without.
-    const reason = await reasonOf(setup.books.charge(no_row, COST_MICROS, charged, failed));
+    const reason = await rejection(setup.books.charge(no_row, COST_MICROS, charged, failed));
     expect(setup.isDuplicate(reason)).toBe(true);
     expect([await setup.kinds(), await setup.statuses()]).toEqual([[], [503]]);
     await setup.expectSettled(0);

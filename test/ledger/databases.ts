@@ -26,11 +26,13 @@ import type { Store } from '../../src/store.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import {
   type Account,
+  accountRows,
   COST_MICROS,
   CREDIT_MICROS,
   HELD_MICROS,
   NOW_MS,
   PROCESS_ID,
+  paymentRow,
   TemporaryDatabase,
   usageOf,
 } from './support.ts';
@@ -166,25 +168,6 @@ export abstract class LedgerDatabase implements AsyncDisposable {
   }
 }
 
-const rowsOf = ({ organization_id, project_id, api_key_id }: Account) => ({
-  organization: { id: organization_id, name: organization_id, created_at_ms: 0 },
-  project: { id: project_id, organization_id, name: project_id, created_at_ms: 0 },
-  key: {
-    id: api_key_id,
-    project_id,
-    name: api_key_id,
-    secret_sha256: api_key_id,
-    display_prefix: 'sk_svc_01234',
-    created_at_ms: 0,
-  },
-});
-
-function paymentRow(account: Account, id: string, kind: 'top_up' | 'refund', amount_micros: number) {
-  const { organization_id } = account;
-  const known = { provider: 'manual', external_id: id, status: 'completed', created_at_ms: 0 } as const;
-  return { id, organization_id, kind, amount_micros, ...known };
-}
-
 /** How long the writes of `LedgerDatabase` wait for a lock. */
 const LOCK_DEADLINE_MS = 20;
 /** The same for PostgreSQL, where every write waits for another process: a busy machine must not be taken for a lock. */
@@ -227,7 +210,7 @@ class SqliteLedgerDatabase extends LedgerDatabase {
   }
 
   addAccount(account: Account): Promise<void> {
-    const { organization, project, key } = rowsOf(account);
+    const { organization, project, key } = accountRows(account);
     this.#file.db.insert(sqlite.organizations).values(organization).onConflictDoNothing().run();
     this.#file.db.insert(sqlite.projects).values(project).run();
     this.#file.db.insert(sqlite.apiKeys).values(key).onConflictDoNothing().run();
@@ -348,7 +331,7 @@ class PostgresLedgerDatabase extends LedgerDatabase {
   }
 
   async addAccount(account: Account): Promise<void> {
-    const { organization, project, key } = rowsOf(account);
+    const { organization, project, key } = accountRows(account);
     await this.#observer.db.insert(postgres.organizations).values(organization).onConflictDoNothing();
     await this.#observer.db.insert(postgres.projects).values(project);
     await this.#observer.db.insert(postgres.apiKeys).values(key).onConflictDoNothing();
@@ -427,13 +410,6 @@ export const LEDGER_DATABASES = [
   },
   { name: 'PostgreSQL' as const, open: (): Promise<LedgerDatabase> => PostgresLedgerDatabase.open() },
 ].filter(({ name }) => name === 'SQLite' || !isPostgresMissing());
-
-/** What the promise rejects with. */
-export async function reasonOf(promise: Promise<unknown>): Promise<unknown> {
-  const [result] = await Promise.allSettled([promise]);
-  if (result.status === 'fulfilled') throw new Error('it was expected to reject');
-  return result.reason;
-}
 
 /** A database with the account, and nothing paid unless it is asked for. */
 export async function openLedger(

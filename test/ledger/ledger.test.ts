@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
-import { LEDGER_DATABASES, openLedger, reasonOf } from './databases.ts';
+import { rejection } from '../support/rejection.ts';
+import { LEDGER_DATABASES, openLedger } from './databases.ts';
 import { usageOf } from './support.ts';
 
 const JANUARY_MS = Date.UTC(2026, 0, 31, 23, 59, 59, 999);
@@ -61,8 +62,8 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     await using setup = await openLedger(database, 10);
     const before = await setup.stored();
     const again = setup.movement(10, 'pay_1', 2);
-    expect(setup.isDuplicate(await reasonOf(setup.ledger.topUp(again)))).toBe(true);
-    expect(setup.isDuplicate(await reasonOf(setup.ledger.refund(again)))).toBe(true);
+    expect(setup.isDuplicate(await rejection(setup.ledger.topUp(again)))).toBe(true);
+    expect(setup.isDuplicate(await rejection(setup.ledger.refund(again)))).toBe(true);
     expect(await setup.stored()).toEqual(before);
   });
 
@@ -71,14 +72,14 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     await setup.hold('req_1', 5);
     const before = await setup.stored();
     for (const amount of [-1, 0.5, Number.NaN, 2 ** 53])
-      expect(await reasonOf(setup.books.hold(setup.request('req_2', amount)))).toBeInstanceOf(RangeError);
+      expect(await rejection(setup.books.hold(setup.request('req_2', amount)))).toBeInstanceOf(RangeError);
     await expect(setup.pay(0, 'pay_2')).rejects.toThrow();
-    expect(setup.isDuplicate(await reasonOf(setup.books.hold(setup.request('req_1', 1))))).toBe(true);
+    expect(setup.isDuplicate(await rejection(setup.books.hold(setup.request('req_1', 1))))).toBe(true);
     const unknown = { ...setup.request('req_3', 1), project_id: 'proj_other' };
-    expect(await reasonOf(setup.books.hold(unknown))).toBeInstanceOf(UnknownAccount);
-    expect(await reasonOf(setup.books.refusalOf(unknown))).toBeInstanceOf(UnknownAccount);
+    expect(await rejection(setup.books.hold(unknown))).toBeInstanceOf(UnknownAccount);
+    expect(await rejection(setup.books.refusalOf(unknown))).toBeInstanceOf(UnknownAccount);
     const nobody = { ...setup.movement(1, 'pay_1'), organization_id: 'org_other' };
-    expect(await reasonOf(setup.ledger.topUp(nobody))).toBeInstanceOf(UnknownAccount);
+    expect(await rejection(setup.ledger.topUp(nobody))).toBeInstanceOf(UnknownAccount);
     expect(await setup.stored()).toEqual(before);
   });
 
@@ -89,7 +90,7 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
       const hold = await setup.hold(request_id, 5);
       const [answered, failed] = [200, 503].map((status) => usageOf(setup.account, request_id, 1, status, 0));
       if (answered === undefined || failed === undefined) throw new Error('no usage row');
-      expect(await reasonOf(setup.books.charge(hold, cost, answered, failed))).toBeInstanceOf(RangeError);
+      expect(await rejection(setup.books.charge(hold, cost, answered, failed))).toBeInstanceOf(RangeError);
     }
     expect((await setup.organizations())[0]).toMatchObject({ credit_micros: 100, held_micros: 0 });
     expect(await setup.kinds()).toEqual([]);
@@ -100,7 +101,7 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     const other = { organization_id: 'org_other', project_id: 'proj_other', api_key_id: 'key_other' };
     await setup.addAccount(other);
     const request = { ...setup.request('req_1', 1), project_id: other.project_id };
-    expect(await reasonOf(setup.books.hold(request))).toBeInstanceOf(UnknownAccount);
+    expect(await rejection(setup.books.hold(request))).toBeInstanceOf(UnknownAccount);
   });
 
   test('credit for exactly N requests gives exactly N successes among many parallel callers', async () => {
@@ -156,8 +157,10 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     const hold = await setup.hold('req_1');
     await setup.charge(hold, 'req_1');
     const before = await setup.stored();
-    expect(await reasonOf(setup.charge(hold, 'req_1'))).toBeInstanceOf(HoldNotOpen);
-    expect(await reasonOf(setup.charge({ ...hold, entry_id: 999_999 }, 'req_2'))).toBeInstanceOf(HoldNotOpen);
+    expect(await rejection(setup.charge(hold, 'req_1'))).toBeInstanceOf(HoldNotOpen);
+    expect(await rejection(setup.charge({ ...hold, entry_id: 999_999 }, 'req_2'))).toBeInstanceOf(
+      HoldNotOpen,
+    );
     await setup.books.release(hold, null);
     expect(await setup.stored()).toEqual(before);
   });

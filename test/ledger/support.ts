@@ -67,6 +67,34 @@ export interface Account {
   readonly api_key_id: string;
 }
 
+/** The rows of an account without credit and limit, each named by its id. */
+export const accountRows = ({ organization_id, project_id, api_key_id }: Account) => ({
+  organization: { id: organization_id, name: organization_id, created_at_ms: 0 },
+  project: { id: project_id, organization_id, name: project_id, created_at_ms: 0 },
+  key: keyRow(api_key_id, project_id),
+});
+
+/** The row of a key that is named by its id. */
+export const keyRow = (id: string, project_id: string) => ({
+  id,
+  project_id,
+  name: id,
+  secret_sha256: id,
+  display_prefix: 'sk_svc_01234',
+  created_at_ms: 0,
+});
+
+/** The row of the completed payment that a top-up or refund of the ledger belongs to. */
+export const paymentRow = (
+  { organization_id }: Pick<Account, 'organization_id'>,
+  id: string,
+  kind: 'top_up' | 'refund',
+  amount_micros: number,
+) => {
+  const known = { provider: 'manual', external_id: id, status: 'completed', created_at_ms: 0 } as const;
+  return { id, organization_id, kind, amount_micros, ...known };
+};
+
 /** What `pruneUsage` works with on a database. */
 export function pruningOf(db: Db): PruneParts {
   return {
@@ -78,17 +106,13 @@ export function pruningOf(db: Db): PruneParts {
 /** Inserts an organization without credit, a project in it without a limit, and a key of that project. */
 export function addAccount(db: Db, name: string): Account {
   const account = { organization_id: `org_${name}`, project_id: `proj_${name}`, api_key_id: `key_${name}` };
-  db.insert(organizations).values({ id: account.organization_id, name, created_at_ms: 0 }).run();
-  addProject(db, account, account.project_id);
+  const { organization, project, key } = accountRows(account);
+  db.insert(organizations)
+    .values({ ...organization, name })
+    .run();
+  db.insert(projects).values(project).run();
   db.insert(apiKeys)
-    .values({
-      id: account.api_key_id,
-      project_id: account.project_id,
-      name: `${name}'s key`,
-      secret_sha256: name,
-      display_prefix: 'sk_svc_01234',
-      created_at_ms: 0,
-    })
+    .values({ ...key, name: `${name}'s key` })
     .run();
   return account;
 }
@@ -100,25 +124,10 @@ export function addProject(db: Db, account: Account, id: string): void {
     .run();
 }
 
-/** Inserts the completed payment that a top-up or refund of the ledger belongs to. */
-export function addPayment(
-  db: Db,
-  account: Account,
-  id: string,
-  kind: 'top_up' | 'refund',
-  amount_micros: number,
-): void {
+/** Inserts a `paymentRow`. */
+export function addPayment(db: Db, ...payment: Parameters<typeof paymentRow>): void {
   db.insert(payments)
-    .values({
-      id,
-      organization_id: account.organization_id,
-      provider: 'manual',
-      external_id: id,
-      kind,
-      amount_micros,
-      status: 'completed',
-      created_at_ms: 0,
-    })
+    .values(paymentRow(...payment))
     .run();
 }
 

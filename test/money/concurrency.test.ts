@@ -1,29 +1,18 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
-import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { creditByHand } from '../../src/payments/credit.ts';
 import { booksOf, usageOf } from '../support/money.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
-import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import {
+  addRichlyLimited,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 const CONNECTIONS = 64;
 const SUCCESSES = 40;
-
-/** An organization that no rate limit stops, with that many micro-dollars. */
-async function addRichlyLimited(service: TestService, credit_micros: number) {
-  const account = await addAccount(service, { credit_dollars: 0 });
-  const { organization_id } = account;
-  await creditByHand(service.accounts, OPERATOR, { organization_id, amount_micros: credit_micros });
-  await setTierSettings(service.accounts, OPERATOR, organization_id, {
-    minimum_tier: 1,
-    requests_per_minute: 1_000_000,
-    tokens_per_minute: 1_000_000_000,
-  });
-  return account;
-}
 
 async function costOfOne(service: TestService): Promise<number> {
   const account = await addRichlyLimited(service, 1_000_000);

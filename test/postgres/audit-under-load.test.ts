@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { continueAudit, runAudit } from '../../db/postgres/audit.ts';
-import type { Executor, PgDb } from '../../db/postgres/connection.ts';
-import { PostgresLedgerRecords } from '../../db/postgres/ledger-records.ts';
+import type { PgDb } from '../../db/postgres/connection.ts';
 import { NodeLease } from '../../db/postgres/nodes.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
-import { auditCheckpoints, ledgerEntries, organizations, payments } from '../../db/postgres/schema.ts';
+import { auditCheckpoints, ledgerEntries, organizations } from '../../db/postgres/schema.ts';
 import type { AuditReport } from '../../src/ops/audit-report.ts';
 import { type Account, addAccount, CREDIT_MICROS, LedgerSetup, NOW_MS, usageOf } from '../ledger/support.ts';
 import { type CopiedPostgres, copiedToPostgres } from '../support/copied-postgres.ts';
 import { isPostgresMissing } from '../support/postgres.ts';
+import { topUp } from './ledger-load.ts';
 
 const NODES = 3;
 const CALLERS_A_NODE = 6;
@@ -24,27 +24,12 @@ describe.skipIf(isPostgresMissing())('an audit beside nodes that answer requests
     accounts = [setup.account, addAccount(setup.db, 'other'), addAccount(setup.db, 'third')];
     copy = await copiedToPostgres(setup.db);
     ({ db } = copy);
-    for (const { organization_id } of accounts) await topUp(organization_id, `pay_${organization_id}`);
+    for (const account of accounts) await pay(account, `pay_${account.organization_id}`);
   });
   afterEach(() => copy[Symbol.asyncDispose]());
 
-  function topUp(organization_id: string, payment_id: string): Promise<void> {
-    return db.transaction((transaction) => topUpIn(transaction, organization_id, payment_id));
-  }
-
-  async function topUpIn(transaction: Executor, organization_id: string, payment_id: string): Promise<void> {
-    await transaction.insert(payments).values({
-      id: payment_id,
-      organization_id,
-      provider: 'manual',
-      external_id: payment_id,
-      kind: 'top_up',
-      amount_micros: CREDIT_MICROS,
-      status: 'completed',
-      created_at_ms: 0,
-    });
-    const movement = { organization_id, amount_micros: CREDIT_MICROS, payment_id, at_ms: 0 };
-    await new PostgresLedgerRecords(transaction).topUp(movement);
+  function pay(account: Account, payment_id: string): Promise<void> {
+    return db.transaction((transaction) => topUp(transaction, account, payment_id, CREDIT_MICROS));
   }
 
   /** One client after another, until its requests are answered: some are charged, and some fail. */
@@ -64,7 +49,7 @@ describe.skipIf(isPostgresMissing())('an audit beside nodes that answer requests
         await books.charge(answer.hold, 4, usageOf(account, request_id, NOW_MS, 200, 4), failed);
         charged += 1;
       }
-      if (request % 10 === 9) await topUp(organization_id, `pay_${request_id}`);
+      if (request % 10 === 9) await pay(account, `pay_${request_id}`);
     }
     return charged;
   }
@@ -130,12 +115,12 @@ describe.skipIf(isPostgresMissing())('an audit beside nodes that answer requests
     const { promise: written, resolve: isWritten } = Promise.withResolvers<void>();
     const pool = await copy.anotherPool();
     const slow = pool.transaction(async (transaction) => {
-      await topUpIn(transaction, early.organization_id, 'pay_early');
+      await topUp(transaction, early, 'pay_early', CREDIT_MICROS);
       isWritten();
       await told;
     });
     await written;
-    await topUp(late.organization_id, 'pay_late');
+    await pay(late, 'pay_late');
     return () => {
       commit();
       return slow;

@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import type { ReservedSQL } from 'bun';
 import type { PgConnection } from '../../db/postgres/connection.ts';
-import { connectPostgres } from '../../db/postgres/connection.ts';
 import { sqlState } from '../../db/postgres/errors.ts';
 import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
-import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { ledgerEntries } from '../../db/postgres/schema.ts';
 import { type Account, usageOf } from '../ledger/support.ts';
 import {
-  administer,
   isPostgresMissing,
   type PostgresServer,
   sharedPostgres,
@@ -21,8 +18,10 @@ import {
   addAccounts,
   COST_MICROS,
   expectExact,
+  expectExactAt,
   HELD_MICROS,
   LedgerNode,
+  ledgerDatabase,
 } from './ledger-load.ts';
 
 /** What clients are told is what is stored, whatever happens to connections and to the server. */
@@ -36,12 +35,6 @@ const SPREADS = [1, 20];
 async function cutAll({ db }: PgConnection, node_ids: readonly string[]): Promise<void> {
   const cut = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1';
   for (const id of node_ids) await db.$client.unsafe(cut, [id]);
-}
-
-/** Until the node has answered so many more requests. */
-async function answeredMore(node: LedgerNode, more: number): Promise<void> {
-  const before = node.told.charged.size;
-  while (node.told.charged.size < before + more) await Bun.sleep(1);
 }
 
 describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
@@ -80,7 +73,7 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
       let is_over = false;
       const loads = nodes.map((node) => node.load(accounts, CALLERS, () => is_over));
       for (let round = 0; round < 25; round += 1) {
-        await Promise.all(nodes.map((node) => answeredMore(node, 1 + 7 * (round % 5))));
+        await Promise.all(nodes.map((node) => node.told.chargedMore(1 + 7 * (round % 5))));
         await cutAll(observer, ids);
       }
       is_over = true;
@@ -125,12 +118,7 @@ function once(): () => boolean {
 }
 
 async function crashUnderLoad(server: PostgresServer): Promise<void> {
-  await administer(server, 'CREATE DATABASE crashing');
-  const url = server.url('crashing');
-  const first = await connectPostgres(url, { connections: 1 });
-  await bringUpToDate(first.db);
-  const accounts = await addAccounts(first, 3);
-  await first.close();
+  const { url, accounts } = await ledgerDatabase(server, 'crashing', 3);
   const nodes = await Promise.all(
     // A short deadline, so that some requests fail while the server is away.
     ['proc_1', 'proc_2'].map((id) => LedgerNode.start(url, id, {}, { deadline_ms: 200 })),
@@ -138,7 +126,7 @@ async function crashUnderLoad(server: PostgresServer): Promise<void> {
   let is_over = false;
   const loads = nodes.map((node) => node.load(accounts, CALLERS, () => is_over));
   for (let round = 0; round < 3; round += 1) {
-    await Promise.all(nodes.map((node) => answeredMore(node, 40)));
+    await Promise.all(nodes.map((node) => node.told.chargedMore(40)));
     await server.stop('immediate');
     // A new request is refused in time. Those whose commit was under way wait for what became of it.
     const failed = nodes.map(({ told }) => told.failed.size);
@@ -146,18 +134,12 @@ async function crashUnderLoad(server: PostgresServer): Promise<void> {
     expect(nodes.map(({ told }, index) => told.failed.size > (failed[index] ?? 0))).toEqual([true, true]);
     await server.start();
   }
-  await Promise.all(nodes.map((node) => answeredMore(node, 40)));
+  await Promise.all(nodes.map((node) => node.told.chargedMore(40)));
   is_over = true;
   await Promise.all(loads);
   await Promise.all(nodes.map(({ books }) => books.whenSettled()));
   for (const node of nodes) await node[Symbol.asyncDispose]();
-  const observer = await connectPostgres(url, { connections: 1 });
-  await expectExact(
-    observer,
-    accounts,
-    nodes.map(({ told }) => told),
-  );
-  await observer.close();
+  await expectExactAt(url, accounts, nodes);
 }
 
 describe.skipIf(isPostgresMissing())('a deadlock', () => {
@@ -288,12 +270,12 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
           }),
         );
       const loads = [node.load(others, CALLERS, () => is_over), askAll([...locked, ...locked])];
-      await answeredMore(node, 100);
+      await node.told.chargedMore(100);
       const lock = await lockRows(observer, locked);
       const before = of_locked.length;
       // Those of the locked rows are refused: the others go on for as long as that takes, and after it.
-      while (of_locked.length < before + 2 * locked_count) await answeredMore(node, 1);
-      await answeredMore(node, 200);
+      while (of_locked.length < before + 2 * locked_count) await node.told.chargedMore(1);
+      await node.told.chargedMore(200);
       await unlock(lock);
       // What a charge could not end is released before.
       await node.books.whenSettled();

@@ -21,18 +21,9 @@ import {
   startPostgres,
   testDatabase,
 } from '../support/postgres.ts';
+import { rejection } from '../support/rejection.ts';
 
 const PASSWORD = 'p4ssw0rd of nobody';
-
-/** What `work` rejects with. */
-async function rejection(work: Promise<unknown>): Promise<unknown> {
-  try {
-    await work;
-  } catch (error) {
-    return error;
-  }
-  throw new Error('nothing was thrown');
-}
 
 /** The sentence about why the address cannot be connected to. */
 async function whyNotConnected(url: string): Promise<string | null> {

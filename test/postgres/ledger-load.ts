@@ -1,9 +1,10 @@
 import { expect } from 'bun:test';
 import { runAudit } from '../../db/postgres/audit.ts';
 import type { ClientBounds } from '../../db/postgres/bounded-client.ts';
-import { connectPostgres, type PgConnection } from '../../db/postgres/connection.ts';
+import { connectPostgres, type Executor, type PgConnection } from '../../db/postgres/connection.ts';
 import type { LedgerBatchOptions } from '../../db/postgres/ledger-batches.ts';
 import { PostgresLedgerRecords } from '../../db/postgres/ledger-records.ts';
+import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { type LeaseTimes, NodeLease } from '../../db/postgres/nodes.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import {
@@ -14,7 +15,8 @@ import {
   projects,
   usageRecords,
 } from '../../db/postgres/schema.ts';
-import { type Account, usageOf } from '../ledger/support.ts';
+import { type Account, accountRows, paymentRow, usageOf } from '../ledger/support.ts';
+import { administer, type PostgresServer } from '../support/postgres.ts';
 
 /** Enough for every load, in each organization. */
 export const CREDIT_MICROS = 1_000_000_000;
@@ -34,40 +36,45 @@ export function accountNumber(number: number): Account {
   };
 }
 
+/** Pays credit in, as the rules of payments do. */
+export async function topUp(
+  executor: Executor,
+  account: Account,
+  payment_id: string,
+  amount_micros: number,
+): Promise<void> {
+  const { organization_id } = account;
+  await executor.insert(payments).values(paymentRow(account, payment_id, 'top_up', amount_micros));
+  await new PostgresLedgerRecords(executor).topUp({ organization_id, amount_micros, payment_id, at_ms: 0 });
+}
+
 /** Inserts so many organizations with credit, each with a project and a key. */
 export async function addAccounts({ db }: PgConnection, count: number): Promise<Account[]> {
   const accounts = Array.from({ length: count }, (_, number) => accountNumber(number));
-  const created_at_ms = 0;
-  for (const { organization_id, project_id, api_key_id } of accounts) {
-    const payment_id = `pay_${organization_id}`;
-    await db.insert(organizations).values({ id: organization_id, name: organization_id, created_at_ms });
-    await db.insert(projects).values({ id: project_id, organization_id, name: 'Default', created_at_ms });
-    await db.insert(apiKeys).values({
-      id: api_key_id,
-      project_id,
-      name: 'Key',
-      secret_sha256: api_key_id,
-      display_prefix: 'sk_svc_01234',
-      created_at_ms,
-    });
-    await db.insert(payments).values({
-      id: payment_id,
-      organization_id,
-      provider: 'manual',
-      external_id: payment_id,
-      kind: 'top_up',
-      amount_micros: CREDIT_MICROS,
-      status: 'completed',
-      created_at_ms,
-    });
-    await new PostgresLedgerRecords(db).topUp({
-      organization_id,
-      amount_micros: CREDIT_MICROS,
-      payment_id,
-      at_ms: created_at_ms,
-    });
+  for (const account of accounts) {
+    const payment_id = `pay_${account.organization_id}`;
+    const { organization, project, key } = accountRows(account);
+    await db.insert(organizations).values(organization);
+    await db.insert(projects).values(project);
+    await db.insert(apiKeys).values(key);
+    await topUp(db, account, payment_id, CREDIT_MICROS);
   }
   return accounts;
+}
+
+/** A new database of a server, with the service's schema and so many accounts. */
+export async function ledgerDatabase(
+  server: PostgresServer,
+  name: string,
+  count: number,
+): Promise<{ readonly url: string; readonly accounts: readonly Account[] }> {
+  await administer(server, `CREATE DATABASE ${name}`);
+  const url = server.url(name);
+  const connection = await connectPostgres(url, { connections: 1 });
+  await bringUpToDate(connection.db);
+  const accounts = await addAccounts(connection, count);
+  await connection.close();
+  return { url, accounts };
 }
 
 /** What the clients of a node were told, by request. */
@@ -85,6 +92,12 @@ export class Told {
   fail(request_id: string, error: unknown): void {
     this.failed.set(request_id, error);
     this.onTold(request_id, false);
+  }
+
+  /** Until so many more requests have been charged. */
+  async chargedMore(more: number): Promise<void> {
+    const before = this.charged.size;
+    while (this.charged.size < before + more) await Bun.sleep(1);
   }
 }
 
@@ -210,4 +223,19 @@ export async function expectExact(
   const { checks, open_holds } = await runAudit(db, { ended_before_ms: Date.now() + 1 });
   expect(checks.filter(({ violations }) => violations.length > 0)).toEqual([]);
   expect(open_holds).toBe(0);
+}
+
+/** As `expectExact`, of all nodes of a database, through a connection of its own. */
+export async function expectExactAt(
+  url: string,
+  accounts: readonly Account[],
+  nodes: readonly LedgerNode[],
+): Promise<void> {
+  const observer = await connectPostgres(url, { connections: 1 });
+  await expectExact(
+    observer,
+    accounts,
+    nodes.map(({ told }) => told),
+  );
+  await observer.close();
 }

@@ -6,14 +6,14 @@ import type { Executor } from '../../db/postgres/connection.ts';
 import {
   bringUpToDate,
   knownMigrations,
-  type Migrations,
   newestMigration_ms,
-  SchemaRefused,
   schemaState,
   schemaVersion,
 } from '../../db/postgres/migrate.ts';
+import { type Migrations, SchemaRefused } from '../../db/schema-state.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
+import { rejection } from '../support/rejection.ts';
 
 const PROCESSES = 3;
 
@@ -36,16 +36,6 @@ async function steps(executor: Executor): Promise<readonly string[]> {
     sql`SELECT tablename AS name FROM pg_tables WHERE tablename LIKE 'step%' ORDER BY 1`,
   );
   return rows.map(({ name }) => name);
-}
-
-/** What `work` rejects with. */
-async function rejection(work: Promise<unknown>): Promise<unknown> {
-  try {
-    await work;
-  } catch (error) {
-    return error;
-  }
-  throw new Error('nothing was thrown');
 }
 
 async function migrateInProcess(url: string): Promise<string> {

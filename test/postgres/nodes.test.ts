@@ -4,7 +4,6 @@ import { and, eq, sql } from 'drizzle-orm';
 import { connectPostgres, type PgConnection } from '../../db/postgres/connection.ts';
 import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
 import { livingNodes } from '../../db/postgres/living-nodes.ts';
-import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { ledgerEntries, nodes } from '../../db/postgres/schema.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
@@ -23,8 +22,10 @@ import {
   addAccounts,
   COST_MICROS,
   expectExact,
+  expectExactAt,
   HELD_MICROS,
   LedgerNode,
+  ledgerDatabase,
   SHORT_LEASE,
   Told,
 } from './ledger-load.ts';
@@ -66,11 +67,6 @@ class NodeProcess implements AsyncDisposable {
 
   ready(): Promise<void> {
     return this.#ready.promise;
-  }
-
-  async answeredMore(more: number): Promise<void> {
-    const before = this.told.charged.size;
-    while (this.told.charged.size < before + more) await Bun.sleep(1);
   }
 
   signal(name: 'SIGSTOP' | 'SIGCONT'): void {
@@ -155,12 +151,8 @@ async function sessionsEnded({ db }: PgConnection, application_name: string): Pr
 
 /** Several nodes keep holds while the server is away for longer than a lease, and charge them then. */
 async function surviveOutage(server: PostgresServer): Promise<void> {
-  await administer(server, 'CREATE DATABASE away');
-  const url = server.url('away');
-  const first = await connectPostgres(url, { connections: 1 });
-  await bringUpToDate(first.db);
-  const [account = accountNumber(0)] = await addAccounts(first, 1);
-  await first.close();
+  const { url, accounts } = await ledgerDatabase(server, 'away', 1);
+  const [account = accountNumber(0)] = accounts;
   const ids = ['proc_1', 'proc_2', 'proc_3', 'proc_4'];
   const nodes = await Promise.all(ids.map((id) => LedgerNode.start(url, id, SHORT_LEASE)));
   const kept = await Promise.all(
@@ -195,13 +187,7 @@ async function surviveOutage(server: PostgresServer): Promise<void> {
     node.told.charge(request_id);
     await node[Symbol.asyncDispose]();
   }
-  const observer = await connectPostgres(url, { connections: 1 });
-  await expectExact(
-    observer,
-    [account],
-    nodes.map(({ told }) => told),
-  );
-  await observer.close();
+  await expectExactAt(url, accounts, nodes);
 }
 
 describe.skipIf(isPostgresMissing())('a node', () => {
@@ -234,7 +220,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
           await using victim = new NodeProcess(database.url, id, accounts.length);
           told.push(victim.told);
           await victim.ready();
-          await victim.answeredMore(30 + 17 * number);
+          await victim.told.chargedMore(30 + 17 * number);
           await victim.kill();
           const left = await openHoldsOf(observer, id);
           expect(left).toBeGreaterThanOrEqual(KEPT_HOLDS);
@@ -271,10 +257,9 @@ describe.skipIf(isPostgresMissing())('a node', () => {
       await using paused = new NodeProcess(database.url, 'proc_paused', accounts.length);
       await paused.ready();
       for (let pause = 0; pause < 4; pause += 1) {
-        await paused.answeredMore(10 + 3 * pause);
+        await paused.told.chargedMore(10 + 3 * pause);
         paused.signal('SIGSTOP');
-        const charged = other.told.charged.size;
-        while (other.told.charged.size < charged + 10) await Bun.sleep(1);
+        await other.told.chargedMore(10);
         while (((await leaseAge_s(observer, 'proc_paused')) ?? 0) < 1.5 * LEASE_S) await Bun.sleep(20);
         await other.lease.releaseDead();
         expect(await openHoldsOf(observer, 'proc_paused')).toBeGreaterThanOrEqual(KEPT_HOLDS);

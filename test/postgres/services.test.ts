@@ -6,7 +6,6 @@ import { closeModel, openModel } from '../../src/catalog/changes.ts';
 import { secretOf } from '../../src/cli/console-parts.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { createLog } from '../../src/ops/log.ts';
-import { creditByHand } from '../../src/payments/credit.ts';
 import { addPerson, PASSWORD, startTestConsole } from '../console/people.ts';
 import { MovableClock } from '../support/clock.ts';
 import { instantEngine } from '../support/instant-engine.ts';
@@ -20,12 +19,21 @@ import {
   testDatabase,
 } from '../support/postgres.ts';
 import { ask } from '../support/requests.ts';
-import { addAccount, startTestService, type TestAccount, type TestService } from '../support/service.ts';
+import {
+  addAccount,
+  addRichlyLimited,
+  embeddedEngine,
+  startTestService,
+  type TestAccount,
+  type TestService,
+} from '../support/service.ts';
 
 setDefaultTimeout(180_000);
 
 const OUTAGE_CODES = ['auth_unavailable', 'billing_unavailable', 'catalog_unavailable'];
 const CREDIT_MICROS = 10_000_000;
+/** With real plans, and made-up scores without the model's work. */
+const openEngine = async () => instantEngine(await embeddedEngine());
 
 interface Answer {
   readonly status: number;
@@ -38,19 +46,6 @@ async function answered(response: Promise<Response>): Promise<Answer> {
     text: await one.text(),
   }));
   return { status, code: /"code":"(\w+)"/.exec(rest.text)?.[1] ?? null };
-}
-
-/** An organization that no rate limit stops, with that many micro-dollars. */
-async function addRichlyLimited(node: TestService, credit_micros: number): Promise<TestAccount> {
-  const account = await addAccount(node, { credit_dollars: 0 });
-  const { organization_id } = account;
-  await creditByHand(node.accounts, OPERATOR, { organization_id, amount_micros: credit_micros });
-  await setTierSettings(node.accounts, OPERATOR, organization_id, {
-    minimum_tier: 1,
-    requests_per_minute: 1_000_000,
-    tokens_per_minute: 1_000_000_000,
-  });
-  return account;
 }
 
 /** What the organization has, what is held of it, and what its answered requests cost. */
@@ -77,7 +72,7 @@ describe.skipIf(isPostgresMissing())('two nodes on one PostgreSQL', () => {
   let nodes: readonly [TestService, TestService];
   beforeAll(async () => {
     database = await testDatabase();
-    const start = () => startTestService({ postgres_url: database.url, clock, openEngine: instantEngine });
+    const start = () => startTestService({ postgres_url: database.url, clock, openEngine });
     nodes = [await start(), await start()];
   });
   afterAll(async () => {
@@ -216,8 +211,7 @@ describe.skipIf(isPostgresMissing())('a PostgreSQL that cannot be reached', () =
     await administer(server, 'CREATE DATABASE tds');
     const { openPostgres } = await import('../../src/cli/open-postgres.ts');
     await (await openPostgres({ database: server.url('tds'), databasePassword: undefined }, true)).close();
-    const start = () =>
-      startTestService({ postgres_url: server.url('tds'), clock, openEngine: instantEngine });
+    const start = () => startTestService({ postgres_url: server.url('tds'), clock, openEngine });
     nodes = [await start(), await start()];
   });
   afterAll(async () => {
@@ -227,7 +221,7 @@ describe.skipIf(isPostgresMissing())('a PostgreSQL that cannot be reached', () =
 
   test('that is away does not keep a node from stopping, and another start goes on', async () => {
     const url = server.url('tds');
-    const node = await startTestService({ postgres_url: url, clock, openEngine: instantEngine });
+    const node = await startTestService({ postgres_url: url, clock, openEngine });
     const account = await addRichlyLimited(node, CREDIT_MICROS);
     expect((await answered(ask(node, account.key))).status).toBe(200);
     await server.stop('immediate');

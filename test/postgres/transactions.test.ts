@@ -8,21 +8,12 @@ import { Transactions, transact, WriteQueueFull } from '../../db/postgres/transa
 import { NestedTransaction, type Records } from '../../src/store.ts';
 import { Gate } from '../support/faults.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { rejection } from '../support/rejection.ts';
 
 let database: TestDatabase;
 /** Two nodes on one database, each with a pool of its own. */
 let here: PgConnection;
 let there: PgConnection;
-
-/** What `work` rejects with. */
-async function rejection(work: Promise<unknown>): Promise<unknown> {
-  try {
-    await work;
-  } catch (error) {
-    return error;
-  }
-  throw new Error('nothing was thrown');
-}
 
 async function makeOrganizations(...ids: readonly string[]): Promise<void> {
   await here.db.insert(organizations).values(ids.map((id) => ({ id, name: id, created_at_ms: 0 })));

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { SQL } from 'bun';
 import fc from 'fast-check';
 import { AddressRefused, SettingRefused } from '../../db/postgres/connection.ts';
+import { SchemaRefused } from '../../db/schema-state.ts';
 import { PragmaRefused } from '../../db/sqlite/connection.ts';
 import { WriteQueueFull } from '../../db/sqlite/group-commit.ts';
-import { SchemaRefused } from '../../db/sqlite/migrate.ts';
 import { TransactionEnded, TransactionStalled } from '../../db/sqlite/transactions.ts';
 import {
   AddonUnavailable,

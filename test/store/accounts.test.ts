@@ -5,6 +5,7 @@ import { ROLES } from '../../src/accounts/roles.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, newKey, newOrganization, newProject, newUser, SHUFFLED } from './rows.ts';
+import { addSignIn } from './sign-ins.ts';
 
 const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);
 
@@ -92,19 +93,8 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
   describe('a user who is made anonymous', () => {
     const gone = { email: 'deleted:ada', name: 'Deleted user', deleted_at_ms: 1_700_000_000_000 };
 
-    /** A session, a password and a mailed link of each user. */
     const addSignIns = async () => {
-      for (const id of ['ada', 'bob']) {
-        await database.run(`INSERT INTO sessions
-          (id, user_id, token_sha256, created_at_ms, last_seen_at_ms, expires_at_ms)
-          VALUES ('${id}', '${id}', '${id.padEnd(64, '0')}', 1, 1, 2)`);
-        await database.run(`INSERT INTO sign_in_accounts
-          (id, user_id, provider, external_id, password_hash, created_at_ms, updated_at_ms)
-          VALUES ('${id}', '${id}', 'credential', '${id}', 'x', 1, 1)`);
-        await database.run(`INSERT INTO verifications
-          (id, identifier_hash, value, created_at_ms, updated_at_ms, expires_at_ms)
-          VALUES ('${id}', 'x', '${id}', 1, 1, 2)`);
-      }
+      for (const id of ['ada', 'bob']) await addSignIn(database, id);
     };
     const signInsOf = async (user_id: string) => [
       await database.count(`sessions WHERE user_id = '${user_id}'`),

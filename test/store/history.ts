@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { monthOf } from '../../src/ledger/month.ts';
 import type { Mode } from '../../src/questions/question.ts';
-import type { StoredRows } from './stored-rows.ts';
+import { keyRow } from '../ledger/support.ts';
+import { checkpointAt, type StoredRows } from './stored-rows.ts';
 
 export const DAY_MS = 86_400_000;
 export const START_MS = Date.UTC(2026, 4, 3);
@@ -164,26 +165,13 @@ export function rowsOf(
       created_at_ms: 0,
     })),
     apiKeys: KEYS.map(({ id, project_id }, index) => ({
-      id,
-      project_id,
+      ...keyRow(id, project_id),
       name: NAMES[(index * 5) % NAMES.length] ?? id,
-      secret_sha256: id,
-      display_prefix: 'sk_svc_01234',
-      created_at_ms: 0,
     })),
     payments,
     ledgerEntries,
     usageRecords,
     // The audit has seen everything before the newest holds.
-    auditCheckpoints: [
-      {
-        id: 1,
-        last_entry_id,
-        last_usage_row_id: 0,
-        last_usage_request_id: null,
-        checked_at_ms: 0,
-        checked_whole_at_ms: 0,
-      },
-    ],
+    auditCheckpoints: [checkpointAt(last_entry_id)],
   };
 }

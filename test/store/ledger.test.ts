@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { PaymentMovement } from '../../src/ledger/ledger-records.ts';
-import { propertySeed } from '../ledger/support.ts';
+import { paymentRow, propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 
 const organization_id = 'org_acme';
@@ -28,12 +28,7 @@ describe.each(DATABASES)('what payments move in $name', ({ open }) => {
     payments += 1;
     const payment_id = `pay_${payments}`;
     await database.insert({
-      payments: [
-        {
-          ...{ id: payment_id, organization_id, kind, amount_micros: 1 },
-          ...{ provider: 'manual', external_id: payment_id, status: 'completed', created_at_ms: 0 },
-        },
-      ],
+      payments: [paymentRow({ organization_id }, payment_id, kind, 1)],
     });
     return { organization_id, amount_micros, payment_id, at_ms: payments, ...values };
   };

@@ -17,6 +17,16 @@ export interface StoredRows {
   readonly auditCheckpoints?: readonly (typeof sqlite.auditCheckpoints.$inferSelect)[];
 }
 
+/** The checkpoint of an audit that has checked the ledger up to an entry, and no usage. */
+export const checkpointAt = (last_entry_id: number) => ({
+  id: 1,
+  last_entry_id,
+  last_usage_row_id: 0,
+  last_usage_request_id: null,
+  checked_at_ms: 0,
+  checked_whole_at_ms: 0,
+});
+
 /** Inserts the rows; those of tables that others refer to first. */
 export function insertIntoSqlite(db: Db, rows: StoredRows): void {
   const { organizations, projects, apiKeys, payments, ledgerEntries } = rows;

@@ -4,7 +4,7 @@ import type { UsageRecords } from '../../src/usage/usage-records.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, SHUFFLED } from './rows.ts';
-import type { StoredRows } from './stored-rows.ts';
+import { checkpointAt, type StoredRows } from './stored-rows.ts';
 
 const NOON_MS = Date.UTC(2026, 4, 5, 12);
 const DAY_MS = 86_400_000;
@@ -277,16 +277,7 @@ describe.each(DATABASES)('usage in $name', ({ open }) => {
         hold_entry_id,
       }) as const;
     const checked = (last_entry_id: number): StoredRows => ({
-      auditCheckpoints: [
-        {
-          id: 1,
-          last_entry_id,
-          last_usage_row_id: 0,
-          last_usage_request_id: null,
-          checked_at_ms: 0,
-          checked_whole_at_ms: 0,
-        },
-      ],
+      auditCheckpoints: [checkpointAt(last_entry_id)],
     });
     const entryOf = (entry_id: number, values: object = {}) => ({
       ...{ entry_id, at_ms: NOON_MS, organization_id: 'org_a', project_id: 'proj_a', month: MONTH },

@@ -1,10 +1,8 @@
 import type { DecisionEngine } from '../../native/engine.ts';
 import { scoreCount } from '../../src/questions/question.ts';
-import { embeddedEngine } from './service.ts';
 
-/** The embedded engine with real plans, and made-up scores without the model's work. */
-export async function instantEngine(): Promise<DecisionEngine> {
-  const engine = await embeddedEngine();
+/** The engine with everything but the model's work: plans are made, and every score is 0. */
+export function instantEngine(engine: DecisionEngine): DecisionEngine {
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),

@@ -258,3 +258,19 @@ export async function addAccount(
   const { id, key } = await createKey(accounts, OPERATOR, { project_id, name: 'Test key' });
   return { organization_id: organization.id, project_id, key_id: id, key };
 }
+
+/** An organization that no rate limit stops, with that many micro-dollars. */
+export async function addRichlyLimited(
+  service: Pick<TestService, 'accounts'>,
+  credit_micros: number,
+): Promise<TestAccount> {
+  const account = await addAccount(service, { credit_dollars: 0 });
+  const { organization_id } = account;
+  await creditByHand(service.accounts, OPERATOR, { organization_id, amount_micros: credit_micros });
+  await setTierSettings(service.accounts, OPERATOR, organization_id, {
+    minimum_tier: 1,
+    requests_per_minute: 1_000_000,
+    tokens_per_minute: 1_000_000_000,
+  });
+  return account;
+}

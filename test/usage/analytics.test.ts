@@ -27,6 +27,7 @@ import {
   addAccount,
   addPayment,
   addProject,
+  keyRow,
   propertySeed,
   pruningOf,
   TemporaryDatabase,
@@ -63,17 +64,7 @@ class Setup extends TemporaryDatabase {
     const inSecond = { ...this.first, project_id: 'proj_second' };
     const added = ['key_b', 'key_c'].map((api_key_id) => ({ ...inSecond, api_key_id }));
     for (const { api_key_id, project_id } of added) {
-      this.db
-        .insert(apiKeys)
-        .values({
-          id: api_key_id,
-          project_id,
-          name: api_key_id,
-          secret_sha256: api_key_id,
-          display_prefix: 'sk_svc_01234',
-          created_at_ms: 0,
-        })
-        .run();
+      this.db.insert(apiKeys).values(keyRow(api_key_id, project_id)).run();
     }
     this.accounts = [this.first, this.other, ...added];
     this.topUp(this.first, 1_000_000, START_MS);

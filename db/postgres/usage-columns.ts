@@ -1,0 +1,17 @@
+import type { usageDays, usageRecords } from './schema.ts';
+
+/** The columns that usage is grouped by within a day, and those that are added up, of either table. */
+export function summedColumns<Table extends typeof usageRecords | typeof usageDays>(table: Table) {
+  return {
+    organization_id: table.organization_id,
+    project_id: table.project_id,
+    api_key_id: table.api_key_id,
+    model: table.model,
+    mode: table.mode,
+    endpoint: table.endpoint,
+    status: table.status,
+    questions: table.questions,
+    input_tokens: table.input_tokens,
+    cost_micros: table.cost_micros,
+  };
+}

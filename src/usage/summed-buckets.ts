@@ -1,0 +1,31 @@
+import { bucketsOf } from './buckets.ts';
+import { noonOf_ms } from './rolled-up-days.ts';
+import type { SeriesQuestion } from './usage-reader.ts';
+import type { UsageRow } from './usage-row.ts';
+import { UsageSum } from './usage-sum.ts';
+
+/** Requests of one status that were rolled up on one day. */
+export interface RolledUpDay extends Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros'> {
+  readonly day: string;
+  readonly requests: number;
+}
+
+/** The buckets of a series, with what has been added up of each. */
+export interface SummedBuckets {
+  readonly width_ms: number;
+  readonly first_ms: number;
+  readonly buckets: readonly { readonly start_ms: number; readonly sum: UsageSum }[];
+}
+
+/**
+ * The buckets that a question asks for. They have the days that were rolled up, each at its noon, and no requests yet.
+ * Throws as `bucketsOf`.
+ */
+export function bucketsWithDays(question: SeriesQuestion, days: readonly RolledUpDay[]): SummedBuckets {
+  const { width_ms, starts_ms } = bucketsOf(question, days.length > 0);
+  const [first_ms = question.from_ms] = starts_ms;
+  const buckets = starts_ms.map((start_ms) => ({ start_ms, sum: new UsageSum() }));
+  for (const day of days)
+    buckets[Math.floor((noonOf_ms(day.day) - first_ms) / width_ms)]?.sum.addRolledUp(day);
+  return { width_ms, first_ms, buckets };
+}

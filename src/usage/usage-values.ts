@@ -1,0 +1,15 @@
+import type { UsageValues } from './usage-reader.ts';
+import type { UsageRow } from './usage-row.ts';
+
+/** What there is to filter by in such rows, each value once and in order. */
+export function valuesIn(
+  rows: readonly Pick<UsageRow, 'model' | 'mode' | 'endpoint' | 'status'>[],
+): UsageValues {
+  const each = <T>(of: (row: (typeof rows)[number]) => T) => [...new Set(rows.map(of))].sort();
+  return {
+    models: each((row) => row.model),
+    modes: each((row) => row.mode),
+    endpoints: each((row) => row.endpoint),
+    statuses: each((row) => row.status),
+  };
+}
