@@ -13,6 +13,9 @@ export const UNFINISHED = '.partial';
 /** `backup-<UTC time>-schema-<version>.sqlite`, with `.zst` where it is compressed. */
 const BACKUP_NAME = /^backup-(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d\.\d{3}Z)-schema-\d+\.sqlite(\.zst)?$/;
 
+/** What a name ends in of a file that is written, or of SQLite's own beside it: a kill leaves both. */
+const UNFINISHED_ENDS = /(\.copy)?\.partial(-journal|-wal|-shm)?$/;
+
 /** The kinds of backups: copies before an update, and what `tds backup` and the schedule write. */
 export type BackupKind = 'copy' | 'compressed';
 
@@ -65,7 +68,7 @@ export function backupNames(directory: string, kind: BackupKind = 'copy'): reado
 /** Removes all but the newest backups of that kind, and what a killed process left of one. */
 export function removeOldBackups(directory: string, kept = BACKUPS_KEPT, kind: BackupKind = 'copy'): void {
   const unfinished = readdirSync(directory).filter(
-    (name) => name.endsWith(UNFINISHED) && isOfKind(name.replace(/(\.copy)?\.partial$/, ''), kind),
+    (name) => UNFINISHED_ENDS.test(name) && isOfKind(name.replace(UNFINISHED_ENDS, ''), kind),
   );
   for (const name of [...unfinished, ...backupNames(directory, kind).slice(0, -kept)]) {
     rmSync(join(directory, name), { force: true, recursive: true });
