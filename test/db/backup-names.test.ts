@@ -11,7 +11,8 @@ test('old backups, and all that a kill left of one, are removed; what is of anot
   const killed = backupName(5, 1, 'copy');
   const left = ['.partial', '.partial-journal', '.partial-wal', '.partial-shm'].map((end) => killed + end);
   const others = ['tds.sqlite', 'tds.sqlite-wal', 'notes.partial-journal', `${compressed}.partial`];
-  for (const name of [...copies, compressed, ...left, ...others]) writeFileSync(join(directory.path, name), '');
+  for (const name of [...copies, compressed, ...left, ...others])
+    writeFileSync(join(directory.path, name), '');
 
   removeOldBackups(directory.path, 2, 'copy');
 
