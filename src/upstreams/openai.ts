@@ -17,10 +17,11 @@ import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
 const TOKEN_ID = /^token_id:(\d{1,9})$/;
 
 /**
- * `/v1/completions` of vLLM and SGLang. vLLM returns the tokens of `logprob_token_ids`, before any bias. SGLang does not
- * know that list, and takes the bias into account, so that the wanted tokens are the most likely ones. The bias is the
- * same for all of them, and changes no difference between them. A server that does neither lacks wanted tokens, which
- * the trial question finds out.
+ * `/v1/completions` of vLLM and SGLang. vLLM 0.26 and later return the tokens of `logprob_token_ids`, whatever
+ * `--max-logprobs` is: before the bias, or after it with `--logprobs-mode processed_logprobs`. An older one in that mode
+ * does not know the list, and neither does SGLang. Both take the bias into account, so that the wanted tokens are the
+ * most likely ones. The bias is the same for all of them, and changes no difference between them. A server that does
+ * neither lacks wanted tokens, which the trial question finds out.
  */
 export const OPENAI: TokenProtocol = {
   path: '/v1/completions',
@@ -28,7 +29,7 @@ export const OPENAI: TokenProtocol = {
   wanted_max: 128,
   is_parallel: true,
   needs:
-    'It must be a vLLM that knows "logprob_token_ids", one with --logprobs-mode processed_logprobs and --max-logprobs 128, or SGLang.',
+    'It must be vLLM 0.26 or later, an older one with --logprobs-mode processed_logprobs and --max-logprobs 128, or SGLang.',
   body,
   read,
 };

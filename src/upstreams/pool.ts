@@ -367,12 +367,11 @@ export class Pool {
 
   async #answersSmallQuestion(member: Member, trial: Trial): Promise<void> {
     const { address } = member;
-    const { call, needs, reads_list, context_tokens } = trial;
+    const { call, reads_list, context_tokens } = trial;
     try {
       await this.#askMember(member, call, this.#options.trial_ms, this.#closed.signal);
     } catch (error) {
-      if (!(error instanceof UpstreamFailed) || error.failure !== 'rejected' || needs === '') throw error;
-      throw new UpstreamFailed('rejected', `${error.message} ${needs}`);
+      throw error instanceof UpstreamFailed ? explained(error, trial) : error;
     }
     if (!reads_list) return;
     // A list that cannot be read is no reason to refuse a server that answers: the checks go on reading it.
@@ -417,6 +416,21 @@ export class Pool {
       throw error;
     }
   }
+}
+
+/** The failure of a trial, with what its status means for who adds the server. */
+function explained(error: UpstreamFailed, { call, needs }: Trial): UpstreamFailed {
+  const { failure, message, status } = error;
+  if (failure === 'rejected')
+    return needs === '' ? error : new UpstreamFailed('rejected', `${message} ${needs}`);
+  // vLLM has 404 for both, and 501 where it does not ask its model that way.
+  const meaning =
+    status === 404
+      ? `It has no ${call.path}, or no model of the name that it is asked for: see --upstream-model.`
+      : status === 501
+        ? `It does not answer ${call.path} for its model.`
+        : null;
+  return meaning === null ? error : new UpstreamFailed('refused', `${message} ${meaning}`, null, status);
 }
 
 /** Resolves at the first that is true, or when all are not. */

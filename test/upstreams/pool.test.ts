@@ -320,6 +320,17 @@ describe('what a client is told', () => {
     // One for each trial.
     expect(problems).toHaveLength(2);
   });
+
+  // As vLLM 0.32.0 says that it has no such model, and that it does not ask its model in that way.
+  test.each([
+    [404, 'It has no /v1/systemone, or no model of the name that it is asked for: see --upstream-model.'],
+    [501, 'It does not answer /v1/systemone for its model.'],
+  ])('with what a status of %d means to who adds it', async (status, meaning) => {
+    const one = await member(answering(status, '{"error":{"message":"The model `SECRET` does not exist."}}'));
+    const { failing, model } = world([one]);
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+    expect(model.status().load_error).toBe(`${one.address} answered with status ${status}. ${meaning}`);
+  });
 });
 
 describe('the breaker of a member', () => {

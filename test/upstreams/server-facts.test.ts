@@ -27,7 +27,7 @@ const LLAMA_SERVER = {
     },
   ],
 };
-/** The shape of vLLM's list, whose permission has another id each time. */
+/** What vLLM 0.32.0 lists, under other names and with another length. The permission has another id each time. */
 const VLLM = {
   object: 'list',
   data: [
@@ -39,7 +39,22 @@ const VLLM = {
       root: '/models/kev-4b',
       parent: null,
       max_model_len: 32_768,
-      permission: [{ id: 'modelperm-1', object: 'model_permission', created: 1_795_380_263 }],
+      permission: [
+        {
+          id: 'modelperm-1',
+          object: 'model_permission',
+          created: 1_795_380_263,
+          allow_create_engine: false,
+          allow_sampling: true,
+          allow_logprobs: true,
+          allow_search_indices: false,
+          allow_view: true,
+          allow_fine_tuning: false,
+          organization: '*',
+          group: null,
+          is_blocking: false,
+        },
+      ],
     },
   ],
 };

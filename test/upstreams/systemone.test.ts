@@ -45,6 +45,22 @@ const scored = question.chain((asked) =>
   ),
 );
 
+const VLLM_ASKED: readonly Question[] = [
+  { type: 'noul', instructions: 'Is a refund wanted?', yes: undefined, no: undefined },
+  {
+    type: 'choice',
+    instructions: 'Who?',
+    options: [
+      { id: 'a', description: 'x' },
+      { id: 'b', description: null },
+    ],
+  },
+  { type: 'score', instructions: 'How?', levels: ['not', 'soon', 'now'] },
+];
+/** What vLLM 0.32.0 on a CPU answered to them for a Qwen3 with random weights, as it is. */
+const VLLM_ANSWER =
+  '{"id":"decision-857494d30f84ed7d","object":"structured_decision","created":1795403248,"model":"tiny","answers":{"q1":{"type":"noul","noul":0.4460419988256638,"probabilities":{"yes":0.4460419988256638,"no":0.5539580011743361},"confidence":2.4130468679012827e-05},"q2":{"type":"choice","choice":"b","probabilities":{"a":0.4527568477125384,"b":0.5472431522874617},"confidence":2.0906793554274825e-05},"q3":{"type":"score","score":0.9763510044531414,"legend":{"0":"not","1":"soon","2":"now"},"probabilities":{"0":0.3613600228351805,"1":0.30092894987649765,"2":0.33771102728832186},"confidence":2.2183543659718448e-05}},"usage":{"input_tokens":174,"output_tokens":3},"diagnostics":{"q1":{"label_mass":4.3560104967991476e-05,"argmax_is_label":false},"q2":{"label_mass":3.8203846803536946e-05,"argmax_is_label":false},"q3":{"label_mass":6.138903657817334e-05,"argmax_is_label":false}}}';
+
 const ask = (asked: Question) => ({ question: asked, threshold: null });
 const idOf = (index: number) => `q${index + 1}`;
 
@@ -80,6 +96,23 @@ describe('an answer', () => {
     expect(noul(0.25)).toEqual({ type: 'noul', noul: 0.0995 });
     expect(noul(0.5)).toEqual({ type: 'noul', noul: 0.801 });
     expect(noul(1)).toEqual({ type: 'noul', noul: 1 });
+  });
+
+  test('of vLLM has the probabilities that it says', () => {
+    const { scores, input_tokens } = readAnswer(VLLM_ANSWER, VLLM_ASKED);
+    const [refund = [], who = [], urgent = []] = scores;
+    expect(refund).toEqual([expect.closeTo(Math.log(0.4460419988256638 / 0.5539580011743361), 9)]);
+    expect(who.map(Math.exp)).toEqual([
+      expect.closeTo(0.4527568477125384, 9),
+      expect.closeTo(0.5472431522874617, 9),
+    ]);
+    expect(urgent.map(Math.exp)).toEqual([
+      expect.closeTo(0.3613600228351805, 9),
+      expect.closeTo(0.30092894987649765, 9),
+      expect.closeTo(0.33771102728832186, 9),
+    ]);
+    // Of three prompts: it has read the record for each question.
+    expect(input_tokens).toBe(174);
   });
 
   const CHOICE = {

@@ -198,7 +198,7 @@ describe('a server is refused by a sentence', () => {
 
   test('that does not take such a question', async () => {
     expect(await refusal('openai', await member(answering(400, '{}')))).toMatch(
-      /^It answered with status 400\. It must be a vLLM that knows "logprob_token_ids"/,
+      /^It answered with status 400\. It must be vLLM 0\.26 or later/,
     );
     expect(await refusal('llama-server', await member(answering(400, '{}')))).toMatch(
       /^It answered with status 400\. It must be a llama-server/,

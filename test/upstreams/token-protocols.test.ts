@@ -119,34 +119,28 @@ describe('llama-server', () => {
   });
 });
 
-/** The shape of vLLM's `CompletionResponse`, with `token_id:` names as it writes them where they are asked for. */
-const VLLM_ANSWER = {
-  id: 'cmpl-6f1c',
-  object: 'text_completion',
-  created: 1_795_380_263,
-  model: 'kev-4b',
-  choices: [
-    {
-      index: 0,
-      text: ' Yes',
-      logprobs: {
-        text_offset: [0],
-        token_logprobs: [-0.1053605079650879],
-        tokens: ['token_id:7566'],
-        top_logprobs: [{ 'token_id:7566': -0.1053605079650879, 'token_id:2360': -2.3025851249694824 }],
-      },
-      finish_reason: 'length',
-      stop_reason: null,
-      token_ids: null,
-      prompt_logprobs: null,
-      prompt_token_ids: null,
-    },
+/** What vLLM 0.32.0 on a CPU answered to `OPENAI.body(QUESTION)` for decision-1 in 32 bits, as it is. */
+const VLLM_ANSWER =
+  '{"id":"cmpl-880db75bbe30d316","object":"text_completion","created":1795401890,"model":"decision","choices":[{"index":0,"text":"","logprobs":{"text_offset":[0],"token_logprobs":[-19.370193481445312],"tokens":["token_id:7"],"top_logprobs":[{"token_id:7":-19.370193481445312,"token_id:8":-21.134521484375,"token_id:500":-28.315061569213867}]},"finish_reason":"length","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-0.32.0-6a6e6e52","usage":{"prompt_tokens":8,"total_tokens":9,"completion_tokens":1,"prompt_tokens_details":null,"completion_tokens_details":null},"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}';
+/** Its probabilities with --logprobs-mode processed_logprobs: after the bias. The token that it took comes first. */
+const VLLM_PROCESSED =
+  '{"token_id:8":-1.9225552082061768,"token_id:7":-0.15822714567184448,"token_id:500":-9.103096961975098}';
+/** And those of two other tokens, with words in the place of ids, as in a trial. */
+const ILATION_OR_IVIL: TokenQuestion = {
+  ...QUESTION,
+  wanted: [
+    { id: 7566, word: 'ilation' },
+    { id: 2360, word: 'ivil' },
   ],
-  service_tier: null,
-  system_fingerprint: 'vllm-0.24.0-tp1-5be1f9c2',
-  usage: { prompt_tokens: 8, total_tokens: 9, completion_tokens: 1, prompt_tokens_details: null },
-  kv_transfer_params: null,
+  by_word: true,
 };
+const VLLM_WORDS = '{"ivil":-0.030854076147079468,"ilation":-3.4938743114471436}';
+/** Those without `logprob_token_ids` and without that mode: the token that it took, and its likeliest ones. */
+const VLLM_LIKELIEST =
+  '{"token_id:7":-19.370193481445312,"token_id:198":-1.1985262632369995,"token_id:30":-1.3667525053024292,"token_id:339":-2.2240657806396484}';
+/** The answer with other probabilities. */
+const vllmAnswer = (top_logprobs: string) =>
+  VLLM_ANSWER.replace(/"top_logprobs":\[.*?\]/, `"top_logprobs":[${top_logprobs}]`);
 /** The shape of SGLang's, which names tokens by their text, after the bias. */
 const SGLANG_ANSWER = {
   id: '9d0f',
@@ -201,12 +195,33 @@ describe('openai', () => {
     });
   });
 
-  test.each([
-    ['vLLM', VLLM_ANSWER, 'vllm-0.24.0-tp1-5be1f9c2'],
-    ['SGLang', SGLANG_ANSWER, 'default'],
-  ])('%s gives the wanted tokens in their order, and says what it is', (_, answer, fingerprint) => {
-    const read = OPENAI.read(JSON.stringify(answer), YES_OR_NO);
-    expect(read.fingerprint).toBe(fingerprint);
+  test('vLLM gives the wanted tokens in their order, before the bias or after it, and says what it is', () => {
+    const exact = probabilitiesOf(OVER_ALL);
+    for (const text of [VLLM_ANSWER, vllmAnswer(VLLM_PROCESSED)]) {
+      const { logits, fingerprint } = OPENAI.read(text, QUESTION);
+      expect(fingerprint).toBe('vllm-0.32.0-6a6e6e52');
+      // The other weights have 8 bits.
+      probabilitiesOf(logits).forEach((probability, index) => {
+        expect(probability).toBeCloseTo(exact[index] ?? Number.NaN, 2);
+      });
+    }
+    const [before, after] = [VLLM_ANSWER, vllmAnswer(VLLM_PROCESSED)].map((text) =>
+      probabilitiesOf(OPENAI.read(text, QUESTION).logits),
+    );
+    before?.forEach((probability, index) => {
+      expect(after?.[index]).toBeCloseTo(probability, 5);
+    });
+  });
+
+  test('vLLM names the wanted tokens by their words in a trial', () => {
+    const { logits } = OPENAI.read(vllmAnswer(VLLM_WORDS), ILATION_OR_IVIL);
+    expect(logits).toEqual([-3.4938743114471436, -0.030854076147079468]);
+    expectWrong(OPENAI, vllmAnswer(VLLM_WORDS.replace('ivil', 'SECRET')), ILATION_OR_IVIL);
+  });
+
+  test('SGLang gives the wanted tokens in their order, and says what it is', () => {
+    const read = OPENAI.read(JSON.stringify(SGLANG_ANSWER), YES_OR_NO);
+    expect(read.fingerprint).toBe('default');
     const [yes = 0, no = 0] = probabilitiesOf(read.logits);
     expect([yes, no]).toEqual([expect.closeTo(0.9, 6), expect.closeTo(0.1, 6)]);
   });
@@ -214,10 +229,11 @@ describe('openai', () => {
   test('a vLLM that returns its likeliest tokens instead is wrong, as are other prompts and names', () => {
     const answered = (top_logprobs: unknown, prompt_tokens = 8) =>
       JSON.stringify({
-        ...VLLM_ANSWER,
-        choices: [{ ...VLLM_ANSWER.choices[0], logprobs: { top_logprobs } }],
+        ...JSON.parse(VLLM_ANSWER),
+        choices: [{ index: 0, logprobs: { top_logprobs } }],
         usage: { prompt_tokens },
       });
+    expectWrong(OPENAI, vllmAnswer(VLLM_LIKELIEST));
     const right = { 'token_id:7566': -0.1, 'token_id:2360': -2.3 };
     expect(OPENAI.read(answered([right]), YES_OR_NO).logits).toEqual([-0.1, -2.3]);
     for (const text of [
@@ -232,7 +248,7 @@ describe('openai', () => {
       answered([{ 'token_id:7566': 0.1, 'token_id:2360': -2.3 }]),
       answered([null]),
       answered(undefined),
-      JSON.stringify({ ...VLLM_ANSWER, choices: [] }),
+      JSON.stringify({ ...JSON.parse(VLLM_ANSWER), choices: [] }),
       JSON.stringify({ error: { message: 'SECRET' } }),
       'SECRET',
     ]) {
