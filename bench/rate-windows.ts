@@ -7,10 +7,10 @@
  *
  *   bun bench/rate-windows.ts [--rounds 5] [--seconds 1]
  *
- * Needs PostgreSQL (`apt-get install postgresql`); Redis or Valkey is left out where there is none (`redis-server`).
- * All run on this machine, and share its cores. Prints a JSON line for each case: medians over the rounds, the
- * median of the best round, and the CPU time that the server takes for an admission with its settlement. Other work on
- * the machine changes the last two least.
+ * Needs PostgreSQL (`apt-get install postgresql`). Beside it, Valkey is measured where `valkey-server` is on the PATH
+ * (Debian 13 has it), else Redis where `redis-server` is (Debian 12), else nothing. All run on this machine, and share
+ * its cores. Prints a JSON line for each case: medians over the rounds, the median of the best round, and the CPU time
+ * that the server takes for an admission with its settlement. Other work on the machine changes the last two least.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -39,6 +39,7 @@ interface Node {
 }
 
 interface Redis {
+  /** The program with its version. */
   readonly name: string;
   readonly pid: number;
   readonly url: string;
@@ -71,26 +72,29 @@ async function startNode(urls: readonly string[]): Promise<Node> {
 
 /** A server without persistence, on a free port; null where none is installed. */
 async function startRedis(): Promise<Redis | null> {
-  const name = REDIS_SERVERS.find((program) => Bun.which(program) !== null);
-  if (name === undefined) return null;
+  const program = REDIS_SERVERS.find((one) => Bun.which(one) !== null);
+  if (program === undefined) return null;
+  const version = / v=(\S+)/.exec(Bun.spawnSync([program, '--version']).stdout.toString())?.[1];
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
   const { port } = listener;
   listener.stop(true);
   const directory = mkdtempSync(join(tmpdir(), 'tds-redis-'));
   const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', directory];
-  const child = Bun.spawn([name, ...settings], { stdout: 'pipe', stderr: 'inherit' });
-  for await (const chunk of child.stdout) {
-    if (new TextDecoder().decode(chunk).includes('Ready to accept')) break;
-  }
-  return {
-    name,
-    pid: child.pid,
-    url: `redis://127.0.0.1:${port}`,
-    end: () => {
-      child.kill();
-      rmSync(directory, { recursive: true, force: true });
-    },
+  const child = Bun.spawn([program, ...settings], { stdout: 'pipe', stderr: 'inherit' });
+  const end = () => {
+    child.kill();
+    rmSync(directory, { recursive: true, force: true });
   };
+  let said = '';
+  for await (const chunk of child.stdout) {
+    said += new TextDecoder().decode(chunk);
+    if (said.includes('Ready to accept')) break;
+  }
+  if (!said.includes('Ready to accept')) {
+    end();
+    throw new Error(`${program} did not start: ${said}`);
+  }
+  return { name: `${program} ${version}`, pid: child.pid, url: `redis://127.0.0.1:${port}`, end };
 }
 
 /** A clock tick of `/proc`, in microseconds. */
