@@ -230,7 +230,9 @@ describe.skipIf(isPostgresMissing())('connections that hang', () => {
       const accounts = await addAccounts(observer, 1);
       const [account] = accounts;
       if (account === undefined) throw new Error('no account');
-      await using node = await LedgerNode.start(database.url, 'proc_1', {}, { transaction_ms: 200 });
+      // A busy machine makes a new connection in that time, and all that hang are given up before the deadline.
+      const bounds = { transaction_ms: 500, deadline_ms: 20_000 };
+      await using node = await LedgerNode.start(database.url, 'proc_1', {}, bounds);
       expect(node.told.charged).toContain(await node.request(account));
       const backends = await observer.db.$client.unsafe<{ pid: number }[]>(
         'SELECT pid FROM pg_stat_activity WHERE application_name = $1',
