@@ -105,7 +105,10 @@ test(
     const names_before = names();
     const seen_before = [...setup.load.seen];
     // The first new one may have begun before that, the second one has not. Nothing else is kept any more then.
-    await untilSome(names, (found) => found.length === 2 && !found.some((name) => names_before.includes(name)));
+    await untilSome(
+      names,
+      (found) => found.length === 2 && !found.some((name) => names_before.includes(name)),
+    );
     // May leave a third one, which is written before the oldest is removed.
     await setup.server.kill();
     await setup.load.ended();

@@ -38,7 +38,7 @@ test(
     // Once the process has ended, holds are open or not by chance.
     for (let round = 0; round < 10 && left_open === 0; round += 1) {
       await using setup = await underLoad();
-      // Both wait for the process: it might end between them, where this one is made to pause.
+      // Both wait for it while it stands still: else its stop may be done before the second one is sent.
       setup.server.signal('SIGSTOP');
       setup.server.signal('SIGTERM');
       setup.server.signal('SIGINT');
