@@ -221,5 +221,5 @@ describe.each(DATABASES)('$name', ({ name, open }) => {
       }),
       { numRuns: HISTORIES[name] },
     );
-  }, 60_000);
+  }, 300_000);
 });

@@ -38,9 +38,12 @@ test(
     // Once the process has ended, holds are open or not by chance.
     for (let round = 0; round < 10 && left_open === 0; round += 1) {
       await using setup = await underLoad();
+      // Both wait for it while it stands still: else its stop may be done before the second one is sent.
+      setup.server.signal('SIGSTOP');
       setup.server.signal('SIGTERM');
       setup.server.signal('SIGINT');
-      expect([129 + 1, 128 + 15]).toContain(await setup.server.ended());
+      setup.server.signal('SIGCONT');
+      expect([128 + 2, 128 + 15]).toContain(await setup.server.ended());
       await setup.load.ended();
       left_open += runAudit(setup.db).open_holds;
       await using next = new ServerProcess(setup.data, setup.model);

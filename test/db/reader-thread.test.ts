@@ -8,8 +8,8 @@ import { LedgerSetup, NOW_MS, usageOf } from '../ledger/support.ts';
 import { longestBlock_ms } from '../support/event-loop.ts';
 
 const DAY_MS = 86_400_000;
-/** Far below the time that a chart of these rows takes, far above what sending the question and the answer takes. */
-const BLOCK_MAX_MS = 50;
+/** Of the time that a chart takes without the thread: far above what sending the question and the answer takes. */
+const BLOCK_SHARE_MAX = 1 / 2;
 const MANY_ROWS = 60_000;
 
 let setup: LedgerSetup;
@@ -105,6 +105,13 @@ describe('a thread that dies', () => {
   });
 });
 
+/** The longest block of the quietest of three runs: the collection of garbage is no part of it. */
+async function quietestBlock_ms(work: () => Promise<unknown>): Promise<number> {
+  const blocks_ms: number[] = [];
+  for (let run = 0; run < 3; run += 1) blocks_ms.push(await longestBlock_ms(work));
+  return Math.min(...blocks_ms);
+}
+
 test('charts and exports of many rows do not hold the event loop up', async () => {
   const { account, db } = setup;
   const { organization_id } = account;
@@ -117,18 +124,21 @@ test('charts and exports of many rows do not hold the event loop up', async () =
     SELECT 'req_' || number, time_ms + number, organization_id, project_id, api_key_id, model, mode, endpoint, status,
       questions, input_tokens, cost_micros, number FROM usage_records, numbers`,
   );
-  const series = () => thread.series({ organization_id, ...span });
+  const question = { organization_id, ...span };
+  const series = () => thread.series(question);
   // The start of the thread, and the compiler, are no part of it.
   expect((await series()).totals).toMatchObject({ requests: MANY_ROWS, latency_ms: { p50: 29_999 } });
-  expect(await longestBlock_ms(series)).toBeLessThan(BLOCK_MAX_MS);
-  expect(await longestBlock_ms(() => thread.page({ organization_id, status: 418 }, 50))).toBeLessThan(
-    BLOCK_MAX_MS,
-  );
-  let rows = -1;
+  const usage = new SqliteUsageReader(db);
+  const block_max_ms = BLOCK_SHARE_MAX * (await quietestBlock_ms(() => usage.series(question)));
+  expect(await quietestBlock_ms(series)).toBeLessThan(block_max_ms);
+  const nothing = () => thread.page({ organization_id, status: 418 }, 50);
+  expect(await quietestBlock_ms(nothing)).toBeLessThan(block_max_ms);
+  let rows = 0;
   const exported = async () => {
+    rows = -1;
     for await (const piece of exportUsage(thread, { organization_id }))
       rows += piece.split('\r\n').length - 1;
   };
-  expect(await longestBlock_ms(exported)).toBeLessThan(BLOCK_MAX_MS);
+  expect(await quietestBlock_ms(exported)).toBeLessThan(block_max_ms);
   expect(rows).toBe(MANY_ROWS);
 }, 120_000);

@@ -16,14 +16,11 @@ beforeAll(async () => {
 });
 afterAll(() => closeAudited(service));
 
-/** The service with windows on a port that nobody listens on. */
+/** The service with windows on a port that nobody listens on: none that another test may get meanwhile. */
 function withoutWindows(): Pick<TestService, 'fetch'> {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
-  const { port } = listener;
-  listener.stop(true);
   const { services } = service.service;
   const limiter = new PostgresRateWindows({
-    connect: () => connectPostgres(`postgres://nobody@127.0.0.1:${port}/none`),
+    connect: () => connectPostgres('postgres://nobody@127.0.0.1:1/none'),
     clock: services.clock,
     onProblem: (error) => {
       throw error;

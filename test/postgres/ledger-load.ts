@@ -147,10 +147,10 @@ export class LedgerNode implements AsyncDisposable {
   }
 
   /**
-   * A request from its hold to its end: charged, but one in eight fails at the model. Resolves with its id. Never
-   * rejects.
+   * A request from its hold to its end: charged, but one in eight fails at the model. `onHeld` is called between the
+   * two. Resolves with its id. Never rejects.
    */
-  async request(account: Account): Promise<string> {
+  async request(account: Account, onHeld: () => void = () => undefined): Promise<string> {
     this.#requests += 1;
     const number = this.#requests;
     const request_id = `req_${this.id}_${number}`;
@@ -160,6 +160,7 @@ export class LedgerNode implements AsyncDisposable {
       const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
       const answer = await this.books.hold(asked);
       if (!answer.held) throw new Error(answer.refusal);
+      onHeld();
       const failed = usageOf(account, request_id, at_ms, 503, 0);
       if (number % 8 === 0) {
         await this.books.release(answer.hold, failed);

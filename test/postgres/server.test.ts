@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isPostgresMissing } from '../support/postgres.ts';
 
@@ -10,9 +10,8 @@ function isRunning(pid: number): boolean {
 
 /** The ids of the processes that a process has started and that still run. */
 function childrenOf(pid: number): string {
-  return readdirSync(`/proc/${pid}/task`)
-    .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8'))
-    .join('');
+  // Not from the files of its threads, of which one may end while they are read.
+  return Bun.spawnSync(['ps', '-o', 'pid=', '--ppid', String(pid)]).stdout.toString();
 }
 
 describe.skipIf(isPostgresMissing())('a server of the tests', () => {

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { SQL } from 'bun';
 import { connectPostgres, type PgConnection, type PgOptions } from '../../db/postgres/connection.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 
 /** Where Debian puts the programs of each version. */
 const DEBIAN_FOLDER = '/usr/lib/postgresql';
@@ -23,6 +24,9 @@ const USER = 'tds';
 const PASSWORD = 'secret of the tests';
 const TEMPLATE = 'tds_template';
 const START_ATTEMPTS = 5;
+/** Below all ports that Linux, macOS and Bun's `port: 0` give to connections and servers. */
+const FIRST_PORT = 20_000;
+const PORTS = 12_000;
 
 /** What a test's cluster sets otherwise than PostgreSQL by itself. It stays durable, as the service demands. */
 const SETTINGS = {
@@ -107,12 +111,20 @@ function serverUser(): { readonly prefix: readonly string[]; readonly own: (path
   throw new Error('There is no unprivileged user to run PostgreSQL as.');
 }
 
-/** A port that nobody listens on. */
+/**
+ * A port that nobody listens on, of those that no system gives out by itself: it is still free when a server that was
+ * stopped starts again.
+ */
 function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
-  const { port } = listener;
-  listener.stop(true);
-  return port;
+  for (;;) {
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+    try {
+      Bun.listen({ hostname: '127.0.0.1', port, socket: { data: () => undefined } }).stop(true);
+      return port;
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EADDRINUSE') throw error;
+    }
+  }
 }
 
 /**
