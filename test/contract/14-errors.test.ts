@@ -72,7 +72,8 @@ describe('a body that is not finished', () => {
     `POST /v1/decisions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${length}\r\n\r\n`;
 
   test('408 request_timeout, and the connection is closed: never charged, does not count', async () => {
-    const own = await startTestService({ body_limits: { deadline_ms: 50 } });
+    // Long enough for the whole body that follows, also on a machine that is busy.
+    const own = await startTestService({ body_limits: { deadline_ms: 1_000 } });
     try {
       const slow = await addAccount(own);
       const before = await booksOf(own, slow);
