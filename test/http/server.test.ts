@@ -7,8 +7,6 @@ import { type RunningServer, type ServerOptions, startServer } from '../../src/h
 import { GET, parseRaw } from '../support/raw-http.ts';
 import { TIMEOUTS } from './timeouts.ts';
 
-/** So short that a test sees them end; the order among them is that of the real ones. */
-
 const servers: RunningServer[] = [];
 const sockets: Socket[] = [];
 afterEach(async () => {
@@ -343,8 +341,7 @@ describe('a body that is sent in chunks', () => {
         },
         { highWaterMark: 0 },
       );
-    const timeouts = { ...TIMEOUTS, response_ms: 2_000 };
-    const server = await start(() => new Response(large(), { headers: CHUNKED }), { timeouts });
+    const server = await start(() => new Response(large(), { headers: CHUNKED }), { timeouts: TIMEOUTS });
     const client = new RawClient(server).send('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     // Reads on in steps of a megabyte, so that all of it takes nearly twice that time.
     let paused_at = 0;

@@ -28,8 +28,6 @@ import { TIMEOUTS } from './timeouts.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-/** So short that a test sees them end; the order among them is that of the real ones. */
-
 const report = (failure: HandlerFailure) => {
   throw failure.error;
 };
