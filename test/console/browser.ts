@@ -25,6 +25,9 @@ export const VIEWS: readonly View[] = [
   { ...DESKTOP, name: 'desktop-dark', theme: 'dark' },
 ];
 
+/** How long anything of a page is waited for. A wait that a machine's other work made too long would say nothing of the page. */
+const WAIT_MAX_MS = 60_000;
+
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
 
 const Findings = Type.Object({
@@ -59,6 +62,7 @@ export class ConsoleBrowser implements AsyncDisposable {
       timezoneId: 'UTC',
       reducedMotion: 'reduce',
     });
+    context.setDefaultTimeout(WAIT_MAX_MS);
     return new ConsolePage(context, await context.newPage(), this.photographs);
   }
 

@@ -29,6 +29,7 @@ describe.skipIf(program === null)('the components of the console in a real brows
     );
     server = Bun.serve({
       port: 0,
+      hostname: '127.0.0.1',
       fetch: (request) =>
         new URL(request.url).pathname === '/console/api/session'
           ? Response.json(SESSION)
@@ -43,7 +44,7 @@ describe.skipIf(program === null)('the components of the console in a real brows
 
   const openGallery = async (view: View): Promise<ConsolePage> => {
     const opened = await browser.page(view);
-    await opened.page.goto(`http://localhost:${server.port}/console/o/org_1/gallery`);
+    await opened.page.goto(`http://127.0.0.1:${server.port}/console/o/org_1/gallery`);
     await opened.page.getByRole('heading', { name: 'Gallery' }).waitFor();
     return opened;
   };

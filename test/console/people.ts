@@ -125,7 +125,7 @@ async function change({ service }: TestConsole, path: string, body: unknown): Pr
 
 /** The token of the newest mail to an address, once it is sent: mails go out after the answer. */
 export async function mailedToken({ mails }: TestConsole, email: string): Promise<string> {
-  const wait_until_ms = Date.now() + 20_000;
+  const wait_until_ms = Date.now() + 60_000;
   while (Date.now() < wait_until_ms) {
     const text = mails.findLast(({ to }) => to === email)?.text ?? '';
     const token = /token=([\w-]+)/.exec(text)?.[1];

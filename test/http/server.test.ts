@@ -7,8 +7,6 @@ import { type RunningServer, type ServerOptions, startServer } from '../../src/h
 import { GET, parseRaw } from '../support/raw-http.ts';
 import { TIMEOUTS } from './timeouts.ts';
 
-/** So short that a test sees them end; the order among them is that of the real ones. */
-
 const servers: RunningServer[] = [];
 const sockets: Socket[] = [];
 afterEach(async () => {
@@ -134,13 +132,17 @@ describe('a connection does not live for ever', () => {
 
   test('one that does not read its response is closed', async () => {
     const large = new Uint8Array(64 * 1_048_576);
-    const server = await start(() => new Response(large), { timeouts: TIMEOUTS });
+    const server = await start(() => new Response(large), {
+      connection_limit_per_address: 1,
+      timeouts: TIMEOUTS,
+    });
     const client = new RawClient(server);
     client.socket.pause();
     client.send(GET);
     const aborted = new Promise((resolve) => client.socket.once('error', resolve));
-    // Reading begins only after the server has given up, so what comes is cut off.
-    setTimeout(() => client.socket.resume(), 2 * TIMEOUTS.response_ms);
+    // Reading begins only after the server has given up, and its place is free: so what comes is cut off.
+    await untilServed(server);
+    client.socket.resume();
     await Promise.race([client.closed, aborted]);
     expect(client.received.length).toBeLessThan(large.byteLength);
   });
@@ -155,8 +157,7 @@ describe('the limits of connections', () => {
     await third.closed;
     expect(third.received).toBe('');
     first.socket.destroy();
-    await first.closed;
-    await expectServed(server);
+    await untilServed(server);
   });
 
   test('above the limit of all the connection that was idle for longest makes room', async () => {
@@ -340,8 +341,7 @@ describe('a body that is sent in chunks', () => {
         },
         { highWaterMark: 0 },
       );
-    const timeouts = { ...TIMEOUTS, response_ms: 2_000 };
-    const server = await start(() => new Response(large(), { headers: CHUNKED }), { timeouts });
+    const server = await start(() => new Response(large(), { headers: CHUNKED }), { timeouts: TIMEOUTS });
     const client = new RawClient(server).send('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     // Reads on in steps of a megabyte, so that all of it takes nearly twice that time.
     let paused_at = 0;
@@ -551,6 +551,17 @@ test('a client that waits to be asked for its body is asked when it is read, and
   await asked.responses(1);
   expect(parseRaw(asked.received).body).toBe('body');
 });
+
+/** Resolves when a new connection has its request answered: that another has ended is the server's to notice. */
+async function untilServed(server: RunningServer): Promise<void> {
+  let client: RawClient;
+  do {
+    client = new RawClient(server).send(GET);
+    await Promise.race([client.responses(1), client.closed]);
+    client.socket.destroy();
+  } while (client.received === '');
+  expect(parseRaw(client.received).status).toBe(200);
+}
 
 async function expectServed(server: RunningServer): Promise<void> {
   const client = new RawClient(server).send(GET);

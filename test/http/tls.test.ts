@@ -28,8 +28,6 @@ import { TIMEOUTS } from './timeouts.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-/** So short that a test sees them end; the order among them is that of the real ones. */
-
 const report = (failure: HandlerFailure) => {
   throw failure.error;
 };
@@ -109,6 +107,14 @@ async function servedName(server: Pick<RunningServer, 'address'>): Promise<strin
   const name = String(client.socket.getPeerCertificate().subject.CN);
   client.socket.destroy();
   return name;
+}
+
+/** Whether a new connection has its request answered, and is not closed at once. */
+async function isServed(server: RunningServer): Promise<boolean> {
+  const client = new TlsClient(server).send(GET);
+  await Promise.race([client.responses(1), client.closed]);
+  client.socket.destroy();
+  return client.received !== '';
 }
 
 async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
@@ -224,12 +230,7 @@ describe.skipIf(!hasOpenssl)('the limits of TLS connections', () => {
     await third.closed;
     expect(third.received).toBe('');
     first.socket.destroy();
-    await until(async () => {
-      const again = new TlsClient(server).send(GET);
-      await Promise.race([again.responses(1), again.closed]);
-      again.socket.destroy();
-      return again.received !== '';
-    });
+    await until(() => isServed(server));
     second.socket.destroy();
   });
 
@@ -260,9 +261,10 @@ describe.skipIf(!hasOpenssl)('the limits of TLS connections', () => {
   }
 
   test('close one that stays idle after its response, and one whose next head stops half-way', async () => {
-    const server = await start(ok, { timeouts: TIMEOUTS });
-    const idle = new TlsClient(server).send(GET);
-    const half = new TlsClient(server).send(GET);
+    const idle = new TlsClient(await start(ok, { timeouts: TIMEOUTS })).send(GET);
+    // So long that the half head comes before it is over, however slow the machine is.
+    const timeouts = { ...TIMEOUTS, idle_ms: MODEL_TEST_TIMEOUT_MS };
+    const half = new TlsClient(await start(ok, { timeouts })).send(GET);
     await half.responses(1);
     half.send('GET / HT');
     await Promise.all([idle.closed, half.closed]);
@@ -282,11 +284,16 @@ describe.skipIf(!hasOpenssl)('the limits of TLS connections', () => {
 
   test('close one that does not read its response', async () => {
     const large = new Uint8Array(64 * 1_048_576);
-    const server = await start(() => new Response(large), { timeouts: TIMEOUTS });
+    const server = await start(() => new Response(large), {
+      connection_limit_per_address: 1,
+      timeouts: TIMEOUTS,
+    });
     const client = new TlsClient(server);
     client.socket.pause();
     client.send(GET);
-    setTimeout(() => client.socket.resume(), 2 * TIMEOUTS.response_ms);
+    // Its place is free when the server has given up.
+    await until(() => isServed(server));
+    client.socket.resume();
     await client.closed;
     expect(client.received.length).toBeLessThan(large.byteLength);
   });

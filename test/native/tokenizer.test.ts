@@ -158,7 +158,8 @@ describe.each(IMPLEMENTATIONS)('%s', (kind) => {
 
   test('a long batch has the tokens of its texts, and ordinary ones do not wait for it', async () => {
     const tokenizer = await openTokenizer(kind);
-    const texts = Array.from({ length: 16 }, (_, index) => longText(index, 15_000));
+    // So many that they take longer than a thread with an ordinary one may have to wait for its turn.
+    const texts = Array.from({ length: 128 }, (_, index) => longText(index, 15_000));
     const done: string[] = [];
     const large = tokenizer.tokenize(texts).finally(() => done.push('large'));
     const small = Array.from({ length: 4 }, () =>
@@ -171,7 +172,8 @@ describe.each(IMPLEMENTATIONS)('%s', (kind) => {
   });
 
   test('closing while texts are tokenized rejects what is not done, and frees the model', async () => {
-    const texts = Array.from({ length: 16 }, (_, index) => longText(index, 15_000));
+    // So many that none of them is done, however late this thread gets its turn.
+    const texts = Array.from({ length: 256 }, (_, index) => longText(index, 15_000));
     const closing = await openTokenizer(kind);
     const settled = Promise.allSettled([1, 2, 3].map(() => closing.tokenize(texts)));
     // Some of the work has begun.

@@ -74,6 +74,8 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await open(second.page, '/console/account');
     await signInAs(second.page, email, PASSWORD);
     await shown(second.page, 'Your account');
+    // What the page still loads would find the session ended before the button is pressed.
+    await second.page.waitForLoadState('networkidle');
 
     await chooseOfAccount(page, 'Your account');
     await shown(page, 'Your account');

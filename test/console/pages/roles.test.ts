@@ -177,7 +177,6 @@ describe.skipIf(program === null)('every page, as every kind of reader', () => {
     if (person === undefined) throw new Error(`${reader} is not signed in`);
     await using opened = await visit(browser, made, '/console/account', { person });
     const { page } = opened;
-    page.setDefaultTimeout(20_000);
     const main = page.locator('main');
     await main.getByRole('heading', { name: 'Your account', level: 1 }).waitFor();
     for (const { path, audience } of PAGES) {

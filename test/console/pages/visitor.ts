@@ -32,6 +32,9 @@ export async function visit(
   return opened;
 }
 
+/** A time of this test, however long the machine took for what came since. */
+export const LATELY = /^(just now|\d+ minutes? ago)$/;
+
 /** The reader comes back to the page, which asks then what has changed. */
 export async function comeBack({ page }: ConsolePage): Promise<void> {
   await page.evaluate("dispatchEvent(new Event('focus'))");
