@@ -98,6 +98,23 @@ describeAddon('the addon evaluates plans', () => {
     );
   });
 
+  test('a record as long as they come is read, and once more from memory with other questions: the same bits', async () => {
+    const tokens = 16_000;
+    const model_path = join(directory.path, 'long.gguf');
+    await writeTinyModel(model_path, { ...TINY_MARKERS, context_tokens: 16_384 });
+    const whole = await open({ model_path, context_tokens: 16_384 });
+    try {
+      const plan = filledPlan(4, { prefix: tokens, branches: [30] });
+      const others = filledPlan(5, { prefix: 0, branches: [240, 7] });
+      const [alone] = await whole.evaluate(plan, { scope: 'one' });
+      const again = { ...plan, branches: [...others.branches, ...plan.branches] };
+      expect((await whole.evaluate(again, { scope: 'one' })).at(-1)).toEqual(alone ?? []);
+      expect(whole.stats().reused_tokens).toBe(tokens);
+    } finally {
+      await whole.close();
+    }
+  });
+
   test.each([
     ['one plan at a time', {}],
     ['many plans in a decode', { full_decodes: true }],
