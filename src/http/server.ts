@@ -19,7 +19,7 @@ export interface ServerTimeouts {
   readonly idle_ms: number;
   /**
    * From the opening of a connection, or the first byte of a request, to the end of its head. Bun's own parser closes
-   * such a connection after 12 s without a response, so that a longer time would never be reached.
+   * such a connection without a response after 8 to 12 s, by the phase of its clock. This and a check are less.
    */
   readonly head_ms: number;
   /** For a whole request. Our own reader of bodies is quicker; this one ends bodies that nobody reads. */
@@ -32,7 +32,7 @@ export interface ServerTimeouts {
 
 const SERVER_TIMEOUTS: ServerTimeouts = {
   idle_ms: 75_000,
-  head_ms: 8_000,
+  head_ms: 6_000,
   request_ms: 65_000,
   response_ms: 120_000,
   check_ms: 1_000,
