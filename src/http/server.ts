@@ -19,7 +19,8 @@ export interface ServerTimeouts {
   readonly idle_ms: number;
   /**
    * From the opening of a connection, or the first byte of a request, to the end of its head. Bun's own parser closes
-   * such a connection without a response after 8 to 12 s, by the phase of its clock. This time and one check must be shorter.
+   * such a connection without a response after 8 to 12 s, by the phase of its clock. This time and one check must be
+   * shorter.
    */
   readonly head_ms: number;
   /** For a whole request. Our own reader of bodies is quicker; this one ends bodies that nobody reads. */
