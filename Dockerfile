@@ -7,7 +7,6 @@
 #   docker run --rm --read-only -v tds-data:/data -v tds-cache:/cache tds init
 #   docker run -d --name tds --read-only -v tds-data:/data -v tds-cache:/cache -p 8080:8080 --stop-timeout 130 tds
 #   docker exec tds tds doctor
-# There is no HEALTHCHECK, because nothing in the image could ask: let what supervises it ask /healthz and /readyz.
 ARG VARIANT=cpu
 ARG TDS_COMMIT=unknown
 
@@ -59,5 +58,7 @@ USER 65532:65532
 VOLUME ["/data", "/cache"]
 EXPOSE 8080
 STOPSIGNAL SIGTERM
+# Only whether it answers: a container that lacks its database or disk is not helped by being replaced.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=2m CMD ["/usr/local/bin/tds", "health", "--live"]
 ENTRYPOINT ["/usr/local/bin/tds"]
 CMD ["serve"]

@@ -11,6 +11,7 @@ import { registerDatabase } from './database.ts';
 import { registerDecide } from './decide.ts';
 import { registerDoctor } from './doctor.ts';
 import { registerEval } from './eval.ts';
+import { registerHealth } from './health.ts';
 import { registerInit } from './init.ts';
 import { registerInstall } from './install.ts';
 import { registerKeys } from './keys.ts';
@@ -61,6 +62,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerDoctor(program);
   registerInstall(program);
   registerConfig(program);
+  registerHealth(program);
   registerTop(program);
   registerLicenses(program);
   return program;

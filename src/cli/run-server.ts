@@ -43,12 +43,12 @@ import { consoleParts } from './console-parts.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
-import { leaveMetricsUrl, removeMetricsUrl } from './metrics-url.ts';
 import { ownerAdvice } from './organizations.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
 import { reloadMemory } from './reload-model.ts';
 import { type ReloadListener, startReloadListener } from './reload-socket.ts';
+import { leaveAddress, removeAddress } from './server-addresses.ts';
 
 /** A question that the first answer can be seen with. */
 const EXAMPLE_BODY = JSON.stringify({
@@ -200,8 +200,9 @@ async function serve(
     address = server.address;
     let metrics_listener: MetricsListener | null = null;
     try {
+      leaveAddress(options.data, 'service', address);
       metrics_listener = await listenForMetrics(metrics, options, service);
-      if (metrics_listener !== null) leaveMetricsUrl(options.data, metrics_listener.url);
+      if (metrics_listener !== null) leaveAddress(options.data, 'metrics', metrics_listener.url);
       // Only now: a start that failed would have made a key that nobody was shown.
       const first = await firstKey(options, { ...context, store: service.services.store });
       const engine = service.services.models.lifecycle(DEFAULT_MODEL)?.engineIfLoaded();
@@ -224,8 +225,9 @@ async function serve(
       const requests = await server.stop();
       if (requests > 0) log.warn('the time to finish is over: requests were cut', { requests });
       for (const cut of service.services.cut_requests.counts()) log.warn('cut at the model', { ...cut });
+      removeAddress(options.data, 'service');
       if (metrics_listener !== null) {
-        removeMetricsUrl(options.data);
+        removeAddress(options.data, 'metrics');
         await metrics_listener.stop();
       }
     }

@@ -1,7 +1,7 @@
 import type { Values } from '../config/settings.ts';
 import { CommandFailed } from './command-failed.ts';
-import { findMetricsUrl } from './metrics-url.ts';
 import { Reading } from './prometheus-text.ts';
+import { findAddress } from './server-addresses.ts';
 import { type TimedReading, topPage } from './top-page.ts';
 
 const REFRESH_MS = 1_000;
@@ -30,11 +30,7 @@ class Unreadable extends Error {
 }
 
 /** Prints one page with `--once`; otherwise shows pages until q, Ctrl-C or a signal. Throws `CommandFailed`. */
-export async function runTop({
-  data,
-  url = findMetricsUrl(data) ?? undefined,
-  once,
-}: TopOptions): Promise<void> {
+export async function runTop({ data, url = findAddress(data, 'metrics'), once }: TopOptions): Promise<void> {
   if (url === undefined) {
     throw new CommandFailed(
       `No service with metrics runs on ${data}: start it with --metrics-port, or name its metrics with --url.`,

@@ -1,0 +1,73 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { type Command, Option } from 'commander';
+import type { Values } from '../config/settings.ts';
+import { dataCommand } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
+import { printLine } from './output.ts';
+import { findAddress } from './server-addresses.ts';
+
+/** Longer than the service looks at what it needs. */
+const ANSWER_MS = 5_000;
+
+/** What `/healthz` and `/readyz` answer. */
+const Health = Type.Union([
+  Type.Object({ status: Type.Union([Type.Literal('ok'), Type.Literal('ready')]) }),
+  Type.Object({ status: Type.Literal('not_ready'), failing: Type.Array(Type.String()) }),
+]);
+
+interface HealthOptions extends Values<'data'> {
+  /** Where the service answers; undefined looks it up in the data directory. */
+  readonly url?: string;
+  readonly live?: true;
+}
+
+/** `tds health` */
+export function registerHealth(program: Command): void {
+  dataCommand(
+    program,
+    {
+      usage: 'health',
+      description:
+        'ask a running service whether it is ready for requests; exit code 1 when it is not, or does not answer',
+      example: 'tds health --data ./data',
+    },
+    ['data'],
+  )
+    .addOption(
+      new Option('--url <url>', 'address of the service (default: the one that runs on the data directory)'),
+    )
+    .option('--live', 'ask only whether it answers: one that is not ready must not always be started again')
+    .action(checkHealth);
+}
+
+/** Prints one word of a service that is well. Throws `CommandFailed` where it is not. */
+async function checkHealth({ data, url = findAddress(data, 'service'), live }: HealthOptions): Promise<void> {
+  if (url === undefined)
+    throw new CommandFailed(`No service runs on ${data}: start it, or name its address with --url.`);
+  const asked = URL.parse(live ? '/healthz' : '/readyz', url);
+  if (asked === null)
+    throw new CommandFailed(`${url} is no address: name one such as http://127.0.0.1:8080.`);
+  const health = await ask(asked.href);
+  if (health.status === 'not_ready')
+    throw new CommandFailed(`The service is not ready: ${health.failing.join(', ')}.`);
+  printLine(health.status);
+}
+
+async function ask(url: string): Promise<Static<typeof Health>> {
+  let body: unknown;
+  try {
+    const response = await fetch(url, {
+      signal: AbortSignal.timeout(ANSWER_MS),
+      redirect: 'manual',
+      // The certificate is for the name that clients use. Nothing secret is sent or read.
+      tls: { rejectUnauthorized: false },
+    });
+    body = await response.json();
+  } catch (error) {
+    if (error instanceof SyntaxError) body = null;
+    else throw new CommandFailed(`There is no answer from ${url}.`, { cause: error });
+  }
+  if (!Value.Check(Health, body)) throw new CommandFailed(`${url} is not answered by this service.`);
+  return body;
+}
