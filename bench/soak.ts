@@ -64,6 +64,7 @@ async function soak(): Promise<void> {
   await served.start(settings());
   const clients = new Clients(observed, accounts, isOver);
   await clients.learnAnswers();
+  await clients.learnHugeLatency();
   const before = sampleOf(served.life?.pid ?? 0);
 
   const crowd = new Crowd(served.address, accounts.crowd, idle, slow);

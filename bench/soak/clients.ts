@@ -16,6 +16,8 @@ const HUGE_PAUSE_MS = 15_000;
 const REPEATED_ONE_IN = 2;
 const NEARLY_A_MEGABYTE = 1_000_000;
 const OPTIONS_MAX = 255;
+const RECORD = 'The parcel is late and nobody calls. ';
+const IS_LATE = { type: 'noul', instructions: 'Is the parcel late?' } as const;
 const UNKNOWN_KEY = `sk_svc_${'x'.repeat(32)}`;
 
 /** The clients of the soak, each until `isOver`. */
@@ -38,6 +40,13 @@ export class Clients {
       if (text === null) throw new Error('The first requests were not answered.');
       this.#expected.set(number, text);
     }
+  }
+
+  /** Asks the largest request, alone: how long it takes then says how long it may take later. */
+  async learnHugeLatency(): Promise<void> {
+    const answer = await this.askValid(this.accounts.huge, longestRequest('alone'));
+    if (answer?.status !== 200) throw new Error('The largest request was not answered.');
+    this.observed.setHugeLatency(answer.latency_ms);
   }
 
   /** Resolves when every client has ended. */
@@ -119,24 +128,17 @@ export class Clients {
 
   /** The longest record, the most questions, the most options, and as much JSON as fits. */
   async #askHugely(): Promise<void> {
-    const record = 'The parcel is late and nobody calls. ';
-    const noul = { type: 'noul', instructions: 'Is the parcel late?' } as const;
     const options = Array.from({ length: OPTIONS_MAX }, (_, index) => [`option ${index}`, null] as const);
-    const ask = (state: string, questions: ValidRequest['questions']) => {
-      const body = JSON.stringify({ model: 'decision-1', state, questions });
-      return this.askValid(this.accounts.huge, { path: '/v1/decisions', mode: 'fast', questions, body });
-    };
-    const long = record.repeat(NEARLY_A_MEGABYTE / record.length);
-    const many = Object.fromEntries(Array.from({ length: 32 }, (_, index) => [`question ${index}`, noul]));
+    const many = Object.fromEntries(Array.from({ length: 32 }, (_, index) => [`question ${index}`, IS_LATE]));
     const which = {
       type: 'choice',
       instructions: 'Which one?',
       criteria: Object.fromEntries(options),
     } as const;
-    while (!this.isOver()) {
-      await ask(long, { late: noul });
-      await ask(record.repeat(100), many);
-      await ask(record, { which });
+    for (let turn = 0; !this.isOver(); turn += 1) {
+      await this.askValid(this.accounts.huge, longestRequest(String(turn)));
+      await this.askValid(this.accounts.huge, fastRequest(RECORD.repeat(100), many));
+      await this.askValid(this.accounts.huge, fastRequest(RECORD, { which }));
       const nested = '['.repeat(NEARLY_A_MEGABYTE);
       const refused = await this.observed.ask(this.accounts.huge, { path: '/v1/decisions', body: nested });
       if (refused !== null && refused.code !== 'invalid_request')
@@ -161,4 +163,15 @@ export class Clients {
       await Bun.sleep(RETRY_MS);
     }
   }
+}
+
+/** A request with the longest record; each `name` makes another, which no memory of records answers. */
+function longestRequest(name: string): ValidRequest {
+  const record = RECORD.repeat(NEARLY_A_MEGABYTE / RECORD.length);
+  return fastRequest(`Case ${name}. ${record}`, { late: IS_LATE });
+}
+
+function fastRequest(state: string, questions: ValidRequest['questions']): ValidRequest {
+  const body = JSON.stringify({ model: 'decision-1', state, questions });
+  return { path: '/v1/decisions', mode: 'fast', questions, body };
 }

@@ -3,11 +3,8 @@ import { field } from '../../test/cli/support.ts';
 import { chargedMicros } from './requests.ts';
 import type { Served } from './served.ts';
 
-/**
- * A request may wait as long as clients do for its turn, and is then computed. At saturation the largest ones are
- * answered later than a client would wait, and must still be answered.
- */
-const HUGE_PATIENCE_MS = 2 * CLIENT_TIMEOUT_MS;
+/** Organizations whose requests are at the model at once, each of which gets its share of it. */
+const ORGANIZATIONS_AT_MODEL = 6;
 
 /** Who asks: counted under `kind`, and paid by the project. */
 export interface Client {
@@ -57,6 +54,7 @@ export class Observed {
   readonly late = new Map<string, number>();
   readonly #wrong: string[] = [];
   #wrong_not_kept = 0;
+  #huge_patience_ms = Number.POSITIVE_INFINITY;
 
   constructor(private readonly served: Served) {}
 
@@ -76,6 +74,14 @@ export class Observed {
     return more === 0 ? this.#wrong : [...this.#wrong, `${more} more sentences of this kind.`];
   }
 
+  /**
+   * Says how long the largest request takes alone. At saturation it is answered later than a client would wait, and must
+   * still be answered: it may wait as long as clients do for its turn, and then gets its share of the model.
+   */
+  setHugeLatency(alone_ms: number): void {
+    this.#huge_patience_ms = CLIENT_TIMEOUT_MS + ORGANIZATIONS_AT_MODEL * alone_ms;
+  }
+
   count(kind: string, outcome: string): void {
     const of_kind = this.counts.get(kind) ?? new Map<string, number>();
     this.counts.set(kind, of_kind.set(outcome, (of_kind.get(outcome) ?? 0) + 1));
@@ -93,7 +99,7 @@ export class Observed {
    */
   async ask(client: Client, request: HttpRequest, leaves?: AbortSignal): Promise<Answer | null> {
     const sent_ms = Date.now();
-    const patience = AbortSignal.timeout(client.kind === 'huge' ? HUGE_PATIENCE_MS : CLIENT_TIMEOUT_MS);
+    const patience = this.#patience(client);
     try {
       const response = await fetch(this.served.address + request.path, {
         method: request.method ?? 'POST',
@@ -111,6 +117,14 @@ export class Observed {
       await this.served.up();
       return null;
     }
+  }
+
+  /** Ends when the client would not wait any longer; never for the huge one until it is known what it takes alone. */
+  #patience({ kind }: Client): AbortSignal {
+    if (kind !== 'huge') return AbortSignal.timeout(CLIENT_TIMEOUT_MS);
+    return Number.isFinite(this.#huge_patience_ms)
+      ? AbortSignal.timeout(Math.ceil(this.#huge_patience_ms))
+      : new AbortController().signal;
   }
 
   #waited({ kind }: Client, latency_ms: number): void {
