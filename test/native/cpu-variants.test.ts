@@ -31,12 +31,15 @@ interface Variant {
   readonly score: number;
 }
 
-/** The variants of ggml's CPU backend in node-llama-cpp's package. Each system but Linux has one. */
+/** The variant of x64 without SSE 4.2. Bun needs that, so that this one never serves. */
+const BELOW_BUN = 'libggml-cpu-x64.so';
+
+/** The variants of ggml's CPU backend in node-llama-cpp's package that can serve. Each system but Linux has one. */
 function variants(): readonly Variant[] {
   const directory = process.platform === 'linux' ? findLibrary(false)?.directory : undefined;
   if (directory === undefined) return [];
   return readdirSync(directory)
-    .filter((name) => name.startsWith('libggml-cpu-'))
+    .filter((name) => name.startsWith('libggml-cpu-') && name !== BELOW_BUN)
     .map((name) => {
       const path = join(directory, name);
       const library = dlopen(path, { ggml_backend_score: { args: [], returns: 'i32' } });
@@ -78,13 +81,13 @@ const best = runnable.filter(({ score }) => score === highest);
   () => {
     let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
     let models: readonly string[];
-    /** Of the weights in 32 bits, by the variant that serves here. */
-    let reference: readonly number[];
+    /** Of the variant that serves here. */
+    let served: Static<typeof Output>;
     beforeAll(async () => {
       directory = await temporaryDirectory();
       const { first, parts } = await verifyWeights(EMBEDDED_WEIGHTS);
       models = [first, await widen(parts, directory.path)];
-      reference = (await ask(best[0]?.path ?? '')).answers[1].llama;
+      served = await ask(best[0]?.path ?? '');
     });
     afterAll(() => directory[Symbol.asyncDispose]());
 
@@ -95,15 +98,16 @@ const best = runnable.filter(({ score }) => score === highest);
     test.each(runnable.map(({ path }) => [basename(path), path] as const))(
       '%s gives the pinned scores through both evaluators',
       async (name, path) => {
-        const { libraries, answers, pinned } = await ask(path);
+        const { libraries, answers, pinned } = path === best[0]?.path ? served : await ask(path);
         // A second one beside it would leave open which of them has computed.
         expect(libraries).toEqual([name]);
         const [rounded, widened] = answers;
+        const [, reference] = served.answers;
         for (const evaluator of ['addon', 'llama'] as const) {
           const { most, mean } = distances(rounded[evaluator], pinned);
           expect(most).toBeLessThanOrEqual(ROUNDED_TOLERANCE.most);
           expect(mean).toBeLessThanOrEqual(ROUNDED_TOLERANCE.mean);
-          expect(distances(widened[evaluator], reference).most).toBeLessThanOrEqual(WIDENED_TOLERANCE);
+          expect(distances(widened[evaluator], reference.llama).most).toBeLessThanOrEqual(WIDENED_TOLERANCE);
         }
       },
     );

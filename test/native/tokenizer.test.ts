@@ -59,8 +59,10 @@ describeAddon("the addon's own byte-pair encoding", () => {
   test('knows of every character whether it is a letter, a number or a space, as llama.cpp does', async () => {
     const in_all_places = (character: string) =>
       `a${character}b 1${character}${character} ${character} ${character}!${character}'s  ${character}'ll\n\n${character}\n`;
+    const is_surrogate = (code_point: number) => code_point >= 0xd800 && code_point <= 0xdfff;
+    // The planes from U+40000 on have no letters: one character in sixteen stands for the others.
     const characters = Array.from({ length: 0x110000 }, (_, code_point) => code_point)
-      .filter((code_point) => code_point < 0xd800 || code_point > 0xdfff)
+      .filter((code_point) => !is_surrogate(code_point) && (code_point < 0x40000 || code_point % 16 === 0))
       .map((code_point) => String.fromCodePoint(code_point));
     const length = 4096;
     const texts = Array.from({ length: Math.ceil(characters.length / length) }, (_, index) =>
@@ -72,7 +74,7 @@ describeAddon("the addon's own byte-pair encoding", () => {
     const ours = await addon.tokenize(texts);
     const theirs = await reference.tokenize(texts);
     const differing = texts.flatMap((_, index) =>
-      Bun.deepEquals(ours[index], theirs[index]) ? [] : [index * length],
+      Bun.deepEquals(ours[index], theirs[index]) ? [] : [characters[index * length]?.codePointAt(0)],
     );
     expect(differing).toEqual([]);
   });
