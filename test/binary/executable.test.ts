@@ -402,6 +402,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [['user', 'reset', 'a@example.com'], 0],
       // It has no upstreams: refused in one sentence.
       [['model', 'drain', 'decision-1', 'http://127.0.0.1:1'], 1],
+      [['health'], 0],
       [['top', '--once'], 0],
       [['config'], 0],
       [['install', '--systemd', '--caddy', '--domain', 'd.example.com', '--output', '/data'], 0],
