@@ -53,6 +53,7 @@ export function withoutPassword(address: string): string {
 /** The address with the password, where it has none yet. */
 export function withPassword(address: string, password: string | undefined): string {
   const url = new URL(address);
-  if (url.password === '' && password !== undefined) url.password = password;
+  // The setter leaves a percent sign as it is, which the client would decode.
+  if (url.password === '' && password !== undefined) url.password = encodeURIComponent(password);
   return url.href;
 }

@@ -56,4 +56,12 @@ describe('the address of a database', () => {
     expect(withPassword(ADDRESS, 'another')).toBe(ADDRESS);
     expect(withPassword('postgres://tds@localhost/tds', undefined)).toBe('postgres://tds@localhost/tds');
   });
+
+  test.each(['100%x', 'a%41b', 'p@ss:/?#[]%'])(
+    'takes the password %j as it is, whatever it holds',
+    (password) => {
+      const { password: written } = new URL(withPassword('postgres://tds@localhost/tds', password));
+      expect(decodeURIComponent(written)).toBe(password);
+    },
+  );
 });
