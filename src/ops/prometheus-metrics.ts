@@ -197,6 +197,8 @@ export class PrometheusMetrics implements Metrics {
       'Whether the model is loaded for the mode.',
       ['model', 'mode'],
       (gauge) => {
+        // A model that was removed leaves no value behind.
+        gauge.reset();
         for (const { id, status } of models()) {
           const { state } = status();
           gauge.set({ model: id, mode: 'fast' }, Number(state === 'ready' || state === 'fast_ready'));

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { removeModel } from '../../src/catalog/changes.ts';
+import { followCatalog } from '../../src/models/follow-catalog.ts';
 import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';
 import { post } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
@@ -76,4 +79,14 @@ test('a call that is not answered yet is outstanding, and one that failed is cou
     text = await watched.scrape();
   } while (valuesOf(text, 'tds_upstream_breaker', ',state="open"').some((is_open) => is_open !== 1));
   expect(valuesOf(text, 'tds_upstream_failures_total').every((failures) => failures >= 3)).toBe(true);
+});
+
+test('a model that was removed leaves no series behind', async () => {
+  const series = async () => seriesOf(await watched.scrape(), 'tds_model_ready');
+  const isGone = (line: string) => line.includes('model="kev"');
+  const before = await series();
+  expect(before.some(isGone)).toBe(true);
+  await removeModel(watched.service.accounts, OPERATOR, 'kev');
+  await followCatalog(watched.service.service.services);
+  expect(await series()).toEqual(before.filter((line) => !isGone(line)));
 });
