@@ -103,8 +103,9 @@ export async function runServer(
   if (is_file && !may_initialize && !existsSync(join(options.data, DATABASE_FILE)))
     throw noData(options.data);
   const unlock = claimDataDirectory(options.data);
+  let was_loaded = false;
   try {
-    await withData(
+    was_loaded = await withData(
       options,
       async (context) => {
         const { database, store } = context;
@@ -112,7 +113,7 @@ export async function runServer(
           throw is_file ? noData(options.data) : emptyPostgres(database.name);
         await checkDatabase(database);
         await database.noteVersion(PROGRAM_VERSION, systemClock.now_ms());
-        await serve(options, context, new Reloader(settings, readAgain));
+        return await serve(options, context, new Reloader(settings, readAgain));
       },
       { create: may_initialize, claimed: true },
     );
@@ -120,6 +121,8 @@ export async function runServer(
     unlock();
     await standardOutput.flush(FLUSH_DEADLINE_MS);
   }
+  // The load that a stop cut short would keep the process alive, or its compiler would.
+  if (!was_loaded) process.exit();
 }
 
 /**
@@ -149,11 +152,12 @@ function emptyPostgres(place: string): CommandFailed {
   );
 }
 
+/** Serves until a stop. False when that came before the model was loaded. */
 async function serve(
   options: JsonOptions & ServeConfig,
   context: DataContext,
   reloader: Reloader,
-): Promise<void> {
+): Promise<boolean> {
   const stop = stopSignal(() => reloader.reload());
   const log_file = await openLogFile(options);
   const output = log_file === null ? standardOutput : new BoundedOutput(log_file);
@@ -194,7 +198,10 @@ async function serve(
   const backups = backupSchedule(options, backup_directory, context, service, log);
   let reload_listener: ReloadListener | null = null;
   try {
-    await load(service);
+    if (!(await loadUnlessStopped(service, stop))) {
+      log.info('stopping: the start is given up');
+      return false;
+    }
     reload_listener = await listenForReloads(options, service, log);
     const server = await listen(service, options, certificate);
     address = server.address;
@@ -203,23 +210,27 @@ async function serve(
       leaveAddress(options.data, 'service', address);
       metrics_listener = await listenForMetrics(metrics, options, service);
       if (metrics_listener !== null) leaveAddress(options.data, 'metrics', metrics_listener.url);
-      // Only now: a start that failed would have made a key that nobody was shown.
-      const first = await firstKey(options, { ...context, store: service.services.store });
-      const engine = service.services.models.lifecycle(DEFAULT_MODEL)?.engineIfLoaded();
-      announce(server.address, first, engine?.facts ?? null, {
-        ...options,
-        metrics_url: metrics_listener?.url,
-      });
-      if (options.console === 'on' && options.smtpUrl === undefined) {
-        log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
+      // A stop may have come meanwhile: what is announced then is gone when somebody reads it.
+      if (!stop.is_asked) {
+        // Only now: a start that failed would have made a key that nobody was shown.
+        const first = await firstKey(options, { ...context, store: service.services.store });
+        const engine = service.services.models.lifecycle(DEFAULT_MODEL)?.engineIfLoaded();
+        announce(server.address, first, engine?.facts ?? null, {
+          ...options,
+          metrics_url: metrics_listener?.url,
+        });
+        if (options.console === 'on' && options.smtpUrl === undefined) {
+          log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
+        }
+        reloader.start(log, service.services.problems, (config) =>
+          change(config, { log, log_file, service, server, certificate }),
+        );
+        backups?.start();
       }
-      reloader.start(log, service.services.problems, (config) =>
-        change(config, { log, log_file, service, server, certificate }),
-      );
-      backups?.start();
-      await stop;
+      await stop.asked;
       service.drain();
       log.info('stopping: finishing the requests in flight', { seconds: options.drainSeconds });
+      return true;
     } finally {
       backups?.stop();
       const requests = await server.stop();
@@ -416,6 +427,16 @@ async function load(service: Service): Promise<void> {
   }
 }
 
+/** Loads as `load` does. False when a stop comes first: the load is then left to the service's close. */
+async function loadUnlessStopped(service: Service, stop: Stop): Promise<boolean> {
+  if (stop.is_asked) return false;
+  const loading = load(service);
+  // Nothing is lost: before a stop the race below rejects too, and after it nobody needs the model.
+  loading.catch(() => {});
+  await Promise.race([loading, stop.asked]);
+  return !stop.is_asked;
+}
+
 async function listen(
   service: Service,
   config: ServeConfig,
@@ -503,25 +524,42 @@ function authorization(first: FirstKey | null): string {
     : `"Authorization: Bearer $(cat ${Bun.$.escape(first.api_key_file)})"`;
 }
 
+/** The wish that the service ends. */
+interface Stop {
+  /** Resolves when it comes. */
+  readonly asked: Promise<void>;
+  readonly is_asked: boolean;
+}
+
 /**
- * Resolves at the first SIGINT or SIGTERM, or when the terminal that it began on is gone. SIGHUP otherwise asks for a
+ * Comes at the first SIGINT or SIGTERM, or when the terminal that it began on is gone. SIGHUP otherwise asks for a
  * reload. A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener that finds
  * itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
  */
-function stopSignal(reload: () => void): Promise<void> {
+function stopSignal(reload: () => void): Stop {
   const { promise, resolve } = Promise.withResolvers<void>();
-  let is_stopping = false;
+  let is_asked = false;
+  let is_second = false;
+  const ask = () => {
+    is_asked = true;
+    resolve();
+  };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      if (is_stopping) process.exit(128 + constants.signals[signal]);
-      is_stopping = true;
-      resolve();
+      if (is_second) process.exit(128 + constants.signals[signal]);
+      is_second = true;
+      ask();
     });
   }
   const began_on_terminal = isatty(STANDARD_INPUT);
   process.on('SIGHUP', () => {
-    if (began_on_terminal && !isatty(STANDARD_INPUT)) resolve();
-    else if (!is_stopping) reload();
+    if (began_on_terminal && !isatty(STANDARD_INPUT)) ask();
+    else if (!is_asked) reload();
   });
-  return promise;
+  return {
+    asked: promise,
+    get is_asked() {
+      return is_asked;
+    },
+  };
 }

@@ -12,7 +12,7 @@ export const TINY_MODEL: TinyModel = {
 /** A real `tds serve` in a process of its own. */
 export class ServerProcess implements AsyncDisposable {
   readonly #child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>;
-  readonly #ready: Promise<string | null>;
+  readonly #address: Promise<string>;
   readonly #read: Promise<void>;
   #output = '';
 
@@ -39,12 +39,14 @@ export class ServerProcess implements AsyncDisposable {
     });
     const { promise, resolve } = Promise.withResolvers<string>();
     this.#read = this.#readOutput(resolve);
-    this.#ready = this.#readAddress(promise);
+    this.#address = promise;
   }
 
   /** Resolves with the address when the server takes requests; with null when it was killed before that. */
-  ready(): Promise<string | null> {
-    return this.#ready;
+  async ready(): Promise<string | null> {
+    const address = await Promise.race([this.#address, this.#read.then(() => null)]);
+    if (address === null && !this.#child.killed) throw new Error(`the server did not start: ${this.#output}`);
+    return address;
   }
 
   /** How many open holds of an earlier process the start released. */
@@ -85,11 +87,5 @@ export class ServerProcess implements AsyncDisposable {
       const address = /"address": "([^"]+)"/.exec(this.#output)?.[1];
       if (address !== undefined) onAddress(address);
     }
-  }
-
-  async #readAddress(found: Promise<string>): Promise<string | null> {
-    const address = await Promise.race([found, this.#read.then(() => null)]);
-    if (address === null && !this.#child.killed) throw new Error(`the server did not start: ${this.#output}`);
-    return address;
   }
 }

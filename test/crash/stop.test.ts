@@ -1,12 +1,16 @@
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
+import { closeSync, constants, openSync, readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
+import { systemErrorCode } from '../../src/system-error-code.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
+import { POLL_MS } from '../support/service.ts';
 import { expectClean, expectKept } from './kept.ts';
-import { ServerProcess } from './server-process.ts';
+import { ServerProcess, TINY_MODEL } from './server-process.ts';
 import { underLoad } from './under-load.ts';
 
 const TEST_TIMEOUT_MS = 120_000;
@@ -86,3 +90,68 @@ test(
   },
   TEST_TIMEOUT_MS,
 );
+
+describe('during the start', () => {
+  /** A server on an empty directory. Its load waits for the checksums of its weights until `finishLoad`. */
+  async function loading() {
+    const root = temporaryDirectory();
+    const data = join(root.path, 'data');
+    const log = join(root.path, 'tds.log');
+    const model = join(root.path, 'tiny.gguf');
+    const checksums = join(root.path, 'SHA256SUMS');
+    await writeTinyModel(model, TINY_MODEL);
+    expect(Bun.spawnSync(['mkfifo', checksums]).exitCode).toBe(0);
+    const server = new ServerProcess(data, model, ['--init', '--log-file', log, '--log-level', 'info']);
+    const writer = await openedForReader(checksums);
+    return {
+      data,
+      server,
+      async stopHasBegun() {
+        while (!readFileSync(log, 'utf8').includes('"msg":"stopping: ')) await Bun.sleep(POLL_MS);
+      },
+      finishLoad: () => closeSync(writer),
+      async [Symbol.asyncDispose]() {
+        await server.kill();
+        root.remove();
+      },
+    };
+  }
+
+  /** Opens a named pipe for writing as soon as somebody reads it. */
+  async function openedForReader(path: string): Promise<number> {
+    for (;;) {
+      try {
+        return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+      } catch (error) {
+        if (systemErrorCode(error) !== 'ENXIO') throw error;
+        await Bun.sleep(POLL_MS);
+      }
+    }
+  }
+
+  test(
+    'a stop gives up the load: nothing is announced, no key is made, and the exit code is 0',
+    async () => {
+      await using setup = await loading();
+      setup.server.signal('SIGTERM');
+      await setup.stopHasBegun();
+      setup.finishLoad();
+      expect(await setup.server.ended()).toBe(0);
+      expect(setup.server.output).toBe('');
+      expect(readdirSync(setup.data)).not.toContain('first-api-key.txt');
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'a second signal ends the process at once',
+    async () => {
+      await using setup = await loading();
+      setup.server.signal('SIGTERM');
+      await setup.stopHasBegun();
+      setup.server.signal('SIGINT');
+      expect(await setup.server.ended()).toBe(128 + 2);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
