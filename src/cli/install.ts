@@ -153,6 +153,7 @@ function valuesOf(options: InstallOptions): DeploymentValues {
     database,
     database_option: database === '' ? '' : ` --database ${database}`,
     domain: options.domain ?? '',
+    drain_seconds: String(options.drainSeconds),
     stop_seconds: String(options.drainSeconds + STOP_SECONDS),
     capabilities: options.port < FREE_PORTS_FROM ? 'CAP_NET_BIND_SERVICE' : '',
     // The GPU is a device of the system.

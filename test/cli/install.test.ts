@@ -26,13 +26,17 @@ describe('tds install --systemd', () => {
       '443',
       '--user',
       'decisions',
+      '--drain-seconds',
+      '600',
     );
     expect(code).toBe(0);
     const unit = written('tds.service');
     expect(unit).not.toContain('{{');
     expect(unit).toContain(
-      '\nExecStart=/usr/bin/env serve --data /var/lib/tds --host 127.0.0.1 --port 443\n',
+      '\nExecStart=/usr/bin/env serve --data /var/lib/tds --host 127.0.0.1 --port 443 --drain-seconds 600\n',
     );
+    // What still runs then is killed: not before the requests in flight had their time.
+    expect(unit).toContain('\nTimeoutStopSec=660\n');
     expect(unit).toContain('\nUser=decisions\n');
     expect(unit).toContain('\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n');
     expect(stdout).toContain(
@@ -53,7 +57,7 @@ describe('tds install --systemd', () => {
     const address = 'postgres://tds@db.example.com:5432/tds?sslmode=require&path=/run';
     const unit = written('tds.service');
     expect(unit).toContain(
-      `\nExecStart=/usr/bin/env serve --data /var/lib/tds --host 127.0.0.1 --port 8080 --database ${address}\n`,
+      `\nExecStart=/usr/bin/env serve --data /var/lib/tds --host 127.0.0.1 --port 8080 --drain-seconds 120 --database ${address}\n`,
     );
     expect(unit).toContain('\nEnvironmentFile=-/etc/tds.env\n');
     expect(stdout).toContain('put TDS_DATABASE_PASSWORD=... into /etc/tds.env, of mode 600\n');
