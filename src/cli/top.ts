@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { METRICS_URL_VARIABLE } from '../config/effective.ts';
 import { dataCommand } from './command.ts';
 import type { TopOptions } from './run-top.ts';
 
@@ -17,7 +18,7 @@ export function registerTop(program: Command): void {
       new Option(
         '--url <url>',
         'metrics of the service (default: those of the service that runs on the data directory)',
-      ).env('TDS_METRICS_URL'),
+      ).env(METRICS_URL_VARIABLE),
     )
     .option('--once', 'print one page, of everything since the start of the service, and end')
     .addHelpText('after', '\nThe service needs --metrics-port. q or Ctrl-C ends the page.')

@@ -6,6 +6,9 @@ import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
 /** The variable that names the file of settings. */
 export const CONFIG_VARIABLE = 'TDS_CONFIG';
 
+/** The variable that names the metrics which `tds top` reads. */
+export const METRICS_URL_VARIABLE = 'TDS_METRICS_URL';
+
 /** The folder that an executable unpacks itself to (`src/binary/launcher.ts`), before settings are read. */
 const CACHE_VARIABLE = 'TDS_CACHE';
 
@@ -90,7 +93,7 @@ export function flagName({ flag }: Setting): string {
 /** The variables that look like settings and are none: most likely misspelt, so that somebody's setting is not used. */
 export function unknownVariables(environment: Environment): readonly string[] {
   const variables = SETTING_NAMES.map((name) => settingOf(name).variable);
-  const known = new Set<string>([CONFIG_VARIABLE, CACHE_VARIABLE, ...variables]);
+  const known = new Set<string>([CONFIG_VARIABLE, METRICS_URL_VARIABLE, CACHE_VARIABLE, ...variables]);
   return Object.keys(environment)
     .filter((name) => name.startsWith('TDS_') && !name.startsWith(TEST_VARIABLES) && !known.has(name))
     .sort();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.ts';
+import { unknownVariables } from '../../src/config/effective.ts';
 
 /** Every command that does something, with its words. */
 function leaves(
@@ -80,4 +81,10 @@ describe('help', () => {
     // A copy names both of its databases itself.
     expect(without.toSorted()).toEqual(['database copy', 'decide', 'health', 'licenses', 'top']);
   });
+});
+
+test('a variable that an option reads is not warned of', () => {
+  const variables = all.flatMap(({ command }) => command.options.flatMap(({ envVar }) => envVar ?? []));
+  expect(variables).toContain('TDS_METRICS_URL');
+  expect(unknownVariables(Object.fromEntries(variables.map((name) => [name, 'x'])))).toEqual([]);
 });
