@@ -131,8 +131,10 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
       headers: { authorization: `Bearer ${options.key}`, 'content-type': 'application/json' },
       body: writeJson(body.get('model') === undefined ? body.with('model', DEFAULT_MODEL) : body),
       signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
+      // The record is for this address only.
+      redirect: 'manual',
     });
-    document = await response.json();
+    document = await response.json().catch(nullIfNotJson);
   } catch (error) {
     throw new CommandFailed(
       `No service answers at ${options.url}: start one with "tds serve", or use --local.`,
@@ -152,6 +154,12 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
   }
   const { answers, usage, latency_ms } = document;
   return { answers, input_tokens: usage.input_tokens, latency_ms, document };
+}
+
+/** Null for a body that is no JSON, which is no answer of this service. Throws every other error. */
+function nullIfNotJson(error: unknown): null {
+  if (error instanceof SyntaxError) return null;
+  throw error;
 }
 
 function printOutcome(outcome: Outcome): void {

@@ -1,0 +1,43 @@
+import { expect, test } from 'bun:test';
+import { SMALL_REQUEST } from '../support/requests.ts';
+import { expectRefused, tds } from './support.ts';
+
+const decide = (url: string) =>
+  tds(['decide', '-', '--url', url, '--key', 'sk_svc_x'], { stdin: JSON.stringify(SMALL_REQUEST) });
+
+test.each([307, 308])(
+  'a record is sent to the address that was named, and by a %d to no other',
+  async (status) => {
+    const received: string[] = [];
+    using other = Bun.serve({
+      port: 0,
+      async fetch(request) {
+        received.push(await request.text());
+        return new Response();
+      },
+    });
+    using named = Bun.serve({ port: 0, fetch: () => Response.redirect(other.url.href, status) });
+    const url = named.url.origin;
+    expectRefused(await decide(url), `What answers at ${url} is not this service (HTTP ${status}).`);
+    expect(received).toEqual([]);
+  },
+);
+
+test('what answers with a page of its own is named as what it is', async () => {
+  using proxy = Bun.serve({
+    port: 0,
+    fetch: () => new Response('<html>Bad Gateway</html>', { status: 502 }),
+  });
+  const url = proxy.url.origin;
+  expectRefused(await decide(url), `What answers at ${url} is not this service (HTTP 502).`);
+});
+
+test('an address where nothing answers is named as that', async () => {
+  const gone = Bun.serve({ port: 0, fetch: () => new Response() });
+  const url = gone.url.origin;
+  await gone.stop(true);
+  expectRefused(
+    await decide(url),
+    `No service answers at ${url}: start one with "tds serve", or use --local.`,
+  );
+});
