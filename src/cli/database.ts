@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import {
@@ -22,6 +21,7 @@ import {
   describeDatabaseError,
   openDataDirectory,
 } from './data-directory.ts';
+import { interruptible } from './interruptible.ts';
 import { printJson, printLine } from './output.ts';
 import { addSettings } from './settings.ts';
 
@@ -103,17 +103,17 @@ async function copyRows(
   to: string,
   options: CopyOptions,
 ): Promise<void> {
-  const stopping = new AbortController();
-  const stop = (signal: 'SIGINT' | 'SIGTERM') => stopping.abort(signal);
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  const { released_holds, console_secret } = source;
   try {
-    const { rows } = await copyDatabase(source.rows, target.rows, {
-      isStopped: () => stopping.signal.aborted,
-      onProgress: ({ table, rows }) => showProgress(`${table}: ${rows} rows`),
+    const { rows } = await interruptible(async (isStopped) => {
+      const copied = await copyDatabase(source.rows, target.rows, {
+        isStopped,
+        onProgress: ({ table, rows }) => showProgress(`${table}: ${rows} rows`),
+      });
+      if (console_secret !== null) await target.keepSecret(console_secret);
+      return copied;
     });
     showProgress('');
-    const { released_holds, console_secret } = source;
-    if (console_secret !== null) await target.keepSecret(console_secret);
     if (options.json === true) {
       printJson({ rows, released_holds });
       return;
@@ -128,10 +128,6 @@ async function copyRows(
     showProgress('');
     if (!(error instanceof CopyStopped)) throw error;
     process.stderr.write('tds: The copy was stopped: nothing is left of it.\n');
-    process.exitCode =
-      128 + (stopping.signal.reason === 'SIGINT' ? constants.signals.SIGINT : constants.signals.SIGTERM);
-  } finally {
-    process.off('SIGINT', stop).off('SIGTERM', stop);
   }
 }
 

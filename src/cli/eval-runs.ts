@@ -12,10 +12,9 @@ import { type ScoreFile, ScoreFileError } from '../eval/score-file.ts';
 import type { Mode } from '../questions/question.ts';
 import { type DataOptions, examplesHelp } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { interruptible } from './interruptible.ts';
 import { addSettings } from './settings.ts';
 
-/** The exit code of a program that an interrupt ended, by the convention of shells. */
-const EXIT_INTERRUPTED = 130;
 const LIMIT_MAX = 1_000_000_000;
 const DEFAULT_SEED = 1;
 const DEFAULT_FOLDS = 5;
@@ -70,25 +69,18 @@ export async function scoreCases(
     readonly probed_records: number;
   },
 ): Promise<boolean> {
-  const interrupted = new AbortController();
-  const interrupt = () => interrupted.abort();
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  try {
-    const bar = new ProgressBar(process.stderr, () => systemClock.monotonic_ms());
-    const finished = await runCases(cases, {
+  const bar = new ProgressBar(process.stderr, () => systemClock.monotonic_ms());
+  const finished = await interruptible((isStopped) =>
+    runCases(cases, {
       ...run,
       clock: systemClock,
       onProgress: (progress) => bar.show(progress),
-      signal: interrupted.signal,
-    });
-    if (!finished) {
-      process.stderr.write('\nInterrupted; everything so far is kept. The same command goes on from here.\n');
-      process.exitCode = EXIT_INTERRUPTED;
-    }
-    return finished;
-  } finally {
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
-  }
+      isStopped,
+    }),
+  );
+  if (!finished)
+    process.stderr.write('\nInterrupted; everything so far is kept. The same command goes on from here.\n');
+  return finished;
 }
 
 /** Runs `work` so that files and weights that cannot be used are one sentence (`CommandFailed`). */

@@ -23,6 +23,7 @@ import {
   withData,
 } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { interruptible } from './interruptible.ts';
 import { keyId, organizationId, projectId } from './lookup.ts';
 import { printJson, printLine } from './output.ts';
 import { time } from './values.ts';
@@ -128,30 +129,30 @@ async function prune(context: DataContext, options: PruneCommandOptions): Promis
     store,
     continueAudit: async (at_ms: number) => (await database.continueAudit(at_ms)).ok,
   };
-  const stopping = new AbortController();
-  const stop = () => stopping.abort();
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  let is_stopped = false;
   try {
-    const { requests } = await pruneUsage(parts, {
-      before_ms: options.before,
-      now_ms,
-      isStopped: () => stopping.signal.aborted,
-      onProgress: (progress) => showProgress(progress.requests),
-    });
+    const { requests } = await interruptible((isStopped) =>
+      pruneUsage(parts, {
+        before_ms: options.before,
+        now_ms,
+        isStopped: () => {
+          is_stopped ||= isStopped();
+          return is_stopped;
+        },
+        onProgress: (progress) => showProgress(progress.requests),
+      }),
+    );
     if (process.stderr.isTTY) process.stderr.write('\n');
-    const is_stopped = stopping.signal.aborted;
     if (options.json) printJson({ requests, is_stopped });
     else
       printLine(
-        `${requests} requests were rolled up into daily totals${is_stopped ? ', and more are left' : ''}.`,
+        `${requests} requests were rolled up into daily totals${is_stopped ? ' before it was stopped, and more are left' : ''}.`,
       );
   } catch (error) {
     if (!(error instanceof PruneRefused)) throw error;
     throw new CommandFailed(`Nothing more was rolled up, because ${error.message}: run "tds audit".`, {
       cause: error,
     });
-  } finally {
-    process.off('SIGINT', stop).off('SIGTERM', stop);
   }
 }
 

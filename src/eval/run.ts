@@ -25,8 +25,8 @@ export interface RunOptions {
   /** How many of the records are asked again with every change of `PROBES`. */
   readonly probed_records: number;
   readonly onProgress?: (progress: RunProgress) => void;
-  /** Ends the run between two requests; what was done is in the file. */
-  readonly signal?: AbortSignal;
+  /** Asked between two requests: whether to stop there. What was done is in the file. */
+  readonly isStopped?: () => boolean;
 }
 
 /** One request to the model. */
@@ -60,7 +60,7 @@ export async function runCases(cases: readonly EvalCase[], options: RunOptions):
   const report = () => options.onProgress?.({ done: before + done_now, total: tasks.length, done_now });
   report();
   for (const task of waiting) {
-    if (options.signal?.aborted) return false;
+    if (options.isStopped?.() ?? false) return false;
     await ask(task, options);
     done_now += 1;
     report();

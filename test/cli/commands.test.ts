@@ -633,6 +633,51 @@ describe('tds usage export', () => {
     expect(too_late).toMatchObject({ code: 1, stdout: '' });
     expect(too_late.stderr).toContain('Usage of this UTC month is kept');
   });
+
+  test('a prune that is stopped says so, also by its exit code, and keeps what it has not rolled up', async () => {
+    const directory = join(root.path, 'stopped');
+    const created = await tdsJson(['init', '--data', directory]);
+    const db = openDataDirectory(directory, { create: false });
+    // Batches that take far longer than the signal.
+    const requests = 100_000;
+    const [organization_id, project_id, key_id] = ['organization_id', 'default_project_id', 'key_id'].map(
+      (name) => textField(created, name),
+    );
+    db.$client.run(
+      `WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < ?1)
+       INSERT INTO usage_records SELECT 'req_' || number, ?2 + number, ?3, ?4, ?5, 'decision-1', 'fast',
+         '/v1/decisions', 502, 0, 0, 0, 1.0 FROM numbers`,
+      [requests, Date.UTC(2026, 0, 1), organization_id ?? '', project_id ?? '', key_id ?? ''],
+    );
+    let printed = '';
+    const decoder = new TextDecoder();
+    const begun = Promise.withResolvers<void>();
+    const told = Promise.withResolvers<number>();
+    const prune = ['usage', 'prune', '--before', '2026-01-03', '--data', directory];
+    const child = Bun.spawn([process.execPath, MAIN, ...prune], {
+      terminal: {
+        cols: 200,
+        data(_terminal, bytes) {
+          printed += decoder.decode(bytes, { stream: true });
+          if (printed.includes(' requests')) begun.resolve();
+          const sentence =
+            /(\d+) requests were rolled up into daily totals before it was stopped, and more are left\./;
+          const count = sentence.exec(printed)?.[1];
+          if (count !== undefined) told.resolve(Number(count));
+        },
+      },
+    });
+    await Promise.race([begun.promise, child.exited]);
+    child.kill('SIGTERM');
+    expect([await child.exited, printed]).toEqual([143, expect.any(String)]);
+    const rolled_up = await told.promise;
+    expect(db.$client.query('SELECT count(*) AS left FROM usage_records').get()).toEqual({
+      left: requests - rolled_up,
+    });
+    expect(rolled_up).toBeGreaterThan(0);
+    expect(rolled_up).toBeLessThan(requests);
+    db.$client.close();
+  });
 });
 
 describe('tds audit', () => {

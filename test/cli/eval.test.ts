@@ -107,24 +107,30 @@ describe('tds eval', () => {
     }
   });
 
-  test('interrupted, it goes on where it was and comes to the same scores', async () => {
-    const args = ['eval', EXAMPLE, '--model', model, '--output', 'parts'];
-    const child = start(...args);
-    // The first line of progress comes when the model has been loaded.
-    const progress = child.stderr.getReader();
-    await progress.read();
-    child.kill('SIGINT');
-    while (!(await progress.read()).done);
-    const first = await child.exited;
-    const kept = await scoresIn('parts', 'example-cases.fast.scores.jsonl');
-    const { code } = await run(...args);
-    expect(code).toBe(0);
-    const all = await scoresIn('parts', 'example-cases.fast.scores.jsonl');
-    // Where the machine was faster than the signal, the first run had everything.
-    expect(first === 130 || kept === all).toBe(true);
-    expect(all.startsWith(kept)).toBe(true);
-    expect(all).toBe(await scoresIn('whole', 'example-cases.fast.scores.jsonl'));
-  });
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)(
+    'interrupted by %s, it goes on where it was and comes to the same scores',
+    async (signal, code) => {
+      const output = `parts-${signal}`;
+      const args = ['eval', EXAMPLE, '--model', model, '--output', output];
+      const child = start(...args);
+      // The first line of progress comes when the model has been loaded.
+      const progress = child.stderr.getReader();
+      await progress.read();
+      child.kill(signal);
+      while (!(await progress.read()).done);
+      const first = await child.exited;
+      const kept = await scoresIn(output, 'example-cases.fast.scores.jsonl');
+      expect((await run(...args)).code).toBe(0);
+      const all = await scoresIn(output, 'example-cases.fast.scores.jsonl');
+      // Where the machine was faster than the signal, the first run had everything.
+      expect(first === code || kept === all).toBe(true);
+      expect(all.startsWith(kept)).toBe(true);
+      expect(all).toBe(await scoresIn('whole', 'example-cases.fast.scores.jsonl'));
+    },
+  );
 
   test('in consistent mode the order of options flips nothing', async () => {
     const { stdout } = await run(
