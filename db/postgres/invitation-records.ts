@@ -1,9 +1,10 @@
-import { and, count, desc, eq, getTableColumns, gt, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, count, desc, eq, getTableColumns, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type {
   Invitation,
   InvitationRecords,
   ListedInvitation,
 } from '../../src/accounts/invitation-records.ts';
+import type { Role } from '../../src/accounts/roles.ts';
 import type { Executor } from './connection.ts';
 import { firstRow } from './first-row.ts';
 import { invitations, organizations, users } from './schema.ts';
@@ -51,9 +52,13 @@ export class PostgresInvitationRecords implements InvitationRecords {
 
   renewInvitation(
     invitation_id: string,
-    { token_sha256, expires_at_ms }: Pick<Invitation, 'token_sha256' | 'expires_at_ms'>,
+    values: Pick<Invitation, 'invited_by_user_id' | 'token_sha256' | 'expires_at_ms'>,
   ): Promise<void> {
-    return this.#update({ token_sha256, expires_at_ms }, eq(invitations.id, invitation_id));
+    const { invited_by_user_id, token_sha256, expires_at_ms } = values;
+    return this.#update(
+      { invited_by_user_id, token_sha256, expires_at_ms },
+      eq(invitations.id, invitation_id),
+    );
   }
 
   acceptInvitation(invitation_id: string, accepted_at_ms: number): Promise<void> {
@@ -70,6 +75,20 @@ export class PostgresInvitationRecords implements InvitationRecords {
       { revoked_at_ms },
       and(eq(invitations.organization_id, organization_id), of_email, hasNotEnded()),
     );
+  }
+
+  async revokeInvitationsBy(
+    organization_id: string,
+    user_id: string,
+    roles: readonly Role[],
+    now_ms: number,
+  ): Promise<number> {
+    const revoked = await this.#executor
+      .update(invitations)
+      .set({ revoked_at_ms: now_ms })
+      .where(openBy(organization_id, user_id, roles, now_ms))
+      .returning({ id: invitations.id });
+    return revoked.length;
   }
 
   async forgetAddress(email: string, instead: string, revoked_at_ms: number): Promise<void> {
@@ -98,4 +117,19 @@ function hasNotEnded(): SQL | undefined {
 
 function isOpen(now_ms: number): SQL | undefined {
   return and(hasNotEnded(), gt(invitations.expires_at_ms, now_ms));
+}
+
+/** What a user sent of an organization with one of these roles, and is open. */
+function openBy(
+  organization_id: string,
+  user_id: string,
+  roles: readonly Role[],
+  now_ms: number,
+): SQL | undefined {
+  return and(
+    eq(invitations.organization_id, organization_id),
+    eq(invitations.invited_by_user_id, user_id),
+    inArray(invitations.role, [...roles]),
+    isOpen(now_ms),
+  );
 }

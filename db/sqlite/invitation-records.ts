@@ -1,9 +1,10 @@
-import { and, count, desc, eq, getTableColumns, gt, isNull, type SQL } from 'drizzle-orm';
+import { and, count, desc, eq, getTableColumns, gt, inArray, isNull, type SQL } from 'drizzle-orm';
 import type {
   Invitation,
   InvitationRecords,
   ListedInvitation,
 } from '../../src/accounts/invitation-records.ts';
+import type { Role } from '../../src/accounts/roles.ts';
 import type { Db } from './connection.ts';
 import { invitations, organizations, users } from './schema.ts';
 import type { Access } from './transactions.ts';
@@ -47,9 +48,13 @@ export class SqliteInvitationRecords implements InvitationRecords {
 
   renewInvitation(
     invitation_id: string,
-    { token_sha256, expires_at_ms }: Pick<Invitation, 'token_sha256' | 'expires_at_ms'>,
+    values: Pick<Invitation, 'invited_by_user_id' | 'token_sha256' | 'expires_at_ms'>,
   ): Promise<void> {
-    return this.#update({ token_sha256, expires_at_ms }, eq(invitations.id, invitation_id));
+    const { invited_by_user_id, token_sha256, expires_at_ms } = values;
+    return this.#update(
+      { invited_by_user_id, token_sha256, expires_at_ms },
+      eq(invitations.id, invitation_id),
+    );
   }
 
   acceptInvitation(invitation_id: string, accepted_at_ms: number): Promise<void> {
@@ -65,6 +70,23 @@ export class SqliteInvitationRecords implements InvitationRecords {
     return this.#update(
       { revoked_at_ms },
       and(eq(invitations.organization_id, organization_id), of_email, hasNotEnded()),
+    );
+  }
+
+  revokeInvitationsBy(
+    organization_id: string,
+    user_id: string,
+    roles: readonly Role[],
+    now_ms: number,
+  ): Promise<number> {
+    return this.#access.write(
+      () =>
+        this.#db
+          .update(invitations)
+          .set({ revoked_at_ms: now_ms })
+          .where(openBy(organization_id, user_id, roles, now_ms))
+          .returning({ id: invitations.id })
+          .all().length,
     );
   }
 
@@ -103,4 +125,19 @@ function hasNotEnded(): SQL | undefined {
 
 function isOpen(now_ms: number): SQL | undefined {
   return and(hasNotEnded(), gt(invitations.expires_at_ms, now_ms));
+}
+
+/** What a user sent of an organization with one of these roles, and is open. */
+function openBy(
+  organization_id: string,
+  user_id: string,
+  roles: readonly Role[],
+  now_ms: number,
+): SQL | undefined {
+  return and(
+    eq(invitations.organization_id, organization_id),
+    eq(invitations.invited_by_user_id, user_id),
+    inArray(invitations.role, [...roles]),
+    isOpen(now_ms),
+  );
 }

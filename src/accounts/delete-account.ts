@@ -5,6 +5,7 @@ import type { Organization } from './account-records.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
+import { revokeInvitationsOf } from './inviters.ts';
 import { archiveWithKeys } from './projects.ts';
 
 /** What stands in the place of names that were personal. */
@@ -49,7 +50,8 @@ export async function previewAccountDeletion(
 /**
  * Deletes the account of the user who asks, in one transaction.
  *
- * - Where others are members, the user leaves; as the last owner they must hand the organization over first.
+ * - Where others are members, the user leaves, and the invitations that they sent are revoked. As the last owner they
+ *   must hand the organization over first.
  * - Where the user is the only member, the organization closes. Its projects are archived, its keys and invitations
  *   revoked, and it has no member any more. It must have neither credit nor running requests. Its ledger, usage and
  *   trail stay, because the books must balance; what it owes stays too. Credit that a pending payment still brings
@@ -113,14 +115,19 @@ function sentenceOf(
 }
 
 async function leave(
-  records: Pick<Records, 'accounts' | 'trail'>,
+  records: Pick<Records, 'accounts' | 'invitations' | 'trail'>,
   context: Pick<AccountContext, 'clock'>,
   actor: Actor & { readonly kind: 'user' },
   { id: organization_id }: Organization,
 ): Promise<void> {
-  const { user_id } = actor;
-  await records.accounts.deleteMember({ organization_id, user_id });
-  await recordAct(records, context, actor, { action: 'member.leave', organization_id, object_id: user_id });
+  const member = { organization_id, user_id: actor.user_id };
+  await records.accounts.deleteMember(member);
+  await recordAct(records, context, actor, {
+    action: 'member.leave',
+    organization_id,
+    object_id: actor.user_id,
+    detail: await revokeInvitationsOf(records, context, member, null),
+  });
 }
 
 async function closeOrganization(

@@ -7,7 +7,7 @@ export interface Invitation {
   /** In lower case. */
   readonly email: string;
   readonly role: Role;
-  /** Null for an invitation that the operator made at the command line. */
+  /** Who sent it last; null for the operator at the command line. */
   readonly invited_by_user_id: string | null;
   /** 64 hexadecimal characters: the token itself is in the link alone. */
   readonly token_sha256: string;
@@ -33,12 +33,19 @@ export interface InvitationRecords {
   countOpen(organization_id: string, now_ms: number): Promise<number>;
   renewInvitation(
     invitation_id: string,
-    values: Pick<Invitation, 'token_sha256' | 'expires_at_ms'>,
+    values: Pick<Invitation, 'invited_by_user_id' | 'token_sha256' | 'expires_at_ms'>,
   ): Promise<void>;
   acceptInvitation(invitation_id: string, accepted_at_ms: number): Promise<void>;
   revokeInvitation(invitation_id: string, revoked_at_ms: number): Promise<void>;
   /** Revokes what is not accepted or revoked yet of one organization, or of one address in it. */
   revokeInvitationsInto(organization_id: string, email: string | null, revoked_at_ms: number): Promise<void>;
+  /** Revokes the open invitations that a user sent, of an organization and with one of these roles. How many there were. */
+  revokeInvitationsBy(
+    organization_id: string,
+    user_id: string,
+    roles: readonly Role[],
+    now_ms: number,
+  ): Promise<number>;
   /** Revokes what is not accepted or revoked yet of an address, and puts another text in the place of the address. */
   forgetAddress(email: string, instead: string, revoked_at_ms: number): Promise<void>;
 }

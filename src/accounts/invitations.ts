@@ -99,6 +99,7 @@ export async function listInvitations(
 
 /**
  * Gives an open invitation a new link, and 7 days from now on; the link before ends (who may invite with its role).
+ * From then on it is an invitation of whoever sent it again.
  * Rejects with `not_found`, `permission_denied`, `invitation_ended`.
  */
 export async function resendInvitation(
@@ -111,7 +112,12 @@ export async function resendInvitation(
   return await store.transaction(async (records) => {
     const invitation = await requireInvitation(records, actor, given);
     requireOpen(invitation, clock.now_ms());
-    const renewed = { token_sha256: secretHash(token), expires_at_ms: clock.now_ms() + INVITATION_MS };
+    const renewed = {
+      // It is theirs from now on, and stays when the member who sent it before leaves.
+      invited_by_user_id: actor.user_id,
+      token_sha256: secretHash(token),
+      expires_at_ms: clock.now_ms() + INVITATION_MS,
+    };
     await records.invitations.renewInvitation(invitation.id, renewed);
     await recordAct(records, context, actor, {
       action: 'invitation.resend',

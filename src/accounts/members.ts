@@ -4,8 +4,9 @@ import type { Member, MemberRef } from './account-records.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
+import { revokeInvitationsOf } from './inviters.ts';
 import { requirePermission } from './permissions.ts';
-import type { Role } from './roles.ts';
+import { mayTouchRole, type Role } from './roles.ts';
 
 type Accounts = Pick<Records, 'accounts'>;
 
@@ -26,8 +27,9 @@ export async function requireMayTouch(
   organization_id: string,
   role: Role,
 ): Promise<void> {
-  if (role !== 'owner' || actor.kind === 'operator') return;
-  if ((await accounts.roleOf({ organization_id, user_id: actor.user_id })) !== 'owner') {
+  if (actor.kind === 'operator') return;
+  const own = await accounts.roleOf({ organization_id, user_id: actor.user_id });
+  if (own === null || !mayTouchRole(own, role)) {
     throw new AccountError('permission_denied', 'Only an owner can give or take the owner role.');
   }
 }
@@ -78,8 +80,8 @@ export function addMember(
 }
 
 /**
- * Gives a member another role. Owners may change everyone, admins everyone but owners, and neither may leave the
- * organization without an owner. Rejects with `not_found`, `permission_denied`, `last_owner`.
+ * Gives a member another role; invitations that they sent and may no longer send are revoked. Owners may change
+ * everyone, admins everyone but owners, and neither may leave the organization without an owner. Rejects with `not_found`, `permission_denied`, `last_owner`.
  */
 export function changeRole(
   context: AccountContext,
@@ -99,13 +101,13 @@ export function changeRole(
       action: 'member.role',
       organization_id,
       object_id: user_id,
-      detail: { from: before, to: role },
+      detail: { from: before, to: role, ...(await revokeInvitationsOf(records, context, given, role)) },
     });
   });
 }
 
 /**
- * Removes a member; their keys stay. Owners may remove everyone, admins everyone but owners, and every member may
+ * Removes a member; their keys stay, and the invitations that they sent are revoked. Owners may remove everyone, admins everyone but owners, and every member may
  * leave, except the last owner. Rejects with `not_found`, `permission_denied`, `last_owner`.
  */
 export function removeMember(context: AccountContext, actor: Actor, member: MemberRef): Promise<void> {
@@ -121,7 +123,7 @@ export function removeMember(context: AccountContext, actor: Actor, member: Memb
       action: leaves ? 'member.leave' : 'member.remove',
       organization_id,
       object_id: user_id,
-      detail: { role },
+      detail: { role, ...(await revokeInvitationsOf(records, context, member, null)) },
     });
   });
 }

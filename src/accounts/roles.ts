@@ -13,7 +13,7 @@ const PERMISSIONS = {
   /** See the audit trail: who did what when. */
   see_trail: ['owner'],
   manage_organization: ['owner', 'admin'],
-  /** Add, change and remove members; owners only by owners (`members.ts`). */
+  /** Add, change and remove members; owners only by owners (`mayTouchRole`). */
   manage_members: ['owner', 'admin'],
   /** Create and archive projects and set their spend limits. */
   manage_projects: ['owner', 'admin'],
@@ -30,4 +30,14 @@ export type Permission = keyof typeof PERMISSIONS;
 export function allows(role: Role, permission: Permission): boolean {
   const roles: readonly Role[] = PERMISSIONS[permission];
   return roles.includes(role);
+}
+
+/** Whether a member may give and take a role, where they manage members at all: owners are made by owners only. */
+export function mayTouchRole(own: Role, role: Role): boolean {
+  return role !== 'owner' || own === 'owner';
+}
+
+/** Whether a member may invite others with a role. */
+export function mayInviteAs(own: Role, role: Role): boolean {
+  return allows(own, 'manage_members') && mayTouchRole(own, role);
 }

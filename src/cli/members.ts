@@ -59,7 +59,7 @@ export function registerMembers(program: Command): void {
 
   jsonCommand(parent, {
     usage: 'remove',
-    description: 'remove a member; the keys that they created go on working',
+    description: 'remove a member; keys that they created go on working, open invitations that they sent end',
     example: 'tds member remove "Acme" ada@example.com',
   })
     .argument('<org>', 'id or unique name')
@@ -71,7 +71,11 @@ export function registerMembers(program: Command): void {
         return member;
       });
       if (options.json) printJson(removed);
-      else printLine(`${email} is no member of ${organization} any more.`);
+      else {
+        printLine(
+          `${email} is no member of ${organization} any more; open invitations that they sent are revoked.`,
+        );
+      }
     });
 
   jsonCommand(parent, {

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import type { AccountContext } from '../../src/accounts/context.ts';
+import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import {
   acceptInvitation,
   INVITATION_MS,
@@ -13,11 +14,12 @@ import {
   resendInvitation,
   revokeInvitation,
 } from '../../src/accounts/invitations.ts';
-import { listMembers, removeMember } from '../../src/accounts/members.ts';
+import { addMember, changeRole, listMembers, removeMember } from '../../src/accounts/members.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ROLES, type Role } from '../../src/accounts/roles.ts';
 import { sameHash } from '../../src/accounts/secret-hash.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
+import { listTrail } from '../../src/trail/list.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import {
   addEveryone,
@@ -40,17 +42,22 @@ function expected(who: Who, role: Role): string {
   return who === 'admin' && role !== 'owner' ? 'ok' : 'permission_denied';
 }
 
+/** Who invites in a random history: an owner who stays, and a member whose role changes. */
+const sender = fc.constantFrom('owner' as const, 'other' as const);
+
 /** The steps of a random history, over two addresses and whatever links were sent so far. */
 const step = fc.oneof(
   fc.record({
     do: fc.constant('invite' as const),
+    sender,
     guest: fc.nat({ max: 1 }),
     role: fc.constantFrom(...ROLES),
   }),
-  fc.record({ do: fc.constant('resend' as const), link: fc.nat({ max: 9 }) }),
+  fc.record({ do: fc.constant('resend' as const), sender, link: fc.nat({ max: 9 }) }),
   fc.record({ do: fc.constant('revoke' as const), link: fc.nat({ max: 9 }) }),
   fc.record({ do: fc.constant('accept' as const), link: fc.nat({ max: 9 }), by: fc.nat({ max: 1 }) }),
   fc.record({ do: fc.constant('leave' as const), guest: fc.nat({ max: 1 }) }),
+  fc.record({ do: fc.constant('change' as const), role: fc.constantFrom(...ROLES, null) }),
   fc.record({ do: fc.constant('wait' as const), days: fc.nat({ max: 4 }) }),
 );
 
@@ -58,6 +65,7 @@ interface ModelInvitation {
   readonly id: string;
   readonly guest: number;
   readonly role: Role;
+  sender: 'owner' | 'other';
   state: 'open' | 'accepted' | 'revoked';
   expires_at_ms: number;
 }
@@ -246,6 +254,90 @@ describe.each(DATABASES)('invitations, $name', ({ name, open: openDatabase }) =>
     });
   });
 
+  describe('whoever sent an invitation and may no longer send it', () => {
+    const INVITED = ['owner', 'admin', 'developer'] as const;
+    /** What becomes of the inviter, an owner, and which of their invitations outlive it. */
+    const ENDS: readonly {
+      readonly end: string;
+      readonly left: readonly Role[];
+      readonly make: (eve: UserActor) => Promise<unknown>;
+    }[] = [
+      {
+        end: 'is removed',
+        left: [],
+        make: ({ user_id }) => removeMember(context, everyone.owner, { organization_id, user_id }),
+      },
+      {
+        end: 'leaves',
+        left: [],
+        make: (eve) => removeMember(context, eve, { organization_id, user_id: eve.user_id }),
+      },
+      { end: 'deletes their account', left: [], make: (eve) => deleteAccount(context, eve) },
+      ...(
+        [
+          ['owner', INVITED],
+          ['admin', ['admin', 'developer']],
+          ['developer', []],
+          ['billing', []],
+          ['reader', []],
+        ] as const
+      ).map(([role, left]) => ({
+        end: `becomes ${role}`,
+        left,
+        make: ({ user_id }: UserActor) =>
+          changeRole(context, everyone.owner, { organization_id, user_id, role }),
+      })),
+    ];
+
+    /** Eve, another owner. */
+    async function newOwner(): Promise<UserActor> {
+      const eve = await newUser(context, 'eve');
+      await addMember(context, OPERATOR, { organization_id, user_id: eve.user_id, role: 'owner' });
+      return eve;
+    }
+
+    test.each(ENDS.flatMap((one) => INVITED.map((role) => [one.end, role, one] as const)))(
+      'and %s: what becomes of an invitation as %s',
+      async (_, role, { left, make }) => {
+        const eve = await newOwner();
+        const back = await guest('eve2');
+        const { token } = await invite(context, eve, { organization_id, email: 'eve2@example.com', role });
+        const { token: of_other } = await send('guest@example.com', role);
+        await make(eve);
+        const stays = left.includes(role);
+        expect(await outcome(() => acceptInvitation(context, back, token))).toBe(
+          stays ? 'ok' : 'invitation_ended',
+        );
+        expect(await outcome(() => readInvitation(context, of_other))).toBe('ok');
+        const { items } = await listTrail(context, everyone.owner, { organization_id, limit: 9 });
+        const changed = items.find(({ action }) => action.startsWith('member.') && action !== 'member.add');
+        expect(changed?.detail.revoked_invitations).toBe(stays ? undefined : 1);
+      },
+    );
+
+    test('takes none with them that a colleague has sent again since', async () => {
+      const eve = await newOwner();
+      const user = await guest();
+      const sent = await invite(context, eve, {
+        organization_id,
+        email: 'guest@example.com',
+        role: 'admin',
+      });
+      const given = { organization_id, invitation_id: sent.id };
+      const { token } = await resendInvitation(context, everyone.admin, given);
+      await removeMember(context, everyone.owner, { organization_id, user_id: eve.user_id });
+      expect(await outcome(() => acceptInvitation(context, user, token))).toBe('ok');
+    });
+
+    test('takes their own alone, which they sent again', async () => {
+      const eve = await newOwner();
+      const { id: invitation_id } = await send('guest@example.com', 'owner');
+      const { token } = await resendInvitation(context, eve, { organization_id, invitation_id });
+      await removeMember(context, everyone.owner, { organization_id, user_id: eve.user_id });
+      expect(await outcome(() => readInvitation(context, token))).toBe('invitation_ended');
+    });
+  });
+
   test('the first member of an organization must be an owner', async () => {
     const { id } = await createOrganization(context, OPERATOR, { name: 'Empty' });
     const first = (role: Role) =>
@@ -284,6 +376,13 @@ describe.each(DATABASES)('invitations, $name', ({ name, open: openDatabase }) =>
         const modelled: ModelInvitation[] = [];
         const links: { readonly token: string; readonly of: ModelInvitation; is_newest: boolean }[] = [];
         const joined = new Map<number, Role>();
+        let other_role: Role | null = null;
+        const senders = { owner: everyone.owner, other: everyone.admin };
+        const refusalOf = (one: 'owner' | 'other', role: Role | undefined): string => {
+          if (one === 'owner') return 'ok';
+          if (other_role === null) return 'not_found';
+          return role === undefined ? expected(other_role, 'reader') : expected(other_role, role);
+        };
         const isOpen = (one: ModelInvitation) => one.state === 'open' && clock.now_ms() < one.expires_at_ms;
         const addLink = (token: string, of: ModelInvitation) => {
           for (const link of links) if (link.of === of) link.is_newest = false;
@@ -297,9 +396,14 @@ describe.each(DATABASES)('invitations, $name', ({ name, open: openDatabase }) =>
           switch (one.do) {
             case 'invite': {
               const email = `guest${one.guest}@example.com`;
-              const work = invite(context, everyone.owner, { organization_id: id, email, role: one.role });
-              if (joined.has(one.guest)) {
-                expect(await outcome(() => work)).toBe('already_member');
+              const work = invite(context, senders[one.sender], {
+                organization_id: id,
+                email,
+                role: one.role,
+              });
+              const refusal = refusalOf(one.sender, one.role);
+              if (refusal !== 'ok' || joined.has(one.guest)) {
+                expect(await outcome(() => work)).toBe(refusal === 'ok' ? 'already_member' : refusal);
                 break;
               }
               const sent = await work;
@@ -310,6 +414,7 @@ describe.each(DATABASES)('invitations, $name', ({ name, open: openDatabase }) =>
                 id: sent.id,
                 guest: one.guest,
                 role: one.role,
+                sender: one.sender,
                 state: 'open',
                 expires_at_ms: now_ms + INVITATION_MS,
               };
@@ -318,11 +423,14 @@ describe.each(DATABASES)('invitations, $name', ({ name, open: openDatabase }) =>
               break;
             }
             case 'resend': {
-              const work = resendInvitation(context, everyone.owner, given);
-              if (link === undefined) expect(await outcome(() => work)).toBe('not_found');
+              const work = resendInvitation(context, senders[one.sender], given);
+              const refusal = refusalOf(one.sender, link?.of.role);
+              if (refusal !== 'ok') expect(await outcome(() => work)).toBe(refusal);
+              else if (link === undefined) expect(await outcome(() => work)).toBe('not_found');
               else if (!isOpen(link.of)) expect(await outcome(() => work)).toBe('invitation_ended');
               else {
                 addLink((await work).token, link.of);
+                link.of.sender = one.sender;
                 link.of.expires_at_ms = now_ms + INVITATION_MS;
               }
               break;
@@ -355,6 +463,21 @@ describe.each(DATABASES)('invitations, $name', ({ name, open: openDatabase }) =>
               const member = { organization_id: id, user_id: guests[one.guest === 0 ? 0 : 1].user_id };
               const result = await outcome(() => removeMember(context, everyone.owner, member));
               expect(result).toBe(joined.delete(one.guest) ? 'ok' : 'not_found');
+              break;
+            }
+            case 'change': {
+              const member = { organization_id: id, user_id: senders.other.user_id };
+              const { role } = one;
+              if (role === null) {
+                const result = await outcome(() => removeMember(context, everyone.owner, member));
+                expect(result).toBe(other_role === null ? 'not_found' : 'ok');
+              } else if (other_role === null) await addMember(context, OPERATOR, { ...member, role });
+              else await changeRole(context, everyone.owner, { ...member, role });
+              other_role = role;
+              for (const sent of modelled) {
+                const may_send = role !== null && expected(role, sent.role) === 'ok';
+                if (sent.sender === 'other' && isOpen(sent) && !may_send) sent.state = 'revoked';
+              }
               break;
             }
             case 'wait':

@@ -346,7 +346,9 @@ describe('owners and members', () => {
     expect(await json('member', 'role', 'Members', 'second@example.com', 'owner')).toMatchObject({
       role: 'owner',
     });
-    await json('member', 'remove', 'Members', 'first@example.com');
+    expect((await run('member', 'remove', 'Members', 'first@example.com')).stdout).toBe(
+      'first@example.com is no member of Members any more; open invitations that they sent are revoked.\n',
+    );
     expect(await json('member', 'list', 'Members')).toMatchObject([
       { email: 'second@example.com', name: 'Second', role: 'owner' },
     ]);

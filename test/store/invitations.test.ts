@@ -94,17 +94,18 @@ describe.each(DATABASES)('invitations in $name', ({ open }) => {
     expect(second).toMatchObject({ invited_by_user_id: null, invited_by_name: null });
   });
 
-  test('an invitation that is renewed has another token and another end, alone', async () => {
+  test('an invitation that is renewed has another sender, another token and another end, alone', async () => {
     const before = await add('inv');
     const other = await add('other');
-    await invitations.renewInvitation('inv', { token_sha256: hashOf('new'), expires_at_ms: 9_000 });
-    await invitations.renewInvitation('nothing', { token_sha256: hashOf('x'), expires_at_ms: 9_000 });
-    const after = { ...before, token_sha256: hashOf('new'), expires_at_ms: 9_000 };
+    const renewed = { invited_by_user_id: 'ada', token_sha256: hashOf('new'), expires_at_ms: 9_000 };
+    await invitations.renewInvitation('inv', renewed);
+    await invitations.renewInvitation('nothing', { ...renewed, token_sha256: hashOf('x') });
+    const after = { ...before, ...renewed };
     expect(await invitations.findInvitationByToken(hashOf('new'))).toEqual(after);
     expect(await invitations.findInvitationByToken(hashOf('inv'))).toBeUndefined();
     expect(await invitations.findInvitation('other')).toEqual(other);
     await expect(
-      invitations.renewInvitation('inv', { token_sha256: hashOf('other'), expires_at_ms: 1 }),
+      invitations.renewInvitation('inv', { ...renewed, token_sha256: hashOf('other'), expires_at_ms: 1 }),
     ).rejects.toThrow();
     expect(await invitations.findInvitation('inv')).toEqual(after);
   });
@@ -140,6 +141,34 @@ describe.each(DATABASES)('invitations in $name', ({ open }) => {
       await invitations.revokeInvitationsInto('org', 'guest@example.com', 9);
       expect(await revoked()).toEqual({ ...before, guest: 9, expired: 9 });
     });
+  });
+
+  test('those that a user sent with certain roles are revoked where they are open, and counted', async () => {
+    await database.store.accounts.insertUser(newUser('eve'));
+    const sent = { invited_by_user_id: 'eve' };
+    for (const id of ['owner', 'accepted', 'revoked'] as const) await add(id, { ...sent, role: 'owner' });
+    await add('admin', { ...sent, role: 'admin' });
+    await add('reader', { ...sent, role: 'reader' });
+    await add('expired', { ...sent, role: 'owner', expires_at_ms: NOW_MS });
+    await add('of-ada', { role: 'owner', invited_by_user_id: 'ada' });
+    await add('of-operator', { role: 'owner', invited_by_user_id: null });
+    await add('foreign', { ...sent, role: 'owner' }, 'other');
+    await invitations.acceptInvitation('accepted', 5);
+    await invitations.revokeInvitation('revoked', 5);
+    for (const [organization_id, user_id, roles] of [
+      ['nobody', 'eve', ['owner']],
+      ['org', 'nobody', ['owner']],
+      ['org', 'eve', []],
+      ['org', 'eve', ['billing']],
+    ] as const) {
+      expect(await invitations.revokeInvitationsBy(organization_id, user_id, roles, NOW_MS)).toBe(0);
+    }
+    expect(await invitations.revokeInvitationsBy('org', 'eve', ['owner', 'admin'], NOW_MS)).toBe(2);
+    expect(await invitations.revokeInvitationsBy('org', 'eve', ['owner', 'admin'], NOW_MS + 1)).toBe(0);
+    const ended = await Promise.all(['owner', 'admin', 'accepted', 'revoked', 'expired'].map(revokedAt_ms));
+    expect(ended).toEqual([NOW_MS, NOW_MS, null, 5, null]);
+    expect(await opened()).toEqual(['reader', 'of-operator', 'of-ada']);
+    expect(await opened('other')).toEqual(['foreign']);
   });
 
   test('an address that is forgotten stands nowhere any more, and its invitations are revoked unless they ended', async () => {

@@ -126,11 +126,17 @@ describe.skipIf(program === null)('the page of members', () => {
     await page.getByText('Gus Guest is now owner.').waitFor();
     // There are two owners now.
     await leave.waitFor();
+    const invited = { email: 'friend.of.gus@example.com', role: 'owner' };
+    await guest.ask(`/console/api/organizations/${ada.organization_id}/invitations`, { body: invited });
+    await page.reload();
+    const invitation = page.getByRole('row', { name: invited.email });
+    await invitation.waitFor();
     await page.getByRole('button', { name: 'Remove Gus Guest' }).click();
-    await dialog.getByText(guest.email).waitFor();
+    await dialog.getByText(guest.email).getByText('open invitations that they sent end').waitFor();
     await dialog.getByRole('button', { name: 'Remove member' }).click();
     await page.getByText('Gus Guest is removed.').waitFor();
     expect(await page.getByRole('row', { name: 'Gus Guest' }).count()).toBe(0);
+    await invitation.waitFor({ state: 'detached' });
     expect(await rolesNow()).toEqual(['owner', 'admin', 'developer', 'billing', 'reader']);
     await leave.waitFor({ state: 'detached' });
     expect(opened.complaints).toEqual([]);

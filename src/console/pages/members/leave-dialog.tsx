@@ -32,7 +32,10 @@ export function LeaveDialog({
         showToast(`You have left ${organization_name}.`);
       }}
     >
-      <p>You will see nothing of it any more. Keys that you created go on working.</p>
+      <p>
+        You will see nothing of it any more. Keys that you created go on working, open invitations that you
+        sent end.
+      </p>
       <p>To come back, you need an invitation.</p>
     </ConfirmDialog>
   );

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { Role } from '../../../accounts/roles.ts';
+import { mayInviteAs, ROLES, type Role } from '../../../accounts/roles.ts';
 import { api, call } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { Form } from '../components/form.tsx';
@@ -71,6 +71,9 @@ function RoleForm({
           Somebody else must give it back to you.
         </Notice>
       )}
+      {ROLES.some((one) => mayInviteAs(member.role, one) && !mayInviteAs(role, one)) && (
+        <p>Open invitations that {is_self ? 'you' : 'they'} sent, and could not send any more, end.</p>
+      )}
     </Form>
   );
 }
@@ -90,7 +93,10 @@ export function RemoveDialog({ organization_id, member, onDone, onClose }: Membe
         showToast(`${member.name} is removed.`);
       }}
     >
-      <p>{member?.email} will see nothing of the organization any more.</p>
+      <p>
+        {member?.email} will see nothing of the organization any more, and open invitations that they sent
+        end.
+      </p>
       <p>
         Keys that they created go on working: revoke those that they know on the{' '}
         <a href={organizationPath(organization_id, 'keys')}>keys page</a>.

@@ -38,9 +38,10 @@ function MembersOf({ here, own_user_id }: { readonly here: Organization; readonl
   );
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
-  // The reader's own role may be another now.
+  // The reader's own role may be another now, and invitations that the member sent may have ended.
   const reload = async () => {
     await Promise.all([members.reload(), loadSession()]);
+    if (may('manage_members')) await invitations.reload();
   };
   const asked = (dialog: 'role' | 'remove') => (open?.dialog === dialog ? open.member : undefined);
   return (

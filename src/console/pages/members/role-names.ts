@@ -1,4 +1,4 @@
-import { ROLES, type Role } from '../../../accounts/roles.ts';
+import { mayTouchRole, ROLES, type Role } from '../../../accounts/roles.ts';
 import type { Option } from '../components/field.tsx';
 
 /** What each role may do, as the contract's role table has it. */
@@ -20,7 +20,7 @@ export const ROLE_NAMES: Readonly<Record<Role, string>> = {
 
 /** The roles that a member with this role may give: only owners make owners. */
 export function rolesToGive(own: Role): readonly Option<Role>[] {
-  return ROLES.filter((role) => role !== 'owner' || own === 'owner').map((role) => ({
+  return ROLES.filter((role) => mayTouchRole(own, role)).map((role) => ({
     value: role,
     label: ROLE_NAMES[role],
   }));
