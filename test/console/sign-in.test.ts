@@ -1,4 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { DBTransactionAdapter } from 'better-auth';
 import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { AccountError } from '../../src/accounts/errors.ts';
 import { signUp } from '../../src/accounts/users.ts';
@@ -412,6 +413,103 @@ describe('the password', () => {
     );
     await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('wrong_credentials'));
     await signedIn(sign_in, EMAIL, NEW_PASSWORD);
+  });
+
+  describe('that is replaced while somebody uses the one before', () => {
+    /** Passwords of which one check waits at a gate, after the hash was read. */
+    function heldPasswords() {
+      const reached = Promise.withResolvers<void>();
+      const gate = Promise.withResolvers<void>();
+      let holds = false;
+      return {
+        passwords: {
+          hash: hashPassword,
+          async verify(given: { readonly hash: string; readonly password: string }) {
+            if (holds) {
+              holds = false;
+              reached.resolve();
+              await gate.promise;
+            }
+            return await verifyPassword(given);
+          },
+        },
+        /** Begins something that checks a password, and resolves when it does. */
+        async hold<Result>(work: () => Promise<Result>) {
+          holds = true;
+          const result = work().catch((error: unknown) => error);
+          await reached.promise;
+          return { result };
+        },
+        open: () => gate.resolve(),
+      };
+    }
+
+    async function resetByMail({ sign_in, smtp }: TestSignIn): Promise<void> {
+      await sign_in.requestReset(visit(), EMAIL);
+      const token = tokenIn(await smtp.next(), 'reset');
+      await sign_in.reset(visit(), { token, new_password: NEW_PASSWORD });
+    }
+
+    test.each(['change', 'reset'] as const)('by a %s: a sign-in makes no session', async (way) => {
+      const { passwords, hold, open } = heldPasswords();
+      await using made = await openTestSignIn({ passwords });
+      const { sign_in } = made;
+      await addUser(made);
+      const cookies = await signedIn(sign_in);
+      const { result } = await hold(() => sign_in.signIn(visit(), GIVEN));
+      if (way === 'reset') await resetByMail(made);
+      else {
+        const given = { current_password: PASSWORD, new_password: NEW_PASSWORD };
+        const { set_cookies } = await sign_in.changePassword(visit(cookies), given);
+        await sessionOf(sign_in, cookieOf(set_cookies));
+      }
+      open();
+      expect(await result).toEqual(refusedAs('wrong_credentials'));
+      expect(await numberOf(made, 'sessions')).toBe(way === 'reset' ? 0 : 1);
+    });
+
+    test('by a reset: a change of the password does not undo it', async () => {
+      const { passwords, hold, open } = heldPasswords();
+      await using made = await openTestSignIn({ passwords });
+      await addUser(made);
+      const cookies = await signedIn(made.sign_in);
+      const given = { current_password: PASSWORD, new_password: 'what Eve would like' };
+      const { result } = await hold(() => made.sign_in.changePassword(visit(cookies), given));
+      await resetByMail(made);
+      open();
+      expect(await result).toEqual(refusedAs('wrong_password'));
+      expect(await numberOf(made, 'sessions')).toBe(0);
+      await signedIn(made.sign_in, EMAIL, NEW_PASSWORD);
+    });
+
+    test('by a reset: a session that begins after the others have ended, and before the new one is written, ends', async () => {
+      await using made = await openTestSignIn();
+      await addUser(made);
+      const begun: string[] = [];
+      const beginOne = async () => {
+        if (begun.length === 0) begun.push(await signedIn(made.sign_in));
+      };
+      const watched = <Adapter extends DBTransactionAdapter>(adapter: Adapter): Adapter => ({
+        ...adapter,
+        async deleteMany(given) {
+          const deleted = await adapter.deleteMany(given);
+          if (given.model === 'session') await beginOne();
+          return deleted;
+        },
+      });
+      const sign_in = made.reopen({
+        database: (options) => {
+          const adapter = made.parts.database(options);
+          return {
+            ...watched(adapter),
+            transaction: (work) => adapter.transaction((inside) => work(watched(inside))),
+          };
+        },
+      });
+      await resetByMail({ ...made, sign_in });
+      expect(begun).toHaveLength(1);
+      expect(await numberOf(made, 'sessions')).toBe(0);
+    });
   });
 
   test('of a user whom the operator made is none, until a link sets one', async () => {

@@ -31,6 +31,9 @@ const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2
 
 const USER_AGENT_LENGTH_MAX = 300;
 
+/** The id of no user. */
+const NOBODY = 'user_none';
+
 /** Sessions of one user: less than better-auth lists, so that none is hidden from them. */
 const SESSIONS_MAX = 50;
 
@@ -128,18 +131,9 @@ export class PasswordSignIn implements SignIn {
     const email = given.email.trim().toLowerCase();
     this.#attempts.ofAddress('sign_in', visit.client_address);
     const giveBack = this.#attempts.onAccount('password', email);
-    const { headers, response } = await told(
-      this.#auth.api.signInEmail({
-        body: { email, password },
-        headers: headersOf(visit),
-        returnHeaders: true,
-      }),
-    );
+    const cookies = await this.#newSession(visit, email, password);
     giveBack();
-    await this.#parts.accounts.ensurePersonalOrganization(response.user.id);
-    await this.#forgetEnded();
-    await this.#endOldest(response.user.id);
-    return cookiesOf(headers);
+    return cookies;
   }
 
   async signOut(visit: Visit): Promise<Cookies> {
@@ -214,21 +208,25 @@ export class PasswordSignIn implements SignIn {
     checkPassword(given.new_password);
     const session = await this.#requireSession(visit);
     const giveBack = this.#attempts.onAccount('own_password', session.user_id);
-    const { headers } = await told(
-      this.#auth.api.changePassword({
-        body: {
-          currentPassword: given.current_password,
-          newPassword: given.new_password,
-          revokeOtherSessions: true,
-        },
-        headers: headersOf(visit),
-        returnHeaders: true,
-      }),
-    );
+    const { adapter, internalAdapter, password } = await this.#auth.$context;
+    const account = await internalAdapter.findCredentialAccount(session.user_id);
+    const hash = account?.password;
+    if (!hash || !(await password.verify({ hash, password: given.current_password }))) {
+      throw new SignInError('wrong_password');
+    }
     giveBack();
-    // A link that was mailed before would set the password that has just been replaced.
-    await this.#tokens.endAll(session.user_id);
-    return cookiesOf(headers);
+    const replaced = await adapter.updateMany({
+      model: 'account',
+      // Whoever has the password from before a reset must not overwrite what the reset has set meanwhile.
+      where: [
+        { field: 'id', value: account.id },
+        { field: 'password', value: hash },
+      ],
+      update: { password: await password.hash(given.new_password) },
+    });
+    if (replaced === 0) throw new SignInError('wrong_password');
+    await this.#endAccess(session.user_id);
+    return await this.#newSession(visit, session.email, given.new_password);
   }
 
   requestReset({ client_address }: Visit, given: string): Promise<void> {
@@ -325,7 +323,49 @@ export class PasswordSignIn implements SignIn {
   async #afterReset({ id }: User): Promise<void> {
     const { internalAdapter } = await this.#auth.$context;
     await internalAdapter.updateUser(id, { emailVerified: true });
-    await this.#tokens.endAll(id);
+    await this.#endAccess(id);
+  }
+
+  /**
+   * Ends what the password from before has opened: all sessions of the user, and links that would set yet another one.
+   * To be called when the new one is written: better-auth deletes sessions before that, while the old one still works.
+   */
+  async #endAccess(user_id: string): Promise<void> {
+    const { internalAdapter } = await this.#auth.$context;
+    await internalAdapter.deleteUserSessions(user_id);
+    await this.#tokens.endAll(user_id);
+  }
+
+  /**
+   * The cookies of a new session of whoever knows the password. better-auth reads the hash and makes the session a
+   * while later. A password that was replaced in between opens nothing: `#endAccess` has been, or comes yet.
+   */
+  async #newSession(visit: Visit, email: string, password: string): Promise<Cookies> {
+    if (!MAILBOX.test(email)) throw new SignInError('wrong_credentials');
+    const hash = await this.#passwordHashOf(email);
+    const { headers, response } = await told(
+      this.#auth.api.signInEmail({
+        body: { email, password },
+        headers: headersOf(visit),
+        returnHeaders: true,
+      }),
+    );
+    if ((await this.#passwordHashOf(email)) !== hash) {
+      const { internalAdapter } = await this.#auth.$context;
+      await internalAdapter.deleteSession(response.token);
+      throw new SignInError('wrong_credentials');
+    }
+    await this.#parts.accounts.ensurePersonalOrganization(response.user.id);
+    await this.#forgetEnded();
+    await this.#endOldest(response.user.id);
+    return cookiesOf(headers);
+  }
+
+  /** The stored hash of a password; the same two queries for an address without an account. */
+  async #passwordHashOf(email: string): Promise<string | null> {
+    const { internalAdapter } = await this.#auth.$context;
+    const user = await this.#findUser(email);
+    return (await internalAdapter.findCredentialAccount(user?.id ?? NOBODY))?.password ?? null;
   }
 
   /** Deletes sessions and links whose time is over: nobody asks for them again. */
@@ -412,7 +452,6 @@ const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
   PASSWORD_TOO_LONG: 'wrong_credentials',
   EMAIL_NOT_VERIFIED: 'email_not_verified',
   INVALID_PASSWORD: 'wrong_password',
-  CREDENTIAL_ACCOUNT_NOT_FOUND: 'wrong_password',
   INVALID_TOKEN: 'link_ended',
   USER_NOT_FOUND: 'link_ended',
   UNAUTHORIZED: 'not_signed_in',
