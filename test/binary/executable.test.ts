@@ -251,8 +251,9 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     const ada = { email: 'ada@example.com', password: 'another battery staple' };
     const second = new Visitor(address);
     expect(await second.send('sign-up', { name: 'Ada', ...ada })).toBe(200);
-    expect(await second.send('verify', { token: tokenIn((await smtp.next()).text) })).toBe(200);
-    expect(await second.send('sign-in', ada)).toBe(200);
+    const verification = { token: tokenIn((await smtp.next()).text), password: ada.password };
+    expect(await second.send('verify', { ...verification, password: 'a wrong password' })).toBe(403);
+    expect(await second.send('verify', verification)).toBe(200);
     expect(await second.user()).toMatchObject({ email: ada.email, is_operator: false });
     const changed = { current_password: ada.password, new_password: 'yet another staple' };
     expect(await second.send('password', changed)).toBe(200);

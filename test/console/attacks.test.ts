@@ -145,7 +145,7 @@ test.each([
   ['sign-in', 401, { email: 'ada\0@example.com', password: PASSWORD }],
   ['verification', 422, { email: 'ada\0@example.com' }],
   ['reset-request', 422, { email: 'ada\0@example.com' }],
-  ['verify', 409, { token: 'a\0b' }],
+  ['verify', 409, { token: 'a\0b', password: PASSWORD }],
   ['reset', 409, { token: 'a\0b', new_password: PASSWORD }],
   ['invitation/read', 404, { token: 'a\0b' }],
   ['invitation/accept', 404, { token: 'a\0b' }],

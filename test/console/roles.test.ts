@@ -90,7 +90,12 @@ const ROWS: readonly Row[] = [
     after: () => mailedToken(made, `person${count}@example.com`),
   },
   { route: 'POST /verification', may: CALLERS, given: () => ({ body: { email: freshEmail() } }) },
-  { route: 'POST /verify', may: CALLERS, status: 409, given: () => ({ body: { token: 'none' } }) },
+  {
+    route: 'POST /verify',
+    may: CALLERS,
+    status: 409,
+    given: () => ({ body: { token: 'none', password: PASSWORD } }),
+  },
   {
     route: 'POST /sign-in',
     may: CALLERS,

@@ -48,8 +48,9 @@ describe('sign-up', () => {
     await expect(sign_in.signIn(visit(), { ...GIVEN, password: 'wrong password' })).rejects.toEqual(
       refusedAs('wrong_credentials'),
     );
-    await sign_in.verify(visit(), tokenIn(mail, 'verify'));
-    const session = await sessionOf(sign_in, await signedIn(sign_in));
+    const verified = await sign_in.verify(visit(), { token: tokenIn(mail, 'verify'), password: PASSWORD });
+    const session = await sessionOf(sign_in, cookieOf(verified.set_cookies));
+    await signedIn(sign_in);
     expect(session).toMatchObject({
       email: EMAIL,
       name: 'Ada Lovelace',
@@ -126,13 +127,60 @@ describe('links', () => {
     const first = tokenIn(await smtp.next(), 'verify');
     await sign_in.requestVerification(visit(), EMAIL);
     const second = tokenIn(await smtp.next(), 'verify');
-    await sign_in.verify(visit(), second);
-    await expect(sign_in.verify(visit(), second)).rejects.toEqual(refusedAs('link_ended'));
-    await sign_in.verify(visit(), first);
-    await expect(sign_in.verify(visit(), first)).rejects.toEqual(refusedAs('link_ended'));
+    const verify = (token: string) => sign_in.verify(visit(), { token, password: PASSWORD });
+    await verify(second);
+    await expect(verify(second)).rejects.toEqual(refusedAs('link_ended'));
+    await verify(first);
+    await expect(verify(first)).rejects.toEqual(refusedAs('link_ended'));
     await sign_in.requestVerification(visit(), EMAIL);
     await sign_in.close();
     expect(smtp.received).toHaveLength(2);
+  });
+
+  test('verify with the password of the sign-up alone: a wrong one neither verifies nor uses them up', async () => {
+    await using made = await openTestSignIn({ clock: new TestClock(Date.now()) });
+    const { sign_in, smtp } = made;
+    await sign_in.signUp(visit(), GIVEN);
+    const token = tokenIn(await smtp.next(), 'verify');
+    const verify = (password: string) => sign_in.verify(visit(), { token, password });
+    for (let times = 0; times < 9; times += 1) {
+      await expect(verify(times === 0 ? '' : 'wrong password')).rejects.toEqual(refusedAs('wrong_password'));
+    }
+    await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('email_not_verified'));
+    await expect(verify(PASSWORD)).rejects.toEqual(refusedAs('too_many_attempts'));
+    const [row] = await made.execute('SELECT email_verified FROM users');
+    expect([Boolean(row?.email_verified), await numberOf(made, 'verifications')]).toEqual([false, 1]);
+    expect(await numberOf(made, 'sessions')).toBe(0);
+    const { set_cookies } = await made.reopen().verify(visit(), { token, password: PASSWORD });
+    await sessionOf(sign_in, cookieOf(set_cookies));
+  });
+
+  test('verify once, of several at the same time', async () => {
+    await using made = await openTestSignIn();
+    await made.sign_in.signUp(visit(), GIVEN);
+    const token = tokenIn(await made.smtp.next(), 'verify');
+    const results = await Promise.allSettled(
+      [1, 2, 3].map(() => made.sign_in.verify(visit(), { token, password: PASSWORD })),
+    );
+    expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected']);
+    expect(await numberOf(made, 'sessions')).toBe(1);
+  });
+
+  test('let whoever reads the mails take the address from whoever signed up with it', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in, smtp } = made;
+    await sign_in.signUp(visit(), { ...GIVEN, password: 'what Eve has chosen' });
+    const token = tokenIn(await smtp.next(), 'verify');
+    await sign_in.requestReset(visit(), EMAIL);
+    const reset = tokenIn(await smtp.next(), 'reset');
+    await sign_in.reset(visit(), { token: reset, new_password: PASSWORD });
+    for (const password of ['what Eve has chosen', PASSWORD]) {
+      await expect(sign_in.verify(visit(), { token, password })).rejects.toEqual(refusedAs('link_ended'));
+    }
+    await expect(sign_in.signIn(visit(), { ...GIVEN, password: 'what Eve has chosen' })).rejects.toEqual(
+      refusedAs('wrong_credentials'),
+    );
+    await signedIn(sign_in);
   });
 
   test('reset once only, end all other links and sessions, and verify the address', async () => {
@@ -184,7 +232,7 @@ describe('links', () => {
     await made.execute(`UPDATE verifications SET expires_at_ms = ${Date.now() - 1}`);
     const used =
       page === 'verify'
-        ? sign_in.verify(visit(), token)
+        ? sign_in.verify(visit(), { token, password: PASSWORD })
         : sign_in.reset(visit(), { token, new_password: NEW_PASSWORD });
     await expect(used).rejects.toEqual(refusedAs('link_ended'));
   });
@@ -196,7 +244,7 @@ describe('links', () => {
     await expect(made.sign_in.reset(visit(), { token, new_password: NEW_PASSWORD })).rejects.toEqual(
       refusedAs('link_ended'),
     );
-    await made.sign_in.verify(visit(), token);
+    await made.sign_in.verify(visit(), { token, password: PASSWORD });
   });
 
   test('work for 24 hours and one hour', async () => {
@@ -611,7 +659,7 @@ test('neither a session’s token, nor a link’s, nor a password is in the data
   const verification = tokenIn(await smtp.next(), 'verify');
   await sign_in.requestReset(visit(), EMAIL);
   const reset = tokenIn(await smtp.next(), 'reset');
-  await sign_in.verify(visit(), verification);
+  await sign_in.verify(visit(), { token: verification, password: PASSWORD });
   const first = await signedIn(sign_in);
   const { set_cookies } = await sign_in.changePassword(visit(first), {
     current_password: PASSWORD,
@@ -763,7 +811,7 @@ describe('limits', () => {
             : made.sign_in.requestVerification(visit('', address), email);
         case 'links':
           return number % 2 === 0
-            ? made.sign_in.verify(visit('', address), 'none')
+            ? made.sign_in.verify(visit('', address), { token: 'none', password: PASSWORD })
             : made.sign_in.reset(visit('', address), { token: 'none', new_password: PASSWORD });
       }
     };

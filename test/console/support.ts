@@ -180,13 +180,15 @@ export function tokenIn(mail: ReceivedMail, page: string): string {
   return token;
 }
 
-/** Somebody who has signed up and verified their address. */
+/** Somebody who has signed up and verified their address, and is signed in nowhere. */
 export async function addUser(
   { sign_in, smtp }: Pick<TestSignIn, 'smtp'> & { readonly sign_in: SignIn },
   email = 'ada@example.com',
 ): Promise<void> {
   await sign_in.signUp(visit(), { name: 'Ada Lovelace', email, password: PASSWORD });
-  await sign_in.verify(visit(), tokenIn(await smtp.next(), 'verify'));
+  const token = tokenIn(await smtp.next(), 'verify');
+  const { set_cookies } = await sign_in.verify(visit(), { token, password: PASSWORD });
+  await sign_in.signOut(visit(cookieOf(set_cookies)));
 }
 
 /** The cookies of a new session. */

@@ -66,11 +66,11 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
     )
     .post(
       '/verify',
-      async ({ request, body: { token } }) => {
-        await sign_in.verify(visit(request), token);
+      async ({ request, set, body }) => {
+        giveCookies(set, await sign_in.verify(visit(request), body));
         return { done: true as const };
       },
-      { body: Type.Object({ token: Token }), response: Done },
+      { body: Type.Object({ token: Token, password: Password }), response: Done },
     )
     .post(
       '/sign-in',

@@ -1,52 +1,62 @@
 import { api, call } from './client.ts';
-import { ButtonLink } from './components/button.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
-import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
-import { Skeleton } from './components/skeleton.tsx';
 import { showToast } from './components/toast.tsx';
 import { invitationPath, keptInvitation } from './invitation-link.ts';
-import { query } from './router.ts';
-import { loadSession, session } from './session.ts';
-import { useLoaded } from './use-loaded.ts';
+import { navigate, query } from './router.ts';
+import { loadSession } from './session.ts';
 
-/** Verifies an address by the token of the e-mail; sends a new link where the old one is no longer good. */
+/** Verifies an address by the token of the e-mail and the password; without a token, sends a link. */
 export default function Verify() {
   const token = query.value.get('token');
-  const verified = useLoaded(async () => {
-    if (token === null) return null;
-    await call(api.verify.post({ token }));
-    await loadSession();
-    return true;
-  }, [token]);
+  return token === null ? <RequestLink /> : <VerifyAddress token={token} />;
+}
 
-  if (verified.is_loading) return <Skeleton lines={2} label="Verifying your address" />;
-  if (verified.data === true) {
-    const invitation_token = keptInvitation();
-    const next = invitation_token === null ? '/console' : invitationPath(invitation_token);
-    return (
-      <>
-        <PageHeader title="Your address is verified" />
-        <ButtonLink
-          kind="primary"
-          href={
-            session.value.state === 'signed_in'
-              ? next
-              : `/console/sign-in?${new URLSearchParams({ return: next })}`
-          }
-        >
-          {invitation_token === null ? 'Go to the console' : 'Go on to the invitation'}
-        </ButtonLink>
-      </>
-    );
-  }
+function VerifyAddress({ token }: { readonly token: string }) {
   return (
     <>
-      <PageHeader title="Verify your address" />
-      {verified.error !== undefined && (
-        <Notice tone="danger" title={verified.error.message} request_id={verified.error.request_id} />
-      )}
+      <PageHeader
+        title="Verify your address"
+        description="Enter the password that you chose when you signed up."
+      />
+      <Form
+        submit="Verify and sign in"
+        fields={['password']}
+        onSubmit={async (values) => {
+          await call(api.verify.post({ token, password: values.exact('password') }));
+          await loadSession();
+          showToast('Your address is verified.');
+          const invitation_token = keptInvitation();
+          navigate(invitation_token === null ? '/console' : invitationPath(invitation_token), {
+            replace: true,
+          });
+        }}
+      >
+        <TextField
+          label="Password"
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          is_required
+        />
+      </Form>
+      <p>
+        Was it not you who signed up, or is the password forgotten? Set a new one by a mailed link: it
+        verifies your address too, and ends the old one.
+      </p>
+      <p class="form-links">
+        <a href="/console/reset">Set a new password</a>
+        <a href="/console/verify">Send a new link</a>
+      </p>
+    </>
+  );
+}
+
+function RequestLink() {
+  return (
+    <>
+      <PageHeader title="Verify your address" description="By a link that is sent to it." />
       <Form
         submit="Send a new link"
         fields={['email']}

@@ -30,6 +30,13 @@ export class LinkTokens {
     return token;
   }
 
+  /** The id of a token's user, without using it up; null when it was used before, has expired, or never was. */
+  async find(purpose: LinkPurpose, token: string): Promise<string | null> {
+    const { internalAdapter } = await this.auth.$context;
+    const found = await internalAdapter.findVerificationValue(identifierOf(purpose, token));
+    return found === null || found.expiresAt.getTime() <= this.parts.clock.now_ms() ? null : found.value;
+  }
+
   /** Uses a token up. The id of its user; null when it was used before, has expired, or never was. */
   async take(purpose: LinkPurpose, token: string): Promise<string | null> {
     const { internalAdapter } = await this.auth.$context;

@@ -12,7 +12,7 @@ export function verificationMail(to: string, link: string): Mail {
   return {
     to,
     subject: 'Verify your email address',
-    text: `Open this link to verify your email address:
+    text: `Open this link, and enter the password that you signed up with, to verify your email address:
 
 ${link}
 

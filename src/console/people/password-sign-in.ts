@@ -117,13 +117,21 @@ export class PasswordSignIn implements SignIn {
     });
   }
 
-  async verify({ client_address }: Visit, token: string): Promise<void> {
-    this.#attempts.ofAddress('link', client_address);
-    const user_id = await this.#tokens.take('verify-email', token);
-    if (user_id === null) throw new SignInError('link_ended');
-    const { internalAdapter } = await this.#auth.$context;
-    await internalAdapter.updateUser(user_id, { emailVerified: true });
-    await this.#parts.accounts.ensurePersonalOrganization(user_id);
+  async verify(visit: Visit, given: { readonly token: string; readonly password: string }): Promise<Cookies> {
+    this.#attempts.ofAddress('link', visit.client_address);
+    const { internalAdapter, password } = await this.#auth.$context;
+    const user_id = await this.#tokens.find('verify-email', given.token);
+    const user = user_id === null ? null : await internalAdapter.findUserById(user_id);
+    if (user === null) throw new SignInError('link_ended');
+    const giveBack = this.#attempts.onAccount('password', user.email);
+    const hash = (await internalAdapter.findCredentialAccount(user.id))?.password;
+    if (!hash || !(await password.verify({ hash, password: given.password }))) {
+      throw new SignInError('wrong_password');
+    }
+    giveBack();
+    if ((await this.#tokens.take('verify-email', given.token)) === null) throw new SignInError('link_ended');
+    await internalAdapter.updateUser(user.id, { emailVerified: true });
+    return await this.#newSession(visit, user.email, given.password);
   }
 
   async signIn(visit: Visit, given: { readonly email: string; readonly password: string }): Promise<Cookies> {

@@ -82,10 +82,12 @@ export interface SignIn {
   requestVerification(visit: Visit, email: string): Promise<void>;
 
   /**
-   * Takes the token of a verification link (`/console/verify?token=…`), once; the address counts as verified then, and
-   * the user has a personal organization. Nobody is signed in by it. Rejects with `link_ended`.
+   * Takes the token of a verification link (`/console/verify?token=…`) with the password of the sign-up, once. The
+   * address counts as verified then, and who asks is signed in. The link alone does nothing: mail programs open links,
+   * and somebody else may have signed up with the address. Rejects with `link_ended`, and with `wrong_password`, after
+   * which the link still works.
    */
-  verify(visit: Visit, token: string): Promise<void>;
+  verify(visit: Visit, given: { readonly token: string; readonly password: string }): Promise<Cookies>;
 
   /** Signs in; of more than 50 sessions of a user the oldest end. Rejects with `wrong_credentials`, and with `email_not_verified` when the password was right. */
   signIn(visit: Visit, given: { readonly email: string; readonly password: string }): Promise<Cookies>;
