@@ -54,8 +54,8 @@ const SECURITY_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   'cross-origin-opener-policy': 'same-origin',
-  // Links of e-mails have tokens in them. "no-referrer" would also blank the origin of changes.
-  'referrer-policy': 'same-origin',
+  // An address says whose page was read, and with which filters. "no-referrer" would also blank the origin of changes.
+  'referrer-policy': 'strict-origin',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 } as const;

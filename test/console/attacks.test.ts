@@ -175,7 +175,7 @@ describe('links', () => {
     await sendRaw(made.service.server.address, `${head.join('\r\n')}\r\n\r\n`, [body]);
     await mailedToken(made, email);
     const text = made.mails.findLast(({ to }) => to === email)?.text ?? '';
-    expect(text).toContain(`${made.service.server.address}/console/verify?token=`);
+    expect(text).toContain(`${made.service.server.address}/console/verify#token=`);
     expect(text).not.toContain('evil.example');
   });
 

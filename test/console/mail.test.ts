@@ -22,7 +22,7 @@ test('a mail arrives at an SMTP server as plain text, at its one address', async
   expect(mail.text).toContain(
     'Ada Lovelace invites you to join the organization Analytical\u2003Engines é as developer.',
   );
-  expect(mail.text).toContain('\nhttps://tds.example.com/console/invitation?token=token-1\n');
+  expect(mail.text).toContain('\nhttps://tds.example.com/console/invitation#token=token-1\n');
   mailer.close();
   await smtp.close();
 });

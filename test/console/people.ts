@@ -134,3 +134,17 @@ export async function mailedToken({ mails }: TestConsole, email: string): Promis
   }
   throw new Error(`no mail with a token came to ${email}`);
 }
+
+/** The newest mailed link to a page for an address, once it is sent: mails go out after the answer. */
+export async function mailedLink({ mails }: TestConsole, email: string, page: string): Promise<string> {
+  const wait_until_ms = Date.now() + 60_000;
+  while (Date.now() < wait_until_ms) {
+    const texts = mails.filter(({ to }) => to === email).map(({ text }) => text);
+    const link = texts
+      .flatMap((text) => text.split(/\s/))
+      .findLast((word) => word.includes(`/console/${page}#`));
+    if (link !== undefined) return link;
+    await new Promise(setImmediate);
+  }
+  throw new Error(`no mail with a link to ${page} came to ${email}`);
+}

@@ -567,7 +567,7 @@ describe('the password', () => {
     await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('wrong_credentials'));
     const link = new URL(await resetLink(made.parts, user.id));
     expect(`${link.origin}${link.pathname}`).toBe('https://tds.example.com/console/reset');
-    const token = link.searchParams.get('token') ?? '';
+    const token = new URLSearchParams(link.hash.slice(1)).get('token') ?? '';
     await sign_in.reset(visit(), { token, new_password: PASSWORD });
     expect((await sessionOf(sign_in, await signedIn(sign_in))).user_id).toBe(user.id);
     expect(await numberOf(made, 'organizations')).toBe(1);

@@ -174,8 +174,8 @@ export function cookieOf(set_cookies: readonly string[]): string {
 
 /** The token in the link of a mail to one of the console's pages. */
 export function tokenIn(mail: ReceivedMail, page: string): string {
-  const link = mail.text.split(/\s/).find((word) => word.startsWith(`${PUBLIC_URL}/console/${page}?token=`));
-  const token = link === undefined ? null : new URL(link).searchParams.get('token');
+  const link = mail.text.split(/\s/).find((word) => word.startsWith(`${PUBLIC_URL}/console/${page}#token=`));
+  const token = link === undefined ? null : new URLSearchParams(new URL(link).hash.slice(1)).get('token');
   if (token === null) throw new Error(`no link to ${page} in: ${mail.text}`);
   return token;
 }

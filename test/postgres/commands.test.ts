@@ -73,7 +73,7 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
     expect(await json('model', 'price', 'decision-1', '0.75')).toMatchObject({ id: 'decision-1' });
     expect(await json('model', 'list')).toBeArrayOfSize(2);
     expect(await json('user', 'list')).toMatchObject([{ email: 'ada@example.com' }]);
-    expect((await run('user', 'reset', 'ada@example.com')).stdout).toContain('/console/reset?token=');
+    expect((await run('user', 'reset', 'ada@example.com')).stdout).toContain('/console/reset#token=');
     expect((await run('usage', 'daily')).code).toBe(0);
     expect(await json('audit')).toMatchObject({ ok: true, open_holds: 0 });
   });

@@ -1,13 +1,11 @@
 const STORED_AS = 'tds-invitation';
 
-/** The page that takes up an invitation. */
-export function invitationPath(token: string): string {
-  return `/console/invitation?${new URLSearchParams({ token })}`;
-}
+/** The page that takes up the kept invitation. */
+export const INVITATION_PATH = '/console/invitation';
 
 /**
- * Keeps the invitation with which somebody signs up, because the mail that verifies the address leads elsewhere. The
- * token alone opens nothing: the invited address must be signed in.
+ * Keeps the invitation that somebody follows while they sign in, or sign up and come back by another mail. So it is in
+ * no address on the way. The token alone opens nothing: the invited address must be signed in.
  */
 export function keepInvitation(token: string): void {
   try {

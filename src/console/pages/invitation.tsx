@@ -1,28 +1,42 @@
-import { api, call } from './client.ts';
+import { api, asApiError, call } from './client.ts';
 import { ButtonLink } from './components/button.tsx';
 import { Form } from './components/form.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
-import { LoadedView, NotFoundState } from './components/states.tsx';
+import { EmptyState, LoadedView } from './components/states.tsx';
 import { showToast } from './components/toast.tsx';
-import { forgetInvitation, invitationPath } from './invitation-link.ts';
+import { forgetInvitation, INVITATION_PATH, keepInvitation, keptInvitation } from './invitation-link.ts';
+import { useLinkToken } from './link-token.ts';
 import { ROLE_NAMES } from './members/role-names.ts';
 import { organizationPath } from './page.ts';
-import { navigate, query } from './router.ts';
+import { navigate } from './router.ts';
 import { loadSession, session, signOut } from './session.ts';
 import { useLoaded } from './use-loaded.ts';
 
 /** Shows what an invitation is for, and takes it up for whoever is signed in with its address. */
 export default function InvitationPage() {
-  const token = query.value.get('token');
-  return token === null ? <NotFoundState /> : <Invited token={token} />;
+  const [of_link] = useLinkToken();
+  const token = of_link ?? keptInvitation();
+  if (token !== null) return <Invited token={token} />;
+  return (
+    <EmptyState title="No invitation is open here">
+      Open the link in the mail of your invitation again.
+    </EmptyState>
+  );
 }
 
+/** Refusals after which the link never works again. */
+const ENDED: readonly string[] = ['not_found', 'invitation_ended'];
+
 function Invited({ token }: { readonly token: string }) {
-  const invitation = useLoaded(() => {
-    // Whoever is here need not be led here any more.
-    forgetInvitation();
-    return call(api.invitation.read.post({ token }));
+  const invitation = useLoaded(async () => {
+    keepInvitation(token);
+    try {
+      return await call(api.invitation.read.post({ token }));
+    } catch (error) {
+      if (ENDED.includes(asApiError(error).code)) forgetInvitation();
+      throw error;
+    }
   }, [token]);
   return (
     <LoadedView loaded={invitation}>
@@ -34,13 +48,10 @@ function Invited({ token }: { readonly token: string }) {
           />
           {session.value.state !== 'signed_in' ? (
             <div class="form-actions">
-              <ButtonLink href={`/console/sign-in?${new URLSearchParams({ return: invitationPath(token) })}`}>
+              <ButtonLink href={`/console/sign-in?${new URLSearchParams({ return: INVITATION_PATH })}`}>
                 Sign in
               </ButtonLink>
-              <ButtonLink
-                kind="primary"
-                href={`/console/sign-up?${new URLSearchParams({ invitation: token, email })}`}
-              >
+              <ButtonLink kind="primary" href={`/console/sign-up?${new URLSearchParams({ email })}`}>
                 Create an account
               </ButtonLink>
             </div>
@@ -49,6 +60,7 @@ function Invited({ token }: { readonly token: string }) {
               submit="Join"
               onSubmit={async () => {
                 await call(api.invitation.accept.post({ token }));
+                forgetInvitation();
                 await loadSession();
                 showToast(`You are now a member of ${organization_name}.`);
                 navigate(organizationPath(organization_id, 'usage'), { replace: true });
@@ -57,7 +69,7 @@ function Invited({ token }: { readonly token: string }) {
               {null}
             </Form>
           ) : (
-            <Form submit="Sign out" onSubmit={() => signOut(invitationPath(token))}>
+            <Form submit="Sign out" onSubmit={() => signOut(INVITATION_PATH)}>
               <Notice tone="warning" title={`You are signed in as ${session.value.user.email}.`}>
                 The invitation is for {email}: sign out, and go on with that address.
               </Notice>

@@ -1,24 +1,29 @@
 import { useState } from 'preact/hooks';
 import { api, call } from './client.ts';
+import { Button } from './components/button.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { showToast } from './components/toast.tsx';
-import { navigate, query } from './router.ts';
+import { useLinkToken } from './link-token.ts';
+import { navigate } from './router.ts';
 
 /** Asks for the e-mail that resets a password; with its token, takes the new password. */
 export default function Reset() {
-  const token = query.value.get('token');
-  return token === null ? <RequestReset /> : <NewPassword token={token} />;
+  const [token, forget] = useLinkToken();
+  return token === null ? <RequestReset /> : <NewPassword token={token} onAskAgain={forget} />;
 }
 
 function RequestReset() {
   const [sent_to, setSentTo] = useState<string>();
   return (
     <>
-      <PageHeader title="Reset your password" />
+      <PageHeader
+        title="Reset your password"
+        description="By a link that is mailed to you. If you have one, open it again."
+      />
       {sent_to === undefined ? (
         <Form
           submit="Send the link"
@@ -43,7 +48,7 @@ function RequestReset() {
   );
 }
 
-function NewPassword({ token }: { readonly token: string }) {
+function NewPassword({ token, onAskAgain }: { readonly token: string; readonly onAskAgain: () => void }) {
   return (
     <>
       <PageHeader title="Choose a new password" description="You are signed out everywhere else." />
@@ -59,7 +64,9 @@ function NewPassword({ token }: { readonly token: string }) {
         <NewPasswordField label="New password" name="new_password" />
       </Form>
       <p class="form-links">
-        <a href="/console/reset">Ask for a new link</a>
+        <Button kind="quiet" onClick={onAskAgain}>
+          Ask for a new link
+        </Button>
       </p>
     </>
   );

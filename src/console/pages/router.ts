@@ -4,8 +4,10 @@ const address = signal(new URL(location.href));
 
 /** The path that is shown, without a slash at its end. */
 export const path = computed(() => address.value.pathname.replace(/\/+$/, ''));
-/** The query of the address that is shown: filters and tokens of links. */
+/** The query of the address that is shown: its filters. */
 export const query = computed(() => address.value.searchParams);
+/** The fields of its fragment: tokens of links, which no request and no referrer carries. */
+export const fragment = computed(() => new URLSearchParams(address.value.hash.slice(1)));
 
 /** Shows another page of the console without loading the document again. */
 export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
@@ -31,6 +33,13 @@ export function setQuery(
     else target.searchParams.set(name, value);
   }
   navigate(target.href, { replace });
+}
+
+/** Takes the fragment out of the address, and out of the browser's history. */
+export function dropFragment(): void {
+  const target = new URL(address.value);
+  target.hash = '';
+  navigate(target.href, { replace: true });
 }
 
 /** Follows the browser's back and forward, and every plain `<a href>` to a page of the console. */

@@ -7,13 +7,13 @@ import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { attempt, showToast } from './components/toast.tsx';
-import { invitationPath, keepInvitation } from './invitation-link.ts';
+import { INVITATION_PATH, keptInvitation } from './invitation-link.ts';
 import { query } from './router.ts';
 import { session } from './session.ts';
 
 /** Creates an account; the link in the e-mail that follows verifies the address. */
 export default function SignUp() {
-  const invitation_token = query.value.get('invitation');
+  const invitation_token = keptInvitation();
   const invited_email = query.value.get('email');
   const [sent_to, setSentTo] = useState<string>();
   const is_closed = session.value.state === 'signed_out' && session.value.sign_up === 'invited';
@@ -67,7 +67,6 @@ export default function SignUp() {
           await call(
             api['sign-up'].post(invitation_token === null ? account : { ...account, invitation_token }),
           );
-          if (invitation_token !== null) keepInvitation(invitation_token);
           setSentTo(email);
         }}
       >
@@ -87,7 +86,7 @@ export default function SignUp() {
           href={
             invitation_token === null
               ? '/console/sign-in'
-              : `/console/sign-in?${new URLSearchParams({ return: invitationPath(invitation_token) })}`
+              : `/console/sign-in?${new URLSearchParams({ return: INVITATION_PATH })}`
           }
         >
           Sign in instead

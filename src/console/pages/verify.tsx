@@ -1,19 +1,21 @@
 import { api, call } from './client.ts';
+import { Button } from './components/button.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { showToast } from './components/toast.tsx';
-import { invitationPath, keptInvitation } from './invitation-link.ts';
-import { navigate, query } from './router.ts';
+import { INVITATION_PATH, keptInvitation } from './invitation-link.ts';
+import { useLinkToken } from './link-token.ts';
+import { navigate } from './router.ts';
 import { loadSession } from './session.ts';
 
 /** Verifies an address by the token of the e-mail and the password; without a token, sends a link. */
 export default function Verify() {
-  const token = query.value.get('token');
-  return token === null ? <RequestLink /> : <VerifyAddress token={token} />;
+  const [token, forget] = useLinkToken();
+  return token === null ? <RequestLink /> : <VerifyAddress token={token} onAskAgain={forget} />;
 }
 
-function VerifyAddress({ token }: { readonly token: string }) {
+function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly onAskAgain: () => void }) {
   return (
     <>
       <PageHeader
@@ -27,10 +29,7 @@ function VerifyAddress({ token }: { readonly token: string }) {
           await call(api.verify.post({ token, password: values.exact('password') }));
           await loadSession();
           showToast('Your address is verified.');
-          const invitation_token = keptInvitation();
-          navigate(invitation_token === null ? '/console' : invitationPath(invitation_token), {
-            replace: true,
-          });
+          navigate(keptInvitation() === null ? '/console' : INVITATION_PATH, { replace: true });
         }}
       >
         <TextField
@@ -47,7 +46,9 @@ function VerifyAddress({ token }: { readonly token: string }) {
       </p>
       <p class="form-links">
         <a href="/console/reset">Set a new password</a>
-        <a href="/console/verify">Send a new link</a>
+        <Button kind="quiet" onClick={onAskAgain}>
+          Send a new link
+        </Button>
       </p>
     </>
   );
@@ -56,7 +57,10 @@ function VerifyAddress({ token }: { readonly token: string }) {
 function RequestLink() {
   return (
     <>
-      <PageHeader title="Verify your address" description="By a link that is sent to it." />
+      <PageHeader
+        title="Verify your address"
+        description="By a link that is mailed to you. If you have one, open it again."
+      />
       <Form
         submit="Send a new link"
         fields={['email']}

@@ -1,4 +1,4 @@
-/** The links of mails: pages of the console that take a token from the query. */
+/** The links of mails: pages of the console that take a token from the fragment, which browsers send to nobody. */
 export class Links {
   /** `public_url` is the address of the service, such as `https://tds.example.com`, with or without a path. */
   constructor(private readonly public_url: () => string) {}
@@ -21,7 +21,7 @@ export class Links {
 
   #page(name: string, token?: string): string {
     const url = new URL(`/console/${name}`, this.public_url());
-    if (token !== undefined) url.searchParams.set('token', token);
+    if (token !== undefined) url.hash = new URLSearchParams({ token }).toString();
     return url.href;
   }
 }

@@ -82,7 +82,7 @@ export interface SignIn {
   requestVerification(visit: Visit, email: string): Promise<void>;
 
   /**
-   * Takes the token of a verification link (`/console/verify?token=…`) with the password of the sign-up, once. The
+   * Takes the token of a verification link (`/console/verify#token=…`) with the password of the sign-up, once. The
    * address counts as verified then, and who asks is signed in. The link alone does nothing: mail programs open links,
    * and somebody else may have signed up with the address. Rejects with `link_ended`, and with `wrong_password`, after
    * which the link still works.
@@ -126,7 +126,7 @@ export interface SignIn {
   requestReset(visit: Visit, email: string): Promise<void>;
 
   /**
-   * Sets the password by the token of a reset link (`/console/reset?token=…`), once. Ends all sessions of the user and
+   * Sets the password by the token of a reset link (`/console/reset#token=…`), once. Ends all sessions of the user and
    * verifies the address. Nobody is signed in by it. Rejects with `link_ended`, `password_too_short`,
    * `password_too_long`.
    */

@@ -66,7 +66,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await typeForm(page, { Name: NAME, 'E-mail': email, Password: PASSWORD });
     await shown(page, 'Look into your mailbox');
 
-    await open(page, `/console/verify?token=${await mailedToken(made, email)}`);
+    await open(page, `/console/verify#token=${await mailedToken(made, email)}`);
     await shown(page, 'Verify your address');
     await page.waitForLoadState('networkidle');
     // Mail programs open links: that alone verifies nothing.
@@ -117,7 +117,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await typeForm(page, { 'E-mail': email });
     await page.getByText('Look into your mailbox').waitFor();
     while (made.mails.length === mails) await new Promise(setImmediate);
-    await open(page, `/console/reset?token=${await mailedToken(made, email)}`);
+    await open(page, `/console/reset#token=${await mailedToken(made, email)}`);
     await shown(page, 'Choose a new password');
     await typeForm(page, { 'New password': PASSWORD });
     await signInAs(page, email, PASSWORD);
@@ -181,19 +181,22 @@ describe.skipIf(program === null)('people in a real browser', () => {
       for (const [path, heading] of [
         ['/console/sign-in', 'Sign in'],
         ['/console/sign-up', 'Create an account'],
-        ['/console/sign-up?invitation=none&email=ada@example.com', 'Create an account'],
+        ['/console/sign-up?email=ada@example.com', 'Create an account'],
         ['/console/reset', 'Reset your password'],
-        ['/console/reset?token=none', 'Choose a new password'],
+        ['/console/reset#token=none', 'Choose a new password'],
         ['/console/verify', 'Verify your address'],
-        ['/console/verify?token=none', 'Verify your address'],
+        ['/console/verify#token=none', 'Verify your address'],
       ] as const) {
         await open(page, path);
         await shown(page, heading);
         expect([path, await opened.seriousFindings(), await opened.overflows()]).toEqual([path, [], false]);
         await opened.photograph(`people${path.replaceAll(/\W+/g, '-')}-${name}`);
       }
-      await open(page, '/console/invitation?token=none');
+      await open(page, '/console/invitation#token=none');
       await page.getByText('There is nothing here').waitFor();
+      expect(await opened.seriousFindings()).toEqual([]);
+      await page.reload();
+      await page.getByText('No invitation is open here').waitFor();
       expect(await opened.seriousFindings()).toEqual([]);
       expect(complaints(opened)).toEqual([]);
     },

@@ -2,24 +2,19 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import type { SignUpRule } from '../../../src/console/people/sign-in.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, type ConsolePage, PHONE } from '../browser.ts';
-import { addPerson, PASSWORD, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import {
+  addPerson,
+  mailedLink,
+  PASSWORD,
+  type Person,
+  startTestConsole,
+  type TestConsole,
+} from '../people.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
 const program = chromiumPath();
-
-/** The link of the newest mail to an address with that subject, once it is sent: mails go out after the answer. */
-async function mailedLink({ mails }: TestConsole, email: string, page: string): Promise<string> {
-  for (;;) {
-    const texts = mails.filter(({ to }) => to === email).map(({ text }) => text);
-    const link = texts
-      .flatMap((text) => text.split(/\s/))
-      .findLast((word) => word.includes(`/console/${page}?`));
-    if (link !== undefined) return link;
-    await new Promise(setImmediate);
-  }
-}
 
 describe
   .skipIf(program === null)
@@ -133,7 +128,7 @@ describe
       await page.getByRole('button', { name: 'Create account' }).click();
       if (sign_up === 'invited') await page.getByRole('alert').waitFor();
       else await page.getByText('A link was sent to eve@example.com.').waitFor();
-      const token = new URL(link).searchParams.get('token');
+      const token = new URLSearchParams(new URL(link).hash.slice(1)).get('token');
       const eve = await addPerson(made, { email: 'eve.other@example.com' });
       const taken = await eve.ask('/console/api/invitation/accept', { body: { token } });
       expect([taken.status, await taken.text()]).toEqual([403, expect.stringContaining('wrong_address')]);

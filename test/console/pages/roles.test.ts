@@ -184,7 +184,7 @@ describe.skipIf(program === null)('every page, as every kind of reader', () => {
       if (row === undefined) throw new Error(`add ${path} to ROWS`);
       const { heading, shows, seers = READERS, offers = {} } = row;
       const address = path.replace(':organization_id', organization_id);
-      const token = path === '/console/invitation' ? `?token=${invitation_token}` : '';
+      const token = path === '/console/invitation' ? `#token=${invitation_token}` : '';
       // As the browser's way back does it: a whole load for each page and reader would take most of the time.
       await page.evaluate(`history.pushState(null, '', ${JSON.stringify(address + token)});
         dispatchEvent(new PopStateEvent('popstate'))`);

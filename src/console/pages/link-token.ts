@@ -1,0 +1,17 @@
+import { useEffect, useState } from 'preact/hooks';
+import { dropFragment, fragment } from './router.ts';
+
+/**
+ * The token of the mailed link that led to this page, and what forgets it; null where none did. The page alone keeps
+ * it: it is taken out of the address, so that neither the browser's history nor a copied address has it.
+ */
+export function useLinkToken(): readonly [token: string | null, forget: () => void] {
+  const named = fragment.value.get('token');
+  const [kept, setKept] = useState<string | null>(null);
+  useEffect(() => {
+    if (named === null) return;
+    setKept(named);
+    dropFragment();
+  }, [named]);
+  return [named ?? kept, () => setKept(null)];
+}
