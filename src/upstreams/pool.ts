@@ -195,7 +195,8 @@ export class Pool {
         member.breaker.succeeded();
         return { answer, member, facts: member.facts };
       } catch (error) {
-        if (!(error instanceof UpstreamFailed)) throw error;
+        // A request that lost one call gives up its others with that failure, which is not theirs.
+        if (signal.aborted || !(error instanceof UpstreamFailed)) throw error;
         this.#noteFailure(member, error);
         tried.add(member);
         const has_next = this.#members.some((other) => !tried.has(other) && this.#isUsable(other));

@@ -239,6 +239,31 @@ describe('a pool', () => {
     expect(model.status().state).toBe('ready');
   });
 
+  test('books a failure on the member that failed, and not on those that the request gives up for it', async () => {
+    const [one, two] = [await member(), await member()];
+    const { ask, model, problems } = world([one, two]);
+    await untilAllAsked(ask, [one, two]);
+    const before = asked(one) + asked(two);
+    const held: (() => void)[] = [];
+    one.behaviour = (_received, response) => {
+      held.push(() => void response.end('{}'));
+    };
+    two.behaviour = hanging;
+    const options = ['red', 'green'].map((id) => ({ id, description: null }));
+    const question = { type: 'choice', instructions: 'Which light?', options } as const;
+    const answer = ask({ ...INPUT, questions: Array(4).fill(question), mode: 'consistent' });
+    const failure = answer.catch((error: unknown) => error);
+    await until(() => asked(one) + asked(two) === before + 8);
+    expect(asked(two)).toBeGreaterThan(2);
+    held[0]?.();
+    expect(await failure).toMatchObject({ failure: 'bad_answer' });
+    expect(model.members()).toMatchObject([
+      { breaker: 'closed', failures: 1, outstanding_tokens: 0 },
+      { breaker: 'closed', failures: 0, outstanding_tokens: 0 },
+    ]);
+    expect(problems).toEqual([]);
+  });
+
   test('that is closed ends what it was asking', async () => {
     const one = await member();
     const { model, ask } = world([one]);
