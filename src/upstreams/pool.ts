@@ -220,7 +220,8 @@ export class Pool {
 
   /**
    * The member that has the fewest tokens outstanding, of those that were not tried. The tokens count as its own at
-   * once, so that another caller in the same moment sees them. Waits for running trials.
+   * once, so that another caller in the same moment sees them. Waits for running trials, and for one of a member at
+   * most: of two that hang by turns, one is always being tried.
    */
   async #take(
     tokens: number,
@@ -230,6 +231,7 @@ export class Pool {
   ): Promise<Member> {
     this.#closed.signal.throwIfAborted();
     this.#start();
+    const awaited = new Set(tried);
     for (;;) {
       signal?.throwIfAborted();
       const member =
@@ -240,9 +242,15 @@ export class Pool {
         if (tokens > 0) this.#turn += 1;
         return member;
       }
-      const trials = this.#members.flatMap((other) =>
-        tried.has(other) || other.is_draining || other.trial === null ? [] : [other.trial],
-      );
+      const trials: Promise<boolean>[] = [];
+      for (const other of this.#members) {
+        if (other.is_draining || awaited.has(other)) continue;
+        // One may be due since the last look: a client that comes back when it was told to is there before the next.
+        this.#tryOut(other);
+        if (other.trial === null) continue;
+        awaited.add(other);
+        trials.push(other.trial);
+      }
       if (trials.length === 0) throw this.#whyNone();
       await unlessAborted(anyTrue(trials), signal);
     }

@@ -333,6 +333,40 @@ describe('what a client is told', () => {
     });
   }
 
+  test('while the only member loads, to who comes back as soon as it was told to: the same, until it answers', async () => {
+    const one = await member();
+    const { ask, failing, time } = world([one]);
+    one.behaviour = (...request) => {
+      // Its rest begins between two looks.
+      time.advance(10);
+      return answering(503, '{"error":{"message":"Loading model"}}')(...request);
+    };
+    for (let request = 0; request < 3; request++) {
+      expect(await failing()).toMatchObject({ name: 'ModelWarmingUp', retry_after_s: 2 });
+      time.advance(2_000);
+    }
+    one.behaviour = answering(200, YES);
+    expect((await ask()).input_tokens).toBe(7);
+  });
+
+  test('where each member failed its trial: that the model is unavailable, also while one is tried again', async () => {
+    const [one, two] = [await member(), await member()];
+    const { failing, model, time } = world([one, two]);
+    const held: (() => void)[] = [];
+    one.behaviour = (...request) => {
+      held.push(() => void answering(500, '{}')(...request));
+    };
+    two.behaviour = answering(500, '{}');
+    const failure = failing();
+    await until(() => held.length === 1 && model.members()[1]?.breaker === 'open');
+    two.behaviour = hanging;
+    time.advance(1_000);
+    await until(() => two.received.length === 2);
+    held[0]?.();
+    expect(await failure).toBeInstanceOf(ModelUnavailable);
+    expect(model.members().map(({ breaker }) => breaker)).toEqual(['open', 'half_open']);
+  });
+
   test('without a member that answers: that the model is unavailable, at once and without asking', async () => {
     const [one, two] = [await member(answering(500, '{}')), await member(echoing)];
     const { failing, model, problems } = world([one, two]);
