@@ -38,6 +38,18 @@ export class CircuitBreaker {
     this.#due_ms = Number.NEGATIVE_INFINITY;
   }
 
+  /**
+   * What was learned of the member may hold no more: the next trial is due at once, as of a new one. A trial that runs
+   * goes on.
+   */
+  distrust(): void {
+    if (this.#state === 'half_open') return;
+    this.#state = 'open';
+    this.#failures = 0;
+    this.#rest_ms = REST_MIN_MS;
+    this.#due_ms = Number.NEGATIVE_INFINITY;
+  }
+
   /** Begins a trial where one is due; whoever gets true makes it, and tells how it ended. */
   beginTrial(now_ms: number): boolean {
     if (this.#state !== 'open' || now_ms < this.#due_ms) return false;

@@ -142,8 +142,15 @@ export class Pool {
     return Math.max(1, usable) * OUTSTANDING_TOKENS_MAX;
   }
 
+  /** A member whose drain ends is tried before it gets requests: it may have been replaced meanwhile. */
   setDraining(addresses: readonly string[]): void {
-    for (const member of this.#members) member.is_draining = addresses.includes(member.address);
+    for (const member of this.#members) {
+      const was_draining = member.is_draining;
+      member.is_draining = addresses.includes(member.address);
+      if (!was_draining || member.is_draining) continue;
+      member.breaker.distrust();
+      if (this.#has_started) this.#tryOut(member);
+    }
   }
 
   /** How each member stands. */
@@ -337,9 +344,10 @@ export class Pool {
     this.#cancelLook = this.#options.schedule(() => this.#look(), LOOK_MS);
   }
 
-  /** Asks the member a small question where its breaker says that it is time. */
+  /** Asks the member a small question where its breaker says that it is time; one that is drained gets none. */
   #tryOut(member: Member): void {
-    if (this.#closed.signal.aborted || !member.breaker.beginTrial(this.#options.now_ms())) return;
+    if (this.#closed.signal.aborted || member.is_draining) return;
+    if (!member.breaker.beginTrial(this.#options.now_ms())) return;
     member.trial = this.#answersTrial(member).finally(() => {
       member.trial = null;
     });
@@ -377,6 +385,8 @@ export class Pool {
   async #answersSmallQuestion(member: Member, trial: Trial): Promise<void> {
     const { address } = member;
     const { call, reads_list, context_tokens } = trial;
+    // It may be another process than the one that said them.
+    member.facts = null;
     try {
       await this.#askMember(member, call, this.#options.trial_ms, this.#closed.signal);
     } catch (error) {
@@ -384,8 +394,8 @@ export class Pool {
     }
     if (!reads_list) return;
     // A list that cannot be read is no reason to refuse a server that answers: the checks go on reading it.
-    await this.#listModels(member).catch(() => undefined);
-    const most = member.facts?.context_tokens ?? null;
+    const facts = await this.#listModels(member).catch(() => null);
+    const most = facts?.context_tokens ?? null;
     if (most === null || most >= context_tokens) return;
     throw new UpstreamFailed(
       'refused',
@@ -405,7 +415,7 @@ export class Pool {
     });
   }
 
-  async #listModels(member: Member): Promise<void> {
+  async #listModels(member: Member): Promise<ServerFacts> {
     const { address } = member;
     const credentials = await readCredentials(this.#settings);
     this.#credentials = credentials;
@@ -419,7 +429,9 @@ export class Pool {
         timeout_ms: CHECK_TIMEOUT_MS,
         signal,
       });
-      member.facts = serverFacts(list, this.#settings.model);
+      const facts = serverFacts(list, this.#settings.model);
+      member.facts = facts;
+      return facts;
     } catch (error) {
       if (error instanceof UpstreamFailed && NO_LIST.includes(error.status)) member.facts = NO_FACTS;
       throw error;

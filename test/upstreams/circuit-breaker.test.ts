@@ -67,6 +67,27 @@ describe('a breaker', () => {
     expect(breaker.beginTrial(8_000)).toBe(true);
   });
 
+  test('that distrusts its member has its trial due at once, and has forgotten failures and rests', () => {
+    const breaker = closed();
+    breaker.failed();
+    breaker.failed();
+    breaker.distrust();
+    expect(breaker.state).toBe('open');
+    expect(breaker.beginTrial(0)).toBe(true);
+    breaker.distrust();
+    expect(breaker.state).toBe('half_open');
+    breaker.trialFailed(0);
+    breaker.distrust();
+    expect(breaker.beginTrial(0)).toBe(true);
+    breaker.trialFailed(0);
+    expect(breaker.beginTrial(999)).toBe(false);
+    expect(breaker.beginTrial(1_000)).toBe(true);
+    breaker.trialSucceeded();
+    breaker.failed();
+    breaker.failed();
+    expect(breaker.state).toBe('closed');
+  });
+
   test('only a trial closes it, whatever requests that were sent before come to', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('failed', 'succeeded')), (late) => {

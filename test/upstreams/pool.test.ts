@@ -489,6 +489,31 @@ describe('a member that is drained', () => {
     await ask();
     expect(asked(one)).toBe(before + 1);
   });
+
+  test('is not tried while it is drained, and at once when that ends', async () => {
+    const one = await member();
+    const { ask, failing, model, time } = world([one]);
+    await ask();
+    const held: (() => void)[] = [];
+    one.behaviour = (...request) => {
+      held.push(() => void answering(500, '{}')(...request));
+    };
+    const failures = [failing(), failing(), failing()];
+    await until(() => held.length === 3);
+    model.setDraining([one.address]);
+    for (const end of held) end();
+    await Promise.all(failures);
+    time.advance(60_000);
+    expect(model.members()).toMatchObject([{ breaker: 'open', failures: 3 }]);
+    model.setDraining([]);
+    expect(model.members()).toMatchObject([{ breaker: 'half_open', failures: 3 }]);
+    await until(() => held.length === 4);
+    one.behaviour = answering(200, YES);
+    held[3]?.();
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+    time.advance(1_000);
+    expect((await ask()).input_tokens).toBe(7);
+  });
 });
 
 describe('tokens', () => {

@@ -247,6 +247,64 @@ describe('a server is refused by a sentence', () => {
   });
 });
 
+describe('a server whose drain ends is tried as a new one', () => {
+  const otherWords = (): TokenModel => ({ ...served, texts: [...served.texts.slice(1), ''] });
+
+  test.each([
+    ['llama-server', asLlamaServer],
+    ['openai', (model: TokenModel) => asOpenai(model, chosenTokens, { names_ids: true })],
+  ] as const)('and refused where it has another vocabulary by now (%s)', async (protocol, behaviour) => {
+    const one = await member(behaviour(served));
+    const { ask, model } = world(protocol, [one]);
+    const input = requestOf('fast', 3);
+    await ask(input);
+    model.setDraining([one.address]);
+    one.behaviour = behaviour(otherWords());
+    model.setDraining([]);
+    expect(await ask(input).catch((error: unknown) => error)).toBeInstanceOf(ModelUnavailable);
+    expect(model.status().load_error).toContain('It has other words for the tokens');
+    one.behaviour = behaviour(served);
+    model.setDraining([one.address]);
+    model.setDraining([]);
+    expect((await ask(input)).input_tokens).toBe((await ours(input)).input_tokens);
+  });
+
+  test('and has no fingerprint until its list of models can be read again', async () => {
+    const one = await member(asLlamaServer(served));
+    const { model, time } = world('llama-server', [one]);
+    const fingerprint = async () => {
+      await model.load();
+      return (await model.answer(await model.plan(requestOf('fast', 3)), { scope: 'org' })).fingerprint;
+    };
+    const before = await fingerprint();
+    expect(before).toMatch(/^[0-9a-f]{64}$/);
+    one.onList = answering(500, '{}');
+    model.setDraining([one.address]);
+    model.setDraining([]);
+    expect(await fingerprint()).toBeNull();
+    one.onList = answering(200, LIST);
+    time.advance(5_000);
+    await until(async () => (await fingerprint()) === before);
+  });
+});
+
+test('a list of models that cannot be read at a trial after failures leaves nothing of the last one', async () => {
+  const one = await member(asLlamaServer(served));
+  const { ask, model } = world('llama-server', [one]);
+  const input = requestOf('fast', 3);
+  await ask(input);
+  one.onList = answering(500, '{}');
+  let failures = 0;
+  one.behaviour = (...call) => {
+    failures += 1;
+    return (failures <= 3 ? answering(500, '{}') : asLlamaServer(served))(...call);
+  };
+  for (let request = 0; request < 3; request++) await ask(input).catch(() => undefined);
+  await model.load();
+  expect((await model.answer(await model.plan(input), { scope: 'org' })).fingerprint).toBeNull();
+  expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 3 }]);
+});
+
 test('a request that the servers do not take is the client’s, and one that no code is left for too', async () => {
   const one = await member(asLlamaServer(served));
   const { ask, model } = world('llama-server', [one]);
