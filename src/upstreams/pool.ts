@@ -339,7 +339,7 @@ export class Pool {
     for (const member of this.#members) {
       if (member.is_draining) continue;
       this.#tryOut(member);
-      if (this.#isUsable(member)) this.#check(member);
+      if (this.#isUsable(member)) void this.#check(member);
     }
     this.#cancelLook = this.#options.schedule(() => this.#look(), LOOK_MS);
   }
@@ -395,6 +395,7 @@ export class Pool {
     if (!reads_list) return;
     // A list that cannot be read is no reason to refuse a server that answers: the checks go on reading it.
     const facts = await this.#listModels(member).catch(() => null);
+    member.facts = facts;
     const most = facts?.context_tokens ?? null;
     if (most === null || most >= context_tokens) return;
     throw new UpstreamFailed(
@@ -403,20 +404,30 @@ export class Pool {
     );
   }
 
-  /** Asks the member for its list of models now and then, so that a dead one is found before a request is. */
-  #check(member: Member): void {
+  /**
+   * Asks the member for its list of models now and then, so that a dead one is found before a request is. One that says
+   * something else than before has been replaced, and is tried as a new one.
+   */
+  async #check(member: Member): Promise<void> {
     const now_ms = this.#options.now_ms();
     if (now_ms - member.checked_at_ms < CHECK_INTERVAL_MS) return;
     member.checked_at_ms = now_ms;
-    this.#listModels(member).catch((error: unknown) => {
+    try {
+      const facts = await this.#listModels(member);
+      const { facts: before, breaker } = member;
+      member.facts = facts;
+      if (before === null || isSame(before, facts)) return;
+      breaker.distrust();
+      this.#tryOut(member);
+    } catch (error) {
       if (this.#closed.signal.aborted) return;
-      if (!(error instanceof UpstreamFailed)) this.#options.onProblem(error);
-      else if (!NO_LIST.includes(error.status)) this.#noteFailure(member, error);
-    });
+      if (error instanceof UpstreamFailed) this.#noteFailure(member, error);
+      else this.#options.onProblem(error);
+    }
   }
 
-  async #listModels(member: Member): Promise<ServerFacts> {
-    const { address } = member;
+  /** Rejects as `callUpstream`; a server without such a list is well. */
+  async #listModels({ address }: Member): Promise<ServerFacts> {
     const credentials = await readCredentials(this.#settings);
     this.#credentials = credentials;
     const { signal } = this.#closed;
@@ -429,11 +440,9 @@ export class Pool {
         timeout_ms: CHECK_TIMEOUT_MS,
         signal,
       });
-      const facts = serverFacts(list, this.#settings.model);
-      member.facts = facts;
-      return facts;
+      return serverFacts(list, this.#settings.model);
     } catch (error) {
-      if (error instanceof UpstreamFailed && NO_LIST.includes(error.status)) member.facts = NO_FACTS;
+      if (error instanceof UpstreamFailed && NO_LIST.includes(error.status)) return NO_FACTS;
       throw error;
     }
   }
@@ -452,6 +461,10 @@ function explained(error: UpstreamFailed, { call, needs }: Trial): UpstreamFaile
         ? `It does not answer ${call.path} for its model.`
         : null;
   return meaning === null ? error : new UpstreamFailed('refused', `${message} ${meaning}`, null, status);
+}
+
+function isSame(one: ServerFacts, other: ServerFacts): boolean {
+  return one.model === other.model && one.context_tokens === other.context_tokens;
 }
 
 /** Resolves at the first that is true, or when all are not. */

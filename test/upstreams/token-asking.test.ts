@@ -206,10 +206,9 @@ describe('a server is refused by a sentence', () => {
   });
 
   test('whose vocabulary is not that of the file', async () => {
-    const other = { ...served, texts: [...served.texts.slice(1), ''] };
     for (const behaviour of [
-      ['llama-server', asLlamaServer(other)],
-      ['openai', asOpenai(other, chosenTokens, { names_ids: true })],
+      ['llama-server', asLlamaServer(otherWords())],
+      ['openai', asOpenai(otherWords(), chosenTokens, { names_ids: true })],
     ] as const) {
       expect(await refusal(behaviour[0], await member(behaviour[1]))).toBe(
         'It: It has other words for the tokens than the vocabulary file: give the GGUF of its model.',
@@ -247,9 +246,9 @@ describe('a server is refused by a sentence', () => {
   });
 });
 
-describe('a server whose drain ends is tried as a new one', () => {
-  const otherWords = (): TokenModel => ({ ...served, texts: [...served.texts.slice(1), ''] });
+const otherWords = (): TokenModel => ({ ...served, texts: [...served.texts.slice(1), ''] });
 
+describe('a server whose drain ends is tried as a new one', () => {
   test.each([
     ['llama-server', asLlamaServer],
     ['openai', (model: TokenModel) => asOpenai(model, chosenTokens, { names_ids: true })],
@@ -286,6 +285,39 @@ describe('a server whose drain ends is tried as a new one', () => {
     time.advance(5_000);
     await until(async () => (await fingerprint()) === before);
   });
+});
+
+test.each([
+  ['another model', answering(200, LIST.replace('"n_params":7', '"n_params":8'))],
+  ['another context', answering(200, LIST.replace(`"n_ctx":${CONTEXT_TOKENS + 1}`, '"n_ctx":99999'))],
+  ['nothing any more', answering(404, '{}')],
+])('a server whose list of models says %s is tried as a new one', async (_, list) => {
+  const one = await member(asOpenai(served, chosenTokens, { names_ids: true }));
+  const { ask, model, time } = world('openai', [one]);
+  const input = requestOf('fast', 3);
+  await ask(input);
+  one.behaviour = asOpenai(otherWords(), chosenTokens, { names_ids: true });
+  one.onList = list;
+  time.advance(5_000);
+  await until(() => model.members()[0]?.breaker === 'open');
+  expect(await ask(input).catch((error: unknown) => error)).toBeInstanceOf(ModelUnavailable);
+  expect(model.status().load_error).toContain('It has other words for the tokens');
+});
+
+test('a server whose list of models says the same is not tried again', async () => {
+  const one = await member(asLlamaServer(served));
+  const { model, time } = world('llama-server', [one]);
+  await model.load();
+  let lists = 0;
+  one.onList = (...request) => {
+    lists += 1;
+    return answering(200, LIST.replace('"created":1', `"created":${lists}`))(...request);
+  };
+  await until(
+    () => lists === 4,
+    () => time.advance(1_000),
+  );
+  expect(one.received).toHaveLength(1);
 });
 
 test('a list of models that cannot be read at a trial after failures leaves nothing of the last one', async () => {
