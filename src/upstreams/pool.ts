@@ -1,4 +1,5 @@
 import type { UpstreamPool } from '../catalog/catalog-records.ts';
+import { errorMessage } from '../error-message.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import {
   type LifecycleStatus,
@@ -96,6 +97,8 @@ const CHECK_TIMEOUT_MS = 5_000;
 /** How long a member rests that does not say so itself. */
 const BUSY_REST_S = 1;
 const LOADING_REST_S = 2;
+/** How long a member rests for which no trial could be made, which costs nothing to try again. */
+const UNTRIED_REST_MS = 1_000;
 /** Statuses of a server that is well and has no list of models. */
 const NO_LIST: readonly (number | null)[] = [404, 405, 501];
 
@@ -110,6 +113,8 @@ export class Pool {
   readonly #trial: () => Promise<Trial>;
   readonly #closed = new AbortController();
   #credentials: Credentials = { token: null, certificates: null };
+  /** Why their files cannot be read, which was said. */
+  #unreadable: string | undefined;
   #cancelLook: (() => void) | undefined;
   #has_started = false;
   /** Where the search for the next member begins: of equals, each has its turn. */
@@ -357,14 +362,16 @@ export class Pool {
     const { breaker } = member;
     try {
       const trial = await this.#trial();
-      this.#credentials = await readCredentials(this.#settings);
+      await this.#readCredentials();
       await this.#answersSmallQuestion(member, trial);
     } catch (error) {
       const is_told = error instanceof UpstreamFailed && !error.is_fault && error.failure !== 'rejected';
-      breaker.trialFailed(this.#options.now_ms(), is_told ? this.#rest(member, error) : undefined);
+      const is_untried = error instanceof ModelUnavailable;
+      const rest_ms = is_told ? this.#rest(member, error) : is_untried ? UNTRIED_REST_MS : undefined;
+      breaker.trialFailed(this.#options.now_ms(), rest_ms);
       if (is_told || this.#closed.signal.aborted) return false;
       member.is_loading = false;
-      if (error instanceof ModelUnavailable) {
+      if (is_untried) {
         // No trial could be made, which is not the member's fault. Who makes them has reported it.
         member.failure = new UpstreamFailed('refused', error.message);
         return false;
@@ -412,6 +419,8 @@ export class Pool {
     const now_ms = this.#options.now_ms();
     if (now_ms - member.checked_at_ms < CHECK_INTERVAL_MS) return;
     member.checked_at_ms = now_ms;
+    // Files that cannot be read are no fault of a member: it is asked with what they said last.
+    await this.#readCredentials().catch(() => undefined);
     try {
       const facts = await this.#listModels(member);
       const { facts: before, breaker } = member;
@@ -426,10 +435,22 @@ export class Pool {
     }
   }
 
+  /** Reads their files as they are now. Rejects with `ModelUnavailable`; that is reported once until they can be read. */
+  async #readCredentials(): Promise<void> {
+    try {
+      this.#credentials = await readCredentials(this.#settings);
+      this.#unreadable = undefined;
+    } catch (error) {
+      const message = errorMessage(error);
+      if (message !== this.#unreadable) this.#options.onProblem(error);
+      this.#unreadable = message;
+      throw new ModelUnavailable(message, { cause: error });
+    }
+  }
+
   /** Rejects as `callUpstream`; a server without such a list is well. */
   async #listModels({ address }: Member): Promise<ServerFacts> {
-    const credentials = await readCredentials(this.#settings);
-    this.#credentials = credentials;
+    const credentials = this.#credentials;
     const { signal } = this.#closed;
     try {
       const list = await callUpstream({

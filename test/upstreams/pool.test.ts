@@ -571,6 +571,44 @@ describe('what members are sent', () => {
     expect(model.status().load_error).toBe(`${token_file} cannot be read (ENOENT).`);
   });
 
+  test('is what a file said last where it cannot be read any more, which is told once and no fault of a member', async () => {
+    const token_file = join(directory, 'rotated');
+    writeFileSync(token_file, 'rotated-secret');
+    const one = await member();
+    let lists = 0;
+    one.onList = (...request) => {
+      lists += 1;
+      return answering(200, '{}')(...request);
+    };
+    const { ask, model, time, problems } = world([one], { token_file });
+    await ask();
+    rmSync(token_file);
+    await until(
+      () => lists === 4,
+      () => time.advance(1_000),
+    );
+    expect((await ask()).input_tokens).toBe(7);
+    expect(one.received.at(-1)?.authorization).toBe('Bearer rotated-secret');
+    expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 0 }]);
+    expect(problems).toMatchObject([{ message: `${token_file} cannot be read (ENOENT).` }]);
+  });
+
+  test('is something as soon as a file can be read, however long that took', async () => {
+    const token_file = join(directory, 'late');
+    const members = [await member(), await member()];
+    const { ask, failing, model, time, problems } = world(members, { token_file });
+    for (let second = 0; second < 8; second++) {
+      expect(await failing()).toBeInstanceOf(ModelUnavailable);
+      time.advance(1_000);
+    }
+    expect(model.members()).toMatchObject([{ failures: 0 }, { failures: 0 }]);
+    expect(problems).toHaveLength(1);
+    writeFileSync(token_file, 'late-secret');
+    await until(() => model.members().every(({ breaker }) => breaker !== 'half_open'));
+    time.advance(1_000);
+    expect((await ask()).input_tokens).toBe(7);
+  });
+
   test('goes nowhere else: a redirect is no answer', async () => {
     const other = await member();
     const one = await member();
