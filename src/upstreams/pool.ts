@@ -205,6 +205,7 @@ export class Pool {
       try {
         const answer = await this.#askMember(member, call, this.#options.answer_ms, signal);
         member.breaker.succeeded();
+        if (member.breaker.state === 'closed') member.failure = null;
         return { answer, member, facts: member.facts };
       } catch (error) {
         // A request that lost one call gives up its others with that failure, which is not theirs.
@@ -371,6 +372,8 @@ export class Pool {
       breaker.trialFailed(this.#options.now_ms(), rest_ms);
       if (is_told || this.#closed.signal.aborted) return false;
       member.is_loading = false;
+      // Who fails has no rest to promise, whatever it asked for before.
+      member.resting_until_ms = Number.NEGATIVE_INFINITY;
       if (is_untried) {
         // No trial could be made, which is not the member's fault. Who makes them has reported it.
         member.failure = new UpstreamFailed('refused', error.message);

@@ -382,6 +382,39 @@ describe('what a client is told', () => {
     expect(problems).toHaveLength(2);
   });
 
+  test('where the only member was busy and then failed its trial: that the model is unavailable', async () => {
+    const one = await member();
+    const { ask, failing, model } = world([one]);
+    await ask();
+    const held: ((status: number) => void)[] = [];
+    one.behaviour = (...request) => {
+      held.push((status) => void answering(status, '{}', { 'retry-after': '60' })(...request));
+    };
+    const failures = Array.from({ length: 4 }, () => failing());
+    await until(() => held.length === 4);
+    one.behaviour = answering(500, '{}');
+    const [busy, ...others] = held;
+    busy?.(429);
+    expect(await Promise.race(failures)).toMatchObject({ name: 'QueueFull', retry_after_s: 60 });
+    for (const end of others) end(500);
+    await Promise.all(failures);
+    await until(() => model.members()[0]?.breaker === 'open');
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+  });
+
+  test('and the operator: no failure of a member that has answered since', async () => {
+    const one = await member();
+    const { ask, failing, model } = world([one]);
+    await ask();
+    one.behaviour = answering(500, '{}');
+    expect(await failing()).toBeInstanceOf(UpstreamFailed);
+    one.behaviour = answering(200, YES);
+    await ask();
+    one.behaviour = answering(429, '{}');
+    expect(await failing()).toBeInstanceOf(QueueFull);
+    expect(model.status()).toEqual({ state: 'cold', load_error: 'No upstream gets requests.' });
+  });
+
   // As vLLM 0.32.0 says that it has no such model, and that it does not ask its model in that way.
   test.each([
     [404, 'It has no /v1/systemone, or no model of the name that it is asked for: see --upstream-model.'],
