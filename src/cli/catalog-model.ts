@@ -102,6 +102,8 @@ async function openUpstreams(
     return await model.use(input.mode, (_, signal) => model.answer(plan, { scope: 'eval', signal }));
   };
   try {
+    // A request waits for a large vocabulary no longer than a client, and this command as long as it takes.
+    await model.load();
     const { fingerprint } = await ask(smallInput('consistent'));
     if (fingerprint === null) throw new CommandFailed(otherModels(id));
     return {

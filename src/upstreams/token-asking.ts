@@ -7,7 +7,8 @@ import {
   type ScoringPlanner,
   SetupError,
 } from '../../native/engine.ts';
-import { ModelUnavailable } from '../models/lifecycle.ts';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
+import { ModelUnavailable, ModelWarmingUp, modelClosed, type Schedule } from '../models/lifecycle.ts';
 import { smallInput } from '../models/small-question.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import type { AskedMember, PoolCall, Trial } from './pool.ts';
@@ -17,6 +18,8 @@ import type { TokenAnswer, TokenProtocol, TokenQuestion, WantedToken } from './t
 const TRIAL_SCOPE = '';
 /** A vocabulary that could not be read is read again after so long: it may be large. */
 const RETRY_MS = 10_000;
+/** What a request is told for which it took too long to be read. */
+const OPENING_RETRY_S = 10;
 /** One position more than a plan has: the answer's. */
 const ANSWER_TOKENS = 1;
 
@@ -28,6 +31,7 @@ export interface TokenAskingOptions {
   /** Reads the vocabulary. */
   readonly openPlanner: () => Promise<ScoringPlanner>;
   readonly now_ms: () => number;
+  readonly schedule: Schedule;
   readonly onProblem: (error: unknown) => void;
 }
 
@@ -46,6 +50,8 @@ interface ReadCall {
 export class TokenAsking implements Asking {
   readonly #options: TokenAskingOptions;
   #planner: Promise<ScoringPlanner> | undefined;
+  #open_planner: ScoringPlanner | undefined;
+  #is_closed = false;
   #failed: { readonly at_ms: number; readonly error: ModelUnavailable } | undefined;
 
   constructor(options: TokenAskingOptions) {
@@ -57,7 +63,7 @@ export class TokenAsking implements Asking {
   }
 
   async plan(input: DecisionInput): Promise<DecisionPlan> {
-    return await (await this.#opened()).plan(input);
+    return await (await this.#openedInTime()).plan(input);
   }
 
   async answer(plan: DecisionPlan, caller: Caller): Promise<SourcedAnswer> {
@@ -103,25 +109,52 @@ export class TokenAsking implements Asking {
     };
   }
 
+  /** Waits for no vocabulary that is still being read: it is closed when it comes. */
   async close(): Promise<void> {
-    const planner = await this.#planner?.catch(() => undefined);
-    await planner?.close();
+    this.#is_closed = true;
+    await this.#open_planner?.close();
+  }
+
+  /** As `#opened`. Rejects with `ModelWarmingUp` after as long as a client waits. */
+  async #openedInTime(): Promise<ScoringPlanner> {
+    const late = Promise.withResolvers<never>();
+    const cancel = this.#options.schedule(
+      () => late.reject(new ModelWarmingUp(OPENING_RETRY_S)),
+      CLIENT_TIMEOUT_MS,
+    );
+    try {
+      return await Promise.race([this.#opened(), late.promise]);
+    } finally {
+      cancel();
+    }
   }
 
   /** Rejects with `ModelUnavailable`, which is reported each time that the vocabulary was looked at. */
   async #opened(): Promise<ScoringPlanner> {
+    if (this.#is_closed) throw modelClosed();
     const { now_ms, openPlanner, onProblem } = this.#options;
     const failed = this.#failed;
     if (failed !== undefined && now_ms() - failed.at_ms < RETRY_MS) throw failed.error;
     this.#failed = undefined;
-    this.#planner ??= openPlanner().catch((error: unknown) => {
-      this.#planner = undefined;
-      const message = error instanceof SetupError ? error.message : 'The vocabulary cannot be read.';
-      const unavailable = new ModelUnavailable(message, { cause: error });
-      this.#failed = { at_ms: now_ms(), error: unavailable };
-      onProblem(unavailable);
-      throw unavailable;
-    });
+    this.#planner ??= openPlanner().then(
+      async (planner) => {
+        if (this.#is_closed) {
+          await planner.close();
+          throw modelClosed();
+        }
+        this.#open_planner = planner;
+        return planner;
+      },
+      (error: unknown) => {
+        if (this.#is_closed) throw modelClosed();
+        this.#planner = undefined;
+        const message = error instanceof SetupError ? error.message : 'The vocabulary cannot be read.';
+        const unavailable = new ModelUnavailable(message, { cause: error });
+        this.#failed = { at_ms: now_ms(), error: unavailable };
+        onProblem(unavailable);
+        throw unavailable;
+      },
+    );
     return await this.#planner;
   }
 

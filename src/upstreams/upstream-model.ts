@@ -210,7 +210,7 @@ export class UpstreamModel implements UpstreamLife {
 
 function askingOf({ upstreams, context_tokens }: UpstreamModelEntry, options: UpstreamOptions): Asking {
   const { protocol, model, vocabulary } = upstreams;
-  const { onProblem, now_ms, openPlanner = openOnCpu } = options;
+  const { onProblem, now_ms, schedule = scheduleByTimer, openPlanner = openOnCpu } = options;
   if (protocol === 'systemone') return new DecisionAsking({ model, context_tokens, onProblem });
   return new TokenAsking({
     protocol: TOKEN_PROTOCOLS[protocol],
@@ -221,6 +221,7 @@ function askingOf({ upstreams, context_tokens }: UpstreamModelEntry, options: Up
       return await openPlanner(vocabulary, context_tokens);
     },
     now_ms,
+    schedule,
     onProblem,
   });
 }

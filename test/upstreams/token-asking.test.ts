@@ -13,9 +13,9 @@ import type {
   UpstreamPool,
   UpstreamProtocol,
 } from '../../src/catalog/catalog-records.ts';
-import { ModelUnavailable } from '../../src/models/lifecycle.ts';
+import { ModelUnavailable, ModelWarmingUp } from '../../src/models/lifecycle.ts';
 import { smallInput } from '../../src/models/small-question.ts';
-import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
+import { UpstreamModel, type UpstreamOptions } from '../../src/upstreams/upstream-model.ts';
 import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';
 import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../native/support/models.ts';
 import { answering, type Behaviour, hanging, ManualTime, TestMember, until } from './support.ts';
@@ -98,7 +98,7 @@ function world(
   protocol: UpstreamProtocol,
   members: readonly TestMember[],
   changes: Partial<UpstreamPool> = {},
-  answer_ms = 60_000,
+  options: Pick<UpstreamOptions, 'answer_ms' | 'openPlanner'> = {},
 ) {
   const time = new ManualTime();
   const problems: unknown[] = [];
@@ -113,9 +113,10 @@ function world(
     {
       now_ms: time.now_ms,
       schedule: time.schedule,
-      answer_ms,
+      answer_ms: 60_000,
       trial_ms: 60_000,
       onProblem: (error) => problems.push(error),
+      ...options,
     },
   );
   ends.push(() => model.close());
@@ -337,6 +338,27 @@ test('a list of models that cannot be read at a trial after failures leaves noth
   expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 3 }]);
 });
 
+test('a vocabulary that does not come holds neither a request longer than a client waits, nor a stop', async () => {
+  const opening = Promise.withResolvers<ScoringPlanner>();
+  const one = await member(asLlamaServer(served));
+  const { ask, model, time, problems } = world(
+    'llama-server',
+    [one],
+    {},
+    { openPlanner: () => opening.promise },
+  );
+  const answer = ask(smallInput('fast')).catch((error: unknown) => error);
+  time.advance(120_000);
+  expect(await answer).toBeInstanceOf(ModelWarmingUp);
+  const left = ask(smallInput('fast')).catch((error: unknown) => error);
+  await model.close();
+  const late = await openScoringPlanner({ model_path: path, gpu: false, evaluator: 'llama' });
+  opening.resolve(late);
+  expect(await left).toBeInstanceOf(ModelUnavailable);
+  expect(await late.plan(smallInput('fast')).catch((error: unknown) => error)).toBeInstanceOf(Error);
+  expect(problems).toEqual([]);
+});
+
 test('a request that the servers do not take is the client’s, and one that no code is left for too', async () => {
   const one = await member(asLlamaServer(served));
   const { ask, model } = world('llama-server', [one]);
@@ -349,7 +371,7 @@ test('a request that the servers do not take is the client’s, and one that no 
 test('calls that still run are given up with the request', async () => {
   const one = await member(asLlamaServer(served));
   // The first question is answered in that time, also on a machine that is busy.
-  const { ask, model } = world('llama-server', [one], {}, 2_000);
+  const { ask, model } = world('llama-server', [one], {}, { answer_ms: 2_000 });
   await ask(smallInput('fast'));
   one.behaviour = hanging;
   await ask(requestOf('consistent', 3)).catch(() => undefined);
