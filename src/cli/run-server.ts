@@ -1,14 +1,6 @@
 import { existsSync } from 'node:fs';
-import { constants } from 'node:os';
 import { join } from 'node:path';
-import { isatty } from 'node:tty';
-import {
-  type EngineFacts,
-  type OpenOptions,
-  openPlanner,
-  openScoringPlanner,
-  SetupError,
-} from '../../native/engine.ts';
+import { type OpenOptions, openPlanner, openScoringPlanner, SetupError } from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
@@ -35,6 +27,7 @@ import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
 import { systemErrorCode } from '../system-error-code.ts';
+import { announce, type FirstKey } from './announce.ts';
 import { backupDirectory } from './backup-directory.ts';
 import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
@@ -42,45 +35,18 @@ import { CommandFailed } from './command-failed.ts';
 import { consoleParts } from './console-parts.ts';
 import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
-import { FIRST_ORGANIZATION_NAME, initialize, isInitialized } from './initialize.ts';
-import { ownerAdvice } from './organizations.ts';
+import { initialize, isInitialized } from './initialize.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
 import { reloadMemory } from './reload-model.ts';
 import { type ReloadListener, startReloadListener } from './reload-socket.ts';
 import { leaveAddress, removeAddress } from './server-addresses.ts';
-
-/** A question that the first answer can be seen with. */
-const EXAMPLE_BODY = JSON.stringify({
-  model: 'decision-1',
-  state: 'Hi, I forgot my password and cannot log in to my account any more. Please help me reset it.',
-  questions: {
-    reset: { type: 'noul', instructions: 'Does the customer want to reset a password?' },
-    topic: {
-      type: 'choice',
-      instructions: 'What is the message about?',
-      criteria: {
-        password: 'resetting a password',
-        delivery: 'where an order is',
-        invoice: 'getting an invoice',
-      },
-    },
-  },
-});
-
-/** The file descriptor. */
-const STANDARD_INPUT = 0;
+import { type Stop, stopSignal } from './stop-signal.ts';
 
 /** How long the end waits for somebody to read the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
 
 const PERCENT = 100;
-
-/** What evaluates plans, in words. */
-const EVALUATOR_NAMES = {
-  addon: 'the addon',
-  llama: 'node-llama-cpp ("tds doctor" says why not by the addon)',
-} as const satisfies Record<EngineFacts['evaluator'], string>;
 
 /** How `tds serve` was started. */
 export interface ServerStart {
@@ -460,9 +426,6 @@ async function listen(
   }
 }
 
-/** Where the first key is to be found: on the terminal, or in a file. */
-type FirstKey = { readonly api_key: string } | { readonly api_key_file: string };
-
 /**
  * Fills an empty database. Its key goes to the terminal, or, as other programs keep standard output in logs that others
  * read, to a file for the owner only. Null when the database was filled before.
@@ -477,89 +440,4 @@ async function firstKey(
   }
   const path = await initializeIntoFile(data, context, owner);
   return path === null ? null : { api_key_file: path };
-}
-
-/** The address, the engine, where the first key is, and one line that asks a real question. */
-function announce(
-  address: string,
-  first: FirstKey | null,
-  engine: EngineFacts | null,
-  options: JsonOptions & ServeConfig & { readonly metrics_url: string | undefined },
-): void {
-  const { metrics_url } = options;
-  const console_url = options.console === 'on' ? `${options.publicUrl ?? address}/console` : undefined;
-  const lines = options.json
-    ? [JSON.stringify({ address, console: console_url, metrics_url, ...first, engine }, null, 2)]
-    : [
-        `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
-        ...(engine === null ? [] : engineLines(engine)),
-        ...(console_url === undefined ? [] : [`Console: ${console_url}`]),
-        ...(metrics_url === undefined ? [] : [`Metrics: ${metrics_url}`]),
-        ...(first === null ? [] : [keyLine(first)]),
-        ...(first === null || options.owner !== undefined ? [] : [OWNER_LINE]),
-        'Ask it something:',
-        `curl -s ${address}/v1/decisions -H ${authorization(first)} -H 'Content-Type: application/json' -d '${EXAMPLE_BODY}'`,
-      ];
-  standardOutput.write(`${lines.join('\n')}\n`);
-}
-
-const OWNER_LINE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
-
-function engineLines(engine: EngineFacts): readonly string[] {
-  const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${EVALUATOR_NAMES[engine.evaluator]}`;
-  return engine.missing_gpu === undefined ? [model] : [model, `The GPU is not used: ${engine.missing_gpu}`];
-}
-
-function keyLine(first: FirstKey): string {
-  return 'api_key' in first
-    ? `First API key, shown only this once: ${first.api_key}`
-    : `First API key, shown nowhere else: in ${first.api_key_file}, which only its owner can read`;
-}
-
-/** The header of the curl line, quoted for a shell. */
-function authorization(first: FirstKey | null): string {
-  if (first === null) return "'Authorization: Bearer <API_KEY>'";
-  return 'api_key' in first
-    ? `'Authorization: Bearer ${first.api_key}'`
-    : `"Authorization: Bearer $(cat ${Bun.$.escape(first.api_key_file)})"`;
-}
-
-/** The wish that the service ends. */
-interface Stop {
-  /** Resolves when it comes. */
-  readonly asked: Promise<void>;
-  readonly is_asked: boolean;
-}
-
-/**
- * Comes at the first SIGINT or SIGTERM, or when the terminal that it began on is gone. SIGHUP otherwise asks for a
- * reload. A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener that finds
- * itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
- */
-function stopSignal(reload: () => void): Stop {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let is_asked = false;
-  let is_second = false;
-  const ask = () => {
-    is_asked = true;
-    resolve();
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (is_second) process.exit(128 + constants.signals[signal]);
-      is_second = true;
-      ask();
-    });
-  }
-  const began_on_terminal = isatty(STANDARD_INPUT);
-  process.on('SIGHUP', () => {
-    if (began_on_terminal && !isatty(STANDARD_INPUT)) ask();
-    else if (!is_asked) reload();
-  });
-  return {
-    asked: promise,
-    get is_asked() {
-      return is_asked;
-    },
-  };
 }

@@ -396,6 +396,7 @@ function isSamePool(one: UpstreamPool, other: UpstreamPool): boolean {
     token_file === other.token_file &&
     ca_file === other.ca_file &&
     one.vocabulary?.path === other.vocabulary?.path &&
+    one.vocabulary?.profile === other.vocabulary?.profile &&
     one.vocabulary?.sha256 === other.vocabulary?.sha256
   );
 }

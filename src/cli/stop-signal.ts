@@ -1,0 +1,45 @@
+import { constants } from 'node:os';
+import { isatty } from 'node:tty';
+
+/** The file descriptor. */
+const STANDARD_INPUT = 0;
+
+/** The wish that the service ends. */
+export interface Stop {
+  /** Resolves when it comes. */
+  readonly asked: Promise<void>;
+  readonly is_asked: boolean;
+}
+
+/**
+ * Comes at the first SIGINT or SIGTERM, or when the terminal that it began on is gone. SIGHUP otherwise asks for a
+ * reload. A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener that finds
+ * itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
+ */
+export function stopSignal(reload: () => void): Stop {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let is_asked = false;
+  let has_signal = false;
+  const ask = () => {
+    is_asked = true;
+    resolve();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (has_signal) process.exit(128 + constants.signals[signal]);
+      has_signal = true;
+      ask();
+    });
+  }
+  const began_on_terminal = isatty(STANDARD_INPUT);
+  process.on('SIGHUP', () => {
+    if (began_on_terminal && !isatty(STANDARD_INPUT)) ask();
+    else if (!is_asked) reload();
+  });
+  return {
+    asked: promise,
+    get is_asked() {
+      return is_asked;
+    },
+  };
+}
