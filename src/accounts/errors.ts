@@ -27,6 +27,8 @@ const ACCOUNT_ERRORS = {
   top_up_out_of_range: 'The amount is outside of what the tier allows for one top-up.',
   too_many_pending_top_ups: 'The organization has 20 top-ups that are not paid: pay or cancel one first.',
   refund_exceeds_paid: 'This is more than is left of the payments that can be refunded.',
+  entry_exists:
+    'An entry with this id is in the books already, with another organization, kind or amount: look there first.',
   payment_settled: 'The payment is already completed or canceled.',
   event_resolved: 'The payment event is not unresolved: there is nothing to decide about it.',
   event_not_assignable: 'The payment event cannot be assigned: dismiss it once you have looked at it.',

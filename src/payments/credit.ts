@@ -179,12 +179,14 @@ export const PENDING = {
 interface HandledByHand {
   readonly organization_id: string;
   readonly amount_micros: number;
+  /** Which entry this is: given again with the same id it is entered once. Without one, it is a new entry each time. */
+  readonly entry_id?: string;
 }
 
 /**
  * Enters a payment that the operator has received by hand: it counts as paid and moves the tier. The range of one
  * top-up binds only with `within_range`. Resolves with the organization and its balance after it. Rejects with
- * `permission_denied`, `not_found`, `invalid_amount`, `top_up_out_of_range`.
+ * `permission_denied`, `not_found`, `invalid_amount`, `top_up_out_of_range`, `entry_exists`.
  */
 export async function creditByHand(
   context: AccountContext,
@@ -197,7 +199,7 @@ export async function creditByHand(
 
 /**
  * The same inside a transaction, for the operator only. Rejects with `not_found`, `invalid_amount`,
- * `top_up_out_of_range`.
+ * `top_up_out_of_range`, `entry_exists`.
  */
 export async function enterCreditByHand(
   transaction: Transaction,
@@ -207,6 +209,7 @@ export async function enterCreditByHand(
   const { organization_id, amount_micros } = given;
   requireAmount(amount_micros);
   const organization = await readOrganization(transaction.records, organization_id);
+  if (await isEntered(transaction.records, given, 'top_up')) return organization;
   if (given.within_range === true) requireInRange(transaction, organization, amount_micros);
   await settleByHand(transaction, actor, given, 'top_up');
   return await readOrganization(transaction.records, organization_id);
@@ -216,7 +219,7 @@ export async function enterCreditByHand(
  * Takes back credit that was paid by hand, after the operator has returned the money. The balance may fall below zero,
  * and the tier is recalculated. Payments through another provider are refunded there, and its webhook does the same.
  * Resolves with the organization and its balance after it. Rejects with `permission_denied`, `not_found`,
- * `invalid_amount`, `refund_exceeds_paid`.
+ * `invalid_amount`, `refund_exceeds_paid`, `entry_exists`.
  */
 export async function refundByHand(
   context: AccountContext,
@@ -228,7 +231,8 @@ export async function refundByHand(
   const { organization_id, amount_micros } = given;
   return await inTransaction(context, async (transaction) => {
     const { records } = transaction;
-    await readOrganization(records, organization_id);
+    const organization = await readOrganization(records, organization_id);
+    if (await isEntered(records, given, 'refund')) return organization;
     const left = await records.payments.paidThrough(MANUAL_PROVIDER_NAME, organization_id);
     if (amount_micros > left) {
       throw new AccountError(
@@ -265,8 +269,9 @@ export async function confirmManualPayment(
 ): Promise<Payment> {
   requireOperator(actor);
   return await inTransaction(context, async (transaction) => {
-    const payment = await transaction.records.payments.findExternalPayment(MANUAL_PROVIDER_NAME, payment_id);
-    if (payment === undefined) throw new AccountError('not_found', 'There is no such manual payment.');
+    const payment = await transaction.records.payments.findPayment(payment_id);
+    if (payment?.provider !== MANUAL_PROVIDER_NAME)
+      throw new AccountError('not_found', 'There is no such manual payment.');
     if (payment.status !== 'pending') throw new AccountError('payment_settled');
     await recordAct(transaction.records, context, actor, {
       action: 'top_up.confirm',
@@ -291,11 +296,32 @@ export async function completePayment({ records, clock }: Transaction, payment: 
   return { ...payment, ...settled };
 }
 
+/**
+ * Whether this very entry is in the books already, from a request whose answer was lost. Rejects with `entry_exists`
+ * when its id is that of another one.
+ */
+async function isEntered(
+  { payments }: Pick<Records, 'payments'>,
+  { entry_id, organization_id, amount_micros }: HandledByHand,
+  kind: Payment['kind'],
+): Promise<boolean> {
+  if (entry_id === undefined) return false;
+  const found = await payments.findExternalPayment(MANUAL_PROVIDER_NAME, entry_id);
+  if (found === undefined) return false;
+  const is_same =
+    found.organization_id === organization_id &&
+    found.kind === kind &&
+    found.amount_micros === amount_micros &&
+    found.status === 'completed';
+  if (!is_same) throw new AccountError('entry_exists');
+  return true;
+}
+
 /** Enters a payment or refund by hand, and settles it. */
 async function settleByHand(
   transaction: Transaction,
   actor: Actor,
-  { organization_id, amount_micros }: HandledByHand,
+  { organization_id, amount_micros, entry_id }: HandledByHand,
   kind: Payment['kind'],
 ): Promise<void> {
   const { records, clock, identifiers } = transaction;
@@ -305,7 +331,7 @@ async function settleByHand(
     id,
     organization_id,
     provider: MANUAL_PROVIDER_NAME,
-    external_id: id,
+    external_id: entry_id ?? id,
     kind,
     amount_micros,
     created_at_ms: clock.now_ms(),

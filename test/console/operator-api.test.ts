@@ -7,6 +7,7 @@ import { setOperator } from '../../src/accounts/operators.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
+import { newEntryId } from '../support/money.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount, POLL_MS, type TestAccount } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
@@ -71,9 +72,13 @@ const ROUTES: Readonly<Record<string, Tried>> = {
   'enter credit': {
     method: 'POST',
     path: inOrganization('/credit'),
-    body: { amount_micros: 5_000_000, is_forced: false },
+    body: { entry_id: 'entry_the_first_credit', amount_micros: 5_000_000, is_forced: false },
   },
-  refund: { method: 'POST', path: inOrganization('/refund'), body: { amount_micros: 1_000_000 } },
+  refund: {
+    method: 'POST',
+    path: inOrganization('/refund'),
+    body: { entry_id: 'entry_the_first_refund', amount_micros: 1_000_000 },
+  },
   'confirm a payment': {
     method: 'POST',
     path: async () => `/organizations/${account.organization_id}/payments/${await pendingPayment()}/confirm`,
@@ -218,21 +223,74 @@ describe('an organization', () => {
     const { organization_id } = await addAccount(made.service, { credit_dollars: 5 });
     const enter = (amount_micros: number, is_forced = false) =>
       people.operator.ask(`${API}/organizations/${organization_id}/credit`, {
-        body: { amount_micros, is_forced },
+        body: { entry_id: newEntryId(), amount_micros, is_forced },
       });
     expect(await codeOf(await enter(26_000_000))).toEqual([422, 'top_up_out_of_range']);
     expect(await (await enter(26_000_001, true)).json()).toMatchObject({ credit_micros: 31_000_001 });
     const refund = (amount_micros: number) =>
-      people.operator.ask(`${API}/organizations/${organization_id}/refund`, { body: { amount_micros } });
+      people.operator.ask(`${API}/organizations/${organization_id}/refund`, {
+        body: { entry_id: newEntryId(), amount_micros },
+      });
     expect(await codeOf(await refund(31_000_002))).toEqual([409, 'refund_exceeds_paid']);
     expect(await (await refund(31_000_001)).json()).toMatchObject({ credit_micros: 0 });
     expect((await overviewOf(organization_id)).credit_micros).toBe(0);
   });
 
+  const ENTRIES = [
+    ['credit', { amount_micros: 7_000_000, is_forced: false }, 32_000_000, 'credit.enter'],
+    ['refund', { amount_micros: 7_000_000 }, 18_000_000, 'credit.refund'],
+  ] as const;
+
+  test.each(ENTRIES)(
+    'gets one entry for one entry_id, sent at once or again: %s',
+    async (what, entered, credit_micros, act) => {
+      const { organization_id } = await addAccount(made.service);
+      const body = { entry_id: newEntryId(), ...entered };
+      const send = () => people.operator.ask(`${API}/organizations/${organization_id}/${what}`, { body });
+      const rows = async (table: string) =>
+        (await made.service.execute(`SELECT id FROM ${table} WHERE organization_id = '${organization_id}'`))
+          .length;
+      const before = [await rows('ledger_entries'), await rows('payments'), await rows('trail_entries')];
+      const sent = [...(await Promise.all([send(), send(), send()])), await send()];
+      for (const response of sent) {
+        expect([response.status, await response.json()]).toEqual([200, { credit_micros, tier: 1 }]);
+      }
+      const after = [await rows('ledger_entries'), await rows('payments'), await rows('trail_entries')];
+      expect(after).toEqual(before.map((count) => count + 1));
+      const trail = JSON.stringify(await read(`/organizations/${organization_id}/trail`));
+      expect(trail.split(`"${act}"`)).toHaveLength(what === 'credit' ? 3 : 2);
+    },
+  );
+
+  test('gets nothing for an entry_id of another entry, and none without one', async () => {
+    const { organization_id } = await addAccount(made.service);
+    const other = await addAccount(made.service);
+    const refund = { entry_id: newEntryId(), amount_micros: 7_000_000 };
+    const credit = { ...refund, is_forced: false };
+    const send = (what: string, body: unknown, id = organization_id) =>
+      people.operator.ask(`${API}/organizations/${id}/${what}`, { body });
+    expect((await send('credit', credit)).status).toBe(200);
+    const before = await made.service.everything();
+    for (const refused of [
+      await send('credit', { ...credit, amount_micros: 7_000_001 }),
+      await send('refund', refund),
+      await send('credit', credit, other.organization_id),
+    ]) {
+      expect(await codeOf(refused)).toEqual([409, 'entry_exists']);
+    }
+    const payment_id = await pendingPayment(organization_id);
+    for (const entry_id of [undefined, '', 7, payment_id, 'entry_short', `entry_${'x'.repeat(65)}`]) {
+      const refused = await send('credit', { ...credit, entry_id });
+      expect(await codeOf(refused)).toEqual([422, 'invalid_request']);
+    }
+    const { ledger_entries } = await made.service.everything();
+    expect(ledger_entries).toEqual(before.ledger_entries);
+  });
+
   test('on Tier 0 may ask at once after its first payment', async () => {
     const { organization_id, key } = await addAccount(made.service, { credit_dollars: 0 });
     expect((await postByKey(made.service, key, '{')).status).toBe(402);
-    const body = { amount_micros: 5_000_000, is_forced: false };
+    const body = { entry_id: newEntryId(), amount_micros: 5_000_000, is_forced: false };
     await people.operator.ask(`${API}/organizations/${organization_id}/credit`, { body });
     expect((await postByKey(made.service, key, '{')).status).toBe(400);
   });

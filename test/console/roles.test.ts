@@ -12,6 +12,7 @@ import { API_PREFIX } from '../../src/console/api/api.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
+import { newEntryId } from '../support/money.ts';
 import {
   addPerson,
   mailedToken,
@@ -270,12 +271,12 @@ const ROWS: readonly Row[] = [
   {
     route: `POST /operator${IN}/credit`,
     may: OPERATORS,
-    given: () => ({ body: { amount_micros: 5_000_000, is_forced: false } }),
+    given: () => ({ body: { entry_id: newEntryId(), amount_micros: 5_000_000, is_forced: false } }),
   },
   {
     route: `POST /operator${IN}/refund`,
     may: OPERATORS,
-    given: () => ({ body: { amount_micros: 1_000_000 } }),
+    given: () => ({ body: { entry_id: newEntryId(), amount_micros: 1_000_000 } }),
   },
   { route: `POST /operator${IN}/payments/:payment_id/confirm`, may: OPERATORS },
   { route: `PATCH /operator${IN}/limits`, may: OPERATORS, given: () => ({ body: { minimum_tier: 1 } }) },

@@ -245,6 +245,16 @@ describe('top-ups', () => {
     expect(await listPendingPayments(books.context, OPERATOR)).toEqual([]);
   });
 
+  test('that the operator entered are settled, whatever id the entry has', async () => {
+    const { context, organization_id } = books;
+    const entry = { organization_id, amount_micros: 5 * DOLLAR, entry_id: 'entry_1' };
+    await creditByHand(context, OPERATOR, entry);
+    const entered = await context.store.payments.findExternalPayment('manual', entry.entry_id);
+    await expect(confirmManualPayment(context, OPERATOR, entered?.id ?? '')).rejects.toMatchObject({
+      code: 'payment_settled',
+    });
+  });
+
   test('call the provider outside of any transaction, so that its answer may take long', async () => {
     const { store } = books.context;
     const slow: PaymentProvider = {

@@ -9,15 +9,18 @@ import { createLog } from '../../src/ops/log.ts';
 import { addPerson, PASSWORD, startTestConsole } from '../console/people.ts';
 import { MovableClock } from '../support/clock.ts';
 import { instantEngine } from '../support/instant-engine.ts';
+import { ledgerOf } from '../support/money.ts';
 import { pausePostgres } from '../support/paused-postgres.ts';
 import {
   administer,
   isPostgresMissing,
   type PostgresServer,
+  sharedPostgres,
   startPostgres,
   type TestDatabase,
   testDatabase,
 } from '../support/postgres.ts';
+import { PostgresProxy } from '../support/postgres-proxy.ts';
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
@@ -183,6 +186,32 @@ describe.skipIf(isPostgresMissing())('two nodes on one PostgreSQL', () => {
       for (const node of consoles) await node.close();
     }
   });
+
+  test.each(['credit', 'refund'])(
+    'an entry by hand whose commit was not answered is made once when it is sent again: %s',
+    async (what) => {
+      using proxy = new PostgresProxy((await sharedPostgres()).port);
+      const made = await startTestConsole({ postgres_url: proxy.url(database.url), clock });
+      try {
+        const person = await addPerson(made, { email: `${what}@example.com`, is_operator: true });
+        const account = await addAccount(made.service);
+        const before = await ledgerOf(made.service, account);
+        const entry = { entry_id: `entry_of_a_lost_${what}`, amount_micros: 7_000_000 };
+        const body = what === 'credit' ? { ...entry, is_forced: false } : entry;
+        const path = `/console/api/operator/organizations/${account.organization_id}/${what}`;
+        proxy.cutNext('after the commit');
+        const lost = await person.ask(path, { body });
+        expect([lost.status, proxy.cuts]).toEqual([503, 1]);
+        const again = await person.ask(path, { body });
+        const credit_micros = what === 'credit' ? 32_000_000 : 18_000_000;
+        expect([again.status, await again.json()]).toEqual([200, { credit_micros, tier: 1 }]);
+        const after = await ledgerOf(made.service, account);
+        expect(after).toHaveLength(before.length + 1);
+      } finally {
+        await made.close();
+      }
+    },
+  );
 
   test('one of them does the hourly work, once an hour', async () => {
     const served = await Promise.all(

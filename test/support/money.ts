@@ -8,6 +8,9 @@ import type { TestAccount, TestService } from './service.ts';
 /** One US dollar in micro-dollars, by the contract. */
 export const DOLLAR = 1_000_000;
 
+/** A new id of an entry by hand, as the operator's page draws one. */
+export const newEntryId = () => `entry_${crypto.randomUUID()}`;
+
 type Books = Pick<TestService, 'rows'>;
 type Owner = Pick<TestAccount, 'organization_id'>;
 

@@ -34,6 +34,7 @@ const ACCOUNT_STATUS = {
   top_up_out_of_range: 422,
   too_many_pending_top_ups: 409,
   refund_exceeds_paid: 409,
+  entry_exists: 409,
   payment_settled: 409,
   event_resolved: 409,
   event_not_assignable: 409,

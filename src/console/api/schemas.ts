@@ -6,6 +6,9 @@ import type { Mode } from '../../questions/question.ts';
 /** An id as this service makes them. */
 export const Id = Type.String({ minLength: 1, maxLength: 64 });
 
+/** An id that the page draws for one entry, which is known by it when it is sent again. No payment has such an id. */
+export const EntryId = Type.String({ pattern: '^entry_[0-9A-Za-z_-]{16,64}$' });
+
 /** A name that a person gives; the rules check it exactly. */
 export const Name = Type.String({ maxLength: 1_000 });
 

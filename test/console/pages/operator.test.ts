@@ -212,6 +212,56 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     expect(opened.complaints.filter((text) => !text.includes('409'))).toEqual([]);
   });
 
+  test.each([
+    ['Give credit…', 'Give $5.00', 'Give $6.00', 'credit', 30],
+    ['Take back…', 'Take back $5.00', 'Take back $6.00', 'refund', 20],
+  ] as const)(
+    'an entry whose answer was lost is made once when it is sent again: %s',
+    async (button, confirm, other, route, dollars) => {
+      const { accounts } = made.service;
+      const { id } = await createOrganization(accounts, OPERATOR, { name: 'Lost Answers' });
+      await creditByHand(accounts, OPERATOR, { organization_id: id, amount_micros: 25_000_000 });
+      await using opened = await open(ada, `/console/operator/organizations/${id}`);
+      const { page } = opened;
+      const bodies: string[] = [];
+      let lost = 2;
+      await page.route(`**/${route}`, async (sent) => {
+        bodies.push(sent.request().postData() ?? '');
+        const answer = await sent.fetch();
+        lost -= 1;
+        await (lost < 0 ? sent.fulfill({ response: answer }) : sent.abort());
+      });
+      const enter = async (amount: string, name: string) => {
+        await dialog(page).getByLabel('Amount').fill(amount);
+        await press(page, 'Continue…');
+        await press(page, name);
+      };
+      await press(page, button);
+      await enter('5', confirm);
+      await dialog(page).getByText('The service cannot be reached').waitFor();
+      await press(page, confirm);
+      await dialog(page).getByText('The service cannot be reached').waitFor();
+      await press(page, 'Cancel');
+      await enter('6', other);
+      await dialog(page).getByText('An entry with this id is in the books already').waitFor();
+      await press(page, 'Cancel');
+      await enter('5', confirm);
+      await dialog(page).waitFor({ state: 'detached' });
+      await tile(page, 'Credit').getByText(`$${dollars}.00`).waitFor();
+
+      await press(page, button);
+      await enter('5', confirm);
+      await tile(page, 'Credit')
+        .getByText(`$${2 * dollars - 25}.00`)
+        .waitFor();
+      const ids = bodies.map((body) => /"entry_id":"([\w-]+)"/.exec(body)?.[1]);
+      expect(ids).toHaveLength(5);
+      expect(new Set(ids.slice(0, 4)).size).toBe(1);
+      expect(new Set(ids)).not.toContain(undefined);
+      expect(new Set(ids).size).toBe(2);
+    },
+  );
+
   test('a model gets another price, is closed and opened; what cannot be is said', async () => {
     await using opened = await open(ada, '/console/operator/models');
     const { page } = opened;

@@ -19,7 +19,17 @@ import {
 } from '../../../payments/credit.ts';
 import { Limits, PaymentAnswer, shownPayment } from '../billing.ts';
 import { cursorAt, placeOf } from '../cursor.ts';
-import { answerOf, Done, Id, Micros, nullable, OrganizationParams, RoleSchema, Time } from '../schemas.ts';
+import {
+  answerOf,
+  Done,
+  EntryId,
+  Id,
+  Micros,
+  nullable,
+  OrganizationParams,
+  RoleSchema,
+  Time,
+} from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { readTrail, TrailPage, TrailQuery } from '../trail.ts';
 import { operatorOnly } from './operator-only.ts';
@@ -109,9 +119,8 @@ export function organizationRoutes(services: ConsoleServices) {
     )
     .post(
       '/:organization_id/credit',
-      async ({ operator, params: { organization_id }, body: { amount_micros, is_forced } }) => {
-        const within_range = !is_forced;
-        const given = { organization_id, amount_micros, within_range };
+      async ({ operator, params: { organization_id }, body: { entry_id, amount_micros, is_forced } }) => {
+        const given = { organization_id, amount_micros, entry_id, within_range: !is_forced };
         const { credit_micros, tier } = await creditByHand(services, operator, given);
         // A first payment lifts the tier: this process knows it at once, others within the contract's 60 seconds.
         keys.invalidate();
@@ -120,6 +129,7 @@ export function organizationRoutes(services: ConsoleServices) {
       {
         params: OrganizationParams,
         body: Type.Object({
+          entry_id: EntryId,
           amount_micros: Type.Integer(),
           is_forced: Type.Boolean({ description: "Also outside of the tier's range of one top-up." }),
         }),
@@ -128,15 +138,15 @@ export function organizationRoutes(services: ConsoleServices) {
     )
     .post(
       '/:organization_id/refund',
-      async ({ operator, params: { organization_id }, body: { amount_micros } }) => {
-        const given = { organization_id, amount_micros };
+      async ({ operator, params: { organization_id }, body: { entry_id, amount_micros } }) => {
+        const given = { organization_id, amount_micros, entry_id };
         const { credit_micros, tier } = await refundByHand(services, operator, given);
         keys.invalidate();
         return { credit_micros, tier };
       },
       {
         params: OrganizationParams,
-        body: Type.Object({ amount_micros: Type.Integer() }),
+        body: Type.Object({ entry_id: EntryId, amount_micros: Type.Integer() }),
         response: Balance,
       },
     )

@@ -1,3 +1,4 @@
+import { nanoid } from 'nanoid';
 import { useState } from 'preact/hooks';
 import { parseDollars } from '../../../money.ts';
 import { ApiError, api, call } from '../client.ts';
@@ -54,6 +55,10 @@ export function CreditActions({
   );
 }
 
+/**
+ * The steps from opening the dialog to closing it make one entry. So its id stays over every failure, after which
+ * nobody here knows whether the entry was made.
+ */
 function Steps({
   what,
   organization,
@@ -65,6 +70,7 @@ function Steps({
   readonly onChange: () => Promise<void>;
   readonly onClose: () => void;
 }) {
+  const [entry_id] = useState(() => `entry_${nanoid()}`);
   const [entered, setEntered] = useState<Entered>();
   const { id, name, credit_micros, top_up } = organization;
   if (entered === undefined) {
@@ -117,8 +123,8 @@ function Steps({
       kind={what === 'credit' ? 'primary' : 'danger'}
       onCancel={() => setEntered(undefined)}
       onSubmit={async () => {
-        if (what === 'credit') await call(route.credit.post({ amount_micros, is_forced }));
-        else await call(route.refund.post({ amount_micros }));
+        if (what === 'credit') await call(route.credit.post({ entry_id, amount_micros, is_forced }));
+        else await call(route.refund.post({ entry_id, amount_micros }));
         onClose();
         await onChange();
         showToast(what === 'credit' ? `${name} has ${amount} more.` : `${name} has ${amount} less.`);
