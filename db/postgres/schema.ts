@@ -152,6 +152,7 @@ export const members = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.organization_id, table.user_id] }),
+    index('members_user').on(table.user_id),
     check('members_role', sql`${table.role} IN ('owner', 'admin', 'developer', 'billing', 'reader')`),
   ],
 );
@@ -235,6 +236,9 @@ export const payments = pgTable(
   (table) => [
     uniqueIndex('payments_external').on(table.provider, table.external_id),
     index('payments_organization').on(table.organization_id, table.created_at_ms),
+    index('payments_refunds')
+      .on(table.refunds_payment_id)
+      .where(sql`${table.refunds_payment_id} IS NOT NULL`),
     check('payments_amount', sql`${table.amount_micros} > 0`),
     check('payments_kind', sql`${table.kind} IN ('top_up', 'refund')`),
     check('payments_status', sql`${table.status} IN ('pending', 'completed', 'canceled')`),

@@ -123,6 +123,7 @@ export const members = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.organization_id, table.user_id] }),
+    index('members_user').on(table.user_id),
     check('members_role', sql`${table.role} IN ('owner', 'admin', 'developer', 'billing', 'reader')`),
   ],
 );
@@ -204,6 +205,9 @@ export const payments = sqliteTable(
   (table) => [
     uniqueIndex('payments_external').on(table.provider, table.external_id),
     index('payments_organization').on(table.organization_id, table.created_at_ms),
+    index('payments_refunds')
+      .on(table.refunds_payment_id)
+      .where(sql`${table.refunds_payment_id} IS NOT NULL`),
     check('payments_amount', sql`${table.amount_micros} > 0`),
     check('payments_kind', sql`${table.kind} IN ('top_up', 'refund')`),
     check('payments_status', sql`${table.status} IN ('pending', 'completed', 'canceled')`),

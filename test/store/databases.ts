@@ -1,10 +1,14 @@
+import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql';
+import { drizzle as drizzleSqlite } from 'drizzle-orm/bun-sqlite';
 import { runAudit as auditPostgres } from '../../db/postgres/audit.ts';
 import { PostgresMovementReader } from '../../db/postgres/movement-reader.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
+import * as postgresSchema from '../../db/postgres/schema.ts';
 import { PostgresUsageReader } from '../../db/postgres/usage-reader.ts';
 import { runAudit as auditSqlite } from '../../db/sqlite/audit.ts';
 import { type Db, neverWait, openDatabase } from '../../db/sqlite/connection.ts';
 import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
+import * as sqliteSchema from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
 import type { MovementReader } from '../../src/ledger/movement-reader.ts';
@@ -29,11 +33,31 @@ export interface OpenDatabase {
   insert(rows: StoredRows): Promise<void>;
   /** How many rows a table has, or those of them that meet a condition (`TABLE WHERE …`). */
   count(rows: string): Promise<number>;
+  /** The statements that the work runs on a store of this database, each with the tables that its plan scans. */
+  plansOf(work: (store: Store) => Promise<unknown>): Promise<readonly PlannedStatement[]>;
   /** Everything that is stored, by table, in the same order each time. */
   everything(): Promise<Readonly<Record<string, readonly unknown[]>>>;
   /** Whether the audit finds the books in order. */
   isSound(): Promise<boolean>;
   close(): Promise<void>;
+}
+
+/** A statement, and how the database finds its rows. */
+export interface PlannedStatement {
+  readonly statement: string;
+  /** The tables that are read from one end to the other. */
+  readonly scanned: readonly string[];
+}
+
+/** A logger of drizzle that keeps what it is told. */
+function statementLogger() {
+  const logged: { readonly query: string; readonly params: unknown[] }[] = [];
+  return { logged, logQuery: (query: string, params: unknown[]) => void logged.push({ query, params }) };
+}
+
+/** The tables that a plan scans, by the words with which it says so. */
+function tablesIn(plan: readonly string[], scan: RegExp): string[] {
+  return plan.flatMap((line) => scan.exec(line)?.[1] ?? []);
 }
 
 interface Database {
@@ -64,6 +88,18 @@ function openSqlite(): Promise<OpenDatabase> {
       Promise.try(() =>
         Number(db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${rows}`).get()?.n),
       ),
+    async plansOf(work) {
+      const logger = statementLogger();
+      const watched = Object.assign(drizzleSqlite(db.$client, { schema: sqliteSchema, logger }), {
+        $client: db.$client,
+      });
+      await work(new SqliteStore(watched));
+      return logger.logged.map(({ query }) => {
+        const explained = db.$client.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${query}`);
+        const plan = explained.all().map(({ detail }) => detail);
+        return { statement: query, scanned: tablesIn(plan, /^SCAN (\w+)/) };
+      });
+    },
     everything: () => Promise.try(() => everythingInSqlite(db)),
     isSound: () => Promise.try(() => auditSqlite(db).ok),
     close: () => {
@@ -94,6 +130,17 @@ async function openPostgres(): Promise<OpenDatabase> {
     async count(rows) {
       const [row] = await db.$client.unsafe<{ n: string }[]>(`SELECT count(*) AS n FROM ${rows}`);
       return Number(row?.n);
+    },
+    async plansOf(work) {
+      const logger = statementLogger();
+      await work(new PostgresStore(drizzlePostgres(db.$client, { schema: postgresSchema, logger })));
+      const plans: PlannedStatement[] = [];
+      for (const { query, params } of logger.logged) {
+        const lines = await db.$client.unsafe<{ 'QUERY PLAN': string }[]>(`EXPLAIN ${query}`, params);
+        const plan = lines.map((line) => line['QUERY PLAN']);
+        plans.push({ statement: query, scanned: tablesIn(plan, /Seq Scan on (\w+)/) });
+      }
+      return plans;
     },
     everything: () => everythingInPostgres(db),
     isSound: async () => (await auditPostgres(db)).ok,
