@@ -37,9 +37,14 @@ const SESSION_SETTINGS = [
   ...BY_INDEX_ONLY,
 ];
 
-const LOCKED = "the organization's row is locked";
+/** Why a write was not made in time. */
+const REASONS = {
+  failed: 'a connection to it or a transaction failed',
+  locked: "the organization's row is locked",
+  overloaded: 'the writes before this one take too long',
+} as const;
 
-/** The database could not be written in time. */
+/** The database could not be written in time, for one of a few fixed reasons. */
 export class LedgerUnavailable extends Error {
   override readonly name = 'LedgerUnavailable';
 }
@@ -116,7 +121,7 @@ export class LedgerBatches {
       const { organization_id } = write.kind === 'hold' ? write.request : write.hold;
       const is_waiting = this.#trouble !== null || this.#aside.has(organization_id);
       if (write.kind === 'hold' && is_waiting && this.#queue.length >= this.#waitingMax()) {
-        throw unavailable(this.#trouble?.error ?? LOCKED);
+        throw this.#unavailable('locked');
       }
       const expires_ms = performance.now() + this.#deadline_ms;
       const asked = { write, is_doubtful: false, is_abandoned: false };
@@ -334,6 +339,8 @@ export class LedgerBatches {
       return batch;
     }
     for (const id of locked) this.#aside.add(id);
+    // It answers: whoever is refused now is refused for the lock, and not for what failed before.
+    this.#trouble = null;
     if (organizations.length === 1) return batch;
     this.#queue = [...batch.filter((job) => this.#isAside(job)), ...this.#queue];
     this.#start();
@@ -363,11 +370,9 @@ export class LedgerBatches {
     const now_ms = performance.now();
     const is_moving = now_ms - this.#progress_ms < this.#deadline_ms && now_ms < this.#closes_ms;
     if (is_moving && this.#aside.size === 0) return;
-    const error = unavailable(
-      this.#trouble?.error ?? (is_moving ? LOCKED : 'the writes before take too long'),
-    );
     this.#queue = this.#queue.filter((job) => {
       if (now_ms < job.expires_ms || (is_moving && !this.#isAside(job))) return true;
+      const error = this.#unavailable(this.#isAside(job) ? 'locked' : 'overloaded');
       if (!job.is_doubtful || now_ms >= this.#closes_ms) {
         if (job.is_doubtful && job.write.kind === 'hold') this.#unknown_holds += 1;
         job.reject(error);
@@ -381,13 +386,20 @@ export class LedgerBatches {
     });
   }
 
+  /** What callers get: the trouble of the database, or the reason where it has none. */
+  #unavailable(reason: keyof typeof REASONS): LedgerUnavailable {
+    return this.#trouble === null
+      ? unavailable(reason)
+      : unavailable('failed', { cause: this.#trouble.error });
+  }
+
   #waitingMax(): number {
     return this.#options.waiting_max ?? WAITING_MAX;
   }
 }
 
-function unavailable(cause: unknown): LedgerUnavailable {
-  return new LedgerUnavailable('the database could not be written in time', { cause });
+function unavailable(reason: keyof typeof REASONS, options?: ErrorOptions): LedgerUnavailable {
+  return new LedgerUnavailable(`the database could not be written in time: ${REASONS[reason]}`, options);
 }
 
 function nextTurn(): Promise<void> {

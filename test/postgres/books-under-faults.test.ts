@@ -4,6 +4,7 @@ import type { PgConnection } from '../../db/postgres/connection.ts';
 import { sqlState } from '../../db/postgres/errors.ts';
 import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
 import { ledgerEntries } from '../../db/postgres/schema.ts';
+import { causesOf } from '../../src/problems/causes.ts';
 import { type Account, usageOf } from '../ledger/support.ts';
 import {
   isPostgresMissing,
@@ -13,6 +14,7 @@ import {
   testDatabase,
 } from '../support/postgres.ts';
 import { type Cut, PostgresProxy } from '../support/postgres-proxy.ts';
+import { rejection } from '../support/rejection.ts';
 import {
   accountNumber,
   addAccounts,
@@ -234,6 +236,12 @@ describe.skipIf(isPostgresMissing())('connections that hang', () => {
   );
 });
 
+/** The cause that the log tells of a request whose organization's row was locked. */
+const REFUSED_FOR_LOCK = {
+  error: 'LedgerUnavailable',
+  message: expect.stringContaining("the organization's row is locked"),
+};
+
 /** Locks the row of each, one after the other, in a transaction that is left open. */
 async function lockRows({ db }: PgConnection, accounts: readonly Account[]): Promise<ReservedSQL> {
   const session = await db.$client.reserve();
@@ -295,6 +303,32 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
   );
 
   test(
+    'is what a refusal of it names, also where nothing else is written and a connection broke before',
+    async () => {
+      await using database = await testDatabase();
+      const observer = await database.connect();
+      const [account] = await addAccounts(observer, 1);
+      if (account === undefined) throw new Error('no account');
+      const { organization_id, project_id } = account;
+      using proxy = new PostgresProxy((await sharedPostgres()).port);
+      const url = proxy.url(database.url);
+      await using node = await LedgerNode.start(url, 'proc_1', {}, { deadline_ms: 1_000 });
+      const lock = Promise.withResolvers<ReservedSQL>();
+      proxy.beforeCut = async () => lock.resolve(await lockRows(observer, [account]));
+      proxy.cutNext('after the commit');
+      const request = { organization_id, project_id, amount_micros: HELD_MICROS, at_ms: Date.now() };
+      const refused = ['req_1', 'req_2'].map((request_id) =>
+        rejection(node.books.hold({ ...request, request_id })),
+      );
+      const session = await lock.promise;
+      for (const error of refused) expect(causesOf(await error)).toMatchObject([REFUSED_FOR_LOCK]);
+      await unlock(session);
+      await node.books.whenSettled();
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
     'leaves a charge doubtful whose commit was not answered, until it is known',
     async () => {
       await using database = await testDatabase();
@@ -328,11 +362,10 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
       const session = await lock.promise;
       // Asked later, so that the deadline of the charge is over when these are refused.
       for (const request_id of ['req_1', 'req_2']) {
-        const refused = node.books.hold({ ...request, request_id });
+        const refused = rejection(node.books.hold({ ...request, request_id }));
         const charged = await node.request(other);
         expect(node.told.charged).toContain(charged);
-        expect(refused).rejects.toBeInstanceOf(LedgerUnavailable);
-        await refused.catch(() => undefined);
+        expect(causesOf(await refused)).toMatchObject([REFUSED_FOR_LOCK]);
         expect(is_answered).toBe(false);
       }
       await unlock(session);

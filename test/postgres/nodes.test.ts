@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { and, eq, sql } from 'drizzle-orm';
 import { connectPostgres, type PgConnection } from '../../db/postgres/connection.ts';
-import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
 import { livingNodes } from '../../db/postgres/living-nodes.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { ledgerEntries, nodes } from '../../db/postgres/schema.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
+import { causesOf } from '../../src/problems/causes.ts';
 import { usageOf } from '../ledger/support.ts';
 import {
   administer,
@@ -17,6 +17,7 @@ import {
   testDatabase,
 } from '../support/postgres.ts';
 import { PostgresProxy } from '../support/postgres-proxy.ts';
+import { rejection } from '../support/rejection.ts';
 import {
   accountNumber,
   addAccounts,
@@ -485,7 +486,11 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     );
     proxy.cutNext('after the commit, for good');
     const asked = { ...account, amount_micros: HELD_MICROS, at_ms: Date.now() };
-    await expect(books.hold({ ...asked, request_id: 'req_1' })).rejects.toBeInstanceOf(LedgerUnavailable);
+    const refusal = await rejection(books.hold({ ...asked, request_id: 'req_1' }));
+    expect(causesOf(refusal)[0]).toMatchObject({
+      error: 'LedgerUnavailable',
+      message: expect.stringContaining('a connection to it or a transaction failed'),
+    });
     await books.close();
     await cut_off.close();
     expect([books.open.holds, books.left_holds]).toEqual([0, 1]);

@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 import { SQL } from 'bun';
 import fc from 'fast-check';
 import { AddressRefused, SettingRefused } from '../../db/postgres/connection.ts';
+import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
+import { SessionDropped } from '../../db/postgres/session.ts';
 import { SchemaRefused } from '../../db/schema-state.ts';
 import { PragmaRefused } from '../../db/sqlite/connection.ts';
 import { WriteQueueFull } from '../../db/sqlite/group-commit.ts';
@@ -18,11 +20,13 @@ import {
   SetupError,
   WeightsError,
 } from '../../native/engine.ts';
+import { inTime, TookTooLong } from '../../src/in-time.ts';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import { ModelUnavailable } from '../../src/models/lifecycle.ts';
 import { causesOf, ThreadFailed, threadFailure } from '../../src/problems/causes.ts';
 import { NestedTransaction } from '../../src/store.ts';
 import { PruneRefused } from '../../src/usage/prune-refused.ts';
+import { rejection } from '../support/rejection.ts';
 
 /** What `work` throws. */
 function thrownBy(work: () => unknown): unknown {
@@ -44,13 +48,16 @@ describe('messages', () => {
     EvaluationFailed,
     EvaluationTimedOut,
     HoldNotOpen,
+    LedgerUnavailable,
     ModelUnavailable,
     NestedTransaction,
     PragmaRefused,
     PruneRefused,
     SchemaRefused,
+    SessionDropped,
     SettingRefused,
     SetupError,
+    TookTooLong,
     TransactionEnded,
     TransactionStalled,
     UnknownAccount,
@@ -59,6 +66,13 @@ describe('messages', () => {
   ];
   test.each(OURS.map((Class) => [Class.name, Class] as const))('of %s are kept', (name, Class) => {
     expect(causesOf(new Class('what to do'))).toMatchObject([{ error: name, message: 'what to do' }]);
+  });
+
+  test('say what an answer was waited for', async () => {
+    const late = inTime(new Promise(() => undefined), 1, 'the lease was not renewed');
+    expect(causesOf(await rejection(late))).toMatchObject([
+      { error: 'TookTooLong', message: 'the lease was not renewed' },
+    ]);
   });
 
   test('are bounded', () => {
