@@ -1,4 +1,4 @@
-import { WINDOW_MS } from '../../src/limits/rate-limiter.ts';
+import { WINDOW_MS } from '../../src/limits/rate-status.ts';
 import { SlidingWindow } from '../../src/limits/sliding-window.ts';
 
 /** The windows of requests, as their rows in the database have them. Tokens are not simulated. */

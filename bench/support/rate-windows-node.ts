@@ -3,7 +3,7 @@ import { RedisClient } from 'bun';
 import { connectPostgres } from '../../db/postgres/connection.ts';
 import { PostgresRateWindows } from '../../db/postgres/rate-windows.ts';
 import { systemClock } from '../../src/clock.ts';
-import { WINDOW_MS } from '../../src/limits/rate-limiter.ts';
+import { WINDOW_MS } from '../../src/limits/rate-status.ts';
 
 /** What the node is told to do. */
 export interface Task {

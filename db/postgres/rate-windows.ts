@@ -9,7 +9,7 @@ import {
   WINDOW_MS,
   type WindowSums,
   wholeSeconds,
-} from '../../src/limits/rate-limiter.ts';
+} from '../../src/limits/rate-status.ts';
 import type { Admission, RateWindows, TokenReservation } from '../../src/limits/rate-windows.ts';
 import type { PgConnection } from './connection.ts';
 import { rateWindowEntries, rateWindows } from './schema.ts';

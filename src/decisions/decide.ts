@@ -5,7 +5,7 @@ import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
 import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
-import type { RateRefusal, RateStatus } from '../limits/rate-limiter.ts';
+import type { RateRefusal, RateStatus } from '../limits/rate-status.ts';
 import type { TokenReservation } from '../limits/rate-windows.ts';
 import type { ServedModel } from '../models/models.ts';
 import { dollarsOf } from '../money.ts';

@@ -1,6 +1,6 @@
 import type { Refusal } from '../errors.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
-import type { RateStatus } from '../limits/rate-limiter.ts';
+import type { RateStatus } from '../limits/rate-status.ts';
 import type { ErrorResponse } from './schemas.ts';
 
 /** On every response, whatever became of the request. */

@@ -1,42 +1,19 @@
+import {
+  type RateLimits,
+  type RateRefusal,
+  type RateStatus,
+  rateStatus,
+  WINDOW_MS,
+  wholeSeconds,
+} from './rate-status.ts';
 import { SlidingWindow, type WindowEntry } from './sliding-window.ts';
 
-/** Both windows slide over this span (contract: rate limits). */
-export const WINDOW_MS = 60_000;
-
-/** What an organization may use in any 60 seconds. */
-export interface RateLimits {
-  readonly requests_per_minute: number;
-  readonly tokens_per_minute: number;
-}
-
-/** Where an organization stands, as the `x-ratelimit-*` headers say it. */
-export interface RateStatus {
-  readonly limit_requests: number;
-  readonly remaining_requests: number;
-  /** Whole seconds until a request slot frees. */
-  readonly reset_requests_s: number;
-  readonly limit_tokens: number;
-  readonly remaining_tokens: number;
-}
-
-/** A request's place in the token window, to be settled with what was billed, or given back. */
-export interface TokenReservation {
-  readonly organization_id: string;
+/** A request that was counted, with its place in the token window, which `settle` takes. */
+interface Admitted {
+  readonly admitted: true;
   readonly entry: WindowEntry;
-}
-
-/** A limit that is reached. */
-export interface RateRefusal {
-  readonly admitted: false;
-  readonly limit: 'requests' | 'tokens';
-  /** Whole seconds until the oldest request leaves the window that is full; at least 1. */
-  readonly retry_after_s: number;
   readonly status: RateStatus;
 }
-
-export type Admission =
-  | { readonly admitted: true; readonly reservation: TokenReservation; readonly status: RateStatus }
-  | RateRefusal;
 
 interface Windows {
   readonly requests: SlidingWindow;
@@ -65,12 +42,13 @@ export class RateLimiter {
     };
   }
 
-  /**
-   * Checks both limits together. A request that passes is counted with its estimated tokens. One that only lacks
-   * tokens counts as a request all the same; one that lacks requests counts nowhere. A request that needs more than
-   * the whole token allowance runs when the window is empty, and then fills it.
-   */
-  admit(organization_id: string, limits: RateLimits, estimated_tokens: number, now_ms: number): Admission {
+  /** As `RateWindows.admit` says. */
+  admit(
+    organization_id: string,
+    limits: RateLimits,
+    estimated_tokens: number,
+    now_ms: number,
+  ): Admitted | RateRefusal {
     const exhausted = this.requestsExhausted(organization_id, limits, now_ms);
     if (exhausted !== null) return exhausted;
     const windows = this.#of(organization_id);
@@ -88,7 +66,7 @@ export class RateLimiter {
     const entry = windows.tokens.add(now_ms, estimated_tokens);
     return {
       admitted: true,
-      reservation: { organization_id, entry },
+      entry,
       status: statusOf(windows, limits, now_ms),
     };
   }
@@ -98,9 +76,9 @@ export class RateLimiter {
     return statusOf(this.#of(organization_id), limits, now_ms);
   }
 
-  /** Puts what was really billed in the place of the estimate; 0 for a request that failed or was refused. */
-  settle(reservation: TokenReservation, billed_tokens: number): void {
-    this.#windows.get(reservation.organization_id)?.tokens.correct(reservation.entry, billed_tokens);
+  /** Puts what was really billed in the place of the entry; 0 for a request that failed or was refused. */
+  settle(organization_id: string, entry: WindowEntry, billed_tokens: number): void {
+    this.#windows.get(organization_id)?.tokens.correct(entry, billed_tokens);
   }
 
   /**
@@ -139,27 +117,4 @@ function statusOf({ requests, tokens }: Windows, limits: RateLimits, now_ms: num
     tokens: tokens.total(now_ms),
     requests_leave_ms: requests.untilOldestLeaves_ms(now_ms),
   });
-}
-
-/** What is in both windows, and milliseconds until the oldest request leaves; 0 where there is none. */
-export interface WindowSums {
-  readonly requests: number;
-  readonly tokens: number;
-  readonly requests_leave_ms: number;
-}
-
-/** Where an organization with these limits stands. */
-export function rateStatus(limits: RateLimits, sums: WindowSums): RateStatus {
-  return {
-    limit_requests: limits.requests_per_minute,
-    remaining_requests: Math.max(0, limits.requests_per_minute - sums.requests),
-    reset_requests_s: wholeSeconds(sums.requests_leave_ms),
-    limit_tokens: limits.tokens_per_minute,
-    remaining_tokens: Math.max(0, limits.tokens_per_minute - sums.tokens),
-  };
-}
-
-/** At least one second, because a client told to wait zero would come back at once. */
-export function wholeSeconds(duration_ms: number): number {
-  return Math.max(1, Math.ceil(duration_ms / 1_000));
 }

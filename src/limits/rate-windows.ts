@@ -1,11 +1,7 @@
 import type { Clock } from '../clock.ts';
-import type {
-  RateLimiter,
-  RateLimits,
-  RateRefusal,
-  RateStatus,
-  TokenReservation as TokenEntry,
-} from './rate-limiter.ts';
+import type { RateLimiter } from './rate-limiter.ts';
+import type { RateLimits, RateRefusal, RateStatus } from './rate-status.ts';
+import type { WindowEntry } from './sliding-window.ts';
 
 /** An admitted request's place in the token window. */
 export interface TokenReservation {
@@ -64,9 +60,9 @@ export class LocalRateWindows implements RateWindows {
     const { limiter, clock } = this;
     const admission = limiter.admit(organization_id, limits, estimated_tokens, clock.monotonic_ms());
     if (!admission.admitted) return Promise.resolve(admission);
-    const { reservation, status } = admission;
-    const local = new LocalReservation(limiter, reservation);
-    return Promise.resolve({ admitted: true, reservation: local, status });
+    const { entry, status } = admission;
+    const reservation = new LocalReservation(limiter, organization_id, entry);
+    return Promise.resolve({ admitted: true, reservation, status });
   }
 
   status(organization_id: string, limits: RateLimits): Promise<RateStatus> {
@@ -82,11 +78,12 @@ export class LocalRateWindows implements RateWindows {
 class LocalReservation implements TokenReservation {
   constructor(
     private readonly limiter: RateLimiter,
-    private readonly reserved: TokenEntry,
+    private readonly organization_id: string,
+    private readonly entry: WindowEntry,
   ) {}
 
   settle(billed_tokens: number): Promise<void> {
-    this.limiter.settle(this.reserved, billed_tokens);
+    this.limiter.settle(this.organization_id, this.entry, billed_tokens);
     return Promise.resolve();
   }
 }

@@ -1,5 +1,5 @@
 import { monthOf } from '../ledger/month.ts';
-import { WINDOW_MS } from '../limits/rate-limiter.ts';
+import { WINDOW_MS } from '../limits/rate-status.ts';
 import type { Store } from '../store.ts';
 import { DayTotals } from './day-totals.ts';
 import { dayOf } from './days.ts';

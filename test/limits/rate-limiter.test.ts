@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { RateLimiter, WINDOW_MS } from '../../src/limits/rate-limiter.ts';
+import { RateLimiter } from '../../src/limits/rate-limiter.ts';
+import { WINDOW_MS } from '../../src/limits/rate-status.ts';
 
 const ORGANIZATION = 'org_1';
 const LIMITS = { requests_per_minute: 3, tokens_per_minute: 1_000 };
@@ -53,14 +54,14 @@ describe('tokens per minute', () => {
     const limiter = new RateLimiter();
     const first = limiter.admit(ORGANIZATION, LIMITS, 900, 0);
     expect(first.status.remaining_tokens).toBe(100);
-    if (first.admitted) limiter.settle(first.reservation, 300);
+    if (first.admitted) limiter.settle(ORGANIZATION, first.entry, 300);
     expect(limiter.admit(ORGANIZATION, LIMITS, 700, 0).status.remaining_tokens).toBe(0);
   });
 
   test('a failed request gives its tokens back', () => {
     const limiter = new RateLimiter();
     const first = limiter.admit(ORGANIZATION, LIMITS, 1_000, 0);
-    if (first.admitted) limiter.settle(first.reservation, 0);
+    if (first.admitted) limiter.settle(ORGANIZATION, first.entry, 0);
     expect(limiter.admit(ORGANIZATION, LIMITS, 1_000, 0).admitted).toBe(true);
   });
 
@@ -79,7 +80,7 @@ describe('tokens per minute', () => {
     const limiter = new RateLimiter();
     const slow = limiter.admit(ORGANIZATION, LIMITS, 900, 0);
     limiter.admit(ORGANIZATION, LIMITS, 100, 60_000);
-    if (slow.admitted) limiter.settle(slow.reservation, 800);
+    if (slow.admitted) limiter.settle(ORGANIZATION, slow.entry, 800);
     expect(limiter.admit(ORGANIZATION, LIMITS, 900, 60_000).status.remaining_tokens).toBe(0);
   });
 });
@@ -122,7 +123,7 @@ test('no 60 seconds ever hold more requests or tokens than allowed, and nothing 
         if (hasRequest) requests.push(now_ms);
         if (!admission.admitted) continue;
         const billed = Math.floor(estimate * billed_share);
-        limiter.settle(admission.reservation, billed);
+        limiter.settle(ORGANIZATION, admission.entry, billed);
         tokens.push({ at_ms: now_ms, amount: billed });
       }
     }),

@@ -5,7 +5,8 @@ import { connectPostgres, type PgConnection, type PgOptions } from '../../db/pos
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { PostgresRateWindows } from '../../db/postgres/rate-windows.ts';
 import { systemClock } from '../../src/clock.ts';
-import { RateLimiter, type RateLimits, type RateRefusal } from '../../src/limits/rate-limiter.ts';
+import { RateLimiter } from '../../src/limits/rate-limiter.ts';
+import type { RateLimits, RateRefusal } from '../../src/limits/rate-status.ts';
 import { LocalRateWindows, type RateWindows, type TokenReservation } from '../../src/limits/rate-windows.ts';
 import { MovableClock } from '../support/clock.ts';
 import { isPostgresMissing, startPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
