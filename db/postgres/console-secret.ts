@@ -8,8 +8,9 @@ const SECRET_BYTES = 32;
 
 /**
  * The secret that signs session cookies and makes CSRF tokens: 32 random bytes, in hexadecimal. All nodes have it from
- * here; the first call makes it, or gives the one that a box had before. It gives nothing to whoever reads the database, because tokens of sessions are
- * stored as hashes. Whoever deletes its row ends all sessions.
+ * here. The first call stores one: that of a data directory where it is given, or a new one. It gives nothing to
+ * whoever reads the database, because tokens of sessions are stored as hashes. Whoever deletes its row ends all
+ * sessions.
  */
 export async function consoleSecret(
   executor: Executor,

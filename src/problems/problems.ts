@@ -1,7 +1,6 @@
 import type { ErrorCode } from '../errors.ts';
 
-/** Where a failure can happen that is our own fault. Lines of the log, counts and metrics name it so. */
-const NONE = {
+const NO_PROBLEMS = {
   /** The six steps of a request. */
   authenticate: 0,
   catalog: 0,
@@ -19,13 +18,13 @@ const NONE = {
   mail: 0,
   /** Anything unexpected while a request was answered. */
   http: 0,
+  /** The lease of this node on a shared database, and the holds of nodes that died. */
+  node: 0,
   /**
    * Background work: last-used times of keys, tiers with audit and usage, an audit that the operator began, the copy of
    * the write-ahead log, backups, traces.
    */
   last_used: 0,
-  /** The lease of this node on a shared database, and the holds of nodes that died. */
-  node: 0,
   hourly_run: 0,
   audit: 0,
   checkpoint: 0,
@@ -45,11 +44,12 @@ const NONE = {
   upstream: 0,
 };
 
-export type ProblemStep = keyof typeof NONE;
+/** Where a failure can happen that is our own fault. Lines of the log, counts and metrics name it so. */
+export type ProblemStep = keyof typeof NO_PROBLEMS;
 
 /** No problem of any step: what counting begins with. */
 export function noProblems(): Record<ProblemStep, number> {
-  return { ...NONE };
+  return { ...NO_PROBLEMS };
 }
 
 /** One failure that is our own fault: neither the client's, nor load that the error's code tells of. */
