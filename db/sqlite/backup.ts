@@ -14,7 +14,7 @@ export const UNFINISHED = '.partial';
 const BACKUP_NAME = /^backup-(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d\.\d{3}Z)-schema-\d+\.sqlite(\.zst)?$/;
 
 /** What a name ends in of a file that is written, or of SQLite's own beside it: a kill leaves both. */
-const UNFINISHED_ENDS = /(\.copy)?\.partial(-journal|-wal|-shm)?$/;
+const UNFINISHED_ENDS = new RegExp(`(\\.copy)?${RegExp.escape(UNFINISHED)}(-journal|-wal|-shm)?$`);
 
 /** The kinds of backups: copies before an update, and what `tds backup` and the schedule write. */
 export type BackupKind = 'copy' | 'compressed';

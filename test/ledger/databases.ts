@@ -177,10 +177,10 @@ const DONE = Promise.resolve();
 
 let processes = 0;
 
-/** As in the service: no process has the id of an earlier one, whose holds are ended by that. */
-function nextProcessId(): string {
+/** As in the service: no process has the number of an earlier one, whose holds and connections are told apart by it. */
+function nextProcess(): number {
   processes += 1;
-  return `proc_next_${processes}`;
+  return processes;
 }
 
 /** What a process has written that is killed before its commit. */
@@ -265,7 +265,7 @@ class SqliteLedgerDatabase extends LedgerDatabase {
       for (const statement of HALF_A_TRANSACTION) this.#file.db.$client.run(statement);
     }
     this.#file.crash();
-    this.books = this.#open(nextProcessId());
+    this.books = this.#open(`proc_next_${nextProcess()}`);
     return Promise.resolve(this.books);
   }
 
@@ -290,8 +290,6 @@ const NODE_EVENTS = {
   },
   onReleased: () => undefined,
 };
-
-let connections = 0;
 
 class PostgresLedgerDatabase extends LedgerDatabase {
   readonly unavailable = expect.any(LedgerUnavailable);
@@ -383,7 +381,7 @@ class PostgresLedgerDatabase extends LedgerDatabase {
     const alive = 'SELECT pid FROM pg_stat_activity WHERE application_name = $1';
     // The server notices that the process is gone as soon as it reads from its connections.
     while ((await this.#observer.db.$client.unsafe(alive, [name])).length > 0) await Bun.sleep(1);
-    await this.#start(nextProcessId());
+    await this.#start(`proc_next_${nextProcess()}`);
     return this.books;
   }
 
@@ -392,8 +390,7 @@ class PostgresLedgerDatabase extends LedgerDatabase {
   }
 
   async #start(id: string): Promise<void> {
-    connections += 1;
-    const name = `process ${connections}`;
+    const name = `process ${nextProcess()}`;
     const connection = await this.#database.connect({ connections: 4, application_name: name });
     const { $client: client } = connection.db;
     const node = await NodeLease.register(client, { id, version: 'test' }, NODE_EVENTS, NO_LEASE);
