@@ -16,7 +16,7 @@ const fail = (error: unknown) => {
 };
 const { db, close } = await connectPostgres(url);
 const lease = await NodeLease.register(
-  db.$client,
+  db,
   { id, version: 'bench' },
   { onProblem: fail, onReleased: () => undefined },
 );

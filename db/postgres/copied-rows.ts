@@ -14,21 +14,13 @@ import {
 import { auditSnapshot } from './audit.ts';
 import type { Executor } from './connection.ts';
 import { sqlState } from './errors.ts';
+import { keepNodesOut, livingNodes } from './living-nodes.ts';
 
 /** So many rows are in memory at once. */
 const BATCH_ROWS = 2_000;
 
 const LOCK_TIMEOUT_MS = 2_000;
 const LOCK_NOT_AVAILABLE = '55P03';
-
-/** Nodes that are there, or were a moment ago. A node that has lost its lock may still go on for as long as its lease. */
-const LIVING_NODES = sql`SELECT id FROM nodes
-  WHERE renewed_at > clock_timestamp() - interval '20 seconds'
-    OR EXISTS (
-      SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND (classid::bigint << 32) | objid::bigint = nodes.lock_key)
-  LIMIT 1`;
 
 /** The rows of a PostgreSQL database, as they are copied from one database to another while no node serves. */
 export class PostgresRows implements CopySource, CopyTarget {
@@ -61,16 +53,16 @@ export class PostgresRows implements CopySource, CopyTarget {
 
   /** Nothing else writes from now on, and no node can start. Comes before all reads, which see one state of the rows. */
   async #keepOthersOut(transaction: Executor): Promise<void> {
-    const tables = ['nodes', ...COPIED_TABLES.map(({ name }) => name)].map((name) => sql.identifier(name));
+    const tables = COPIED_TABLES.map(({ name }) => sql.identifier(name));
     await transaction.execute(sql`SET LOCAL lock_timeout = ${sql.raw(String(LOCK_TIMEOUT_MS))}`);
     try {
+      await keepNodesOut(transaction);
       await transaction.execute(sql`LOCK TABLE ${sql.join(tables, sql`, `)} IN SHARE ROW EXCLUSIVE MODE`);
     } catch (error) {
       if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
       throw new CopyRefused(`${this.place} is being written: stop what does that.`, { cause: error });
     }
-    const [node] = await transaction.execute(LIVING_NODES);
-    if (node !== undefined)
+    if ((await livingNodes(transaction)) > 0)
       throw new CopyRefused(
         `A service runs on ${this.place}: stop it, and wait some seconds if it was killed.`,
       );

@@ -36,12 +36,14 @@ export async function schemaVersion(executor: Executor): Promise<number> {
 
 /**
  * Applies the migrations that the database lacks, all of them in one transaction: a process that is killed leaves it as
- * it was. Of several processes that begin at once, one migrates and the others wait for it. Returns the state that it
- * found. Throws `SchemaRefused` and what the client throws.
+ * it was. Of several processes that begin at once, one migrates and the others wait for it. Before an older schema is
+ * changed, `beforeUpdate` is asked in that transaction. Returns the state that it found. Throws `SchemaRefused`, what
+ * `beforeUpdate` throws and what the client throws.
  */
 export async function bringUpToDate(
   executor: Executor,
   known: Migrations = knownMigrations(),
+  beforeUpdate: (transaction: Executor) => Promise<void> = async () => undefined,
 ): Promise<SchemaState> {
   return await executor.transaction(async (transaction) => {
     // Another process may need long for a migration, and this one for a table that is in use.
@@ -50,6 +52,7 @@ export async function bringUpToDate(
     // Only now nobody else can migrate: another process may have been here first.
     const state = await schemaState(transaction, known);
     if (state === 'current') return state;
+    if (state === 'older') await beforeUpdate(transaction);
     const applied_table = sql.identifier(APPLIED_TABLE);
     await transaction.execute(
       sql`CREATE TABLE IF NOT EXISTS ${applied_table} (id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, hash text NOT NULL, created_at bigint NOT NULL)`,

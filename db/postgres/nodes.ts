@@ -1,11 +1,13 @@
 import type { ReservedSQL, SQL } from 'bun';
 import { MS_PER_S } from '../../src/clock.ts';
+import { SchemaRefused } from '../schema-state.ts';
+import type { PgDb } from './connection.ts';
 import { openHoldOf } from './ledger-statements.ts';
 import { Forbidden, writeLedger } from './ledger-transaction.ts';
+import { LEASE_AGE_S, LEASE_S } from './living-nodes.ts';
+import { schemaState } from './migrate.ts';
 import { BY_INDEX_ONLY, Session } from './session.ts';
 
-/** A node that has not renewed its lease for so long, and has lost its lock, is dead. */
-const LEASE_MS = 20_000;
 const RENEW_EVERY_MS = 5_000;
 /** Between two looks for nodes that died. */
 const LOOK_EVERY_MS = 5_000;
@@ -34,11 +36,8 @@ const REGISTER = `
   VALUES ($1, $2, clock_timestamp(), clock_timestamp(), $3)
   ON CONFLICT (id) DO UPDATE SET renewed_at = clock_timestamp()`;
 
-/**
- * The second parameter is the lease. One that was renewed far in the future ran out as well. The clock of the database
- * was stepped back since, or a standby took over whose clock is behind.
- */
-const HAS_RUN_OUT = `abs(extract(epoch FROM clock_timestamp() - renewed_at)) > $2`;
+/** The second parameter is the lease. */
+const HAS_RUN_OUT = `${LEASE_AGE_S} > $2`;
 
 const FIND_STALE = `SELECT id FROM nodes WHERE id <> $1 AND ${HAS_RUN_OUT}`;
 
@@ -128,24 +127,32 @@ export class NodeLease {
     this.#session = new Session(client);
     this.#version = version;
     this.#events = events;
-    this.#lease_ms = times.lease_ms ?? LEASE_MS;
+    this.#lease_ms = times.lease_ms ?? LEASE_S * MS_PER_S;
   }
 
   /**
    * Registers a node, with a connection of the pool that it keeps, and begins to renew its lease and to look for nodes
-   * that died. Rejects with what PostgreSQL or the client throws.
+   * that died. Rejects with what PostgreSQL or the client throws. It may have waited for a newer version that updates the
+   * database: then it rejects with `SchemaRefused`.
    */
   static async register(
-    client: SQL,
+    db: PgDb,
     node: NewNode,
     events: NodeEvents,
     times: LeaseTimes = {},
   ): Promise<NodeLease> {
-    const lease = new NodeLease(client, node, events, times);
+    const lease = new NodeLease(db.$client, node, events, times);
     try {
       await lease.renew();
     } catch (error) {
       await lease.#session.drop();
+      throw error;
+    }
+    try {
+      if ((await schemaState(db)) !== 'current')
+        throw new SchemaRefused('has not the schema of this program');
+    } catch (error) {
+      await lease.close();
       throw error;
     }
     lease.#timers = [

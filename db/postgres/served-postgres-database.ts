@@ -127,7 +127,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
         }),
       };
       const lease = await NodeLease.register(
-        pools.requests.db.$client,
+        pools.requests.db,
         { id: parts.process_id, version },
         {
           onProblem: (error) => parts.report('node', error),

@@ -22,12 +22,9 @@ export async function openDatabase(
 ): Promise<OpenedDatabase> {
   if (isPostgres(options.database)) {
     // Only here: its client and its schema would slow down every command on SQLite.
-    const [{ openPostgres }, { describePostgresError }] = await Promise.all([
-      import('./open-postgres.ts'),
-      import('../../db/postgres/errors.ts'),
-    ]);
+    const { describeFailure, openPostgres } = await import('./open-postgres.ts');
     const database = await openPostgres(options, open.create);
-    return { database, describe: (error) => describePostgresError(database.name, error) };
+    return { database, describe: (error) => describeFailure(database.name, error) };
   }
   const database = new SqliteDatabase(openDataDirectory(options.data, open));
   return { database, describe: (error) => describeDatabaseError(database.name, error) };

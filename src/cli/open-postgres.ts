@@ -1,7 +1,7 @@
 import { AddressRefused, databasePlace, SettingRefused } from '../../db/postgres/connection.ts';
 import { describePostgresError } from '../../db/postgres/errors.ts';
-import { livingNodes } from '../../db/postgres/living-nodes.ts';
-import { bringUpToDate, schemaState } from '../../db/postgres/migrate.ts';
+import { keepNodesOut, livingNodes } from '../../db/postgres/living-nodes.ts';
+import { bringUpToDate, knownMigrations, schemaState } from '../../db/postgres/migrate.ts';
 import { PostgresDatabase } from '../../db/postgres/postgres-database.ts';
 import { SchemaRefused } from '../../db/schema-state.ts';
 import { systemClock } from '../clock.ts';
@@ -40,41 +40,42 @@ export async function openPostgres(settings: PostgresSettings, create: boolean):
 
 async function ensureSchema(database: PostgresDatabase, create: boolean): Promise<void> {
   const { db, name } = database;
-  const state = await schemaState(db);
+  const known = knownMigrations();
+  const state = await schemaState(db, known);
   if (state === 'current') return;
   if (state === 'new' && !create)
     throw new NoData(
       `There is no data in ${name}: run "tds init" with the same --database first, or name another one.`,
     );
-  if (state === 'older' && (await livingNodes(db)) > 0) {
-    throw new CommandFailed(
-      `A server is running on ${name}, which this version has to update: stop all servers, then run this command again.`,
-    );
-  }
-  if (state === 'older') {
+  // Of several that begin at once, one does it.
+  const found = await bringUpToDate(db, known, async (transaction) => {
+    // A node that registers waits, and finds the schema of a newer program then.
+    await keepNodesOut(transaction);
+    if ((await livingNodes(transaction)) > 0) {
+      throw new CommandFailed(
+        `A server is running on ${name}, which this version has to update: stop all servers, then run this command again.`,
+      );
+    }
     process.stderr.write(
       `tds: the database is updated for this version now, and not backed up before: to go back to the version before, restore your own dump of ${name}.\n`,
     );
-  }
-  // Of several that begin at once, one does it.
-  if ((await bringUpToDate(db)) === 'older')
-    process.stderr.write('tds: the database was updated for this version.\n');
+  });
+  if (found === 'older') process.stderr.write('tds: the database was updated for this version.\n');
   await database.noteVersion(PROGRAM_VERSION, systemClock.now_ms());
 }
 
 /** The error as a sentence where it is one of PostgreSQL or of its schema; else as it is. */
 function refused(place: string, error: unknown): unknown {
   if (error instanceof CommandFailed) return error;
-  if (error instanceof SchemaRefused) {
-    const advice = 'use the program that made it, or name another with --database';
-    return new CommandFailed(`${place} ${error.message}: ${advice}.`, { cause: error });
-  }
-  if (error instanceof SettingRefused)
-    return new CommandFailed(`${place} cannot be used, because ${error.message}: set it so.`, {
-      cause: error,
-    });
-  if (error instanceof AddressRefused)
-    return new CommandFailed(`${place} is ${error.message}: name another with --database.`, { cause: error });
-  const text = describePostgresError(place, error);
+  const text = describeFailure(place, error);
   return text === null ? error : new CommandFailed(text, { cause: error });
+}
+
+/** One sentence about a failure of the database at this place, with what to do; null when the error is another. */
+export function describeFailure(place: string, error: unknown): string | null {
+  if (error instanceof SchemaRefused)
+    return `${place} ${error.message}: use the program that made it, or name another with --database.`;
+  if (error instanceof SettingRefused) return `${place} cannot be used, because ${error.message}: set it so.`;
+  if (error instanceof AddressRefused) return `${place} is ${error.message}: name another with --database.`;
+  return describePostgresError(place, error);
 }

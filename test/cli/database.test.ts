@@ -124,7 +124,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     expect((await copy()).code).toBe(0);
     const pool = await postgres.connect({ connections: 2 });
     const events = { onProblem: () => undefined, onReleased: () => undefined };
-    const node = await NodeLease.register(pool.db.$client, { id: 'proc_node', version: 'test' }, events);
+    const node = await NodeLease.register(pool.db, { id: 'proc_node', version: 'test' }, events);
     expectRefused(
       await copy(postgres.url, join(root.path, 'back')),
       `A service runs on ${await place()}: stop it, and wait some seconds if it was killed.`,

@@ -393,7 +393,7 @@ class PostgresLedgerDatabase extends LedgerDatabase {
     const name = `process ${nextProcess()}`;
     const connection = await this.#database.connect({ connections: 4, application_name: name });
     const { $client: client } = connection.db;
-    const node = await NodeLease.register(client, { id, version: 'test' }, NODE_EVENTS, NO_LEASE);
+    const node = await NodeLease.register(connection.db, { id, version: 'test' }, NODE_EVENTS, NO_LEASE);
     const books = new PostgresBooks(client, node, this.clock, this.events, POSTGRES_WAITS);
     this.#process = { connection, name, books };
   }

@@ -60,7 +60,7 @@ describe.skipIf(isPostgresMissing())('an audit beside nodes that answer requests
       throw error;
     };
     const node = await NodeLease.register(
-      pool.$client,
+      pool,
       { id: `node_${number}`, version: 'test' },
       { onProblem: fail, onReleased: () => undefined },
     );

@@ -135,7 +135,7 @@ export class LedgerNode implements AsyncDisposable {
       onProblem: (error: unknown) => void problems.push(error),
       onReleased: (node_id: string, holds: number) => void released.push([node_id, holds]),
     };
-    const lease = await NodeLease.register(client, { id, version: 'test' }, events, times);
+    const lease = await NodeLease.register(connection.db, { id, version: 'test' }, events, times);
     const books = new PostgresBooks(
       client,
       lease,

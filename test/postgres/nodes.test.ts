@@ -1,10 +1,18 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { and, eq, sql } from 'drizzle-orm';
-import { connectPostgres, type PgConnection } from '../../db/postgres/connection.ts';
-import { livingNodes } from '../../db/postgres/living-nodes.ts';
+import { CopyRefused } from '../../db/copy-database.ts';
+import { connectPostgres, databasePlace, type PgConnection } from '../../db/postgres/connection.ts';
+import { PostgresRows } from '../../db/postgres/copied-rows.ts';
+import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
+import { keepNodesOut, livingNodes } from '../../db/postgres/living-nodes.ts';
+import { knownMigrations, schemaVersion } from '../../db/postgres/migrate.ts';
+import { NodeLease } from '../../db/postgres/nodes.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { ledgerEntries, nodes } from '../../db/postgres/schema.ts';
+import { SchemaRefused } from '../../db/schema-state.ts';
+import { CommandFailed } from '../../src/cli/command-failed.ts';
+import { openPostgres } from '../../src/cli/open-postgres.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import { usageOf } from '../ledger/support.ts';
@@ -14,6 +22,7 @@ import {
   type PostgresServer,
   sharedPostgres,
   startPostgres,
+  type TestDatabase,
   testDatabase,
 } from '../support/postgres.ts';
 import { PostgresProxy } from '../support/postgres-proxy.ts';
@@ -44,6 +53,9 @@ const PARALLEL_SETTINGS = [
   'min_parallel_index_scan_size',
 ];
 const LEASE_S = SHORT_LEASE.lease_ms / 1_000;
+const NEW_NODE = { id: 'proc_new', lock_key: 2 ** 40, version: 'test' };
+/** Nothing is done by the clock. */
+const NEVER_RENEWED = { renew_every_ms: 1_000_000, look_every_ms: 1_000_000 };
 
 /** Cuts the connection with the lock of a node. */
 const CUT_LOCK = `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'
@@ -132,6 +144,39 @@ async function lockSession({ db }: PgConnection, application_name: string): Prom
     [application_name],
   );
   return sessions.map(({ pid }) => pid);
+}
+
+/** Whether a session of that name waits for a lock. */
+async function waitsForLock({ db }: PgConnection, application_name: string): Promise<boolean> {
+  const waiting = `SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`;
+  return (await db.$client.unsafe(waiting, [application_name])).length > 0;
+}
+
+/** The database is as one version before this program's: the newest migration is a function. */
+async function forgetNewestMigration({ db }: PgConnection): Promise<void> {
+  await db.execute(
+    sql`DELETE FROM __drizzle_migrations WHERE id = (SELECT max(id) FROM __drizzle_migrations)`,
+  );
+}
+
+/** Reads the database as a copy does. Rejects where a copy is refused. */
+function copied({ db }: PgConnection): Promise<void> {
+  return new PostgresRows(db, 'the database').read(async () => undefined);
+}
+
+/** What an update of the database by a newer version rejects with. */
+function updated({ url }: TestDatabase): Promise<unknown> {
+  return rejection(openPostgres({ database: url, databasePassword: undefined }, false));
+}
+
+function serverRunsOn({ url }: TestDatabase): CommandFailed {
+  return new CommandFailed(
+    `A server is running on ${databasePlace(url)}, which this version has to update: stop all servers, then run this command again.`,
+  );
+}
+
+function fail(problem: unknown): never {
+  throw problem;
 }
 
 /** So many of PostgreSQL's rows of the ledger were read, by sessions that have ended. */
@@ -368,13 +413,73 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     await dead.connection.close();
     // The same as a clock that goes back.
     await observer.db.update(nodes).set({ renewed_at: sql`clock_timestamp() + interval '1 hour'` });
-    expect(await livingNodes(observer.db)).toBe(0);
+    // Its lease says nothing now, and the others have their locks.
+    expect(await livingNodes(observer.db)).toBe(2);
     expect(await other.lease.releaseDead()).toBe(1);
     expect(other.released).toEqual([['proc_dead', 1]]);
     expect(await leaseAge_s(observer, 'proc_dead')).toBe(null);
     expect(await openHoldsOf(observer, 'proc_living')).toBe(1);
-    for (const { lease } of [living, other]) await lease.renew();
-    expect(await livingNodes(observer.db)).toBe(2);
+  });
+
+  test('that is paused keeps a newer version from updating the database, and a copy from beginning', async () => {
+    await using database = await testDatabase();
+    const observer = await database.connect();
+    await using paused = await LedgerNode.start(database.url, 'proc_paused', NEVER_RENEWED);
+    await observer.db.update(nodes).set({ renewed_at: sql`clock_timestamp() - interval '1 hour'` });
+    expect(await livingNodes(observer.db)).toBe(1);
+    await forgetNewestMigration(observer);
+    expect(await updated(database)).toEqual(serverRunsOn(database));
+    expect(await schemaVersion(observer.db)).toBe(knownMigrations().length - 1);
+    expect(await rejection(copied(observer))).toBeInstanceOf(CopyRefused);
+    await paused.lease.close();
+    await copied(observer);
+  });
+
+  test('that died before the clock of the database was stepped back keeps nobody from a copy', async () => {
+    await using database = await testDatabase();
+    const observer = await database.connect();
+    const dead = await LedgerNode.start(database.url, 'proc_dead', NEVER_RENEWED);
+    await dead.lease.close({ open_holds: 1 });
+    expect(await rejection(copied(observer))).toBeInstanceOf(CopyRefused);
+    await observer.db.update(nodes).set({ renewed_at: sql`clock_timestamp() + interval '1 hour'` });
+    expect(await livingNodes(observer.db)).toBe(0);
+    await copied(observer);
+    await dead.connection.close();
+  });
+
+  test('that registers just now keeps a newer version from updating the database', async () => {
+    await using database = await testDatabase();
+    const observer = await database.connect();
+    await forgetNewestMigration(observer);
+    let update: Promise<unknown> = Promise.resolve();
+    await observer.db.transaction(async (registering) => {
+      await registering.insert(nodes).values({ ...NEW_NODE, started_at: new Date(), renewed_at: new Date() });
+      let is_over = false;
+      update = updated(database).finally(() => {
+        is_over = true;
+      });
+      while (!is_over && !(await waitsForLock(observer, 'tds'))) await Bun.sleep(1);
+    });
+    expect(await update).toEqual(serverRunsOn(database));
+    expect(await schemaVersion(observer.db)).toBe(knownMigrations().length - 1);
+  });
+
+  test('that starts while a newer version updates the database waits for it, and does not become a node then', async () => {
+    await using database = await testDatabase();
+    const observer = await database.connect();
+    const connection = await database.connect({ application_name: 'proc_late' });
+    const events = { onProblem: fail, onReleased: fail };
+    const node = { id: 'proc_late', version: 'test' };
+    let started: Promise<unknown> = Promise.resolve();
+    await observer.db.transaction(async (updating) => {
+      await keepNodesOut(updating);
+      started = rejection(NodeLease.register(connection.db, node, events));
+      while (!(await waitsForLock(observer, 'proc_late'))) await Bun.sleep(1);
+      await updating.execute(sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('newer', 1)`);
+    });
+    expect(await started).toEqual(new SchemaRefused('was made by a newer version of this program'));
+    expect(await observer.db.select().from(nodes)).toEqual([]);
+    expect(await lockSession(observer, 'proc_late')).toEqual([]);
   });
 
   test('that is paused costs the others one look at its lock: they read neither its holds nor the organizations', async () => {
