@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { type Clock, MINUTE_MS } from '../../src/clock.ts';
 import {
   type HistoryReport,
   type HistoryRuns,
@@ -13,6 +14,12 @@ import { PostgresStore } from './postgres-store.ts';
 import { beginRun } from './scheduled-runs.ts';
 
 /**
+ * A run rolls up for so long. Whoever has the next one, within the hour, goes on: every run reports its audit, and ends
+ * long before its transaction is cut.
+ */
+const ROLL_UP_UNTIL_MS = 50 * MINUTE_MS;
+
+/**
  * The runs over the history of a PostgreSQL database: of all its nodes one at a time, and once an hour. The node that
  * asks first has the run, and while its run goes on the others' tasks are over at once. Between two batches of the
  * roll-up it stops when told so.
@@ -25,7 +32,10 @@ export class PostgresHistoryRuns implements HistoryRuns {
    * `db` is a pool of its own, because a long audit would hold up what else is on its connections. It has two of them at
    * least: one has the lock.
    */
-  constructor(private readonly db: PgDb) {}
+  constructor(
+    private readonly db: PgDb,
+    private readonly clock: Pick<Clock, 'monotonic_ms'>,
+  ) {}
 
   /**
    * As the port says. Also null when a node has a run at this moment or, unless `whole` is asked for, has begun one
@@ -58,7 +68,8 @@ export class PostgresHistoryRuns implements HistoryRuns {
   }
 
   async #runNow({ now_ms, prune_before_ms, whole = false }: HistoryTask): Promise<HistoryReport> {
-    const { db } = this;
+    const { db, clock } = this;
+    const until_ms = clock.monotonic_ms() + ROLL_UP_UNTIL_MS;
     const read_whole_ms = (await auditedWholeAt_ms(db)) ?? Number.NEGATIVE_INFINITY;
     const audit = await continueAudit(db, {
       now_ms,
@@ -70,7 +81,11 @@ export class PostgresHistoryRuns implements HistoryRuns {
         store: new PostgresStore(db),
         continueAudit: async (at_ms) => (await continueAudit(db, { now_ms: at_ms })).ok,
       },
-      { before_ms: prune_before_ms, now_ms, isStopped: () => this.#is_stopped },
+      {
+        before_ms: prune_before_ms,
+        now_ms,
+        isStopped: () => this.#is_stopped || clock.monotonic_ms() >= until_ms,
+      },
     );
     return { audit, requests_rolled_up: requests };
   }

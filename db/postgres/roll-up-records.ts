@@ -1,8 +1,9 @@
-import { and, asc, eq, gt, gte, inArray, lt, lte, notExists, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, lt, lte, notExists, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type {
   DeletedEntry,
   DeletedUsage,
+  EntryPair,
   LedgerDay,
   RequestInLedger,
   RollUpRecords,
@@ -88,10 +89,12 @@ export class PostgresRollUpRecords implements RollUpRecords {
       .limit(limit);
   }
 
-  async deleteEntries(hold_entry_id: number, end_entry_id: number): Promise<readonly DeletedEntry[]> {
+  async deleteEntries(pairs: readonly EntryPair[]): Promise<readonly DeletedEntry[]> {
+    if (pairs.length === 0) return [];
+    const ids = pairs.flatMap(({ hold_entry_id, end_entry_id }) => [hold_entry_id, end_entry_id]);
     return await this.#executor
       .delete(ledgerEntries)
-      .where(inArray(ledgerEntries.id, [hold_entry_id, end_entry_id]))
+      .where(sql`${ledgerEntries.id} = ANY (${`{${ids.join()}}`}::bigint[])`)
       .returning({
         entry_id: ledgerEntries.id,
         organization_id: ledgerEntries.organization_id,
@@ -102,13 +105,12 @@ export class PostgresRollUpRecords implements RollUpRecords {
       });
   }
 
-  deleteUsage(request_id: string): Promise<DeletedUsage | undefined> {
-    return firstRow(
-      this.#executor
-        .delete(usageRecords)
-        .where(eq(usageRecords.request_id, request_id))
-        .returning(summedColumns(usageRecords)),
-    );
+  async deleteUsage(request_ids: readonly string[]): Promise<readonly DeletedUsage[]> {
+    if (request_ids.length === 0) return [];
+    return await this.#executor
+      .delete(usageRecords)
+      .where(sql`${usageRecords.request_id} = ANY (${sql.param(request_ids)}::text[])`)
+      .returning({ request_id: usageRecords.request_id, ...summedColumns(usageRecords) });
   }
 
   async addLedgerDay(day: LedgerDay): Promise<void> {

@@ -97,7 +97,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
       firstAnswer_ms: usage.firstAnswer_ms.bind(usage),
       movementLines: movements.movementLines.bind(movements),
     };
-    this.history = new PostgresHistoryRuns(history.db);
+    this.history = new PostgresHistoryRuns(history.db, clock);
     this.signIn = signInDatabase(requests.db);
     this.write = writeProbe(requests.db);
     this.beginsHourlyRun = () => beginRun(requests.db, 'hourly');

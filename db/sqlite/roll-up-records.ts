@@ -1,6 +1,7 @@
 import type {
   DeletedEntry,
   DeletedUsage,
+  EntryPair,
   LedgerDay,
   RequestInLedger,
   RollUpRecords,
@@ -90,25 +91,23 @@ export class SqliteRollUpRecords implements RollUpRecords {
     );
   }
 
-  deleteEntries(hold_entry_id: number, end_entry_id: number): Promise<readonly DeletedEntry[]> {
-    return this.#access.write(() =>
-      this.#client
-        .query<DeletedEntry, [number, number]>(
-          `DELETE FROM ledger_entries WHERE id IN (?, ?)
+  deleteEntries(pairs: readonly EntryPair[]): Promise<readonly DeletedEntry[]> {
+    return this.#access.write(() => {
+      const deletion = this.#client.query<DeletedEntry, [number, number]>(
+        `DELETE FROM ledger_entries WHERE id IN (?, ?)
         RETURNING id AS entry_id, organization_id, project_id, kind, credit_delta_micros, held_delta_micros`,
-        )
-        .all(hold_entry_id, end_entry_id),
-    );
+      );
+      return pairs.flatMap(({ hold_entry_id, end_entry_id }) => deletion.all(hold_entry_id, end_entry_id));
+    });
   }
 
-  deleteUsage(request_id: string): Promise<DeletedUsage | undefined> {
+  deleteUsage(request_ids: readonly string[]): Promise<readonly DeletedUsage[]> {
     return this.#access.write(() => {
-      const row = this.#client
-        .query<DeletedUsage, [string]>(
-          `DELETE FROM usage_records WHERE request_id = ? RETURNING ${GROUP}, questions, input_tokens, cost_micros`,
-        )
-        .get(request_id);
-      return row ?? undefined;
+      const deletion = this.#client.query<DeletedUsage, [string]>(
+        `DELETE FROM usage_records WHERE request_id = ?
+        RETURNING request_id, ${GROUP}, questions, input_tokens, cost_micros`,
+      );
+      return request_ids.flatMap((request_id) => deletion.all(request_id));
     });
   }
 

@@ -1,7 +1,8 @@
 import { PruneRefused } from './prune-refused.ts';
-import type { DeletedUsage, LedgerDay, RollUpRecords, UsageDay } from './roll-up-records.ts';
+import type { DeletedUsage, EntryPair, LedgerDay, RollUpRecords, UsageDay } from './roll-up-records.ts';
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+type Dated = Pick<UsageDay, 'day'>;
 type LedgerTotal = Writable<LedgerDay> & { held_micros: number };
 
 /** What one transaction deletes of the ledger and the usage, and writes back as totals of days. */
@@ -14,10 +15,15 @@ export class DayTotals {
     this.#records = records;
   }
 
-  /** Deletes a hold and its end. */
-  async takeEntries(hold_entry_id: number, end_entry_id: number, day: string): Promise<void> {
-    for (const entry of await this.#records.deleteEntries(hold_entry_id, end_entry_id)) {
+  /** Deletes holds and their ends, each for the day of its request. */
+  async takeEntries(pairs: readonly (EntryPair & Dated)[]): Promise<void> {
+    const days = new Map<number, string>();
+    for (const { hold_entry_id, end_entry_id, day } of pairs)
+      days.set(hold_entry_id, day).set(end_entry_id, day);
+    for (const entry of await this.#records.deleteEntries(pairs)) {
       const { organization_id, project_id } = entry;
+      const day = days.get(entry.entry_id);
+      if (day === undefined) throw new PruneRefused(`entry ${entry.entry_id} was not asked for`);
       const key = JSON.stringify([project_id, day]);
       const total = this.#ledger.get(key) ?? {
         organization_id,
@@ -36,20 +42,24 @@ export class DayTotals {
     }
   }
 
-  /** Deletes the usage row of a request, if it has one. */
-  async takeUsage(request_id: string, day: string): Promise<void> {
-    const row = await this.#records.deleteUsage(request_id);
-    if (row === undefined) return;
-    const key = groupKey(row, day);
-    const total = this.#usage.get(key);
-    if (total === undefined) {
-      this.#usage.set(key, { ...row, day, requests: 1 });
-      return;
+  /** Deletes the usage rows of requests, of those that have one, each for the day of its request. */
+  async takeUsage(requests: readonly (Pick<DeletedUsage, 'request_id'> & Dated)[]): Promise<void> {
+    const days = new Map(requests.map(({ request_id, day }) => [request_id, day]));
+    for (const { request_id, ...row } of await this.#records.deleteUsage([...days.keys()])) {
+      const day = days.get(request_id);
+      if (day === undefined) throw new PruneRefused(`request ${request_id} was not asked for`);
+      const usage = { ...row, day, requests: 1 };
+      const key = groupKey(usage);
+      const total = this.#usage.get(key);
+      if (total === undefined) {
+        this.#usage.set(key, usage);
+        continue;
+      }
+      total.requests += 1;
+      total.questions += row.questions;
+      total.input_tokens += row.input_tokens;
+      total.cost_micros += row.cost_micros;
     }
-    total.requests += 1;
-    total.questions += row.questions;
-    total.input_tokens += row.input_tokens;
-    total.cost_micros += row.cost_micros;
   }
 
   /**
@@ -90,7 +100,7 @@ export class DayTotals {
   }
 }
 
-function groupKey(row: DeletedUsage, day: string): string {
-  const { organization_id, project_id, api_key_id, model, mode, endpoint, status } = row;
+function groupKey(usage: UsageDay): string {
+  const { day, organization_id, project_id, api_key_id, model, mode, endpoint, status } = usage;
   return JSON.stringify([day, organization_id, project_id, api_key_id, model, mode, endpoint, status]);
 }

@@ -91,21 +91,22 @@ async function rollUpInLedger(
   { before_ms, after, batch_requests }: BatchOptions,
 ): Promise<Batch> {
   const found = await records.requestsInLedger(after, batch_requests);
-  const totals = new DayTotals(records);
-  let requests = 0;
+  const settled = [];
   for (const request of found) {
     const { request_id, hold, end } = request;
     if (end === undefined || !isOld(request, before_ms)) continue;
     if (!isSound(request)) throw new PruneRefused(`request ${request_id} was not settled as its usage says`);
-    await totals.takeEntries(hold.entry_id, end.entry_id, dayOf(hold.at_ms));
-    await totals.takeUsage(request_id, dayOf(hold.at_ms));
-    requests += 1;
+    const pair = { hold_entry_id: hold.entry_id, end_entry_id: end.entry_id };
+    settled.push({ request_id, ...pair, day: dayOf(hold.at_ms) });
   }
+  const totals = new DayTotals(records);
+  await totals.takeEntries(settled);
+  await totals.takeUsage(settled);
   await totals.write();
   // Entries are in the order of time unless the clock was stepped; requests that a step hides are rolled up the next
   // time.
   const is_last = found.length < batch_requests || found.every(({ hold }) => hold.at_ms >= before_ms);
-  return { requests, after: found.at(-1)?.hold.entry_id ?? after, is_last };
+  return { requests: settled.length, after: found.at(-1)?.hold.entry_id ?? after, is_last };
 }
 
 /** Whether the request was admitted, and has ended, before that time. */
@@ -142,11 +143,11 @@ async function rollUpOutsideLedger(
   { before_ms, after, batch_requests }: BatchOptions,
 ): Promise<Batch> {
   const found = await records.requestsOutsideLedger(after, before_ms, batch_requests);
-  const totals = new DayTotals(records);
-  for (const { request_id, time_ms, cost_micros } of found) {
+  for (const { request_id, cost_micros } of found) {
     if (cost_micros !== 0) throw new PruneRefused(`request ${request_id} has a cost and no charge`);
-    await totals.takeUsage(request_id, dayOf(time_ms));
   }
+  const totals = new DayTotals(records);
+  await totals.takeUsage(found.map(({ request_id, time_ms }) => ({ request_id, day: dayOf(time_ms) })));
   await totals.write();
   return {
     requests: found.length,

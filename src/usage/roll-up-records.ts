@@ -49,13 +49,21 @@ export type UsageGroup = Pick<
   'organization_id' | 'project_id' | 'api_key_id' | 'model' | 'mode' | 'endpoint' | 'status'
 >;
 
+type SummedUsage = UsageGroup & Pick<UsageRow, 'questions' | 'input_tokens' | 'cost_micros'>;
+
 /** What a deleted usage row said. */
-export type DeletedUsage = UsageGroup & Pick<UsageRow, 'questions' | 'input_tokens' | 'cost_micros'>;
+export type DeletedUsage = SummedUsage & Pick<UsageRow, 'request_id'>;
 
 /** The usage of one group on one UTC day, to be added to what is there. */
-export interface UsageDay extends DeletedUsage {
+export interface UsageDay extends SummedUsage {
   readonly day: string;
   readonly requests: number;
+}
+
+/** A hold and its end. */
+export interface EntryPair {
+  readonly hold_entry_id: number;
+  readonly end_entry_id: number;
 }
 
 /** What rolling up reads and writes of usage and ledger, inside a transaction. */
@@ -71,10 +79,10 @@ export interface RollUpRecords {
     before_ms: number,
     limit: number,
   ): Promise<readonly Pick<UsageRow, 'request_id' | 'time_ms' | 'cost_micros'>[]>;
-  /** Deletes a hold and its end; resolves with what was there. */
-  deleteEntries(hold_entry_id: number, end_entry_id: number): Promise<readonly DeletedEntry[]>;
-  /** Deletes the usage row of a request; undefined when it has none. */
-  deleteUsage(request_id: string): Promise<DeletedUsage | undefined>;
+  /** Deletes holds and their ends; resolves with what was there, in any order. */
+  deleteEntries(pairs: readonly EntryPair[]): Promise<readonly DeletedEntry[]>;
+  /** Deletes the usage rows of requests; resolves with those that were there, in any order. */
+  deleteUsage(request_ids: readonly string[]): Promise<readonly DeletedUsage[]>;
   addLedgerDay(day: LedgerDay): Promise<void>;
   addUsageDay(day: UsageDay): Promise<void>;
   /** What a project's charges of a UTC day add up to that were rolled up. */

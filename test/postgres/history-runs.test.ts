@@ -1,16 +1,31 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { auditedWholeAt_ms } from '../../db/postgres/audit.ts';
+import { drizzle } from 'drizzle-orm/bun-sql';
+import { auditedWholeAt_ms, continueAudit } from '../../db/postgres/audit.ts';
 import type { PgDb } from '../../db/postgres/connection.ts';
 import { PostgresHistoryRuns } from '../../db/postgres/history-runs.ts';
 import { HISTORY_LOCK } from '../../db/postgres/locks.ts';
+import { PostgresStore } from '../../db/postgres/postgres-store.ts';
+import * as schema from '../../db/postgres/schema.ts';
 import { scheduledRuns, usageDays, usageRecords } from '../../db/postgres/schema.ts';
-import { DAY_MS } from '../../src/clock.ts';
+import { DAY_MS, MINUTE_MS, systemClock } from '../../src/clock.ts';
+import { pruneUsage } from '../../src/usage/prune.ts';
 import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
 import { type CopiedPostgres, copiedToPostgres } from '../support/copied-postgres.ts';
 import { isPostgresMissing } from '../support/postgres.ts';
 
 const NEXT_MONTH_MS = Date.UTC(2026, 5, 2);
+const PRUNING = { now_ms: NEXT_MONTH_MS, before_ms: NEXT_MONTH_MS - 2 * DAY_MS };
+/** As many as `pruneUsage` rolls up in one transaction. */
+const BATCH_REQUESTS = 500;
+
+/** A database with so many requests that were charged. */
+async function charged(requests: number): Promise<CopiedPostgres> {
+  using setup = new LedgerSetup();
+  const ids = Array.from({ length: requests }, (_, number) => `req_${number}`);
+  await Promise.all(ids.map(async (id) => await setup.charge(await setup.hold(id), id)));
+  return await copiedToPostgres(setup.db);
+}
 
 describe.skipIf(isPostgresMissing())('runs over the history in PostgreSQL', () => {
   let copy: CopiedPostgres;
@@ -22,7 +37,10 @@ describe.skipIf(isPostgresMissing())('runs over the history in PostgreSQL', () =
     await setup.charge(await setup.hold('req_1'), 'req_1');
     copy = await copiedToPostgres(setup.db);
     ({ db } = copy);
-    [node, other] = [new PostgresHistoryRuns(db), new PostgresHistoryRuns(await copy.anotherPool())];
+    [node, other] = [
+      new PostgresHistoryRuns(db, systemClock),
+      new PostgresHistoryRuns(await copy.anotherPool(), systemClock),
+    ];
   });
   afterEach(() => copy[Symbol.asyncDispose]());
 
@@ -94,6 +112,51 @@ describe.skipIf(isPostgresMissing())('runs over the history in PostgreSQL', () =
     expect(await db.select().from(usageRecords)).toEqual([]);
     expect(await db.select().from(usageDays)).toMatchObject([{ requests: 1, status: 200 }]);
     expect((await other.run({ ...task, whole: true }))?.audit).toMatchObject({ ok: true });
+  });
+
+  test('a batch of the roll-up is as many statements for hundreds of requests as for one', async () => {
+    const counted = async (requests: number) => {
+      await using history = await charged(requests);
+      let statements = 0;
+      const onStatement = () => {
+        statements += 1;
+      };
+      const watched = drizzle(history.db.$client, { schema, logger: { logQuery: onStatement } });
+      const parts = {
+        store: new PostgresStore(watched),
+        continueAudit: async (now_ms: number) => (await continueAudit(history.db, { now_ms })).ok,
+      };
+      expect(await pruneUsage(parts, PRUNING)).toEqual({ requests });
+      expect(await history.db.select().from(usageDays)).toMatchObject([{ requests, questions: requests }]);
+      return statements;
+    };
+    const of_one = await counted(1);
+    expect(of_one).toBeGreaterThan(0);
+    expect(await counted(BATCH_REQUESTS - 1)).toBe(of_one);
+  });
+
+  test('a roll-up that does not come to its end within the hour goes on in the next, and each run reports its audit', async () => {
+    await using history = await charged(BATCH_REQUESTS + 1);
+    let minutes = 0;
+    // Half an hour between one look at the clock and the next: one batch is done in time, and the next is not.
+    const slow = {
+      monotonic_ms: () => {
+        minutes += 30;
+        return minutes * MINUTE_MS;
+      },
+    };
+    const runs = new PostgresHistoryRuns(history.db, slow);
+    const pruning = { now_ms: PRUNING.now_ms, prune_before_ms: PRUNING.before_ms };
+    const reports = [];
+    for (let run = 0; run < 2; run += 1) {
+      reports.push(await runs.run(pruning));
+      await history.db.update(scheduledRuns).set({ started_at: sql`started_at - interval '1 hour'` });
+    }
+    expect(reports).toMatchObject([
+      { audit: { ok: true }, requests_rolled_up: BATCH_REQUESTS },
+      { audit: { ok: true }, requests_rolled_up: 1 },
+    ]);
+    expect(await history.db.select().from(usageRecords)).toEqual([]);
   });
 
   test('a node that is being stopped begins no run', async () => {

@@ -361,20 +361,32 @@ describe.each(DATABASES)('usage in $name', ({ open }) => {
     });
 
     test('what is deleted is told, and gone', async () => {
-      await database.insert({ ledgerEntries: [hold(1, 'req_1'), charge(2, 1), hold(3, 'req_2')] });
-      await record(row('req_1'), row('req_2'));
-      const entries = await usage.deleteEntries(1, 2);
+      const held = [hold(1, 'req_1'), hold(2, 'req_2'), charge(3, 1), charge(4, 2), hold(5, 'req_3')];
+      await database.insert({ ledgerEntries: held });
+      const rows = [row('req_1'), row('req_2', FAILED), row('req_3')];
+      await record(...rows);
+      const pairs = [
+        { hold_entry_id: 1, end_entry_id: 3 },
+        { hold_entry_id: 2, end_entry_id: 4 },
+      ];
+      const entries = await usage.deleteEntries(pairs);
       const project = { organization_id: 'org_a', project_id: 'proj_a' };
       expect(entries.toSorted((a, b) => a.entry_id - b.entry_id)).toEqual([
         { entry_id: 1, ...project, kind: 'hold', credit_delta_micros: 0, held_delta_micros: 10 },
-        { entry_id: 2, ...project, kind: 'charge', credit_delta_micros: -4, held_delta_micros: -10 },
+        { entry_id: 2, ...project, kind: 'hold', credit_delta_micros: 0, held_delta_micros: 10 },
+        { entry_id: 3, ...project, kind: 'charge', credit_delta_micros: -4, held_delta_micros: -10 },
+        { entry_id: 4, ...project, kind: 'charge', credit_delta_micros: -4, held_delta_micros: -10 },
       ]);
-      expect(await usage.deleteEntries(1, 2)).toEqual([]);
+      expect(await usage.deleteEntries(pairs)).toEqual([]);
+      expect(await usage.deleteEntries([])).toEqual([]);
       expect(await database.count('ledger_entries')).toBe(1);
-      const { request_id: _, time_ms: _time, latency_ms: _latency, ...deleted } = row('req_1');
-      expect(await usage.deleteUsage('req_1')).toEqual(deleted);
-      expect(await usage.deleteUsage('req_1')).toBeUndefined();
-      expect(ids(await usage.page({ organization_id: null }, 9, undefined))).toEqual(['req_2']);
+      const deleted = await usage.deleteUsage(['req_1', 'req_none', 'req_2']);
+      expect(deleted.toSorted((a, b) => (a.request_id < b.request_id ? -1 : 1))).toEqual(
+        rows.slice(0, 2).map(({ time_ms: _time, latency_ms: _latency, ...summed }) => summed),
+      );
+      expect(await usage.deleteUsage(['req_1', 'req_2'])).toEqual([]);
+      expect(await usage.deleteUsage([])).toEqual([]);
+      expect(ids(await usage.page({ organization_id: null }, 9, undefined))).toEqual(['req_3']);
     });
 
     test('the charges of a day are added to what is there, at the place of the newest', async () => {
