@@ -16,7 +16,7 @@ import { PostgresUsageReader } from './usage-reader.ts';
 import { writeProbe } from './write-probe.ts';
 
 /** No request waits longer for its statement; a transaction of the console may have to wait for others. */
-const REQUEST_BOUNDS = { statement_ms: 4_000, transaction_ms: 30_000 };
+export const REQUEST_BOUNDS = { statement_ms: 4_000, transaction_ms: 30_000 };
 /** Charts and pages of usage: each statement is bounded where it is made (`readOneState`). */
 const READER_BOUNDS = { statement_ms: 60_000, transaction_ms: 120_000 };
 const READER_CONNECTIONS = 2;

@@ -15,6 +15,13 @@ const FIRST_DELAY_MS = 4;
 /** Whoever waits for the transaction has given up long before. */
 const RETRY_UNTIL_MS = 15_000;
 
+/**
+ * Takes the lock of all nodes, in one message. A wait for it is bounded by `lock_timeout` alone, which is longer than a
+ * paused node can keep it. Then the session's own bound of a statement is back.
+ */
+const TAKE_TURN = sql.raw(`SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${STORE_LOCK});
+  SET LOCAL statement_timeout TO DEFAULT`);
+
 /** Too many transactions wait for their turn, or one has waited too long. */
 export class WriteQueueFull extends Error {
   override readonly name = 'WriteQueueFull';
@@ -106,7 +113,7 @@ export class Transactions {
   }
 
   async #locked<T>(executor: Executor, work: (executor: Executor) => Promise<T>): Promise<T> {
-    await executor.execute(sql`SELECT pg_advisory_xact_lock(${STORE_LOCK}::bigint)`);
+    await executor.execute(TAKE_TURN);
     return await work(executor);
   }
 }

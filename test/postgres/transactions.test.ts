@@ -4,6 +4,7 @@ import type { Executor, PgConnection } from '../../db/postgres/connection.ts';
 import { postgresError, sqlState } from '../../db/postgres/errors.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
 import { organizations } from '../../db/postgres/schema.ts';
+import { REQUEST_BOUNDS } from '../../db/postgres/served-postgres-database.ts';
 import { Transactions, transact, WriteQueueFull } from '../../db/postgres/transactions.ts';
 import { NestedTransaction, type Records } from '../../src/store.ts';
 import { Gate } from '../support/faults.ts';
@@ -45,6 +46,11 @@ async function increment({ accounts }: Records, id: string): Promise<void> {
 async function cutOff(executor: Executor): Promise<void> {
   const [session] = await executor.execute<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`);
   await there.db.execute(sql`SELECT pg_terminate_backend(${session?.pid}, 5000)`);
+}
+
+/** The connections of a node for its requests. */
+async function asNode(): Promise<PgConnection['db']> {
+  return (await database.connect({ connections: 2, bounds: REQUEST_BOUNDS })).db;
 }
 
 /** From now on the COMMIT of whoever has changed an organization does this. */
@@ -263,17 +269,31 @@ describe.skipIf(isPostgresMissing())('transactions of the store in PostgreSQL', 
     await makeCounter();
     const gate = new Gate();
     let attempts = 0;
-    const paused = new PostgresStore(here.db).transaction(async (records) => {
+    // As nodes connect: the paused one is ended later than a statement may take.
+    const [one, other] = [await asNode(), await asNode()];
+    const paused = new PostgresStore(one).transaction(async (records) => {
       attempts += 1;
       if (attempts === 1) await gate.pass();
       await increment(records, 'counter');
     });
     await gate.reached;
     // The server ends the paused one; the client may notice before its work goes on.
-    await new PostgresStore(there.db).transaction((records) => increment(records, 'counter'));
+    await new PostgresStore(other).transaction((records) => increment(records, 'counter'));
     gate.open();
     await paused;
     expect(attempts).toBe(2);
     expect(await counted()).toBe('2');
+  });
+
+  test('have the bound of a statement that their node has, once they have their turn', async () => {
+    const bounds = [await asNode(), here.db].map((db) =>
+      new Transactions(db).run((executor) =>
+        executor.execute<{ bound: string }>(sql`SELECT current_setting('statement_timeout') AS bound`),
+      ),
+    );
+    expect((await Promise.all(bounds)).map(([row]) => row?.bound)).toEqual([
+      `${REQUEST_BOUNDS.statement_ms / 1_000}s`,
+      '0',
+    ]);
   });
 });
