@@ -18,6 +18,11 @@ import { rateWindowEntries, rateWindows } from './schema.ts';
 const ANSWER_MS = 3_000;
 /** How long settlements wait for a database that cannot be reached, unless a request asks before. */
 const RETRY_MS = 1_000;
+/**
+ * After so many late answers in a row requests are refused at once for `RETRY_MS`, and do not wait behind each other.
+ * The first one may be of a connection that broke, so that the next one is worth another.
+ */
+const LATE_MAX = 2;
 /** Requests in one statement: it takes some ten milliseconds at most. */
 const GROUP_MAX = 512;
 /** Windows that one statement drops: an organization that comes back waits for it. */
@@ -75,6 +80,12 @@ interface Group {
   readonly settlements: readonly Settlement[];
 }
 
+/** A database that does not answer, as requests are told until then, on the clock of `performance`. */
+interface Away {
+  readonly error: unknown;
+  readonly until_ms: number;
+}
+
 /** Requests that the database said are used up, until the oldest leaves. */
 interface Exhausted {
   readonly requests_per_minute: number;
@@ -97,7 +108,7 @@ interface AdmittedRow {
  * statement is under way goes together in the next one, on one connection.
  *
  * Where the database cannot be reached, admissions reject within two times `answer_ms`, and the next one tries a new
- * connection. An admission whose answer was lost may stay counted for 60 seconds: never is too little counted.
+ * connection. While it does not answer they reject at once, and one tries again each second. An admission whose answer was lost may stay counted for 60 seconds: never is too little counted.
  */
 export class PostgresRateWindows implements RateWindows {
   #questions: Question[] = [];
@@ -107,6 +118,9 @@ export class PostgresRateWindows implements RateWindows {
   readonly #exhausted = new Map<string, Exhausted>();
   #connection: Promise<PgConnection> | null = null;
   #work: Promise<void> | null = null;
+  /** Answers that were late, since the last one that was not. */
+  #late = 0;
+  #away: Away | null = null;
   #retry: Timer | null = null;
 
   constructor(private readonly options: PostgresRateWindowsOptions) {}
@@ -118,6 +132,7 @@ export class PostgresRateWindows implements RateWindows {
   async admit(organization_id: string, limits: RateLimits, estimated_tokens: number): Promise<Admission> {
     const known = this.#knownExhausted(organization_id, limits);
     if (known !== null) return known;
+    this.#throwWhileAway();
     const answer = await this.#ask(organization_id, { limits, tokens: estimated_tokens });
     const { outcome, sums, tokens_leave_ms, admitted_at_us, asked_at_ms } = answer;
     const status = rateStatus(limits, sums);
@@ -137,6 +152,7 @@ export class PostgresRateWindows implements RateWindows {
   }
 
   async status(organization_id: string, limits: RateLimits): Promise<RateStatus> {
+    this.#throwWhileAway();
     const asked = this.#standings.get(organization_id) ?? this.#ask(organization_id, null);
     this.#standings.set(organization_id, asked);
     return rateStatus(limits, (await asked).sums);
@@ -184,6 +200,10 @@ export class PostgresRateWindows implements RateWindows {
     const sums = { requests: known.requests_per_minute, tokens: known.tokens, requests_leave_ms };
     const status = rateStatus(limits, sums);
     return { admitted: false, limit: 'requests', retry_after_s: status.reset_requests_s, status };
+  }
+
+  #throwWhileAway(): void {
+    if (this.#away !== null && performance.now() < this.#away.until_ms) throw this.#away.error;
   }
 
   #ask(organization_id: string, admission: Question['admission']): Promise<Answer> {
@@ -250,6 +270,8 @@ export class PostgresRateWindows implements RateWindows {
     };
     try {
       const row = await inTime(answering(), answer_ms, 'the rate windows took too long');
+      this.#late = 0;
+      this.#away = null;
       const answers = group.questions.map((_, index) => answerOf(row, index, asked_at_ms));
       for (const [index, answer] of answers.entries()) group.questions[index]?.resolve(answer);
       for (const { resolve } of group.settlements) resolve();
@@ -261,6 +283,8 @@ export class PostgresRateWindows implements RateWindows {
       for (const { reject } of group.questions) reject(error);
       // Whoever waited behind a statement that hung has waited as long.
       if (performance.now() - started_ms >= answer_ms) {
+        this.#late += 1;
+        if (this.#late >= LATE_MAX) this.#away = { error, until_ms: performance.now() + RETRY_MS };
         this.#standings.clear();
         for (const { reject } of this.#questions.splice(0)) reject(error);
       }

@@ -5,10 +5,12 @@ import { connectPostgres, type PgConnection, type PgOptions } from '../../db/pos
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { PostgresRateWindows } from '../../db/postgres/rate-windows.ts';
 import { systemClock } from '../../src/clock.ts';
+import { PerOrganizationQueue } from '../../src/limits/per-organization-queue.ts';
 import { RateLimiter } from '../../src/limits/rate-limiter.ts';
 import type { RateLimits, RateRefusal } from '../../src/limits/rate-status.ts';
 import { LocalRateWindows, type RateWindows, type TokenReservation } from '../../src/limits/rate-windows.ts';
 import { MovableClock } from '../support/clock.ts';
+import { pausePostgres } from '../support/paused-postgres.ts';
 import { isPostgresMissing, startPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { nodeWindows } from '../support/rate-windows.ts';
 
@@ -272,6 +274,7 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
 
   describe('when the database does not answer', () => {
     const DEADLINE_MS = 30_000;
+    const BURST = 40;
 
     interface Backend {
       readonly pid: number;
@@ -384,6 +387,43 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
         process.kill(backend, 'SIGCONT');
       }
       await node.close();
+    });
+
+    test('a server that hangs refuses a burst of an organization after a few attempts, not each few after one of their own', async () => {
+      const server = await startPostgres();
+      try {
+        let connections = 0;
+        const node = impatientNode('burst', {
+          on: {
+            connect: (options) => {
+              connections += 1;
+              return connectPostgres(server.url('postgres'), options);
+            },
+          },
+        });
+        const first = await connectPostgres(server.url('postgres'), { connections: 1 });
+        await bringUpToDate(first.db);
+        await first.close();
+        await node.admit('org_burst', WIDE, 1);
+        const resume = pausePostgres(server);
+        // As requests are planned: a few of an organization at once.
+        const planning = new PerOrganizationQueue(BURST / 10);
+        const burst = Array.from({ length: BURST }, () =>
+          planning.run('org_burst', () => node.admit('org_burst', WIDE, 1)),
+        );
+        const outcomes = await Promise.allSettled(burst);
+        expect(outcomes.map(({ status }) => status)).toEqual(Array(BURST).fill('rejected'));
+        // The one that broke, one more, and some for a machine that is slow.
+        expect(connections).toBeLessThanOrEqual(BURST / 10);
+        await expect(node.status('org_burst', WIDE)).rejects.toThrow();
+        resume();
+        const standing = () => node.status('org_burst', WIDE).catch(() => null);
+        while ((await standing()) === null) await Bun.sleep(20);
+        expect((await node.admit('org_burst', WIDE, 1)).admitted).toBe(true);
+        await node.close();
+      } finally {
+        await server.remove();
+      }
     });
 
     test('a server that is down admits nobody; what was to be settled is settled once it is back', async () => {
