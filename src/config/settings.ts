@@ -24,8 +24,12 @@ const DAY_S = 86_400;
 const RETENTION_DAYS_MAX = 36_500;
 const CONNECTIONS_MAX = 1_000_000;
 const PERCENT_MAX = 100;
-/** Of those for requests, some are for one purpose each: the lease of the node, and the ledger. */
-const CONNECTIONS_TO_DATABASE_MIN = 4;
+/**
+ * Of those for requests, four may be kept for one purpose each. These are the lease of the node, the ledger, what the
+ * ledger has set aside, and the release of what a dead node held. One has the store's
+ * transaction, and one is for reads, such as that of the catalog by every request.
+ */
+export const CONNECTIONS_TO_DATABASE_MIN = 6;
 const CONNECTIONS_TO_DATABASE_MAX = 1_000;
 
 /**

@@ -4,7 +4,6 @@ import { and, eq, sql } from 'drizzle-orm';
 import { CopyRefused } from '../../db/copy-database.ts';
 import { connectPostgres, databasePlace, type PgConnection } from '../../db/postgres/connection.ts';
 import { PostgresRows } from '../../db/postgres/copied-rows.ts';
-import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
 import { keepNodesOut, livingNodes } from '../../db/postgres/living-nodes.ts';
 import { knownMigrations, schemaVersion } from '../../db/postgres/migrate.ts';
 import { NodeLease } from '../../db/postgres/nodes.ts';
