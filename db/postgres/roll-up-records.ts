@@ -1,17 +1,17 @@
-import { and, asc, eq, gt, gte, lt, lte, notExists, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, lt, lte, notExists, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type {
   DeletedEntry,
   DeletedUsage,
   EntryPair,
   LedgerDay,
+  ProjectDay,
   RequestInLedger,
   RollUpRecords,
   UsageDay,
 } from '../../src/usage/roll-up-records.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import type { Executor } from './connection.ts';
-import { firstRow } from './first-row.ts';
 import { auditCheckpoints, ledgerDays, ledgerEntries, usageDays, usageRecords } from './schema.ts';
 import { summedColumns } from './usage-columns.ts';
 
@@ -113,10 +113,11 @@ export class PostgresRollUpRecords implements RollUpRecords {
       .returning({ request_id: usageRecords.request_id, ...summedColumns(usageRecords) });
   }
 
-  async addLedgerDay(day: LedgerDay): Promise<void> {
+  async addLedgerDays(days: readonly LedgerDay[]): Promise<void> {
+    if (days.length === 0) return;
     await this.#executor
       .insert(ledgerDays)
-      .values(day)
+      .values([...days])
       .onConflictDoUpdate({
         target: [ledgerDays.project_id, ledgerDays.day],
         set: {
@@ -127,10 +128,11 @@ export class PostgresRollUpRecords implements RollUpRecords {
       });
   }
 
-  async addUsageDay(day: UsageDay): Promise<void> {
+  async addUsageDays(days: readonly UsageDay[]): Promise<void> {
+    if (days.length === 0) return;
     await this.#executor
       .insert(usageDays)
-      .values(day)
+      .values([...days])
       .onConflictDoUpdate({
         target: [
           usageDays.organization_id,
@@ -151,32 +153,33 @@ export class PostgresRollUpRecords implements RollUpRecords {
       });
   }
 
-  async chargedOnDay_micros(project_id: string, day: string): Promise<number> {
-    const found = await firstRow(
-      this.#executor
-        .select({ charged_micros: ledgerDays.charged_micros })
-        .from(ledgerDays)
-        .where(and(eq(ledgerDays.project_id, project_id), eq(ledgerDays.day, day))),
+  chargedOnDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]> {
+    return this.#sumsOf(
+      days,
+      sql`SELECT charged.charged_micros FROM ${ledgerDays} AS charged
+        WHERE charged.project_id = asked.project_id AND charged.day = asked.day`,
     );
-    return found?.charged_micros ?? 0;
   }
 
-  async costOfDay_micros(organization_id: string, project_id: string, day: string): Promise<number> {
-    const found = await firstRow(
-      this.#executor
-        .select({
-          cost_micros: sql<number>`coalesce(sum(${usageDays.cost_micros}), 0)`.mapWith(Number),
-        })
-        .from(usageDays)
-        .where(
-          and(
-            eq(usageDays.organization_id, organization_id),
-            eq(usageDays.project_id, project_id),
-            eq(usageDays.day, day),
-            eq(usageDays.status, 200),
-          ),
-        ),
+  costOfDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]> {
+    return this.#sumsOf(
+      days,
+      sql`SELECT sum(usage.cost_micros) FROM ${usageDays} AS usage
+        WHERE usage.organization_id = asked.organization_id AND usage.project_id = asked.project_id
+          AND usage.day = asked.day AND usage.status = 200`,
     );
-    return found?.cost_micros ?? 0;
+  }
+
+  /** What the query finds for each of the days that are `asked`, in their order. */
+  async #sumsOf(days: readonly ProjectDay[], sum: SQL): Promise<readonly number[]> {
+    if (days.length === 0) return [];
+    const rows = await this.#executor.execute<{ micros: string }>(sql`
+      SELECT coalesce((${sum}), 0) AS micros
+      FROM unnest(${sql.param(days.map(({ organization_id }) => organization_id))}::text[],
+        ${sql.param(days.map(({ project_id }) => project_id))}::text[],
+        ${sql.param(days.map(({ day }) => day))}::text[])
+        WITH ORDINALITY AS asked (organization_id, project_id, day, place)
+      ORDER BY asked.place`);
+    return rows.map(({ micros }) => Number(micros));
   }
 }

@@ -3,6 +3,7 @@ import type {
   DeletedUsage,
   EntryPair,
   LedgerDay,
+  ProjectDay,
   RequestInLedger,
   RollUpRecords,
   UsageDay,
@@ -111,54 +112,51 @@ export class SqliteRollUpRecords implements RollUpRecords {
     });
   }
 
-  addLedgerDay(day: LedgerDay): Promise<void> {
+  addLedgerDays(days: readonly LedgerDay[]): Promise<void> {
     return this.#access.write(() => {
-      this.#client
-        .query<never, Record<string, string | number>>(
-          `INSERT INTO ledger_days (project_id, day, organization_id, last_entry_id, charges, charged_micros)
+      const addition = this.#client.query<never, Record<string, string | number>>(
+        `INSERT INTO ledger_days (project_id, day, organization_id, last_entry_id, charges, charged_micros)
         VALUES ($project_id, $day, $organization_id, $last_entry_id, $charges, $charged_micros)
         ON CONFLICT DO UPDATE SET last_entry_id = max(last_entry_id, excluded.last_entry_id),
           charges = charges + excluded.charges, charged_micros = charged_micros + excluded.charged_micros`,
-        )
-        .run({ ...day });
+      );
+      for (const day of days) addition.run({ ...day });
     });
   }
 
-  addUsageDay(day: UsageDay): Promise<void> {
+  addUsageDays(days: readonly UsageDay[]): Promise<void> {
     return this.#access.write(() => {
-      this.#client
-        .query<never, Record<string, string | number>>(
-          `INSERT INTO usage_days (day, ${GROUP}, requests, questions, input_tokens, cost_micros)
+      const addition = this.#client.query<never, Record<string, string | number>>(
+        `INSERT INTO usage_days (day, ${GROUP}, requests, questions, input_tokens, cost_micros)
         VALUES ($day, $organization_id, $project_id, $api_key_id, $model, $mode, $endpoint, $status, $requests,
           $questions, $input_tokens, $cost_micros)
         ON CONFLICT DO UPDATE SET requests = requests + excluded.requests,
           questions = questions + excluded.questions, input_tokens = input_tokens + excluded.input_tokens,
           cost_micros = cost_micros + excluded.cost_micros`,
-        )
-        .run({ ...day });
+      );
+      for (const day of days) addition.run({ ...day });
     });
   }
 
-  chargedOnDay_micros(project_id: string, day: string): Promise<number> {
+  chargedOnDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]> {
     return this.#access.read(() => {
-      const found = this.#client
-        .query<{ charged_micros: number }, [string, string]>(
-          'SELECT charged_micros FROM ledger_days WHERE project_id = ? AND day = ?',
-        )
-        .get(project_id, day);
-      return found?.charged_micros ?? 0;
+      const charged = this.#client.query<{ charged_micros: number }, [string, string]>(
+        'SELECT charged_micros FROM ledger_days WHERE project_id = ? AND day = ?',
+      );
+      return days.map(({ project_id, day }) => charged.get(project_id, day)?.charged_micros ?? 0);
     });
   }
 
-  costOfDay_micros(organization_id: string, project_id: string, day: string): Promise<number> {
+  costOfDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]> {
     return this.#access.read(() => {
-      const found = this.#client
-        .query<{ cost_micros: number }, [string, string, string]>(
-          `SELECT coalesce(sum(cost_micros), 0) AS cost_micros FROM usage_days
+      const cost = this.#client.query<{ cost_micros: number }, [string, string, string]>(
+        `SELECT coalesce(sum(cost_micros), 0) AS cost_micros FROM usage_days
         WHERE organization_id = ? AND project_id = ? AND day = ? AND status = 200`,
-        )
-        .get(organization_id, project_id, day);
-      return found?.cost_micros ?? 0;
+      );
+      return days.map(
+        ({ organization_id, project_id, day }) =>
+          cost.get(organization_id, project_id, day)?.cost_micros ?? 0,
+      );
     });
   }
 }

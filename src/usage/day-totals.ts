@@ -67,36 +67,29 @@ export class DayTotals {
    * was held, and the days' charges are what the days' usage cost. Throws `PruneRefused`.
    */
   async write(): Promise<void> {
-    const before = await this.#charged_micros();
-    for (const { held_micros, ...day } of this.#ledger.values()) {
-      if (held_micros !== 0)
-        throw new PruneRefused(`${day.project_id} has a hold on ${day.day} that did not end`);
-      if (day.charges > 0) await this.#records.addLedgerDay(day);
+    const days = [...this.#ledger.values()];
+    const before = await this.#records.chargedOnDays_micros(days);
+    for (const { project_id, day, held_micros } of days) {
+      if (held_micros !== 0) throw new PruneRefused(`${project_id} has a hold on ${day} that did not end`);
     }
-    for (const day of this.#usage.values()) await this.#records.addUsageDay(day);
-    await this.#verify(before);
+    const charged = days.filter(({ charges }) => charges > 0);
+    await this.#records.addLedgerDays(charged.map(({ held_micros: _, ...day }) => day));
+    await this.#records.addUsageDays([...this.#usage.values()]);
+    await this.#verify(days, before);
   }
 
-  async #verify(before: ReadonlyMap<string, number>): Promise<void> {
-    const after = await this.#charged_micros();
-    for (const [key, { project_id, organization_id, day, charged_micros }] of this.#ledger) {
-      const charged = after.get(key) ?? 0;
-      if (charged - (before.get(key) ?? 0) !== charged_micros) {
+  async #verify(days: readonly LedgerTotal[], before: readonly number[]): Promise<void> {
+    const after = await this.#records.chargedOnDays_micros(days);
+    const costs = await this.#records.costOfDays_micros(days);
+    for (const [index, { project_id, day, charged_micros }] of days.entries()) {
+      const charged = after[index] ?? 0;
+      if (charged - (before[index] ?? 0) !== charged_micros) {
         throw new PruneRefused(`the charges of ${project_id} on ${day} would not add up`);
       }
-      if ((await this.#records.costOfDay_micros(organization_id, project_id, day)) !== charged) {
+      if (costs[index] !== charged) {
         throw new PruneRefused(`the usage of ${project_id} on ${day} would not cost what was charged`);
       }
     }
-  }
-
-  /** What the days that are written to say now. */
-  async #charged_micros(): Promise<Map<string, number>> {
-    const charged = new Map<string, number>();
-    for (const [key, { project_id, day }] of this.#ledger) {
-      charged.set(key, await this.#records.chargedOnDay_micros(project_id, day));
-    }
-    return charged;
   }
 }
 

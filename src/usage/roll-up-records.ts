@@ -60,6 +60,9 @@ export interface UsageDay extends SummedUsage {
   readonly requests: number;
 }
 
+/** A project on a UTC day. */
+export type ProjectDay = Pick<LedgerDay, 'organization_id' | 'project_id' | 'day'>;
+
 /** A hold and its end. */
 export interface EntryPair {
   readonly hold_entry_id: number;
@@ -83,10 +86,12 @@ export interface RollUpRecords {
   deleteEntries(pairs: readonly EntryPair[]): Promise<readonly DeletedEntry[]>;
   /** Deletes the usage rows of requests; resolves with those that were there, in any order. */
   deleteUsage(request_ids: readonly string[]): Promise<readonly DeletedUsage[]>;
-  addLedgerDay(day: LedgerDay): Promise<void>;
-  addUsageDay(day: UsageDay): Promise<void>;
-  /** What a project's charges of a UTC day add up to that were rolled up. */
-  chargedOnDay_micros(project_id: string, day: string): Promise<number>;
-  /** What a project's answered requests of a UTC day cost that were rolled up. */
-  costOfDay_micros(organization_id: string, project_id: string, day: string): Promise<number>;
+  /** Each is of another project or day. */
+  addLedgerDays(days: readonly LedgerDay[]): Promise<void>;
+  /** Each is of another group or day. */
+  addUsageDays(days: readonly UsageDay[]): Promise<void>;
+  /** What projects' charges of UTC days add up to that were rolled up, in the order of the days that are given. */
+  chargedOnDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]>;
+  /** What projects' answered requests of UTC days cost that were rolled up, in the order of the days that are given. */
+  costOfDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]>;
 }

@@ -101,15 +101,13 @@ async function answersOf(
   const one = organization_id ?? ORGANIZATIONS[0];
   const totals = [];
   for (const day of days) totals.push(await store.usage.totalsOfDay(day, scope));
-  const charged = [];
-  for (const day of days) {
-    for (const { id, organization_id } of PROJECTS) {
-      charged.push([
-        await store.usage.chargedOnDay_micros(id, day),
-        await store.usage.costOfDay_micros(organization_id, id, day),
-      ]);
-    }
-  }
+  const project_days = days.flatMap((day) =>
+    PROJECTS.map(({ id, organization_id }) => ({ organization_id, project_id: id, day })),
+  );
+  const charged = [
+    await store.usage.chargedOnDays_micros(project_days),
+    await store.usage.costOfDays_micros(project_days),
+  ];
   return {
     pages: await pagesOf(open, { ...scope, ...times, request_id }, limit),
     series: await outcome(usage.series({ ...scope, ...span, offset_minutes, request_id })),

@@ -391,25 +391,25 @@ describe.each(DATABASES)('usage in $name', ({ open }) => {
 
     test('the charges of a day are added to what is there, at the place of the newest', async () => {
       const day = { organization_id: 'org_a', project_id: 'proj_a', day: '2026-05-05' };
-      await usage.addLedgerDay({ ...day, last_entry_id: 9, charges: 2, charged_micros: 2 ** 50 });
-      await usage.addLedgerDay({ ...day, last_entry_id: 5, charges: 3, charged_micros: 1 });
-      await usage.addLedgerDay({
-        ...day,
-        day: '2026-05-06',
-        last_entry_id: 11,
-        charges: 1,
-        charged_micros: 7,
-      });
-      await usage.addLedgerDay({
-        ...day,
-        day: '2026-05-06',
-        last_entry_id: 13,
-        charges: 1,
-        charged_micros: 0,
-      });
-      expect(await usage.chargedOnDay_micros('proj_a', '2026-05-05')).toBe(2 ** 50 + 1);
-      expect(await usage.chargedOnDay_micros('proj_a', '2026-05-07')).toBe(0);
-      expect(await usage.chargedOnDay_micros('proj_b', '2026-05-05')).toBe(0);
+      const other_day = { ...day, day: '2026-05-06', charges: 1 };
+      await usage.addLedgerDays([
+        { ...day, last_entry_id: 9, charges: 2, charged_micros: 2 ** 50 },
+        { ...other_day, last_entry_id: 11, charged_micros: 7 },
+      ]);
+      await usage.addLedgerDays([
+        { ...other_day, last_entry_id: 13, charged_micros: 0 },
+        { ...day, last_entry_id: 5, charges: 3, charged_micros: 1 },
+      ]);
+      await usage.addLedgerDays([]);
+      expect(
+        await usage.chargedOnDays_micros([
+          { ...day, day: '2026-05-07' },
+          other_day,
+          { ...day, project_id: 'proj_b' },
+          day,
+        ]),
+      ).toEqual([0, 7, 0, 2 ** 50 + 1]);
+      expect(await usage.chargedOnDays_micros([])).toEqual([]);
       const asked = { organization_id: 'org_a', charges_by: 'request', limit: 9 } as const;
       const { items } = await database.movements.movementLines(asked);
       expect(items.map(({ entry_id, charges, amount_micros }) => [entry_id, charges, amount_micros])).toEqual(
@@ -421,19 +421,30 @@ describe.each(DATABASES)('usage in $name', ({ open }) => {
     });
 
     test('the usage of a day is added to what is there of the same group', async () => {
-      await usage.addUsageDay(usageDay());
-      await usage.addUsageDay(usageDay({ requests: 1, questions: 1, input_tokens: 2 ** 50, cost_micros: 5 }));
-      await usage.addUsageDay(usageDay({ mode: 'consistent', cost_micros: 100 }));
-      await usage.addUsageDay(usageDay({ ...FAILED, requests: 8 }));
-      await usage.addUsageDay(usageDay({ ...OTHER_PROJECT, cost_micros: 1_000 }));
+      await usage.addUsageDays([
+        usageDay(),
+        usageDay({ mode: 'consistent', cost_micros: 100 }),
+        usageDay({ ...FAILED, requests: 8 }),
+        usageDay({ ...OTHER_PROJECT, cost_micros: 1_000 }),
+      ]);
+      await usage.addUsageDays([
+        usageDay({ requests: 1, questions: 1, input_tokens: 2 ** 50, cost_micros: 5 }),
+      ]);
+      await usage.addUsageDays([]);
       const fast = { organization_id: 'org_a', project_id: 'proj_a', mode: 'fast' } as const;
       expect(await usage.totalsOfDay('2026-05-05', fast)).toMatchObject([
         { status: 200, requests: 4, questions: 7, input_tokens: 2 ** 50 + 90, cost_micros: 17 },
         { status: 502, requests: 8, questions: 0, cost_micros: 0 },
       ]);
-      expect(await usage.costOfDay_micros('org_a', 'proj_a', '2026-05-05')).toBe(117);
-      expect(await usage.costOfDay_micros('org_a', 'proj_a', '2026-05-06')).toBe(0);
-      expect(await usage.costOfDay_micros('org_b', 'proj_a', '2026-05-05')).toBe(0);
+      const day = { organization_id: 'org_a', project_id: 'proj_a', day: '2026-05-05' };
+      expect(
+        await usage.costOfDays_micros([
+          { ...day, day: '2026-05-06' },
+          day,
+          { ...day, organization_id: 'org_b' },
+        ]),
+      ).toEqual([0, 117, 0]);
+      expect(await usage.costOfDays_micros([])).toEqual([]);
     });
   });
 });
