@@ -3,7 +3,7 @@ import { ERRORS, isErrorCode, Refusal } from './errors.ts';
 import { type KnownPath, type RequestContext, RequestContexts } from './http/context.ts';
 import { type Draining, stopping } from './http/draining.ts';
 import { PathTable } from './http/path-table.ts';
-import { refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
+import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './http/responses.ts';
 import { answer, type Refused, refusedResponse } from './http/route.ts';
 import { type RouteServices, routesOf } from './http/routes.ts';
@@ -23,6 +23,8 @@ export interface AppServices extends RouteServices {
 /** What answers the paths of the console. */
 export interface ConsolePort {
   handle(request: Request, context: RequestContext): Promise<Response>;
+  /** Whether a request is answered whatever else its address sends; found out without the database. */
+  passesOverBudget(request: Request): Promise<boolean>;
 }
 
 /** All of the console's paths, in log lines and metrics: those below it name organizations. */
@@ -106,16 +108,14 @@ function isOfConsole(pathname: string): boolean {
   return pathname === CONSOLE.path || pathname.startsWith(`${CONSOLE.path}/`);
 }
 
-/** The console's response, which counts against the budget of refusals of the client's address like any other. */
+/** The console's response. Its refusals count against the budget of the client's address like any others. */
 async function answerByConsole(
   services: AppServices,
   console: ConsolePort,
   request: Request,
   context: RequestContext,
 ): Promise<Response> {
-  const refused = services.draining.has_begun
-    ? { refusal: stopping() }
-    : refusalOverAddressBudget(services, context);
+  const refused = await refusedBeforeConsole(services, console, request, context);
   const response =
     refused === null ? await console.handle(request, context) : refusedResponse(context, refused);
   if (refused === null && response.status >= 400 && response.status < 500) {
@@ -125,6 +125,22 @@ async function answerByConsole(
   response.headers.set('x-content-type-options', 'nosniff');
   if (!context.is_over_budget) logRequest(services, request, context, response.status);
   return response;
+}
+
+/**
+ * What a request is refused for before the console sees it; null for every other. Somebody else's program at the same
+ * address takes neither its pages nor their session from people who are signed in.
+ */
+async function refusedBeforeConsole(
+  services: AppServices,
+  console: ConsolePort,
+  request: Request,
+  context: RequestContext,
+): Promise<Refused | null> {
+  if (services.draining.has_begun) return { refusal: stopping() };
+  const is_spent = hasSpentAddressBudget(services, context);
+  if (!is_spent || (await console.passesOverBudget(request))) return null;
+  return refusalOverAddressBudget(services, context);
 }
 
 /** One line in the log, of metadata only. */

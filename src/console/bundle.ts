@@ -5,6 +5,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import { Refusal } from '../errors.ts';
 import { errorResponse, REQUEST_ID_HEADER } from '../http/responses.ts';
 import { IS_UNPACKED, projectFile } from '../project-root.ts';
+import { isReading } from './api/own-page.ts';
 
 /** What the browser starts with; everything else is found from it. */
 const ENTRY = projectFile('src/console/pages/index.html');
@@ -148,13 +149,20 @@ export function pageFiles(): Promise<PageFiles> {
   return prepared;
 }
 
+/** Whether `answerPage` answers a request with one of the files. */
+export function isServed(request: Request, files: PageFiles): boolean {
+  if (!isReading(request)) return false;
+  const { pathname } = new URL(request.url);
+  return !pathname.startsWith(ASSETS_PATH) || files.assets.has(pathname.slice(ASSETS_PATH.length));
+}
+
 /**
  * The response to a request for a page or one of its files. Every path that is not below `ASSETS_PATH` is a page, whose
  * router reads the path in the browser. Errors have the contract's shape: 404 for an unknown file, 405 for a method
  * other than GET and HEAD.
  */
 export function answerPage(request: Request, files: PageFiles, request_id: string): Response {
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
+  if (!isReading(request)) {
     return errorResponse(request_id, new Refusal('method_not_allowed'), { allow: 'GET, HEAD' });
   }
   const { pathname } = new URL(request.url);

@@ -7,7 +7,7 @@ import { DAY_MS } from '../clock.ts';
 import { type RequestContext, RequestContexts } from '../http/context.ts';
 import { API_PREFIX, consoleApi } from './api/api.ts';
 import type { ConsoleServices } from './api/services.ts';
-import { answerPage, pageFiles } from './bundle.ts';
+import { answerPage, isServed, pageFiles } from './bundle.ts';
 import type { PasswordHashing } from './people/better-auth.ts';
 import { Links } from './people/links.ts';
 import type { Mailer } from './people/mail.ts';
@@ -40,6 +40,8 @@ export interface Console {
   readonly routes: readonly { readonly method: string; readonly path: string }[];
   /** Answers a request of any path under `/console`. */
   handle(request: Request, context: RequestContext): Promise<Response>;
+  /** Whether a request is for a page or one of its files, or carries a cookie that was given to a session. */
+  passesOverBudget(request: Request): Promise<boolean>;
   /** Waits until all mails that are under way are sent or have failed. */
   close(): Promise<void>;
 }
@@ -77,6 +79,10 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
       return isOfApi(request)
         ? await api.handle(request)
         : answerPage(request, await pageFiles(), context.request_id);
+    },
+    async passesOverBudget(request) {
+      if (!isOfApi(request) && isServed(request, await pageFiles())) return true;
+      return await sign_in.isCookieSigned(request.headers);
     },
     close: () => sign_in.close(),
   };

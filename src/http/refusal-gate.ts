@@ -62,12 +62,27 @@ function mayExist(
   );
 }
 
-/** The same for a request that no key was looked for in, such as one to an unknown path. */
+/** Whether the address of a request has spent its budget of refusals. */
+export function hasSpentAddressBudget(
+  services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
+  context: RequestContext,
+): boolean {
+  return addressWait_s(services, context) > 0;
+}
+
+function addressWait_s(
+  { refusals, clock }: Pick<RefusalGateServices, 'refusals' | 'clock'>,
+  { client_address }: RequestContext,
+): number {
+  return refusals.addressWait_s(client_address, clock.monotonic_ms());
+}
+
+/** The same as `refusalOverBudget` for a request that no key was looked for in, such as one to an unknown path. */
 export function refusalOverAddressBudget(
   services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
   context: RequestContext,
 ): OverBudget | null {
-  const wait_s = services.refusals.addressWait_s(context.client_address, services.clock.monotonic_ms());
+  const wait_s = addressWait_s(services, context);
   return wait_s === 0 ? null : overAddress(services, context, wait_s);
 }
 

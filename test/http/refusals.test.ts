@@ -6,6 +6,7 @@ import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../../src/limits/refusal-budgets.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
+import { addPerson, type Person, signIn, startTestConsole, type TestConsole } from '../console/people.ts';
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { withoutTable } from '../support/faults.ts';
@@ -140,6 +141,67 @@ describe('a valid key at an address that has had enough', () => {
     });
     // Both looks at the keys failed: whether the key may exist, and whose it is.
     expect(service.service.services.problems.counts().authenticate).toBe(2);
+  });
+});
+
+describe('the console at an address that has had enough', () => {
+  const SESSION = '/console/api/session';
+  let made: TestConsole;
+  let ada: Person;
+  beforeEach(async () => {
+    // better-auth looks at the machine's clock.
+    made = await startTestConsole({ clock: MovableClock.stopped(Date.now()) });
+    ada = await addPerson(made, { email: 'ada@example.com' });
+  });
+  afterEach(() => made.close());
+
+  async function get(path: string, cookie?: string): Promise<Response> {
+    const headers = cookie === undefined ? undefined : { headers: { cookie } };
+    return await made.service.service.handle(new Request(`http://localhost${path}`, headers), ATTACKER);
+  }
+
+  async function spend(path = '/v1/models'): Promise<void> {
+    for (let count = 0; count < ADDRESS_REFUSALS_PER_MINUTE; count += 1) await get(path);
+    expect((await get('/v1/models')).status).toBe(429);
+  }
+
+  test('gives its pages to everybody, and its API to people who are signed in', async () => {
+    const html = await (await get('/console')).text();
+    const asset = /\/console\/assets\/[\w.-]+/.exec(html)?.[0] ?? '';
+    await spend();
+    for (const path of ['/console', '/console/sign-in', asset]) expect((await get(path)).status).toBe(200);
+    expect(await (await get(SESSION, ada.cookie)).json()).toMatchObject({ user: { id: ada.user_id } });
+    const change = new Request(`http://localhost${SESSION}`, { method: 'PUT', headers: { origin: 'x' } });
+    await expectOverBudget(await made.service.service.handle(change, ATTACKER), /address/);
+  });
+
+  test('takes no cookie that it did not sign, and asks the database for none', async () => {
+    const [name = '', value = ''] = ada.cookie.split('=');
+    const [token = '', signature = ''] = decodeURIComponent(value).split('.');
+    const other = await signIn(made, ada);
+    const [, other_signature = ''] = decodeURIComponent(other.cookie).split('.');
+    await spend();
+    const forged = [
+      `${token}.${other_signature}`,
+      `${token}.`,
+      token,
+      `.${signature}`,
+      `${token}x.${signature}`,
+    ];
+    await withoutTable(made.service, 'sessions', async () => {
+      await expectOverBudget(await get(SESSION), /address/);
+      for (const cookie of forged) {
+        await expectOverBudget(await get(SESSION, `${name}=${encodeURIComponent(cookie)}`), /address/);
+      }
+    });
+    expect((await get(SESSION, `${name}=${encodeURIComponent(`${token}.${signature}`)}`)).status).toBe(200);
+  });
+
+  test('counts what it refuses, and refuses what it has no file for', async () => {
+    await spend('/console/assets/none.js');
+    await expectOverBudget(await get('/console/assets/none.js'), /address/);
+    const posted = new Request('http://localhost/console', { method: 'POST' });
+    await expectOverBudget(await made.service.service.handle(posted, ATTACKER), /address/);
   });
 });
 

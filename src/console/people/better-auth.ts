@@ -1,4 +1,6 @@
 import type { DBAdapterInstance, User } from 'better-auth';
+import { parseCookies } from 'better-auth/cookies';
+import { constantTimeEqual, makeSignature } from 'better-auth/crypto';
 import { betterAuth } from 'better-auth/minimal';
 import type { Identifiers, IdKind } from '../../identifiers.ts';
 import { withHashedTokens } from './hashed-tokens.ts';
@@ -113,4 +115,16 @@ export function openBetterAuth(parts: BetterAuthParts) {
       },
     },
   });
+}
+
+/** Whether headers carry the cookie of a session with better-auth's signature, without a look at the session. */
+export async function isCookieSigned({ $context }: BetterAuth, headers: Headers): Promise<boolean> {
+  const { authCookies, secret } = await $context;
+  const cookie = parseCookies(headers.get('cookie') ?? '').get(authCookies.sessionToken.name) ?? '';
+  const token_end = cookie.lastIndexOf('.');
+  if (token_end < 1) return false;
+  return constantTimeEqual(
+    cookie.slice(token_end + 1),
+    await makeSignature(cookie.slice(0, token_end), secret),
+  );
 }

@@ -10,6 +10,7 @@ import { Attempts } from './attempts.ts';
 import {
   ADDRESS_HEADER,
   type BetterAuth,
+  isCookieSigned,
   openBetterAuth,
   PASSWORD_LENGTH_MAX,
   PASSWORD_LENGTH_MIN,
@@ -169,6 +170,10 @@ export class PasswordSignIn implements SignIn {
       expires_at_ms: session.expiresAt.getTime(),
       ...cookiesOf(found.headers),
     };
+  }
+
+  isCookieSigned(headers: Headers): Promise<boolean> {
+    return isCookieSigned(this.#auth, headers);
   }
 
   async sessions({ user_id, session_id }: SignedIn): Promise<readonly OwnSession[]> {

@@ -101,6 +101,12 @@ export interface SignIn {
    */
   sessionOf(headers: Headers): Promise<SignedIn | null>;
 
+  /**
+   * Whether a request carries a cookie that was given to a session, which may have ended since. Nothing is looked up,
+   * and nobody can make such a cookie without the secret.
+   */
+  isCookieSigned(headers: Headers): Promise<boolean>;
+
   /** The user's sessions that have not ended, newest first. */
   sessions(session: SignedIn): Promise<readonly OwnSession[]>;
 
