@@ -31,4 +31,10 @@ export interface Store extends Records {
    * rejects. `work` may await nothing but the records that it gets, and must have no effect elsewhere.
    */
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T>;
+
+  /**
+   * Runs `work`, which only reads, on one state of everything. It waits for nobody's writes, and succeeds where the
+   * database takes none; a write in it rejects. `work` may await nothing but the records that it gets.
+   */
+  snapshot<T>(work: (records: Records) => Promise<T>): Promise<T>;
 }

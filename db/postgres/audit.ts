@@ -17,6 +17,7 @@ import {
 import type { Executor } from './connection.ts';
 import { postgresError } from './errors.ts';
 import { AUDIT_LOCK } from './locks.ts';
+import { ONE_STATE } from './one-state.ts';
 import * as schema from './schema.ts';
 
 interface Check {
@@ -274,8 +275,6 @@ const CHECKPOINT_CHECK: Check = {
 };
 
 /** One snapshot of everything, so that what nodes write meanwhile breaks no guarantee. */
-const SNAPSHOT = { isolationLevel: 'repeatable read', accessMode: 'read only' } as const;
-
 /**
  * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot, while nodes go on.
  * Its time grows with the history. In a database whose files are damaged nothing else is checked.
@@ -283,7 +282,7 @@ const SNAPSHOT = { isolationLevel: 'repeatable read', accessMode: 'read only' } 
 export async function runAudit(executor: Executor, options: AuditOptions = {}): Promise<AuditReport> {
   const file = await fileAudited(executor);
   if (file.violations.length > 0) return damagedReport(file);
-  return await executor.transaction((snapshot) => auditSnapshot(snapshot, options, file), SNAPSHOT);
+  return await executor.transaction((snapshot) => auditSnapshot(snapshot, options, file), ONE_STATE);
 }
 
 /**
@@ -317,7 +316,7 @@ export async function continueAudit(
     const report = await reportOf(snapshot, start, file, {});
     const checked = report.ok && written !== null ? await checkedUpTo(snapshot, start, written) : null;
     return { report, found, checked };
-  }, SNAPSHOT);
+  }, ONE_STATE);
   if (checked !== null) await saveCheckpoint(executor, found, checked, given.now_ms);
   return report;
 }
@@ -536,7 +535,7 @@ async function fileAudited(executor: Executor): Promise<AuditCheck> {
         `SELECT 'the index ' || indexrelid::regclass || ' is not valid' AS problem FROM ${INDEXES}
         AND NOT indisvalid LIMIT ${VIOLATIONS_MAX}`,
       );
-    }, SNAPSHOT);
+    }, ONE_STATE);
     return { name, guarantee: GUARANTEES[name], violations };
   } catch (error) {
     const cause = postgresError(error);

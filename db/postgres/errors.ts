@@ -1,4 +1,5 @@
 import { SQL } from 'bun';
+import { withCauses } from '../../src/error-causes.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 
 /** The server or the network took the connection away; what was not committed is undone. */
@@ -53,8 +54,7 @@ const CERTIFICATE_CODE =
 
 /** The client's error in what drizzle throws; null when the failure has another reason. */
 export function postgresError(error: unknown): SQL.PostgresError | null {
-  if (error instanceof SQL.PostgresError) return error;
-  return error instanceof Error && error.cause !== undefined ? postgresError(error.cause) : null;
+  return withCauses(error).find((one) => one instanceof SQL.PostgresError) ?? null;
 }
 
 /** The SQLSTATE of an error that the server reported, such as `23505`; null for any other error. */
@@ -101,7 +101,6 @@ export function describePostgresError(place: string, error: unknown): string | n
 
 /** Why the server's certificate is not taken; null for an error of another kind. */
 function certificateCode(error: unknown): string | null {
-  const code = systemErrorCode(error);
-  if (code !== undefined && CERTIFICATE_CODE.test(code)) return code;
-  return error instanceof Error && error.cause !== undefined ? certificateCode(error.cause) : null;
+  const codes = withCauses(error).map(systemErrorCode);
+  return codes.find((code) => code !== undefined && CERTIFICATE_CODE.test(code)) ?? null;
 }

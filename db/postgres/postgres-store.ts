@@ -39,6 +39,11 @@ export class PostgresStore implements Store {
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
     return this.#transactions.run((executor) => work(recordsThrough(executor)));
   }
+
+  /** As the port says. What else it rejects with stands at `Transactions.snapshot`. */
+  snapshot<T>(work: (records: Records) => Promise<T>): Promise<T> {
+    return this.#transactions.snapshot((executor) => work(recordsThrough(executor)));
+  }
 }
 
 /** What is kept, as the pool or one open transaction sees it. */

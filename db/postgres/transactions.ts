@@ -1,9 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { sql } from 'drizzle-orm';
+import type { PgTransactionConfig } from 'drizzle-orm/pg-core';
 import { NestedTransaction } from '../../src/store.ts';
 import type { Executor } from './connection.ts';
 import { isConflict, isConnectionBroken } from './errors.ts';
 import { STORE_LOCK } from './locks.ts';
+import { ONE_STATE } from './one-state.ts';
 
 /** What waits keeps its request in memory, and that may be a megabyte. */
 const WAITING_MAX = 1_024;
@@ -30,6 +32,8 @@ export class WriteQueueFull extends Error {
 export interface TransactionOptions {
   /** A number from 0 to 1 that spreads the attempts of nodes which got in each other's way. */
   readonly random?: () => number;
+  /** The kind of transaction; by default one that writes, at the session's isolation. */
+  readonly config?: PgTransactionConfig;
 }
 
 /**
@@ -43,7 +47,7 @@ export interface TransactionOptions {
 export async function transact<T>(
   db: Executor,
   work: (executor: Executor) => Promise<T>,
-  { random = Math.random }: TransactionOptions = {},
+  { random = Math.random, config }: TransactionOptions = {},
 ): Promise<T> {
   const retry_until_ms = performance.now() + RETRY_UNTIL_MS;
   for (let attempt = 1; ; attempt += 1) {
@@ -53,7 +57,7 @@ export async function transact<T>(
         const result = await work(executor);
         is_committing = true;
         return result;
-      });
+      }, config);
     } catch (error) {
       const is_undone = !is_committing && (isConflict(error) || isConnectionBroken(error));
       if (!is_undone || attempt === ATTEMPTS_MAX || performance.now() > retry_until_ms) throw error;
@@ -110,6 +114,17 @@ export class Transactions {
     };
     this.#last = turn.then(done, done);
     return turn;
+  }
+
+  /**
+   * Runs `work` in one transaction that only reads, and sees one state of the database. It waits for no turn. Rejects
+   * with `NestedTransaction` inside of another one.
+   */
+  snapshot<T>(work: (executor: Executor) => Promise<T>): Promise<T> {
+    if (this.#inside.getStore() === true) {
+      return Promise.reject(new NestedTransaction('a snapshot cannot begin inside a transaction'));
+    }
+    return this.#inside.run(true, () => transact(this.#db, work, { ...this.#options, config: ONE_STATE }));
   }
 
   async #locked<T>(executor: Executor, work: (executor: Executor) => Promise<T>): Promise<T> {

@@ -21,6 +21,11 @@ export function isStorageFailure(error: unknown): boolean {
   return error instanceof SQLiteError && !STATEMENT_ERRORS.test(error.code ?? '');
 }
 
+/** Whether the disk took no more: it is full, or a quota or a limit of the process is reached. */
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof SQLiteError && /^SQLITE_(FULL|IOERR_WRITE)$/.test(error.code ?? '');
+}
+
 /** Too many writes wait for another process to give the write lock back. */
 export class WriteQueueFull extends Error {
   override readonly name = 'WriteQueueFull';

@@ -1,8 +1,9 @@
 import { statfs } from 'node:fs/promises';
 import type { ServedDatabase, ServingParts } from '../../src/database.ts';
+import { withCauses } from '../../src/error-causes.ts';
 import { startCheckpoints } from './checkpoint.ts';
 import { type Db, neverWait } from './connection.ts';
-import { GroupCommit, type GroupCommitOptions, WriteQueueFull } from './group-commit.ts';
+import { GroupCommit, type GroupCommitOptions, isDiskFull, WriteQueueFull } from './group-commit.ts';
 import { HistoryThread } from './history-thread.ts';
 import { isLockedElsewhere } from './lock-wait.ts';
 import { ReaderThread } from './reader-thread.ts';
@@ -48,8 +49,11 @@ export class ServedSqliteDatabase implements ServedDatabase {
     return bavail * bsize;
   };
 
-  /** A file is where this process is, but another process may keep its write lock. */
-  readonly isAway = (error: unknown) => isLockedElsewhere(error) || error instanceof WriteQueueFull;
+  /** A file is where this process is, but another process may keep its write lock, and its disk may be full. */
+  readonly isAway = (error: unknown) =>
+    withCauses(error).some(
+      (one) => isLockedElsewhere(one) || isDiskFull(one) || one instanceof WriteQueueFull,
+    );
 
   /** The data directory's lock says that no other process serves. */
   readonly beginsHourlyRun = () => Promise.resolve(true);

@@ -61,4 +61,9 @@ export class SqliteStore implements Store {
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
     return this.#transactions.run((access) => work(this.#recordsThrough(access)));
   }
+
+  /** As the port says. What else it rejects with stands at `Transactions.snapshot`. */
+  snapshot<T>(work: (records: Records) => Promise<T>): Promise<T> {
+    return this.#transactions.snapshot((access) => work(this.#recordsThrough(access)));
+  }
 }

@@ -28,9 +28,27 @@ export class TransactionEnded extends Error {
   override readonly name = 'TransactionEnded';
 }
 
+/** A snapshot was asked to write. */
+export class SnapshotCannotWrite extends Error {
+  override readonly name = 'SnapshotCannotWrite';
+}
+
 interface Job extends WaitingWrite {
   /** Resolves with what reports the result to the caller, once it is committed. */
   readonly work: (access: Access) => Promise<() => void>;
+}
+
+/** The job of some work, and the promise of its result. */
+function jobOf<T>(work: (access: Access) => Promise<T>): { readonly job: Job; readonly result: Promise<T> } {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const job: Job = {
+    work: async (access) => {
+      const result = await work(access);
+      return () => resolve(result);
+    },
+    reject,
+  };
+  return { job, result: promise };
 }
 
 /**
@@ -47,7 +65,10 @@ export class Transactions {
   readonly #inside = new AsyncLocalStorage<true>();
   #jobs: Job[] = [];
   #isRunning = false;
-  /** Resolves when the open transaction has ended; undefined while none is open. */
+  /**
+   * Resolves when the open transaction has ended; undefined while none is open. Whoever waits for that looks again at
+   * once before it goes on, because another may have been faster.
+   */
   #open: Promise<void> | undefined;
 
   constructor(
@@ -79,18 +100,30 @@ export class Transactions {
     if (this.#lock.isWaiting && this.#jobs.length >= this.#waiting_max) {
       return Promise.reject(new WriteQueueFull('too many transactions wait for the database'));
     }
-    return new Promise<T>((resolve, reject) => {
-      this.#jobs.push({
-        work: async (access) => {
-          const result = await work(access);
-          return () => resolve(result);
-        },
-        reject,
-      });
-      if (this.#isRunning) return;
+    const { job, result } = jobOf(work);
+    this.#jobs.push(job);
+    if (!this.#isRunning) {
       this.#isRunning = true;
       setImmediate(() => this.#next());
-    });
+    }
+    return result;
+  }
+
+  /**
+   * Runs `work` in one transaction that only reads, and sees one state of the database. It waits for no lock of another
+   * process. Rejects with what `work` rejects with, with what SQLite throws, `NestedTransaction`, `TransactionStalled`,
+   * and `SnapshotCannotWrite`.
+   */
+  async snapshot<T>(work: (access: Access) => Promise<T>): Promise<T> {
+    if (this.#inside.getStore() === true) {
+      throw new NestedTransaction('a snapshot cannot begin inside a transaction');
+    }
+    while (this.#open !== undefined) await this.#open;
+    const client = this.#db.$client;
+    client.run('BEGIN');
+    const { job, result } = jobOf(work);
+    const [found] = await Promise.all([result, this.#work(job, new OpenSnapshot(client))]);
+    return found;
   }
 
   async #readOutside<T>(work: () => T): Promise<T> {
@@ -104,6 +137,7 @@ export class Transactions {
   /** Runs the first transaction of the queue, then sees to the next. */
   async #next(): Promise<void> {
     this.#lock.stop();
+    while (this.#open !== undefined) await this.#open;
     const tried_ms = performance.now();
     try {
       this.#db.$client.run('BEGIN IMMEDIATE');
@@ -117,7 +151,7 @@ export class Transactions {
     this.#lock.reset();
     const job = this.#jobs.shift();
     try {
-      if (job !== undefined) await this.#work(job);
+      if (job !== undefined) await this.#work(job, new OpenTransaction(this.#db.$client));
     } finally {
       if (this.#jobs.length > 0) setImmediate(() => this.#next());
       else this.#rest();
@@ -130,7 +164,7 @@ export class Transactions {
   }
 
   /** Runs the work of the transaction that has begun, and ends it. */
-  async #work(job: Job): Promise<void> {
+  async #work(job: Job, access: OpenTransaction): Promise<void> {
     const client = this.#db.$client;
     const closed = Promise.withResolvers<void>();
     this.#open = closed.promise;
@@ -138,7 +172,6 @@ export class Transactions {
     const detection = setImmediate(() =>
       stalled.reject(new TransactionStalled('the work of a transaction may await its records only')),
     );
-    const access = new OpenTransaction(client);
     try {
       const report = await Promise.race([this.#inside.run(true, () => job.work(access)), stalled.promise]);
       client.run('COMMIT');
@@ -179,5 +212,12 @@ class OpenTransaction implements Access {
 
   write<T>(work: () => T): Promise<T> {
     return this.read(work);
+  }
+}
+
+/** Access inside an open transaction that only reads. */
+class OpenSnapshot extends OpenTransaction {
+  override write<T>(): Promise<T> {
+    return Promise.reject(new SnapshotCannotWrite('a snapshot was asked to write'));
   }
 }

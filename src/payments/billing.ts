@@ -73,8 +73,8 @@ export async function billing(
   provider: Pick<PaymentProvider, 'name'>,
   organization_id: string,
 ): Promise<Billing> {
-  // One transaction, so that the refunds and the balance belong together.
-  return await store.transaction(async (records) => {
+  // One state, so that the refunds and the balance belong together.
+  return await store.snapshot(async (records) => {
     await requirePermission(records, actor, organization_id, 'see');
     const organization = await readOrganization(records, organization_id);
     const now_ms = clock.now_ms();

@@ -32,6 +32,7 @@ const PURE = [
   'src/money.ts',
   'src/bytes.ts',
   'src/errors.ts',
+  'src/error-causes.ts',
   'src/error-message.ts',
   'src/file-permissions.ts',
   'src/clock.ts',

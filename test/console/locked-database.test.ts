@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { limitFileSize } from '../ledger/file-size-limit.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
-import { addPerson, startTestConsole, type TestConsole } from './people.ts';
+import { addPerson, PASSWORD, startTestConsole, type TestConsole } from './people.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -11,26 +12,67 @@ beforeAll(async () => {
 });
 afterAll(() => made.close());
 
-test('while another process keeps the write lock, pages read on, and a change is told to try again', async () => {
-  const ada = await addPerson(made, { email: 'ada@example.com' });
-  const projects = `/console/api/organizations/${ada.organization_id}/projects/`;
-  const change = () => ada.ask(projects, { method: 'POST', body: { name: 'Night shift' } });
+const AWAY = {
+  type: 'overloaded_error',
+  code: 'auth_unavailable',
+  message: 'The service is briefly unavailable: try again in a moment.',
+  param: null,
+};
 
-  const lock = await holdWriteLock(made.service.directory);
-  const refused = await change();
-  const seen = await ada.ask(projects);
-  await lock.release();
-
-  expect(refused.status).toBe(503);
-  expect(await refused.json()).toEqual({
-    error: {
-      type: 'overloaded_error',
-      code: 'auth_unavailable',
-      message: 'The service is briefly unavailable: try again in a moment.',
-      param: null,
+/** What makes the database take no writes from now on; resolves with what lets it take them again. */
+const CAUSES: readonly (readonly [cause: string, begin: () => Promise<() => Promise<void>>])[] = [
+  [
+    'another process keeps the write lock',
+    async () => {
+      const lock = await holdWriteLock(made.service.directory);
+      return () => lock.release();
     },
-    request_id: refused.headers.get('x-request-id'),
-  });
-  expect(seen.status).toBe(200);
+  ],
+  [
+    'the disk is full',
+    () => {
+      limitFileSize(0);
+      return Promise.resolve(() => Promise.try(() => limitFileSize(null)));
+    },
+  ],
+];
+
+test.each(CAUSES)('while %s, pages read on, and a change is told to try again', async (cause, begin) => {
+  const ada = await addPerson(made, { email: `ada@${cause.replaceAll(' ', '-')}.example.com` });
+  const organization = `/console/api/organizations/${ada.organization_id}`;
+  const change = () =>
+    ada.ask(`${organization}/projects/`, { method: 'POST', body: { name: 'Night shift' } });
+  const signInAgain = () =>
+    ada.ask('/console/api/sign-in', { body: { email: ada.email, password: PASSWORD } });
+  const changePassword = () =>
+    ada.ask('/console/api/password', {
+      body: { current_password: PASSWORD, new_password: `${PASSWORD} 2` },
+    });
+  // Ten minutes without a request: the next one notes that the session is used.
+  await made.service.execute('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
+
+  const end = await begin();
+  const refused: Response[] = [];
+  const seen: Response[] = [];
+  try {
+    for (const path of ['projects/', 'billing', 'first-steps', 'keys/']) {
+      seen.push(await ada.ask(`${organization}/${path}`));
+    }
+    seen.push(await ada.ask('/console/api/models/'), await ada.ask('/console/api/session'));
+    refused.push(await change(), await signInAgain(), await changePassword());
+  } finally {
+    await end();
+  }
+
+  expect(seen.map(({ status }) => status)).toEqual(seen.map(() => 200));
+  expect(await seen.at(-1)?.json()).toMatchObject({ user: { id: ada.user_id } });
+  for (const response of refused) {
+    expect(await response.json()).toEqual({
+      error: AWAY,
+      request_id: response.headers.get('x-request-id'),
+    });
+    expect(response.status).toBe(503);
+  }
   expect((await change()).status).toBe(200);
+  expect((await signInAgain()).status).toBe(200);
 });

@@ -95,4 +95,65 @@ describe.each(DATABASES)('transactions in $name', ({ open }) => {
     }
     expect(await userIds()).toEqual([]);
   });
+
+  describe('that only read', () => {
+    beforeEach(() => store.accounts.insertOrganization(newOrganization('counter', { name: '0' })));
+
+    test('resolve with the result of their work, and see one state of everything', async () => {
+      const other = await database.another();
+      await store.accounts.insertOrganization(newOrganization('twin', { name: '0' }));
+      const name = async ({ accounts }: Records, id: string) => (await accounts.findOrganization(id))?.name;
+      const writes = [...Array(40).keys()].map((number) =>
+        other.transaction(async ({ accounts }) => {
+          for (const id of ['counter', 'twin']) await accounts.renameOrganization(id, `${number}`);
+        }),
+      );
+      const reads = [...Array(80).keys()].map(async () => {
+        await writes[Math.floor(Math.random() * writes.length)];
+        return store.snapshot(async (records) => [
+          await name(records, 'counter'),
+          await name(records, 'twin'),
+        ]);
+      });
+      for (const [counter, twin] of await Promise.all(reads)) expect(counter).toBe(twin);
+      await Promise.all(writes);
+      expect(await store.snapshot((records) => name(records, 'twin'))).toBe('39');
+    });
+
+    test('wait for no transaction of another process', async () => {
+      const other = await database.another();
+      const name = await other.transaction(async (records) => {
+        await increment(records);
+        return store.snapshot(async ({ accounts }) => (await accounts.findOrganization('counter'))?.name);
+      });
+      expect(name).toBe('0');
+    });
+
+    test('write nothing', async () => {
+      const written = store.snapshot(({ accounts }) => accounts.insertUser(newUser('ada')));
+      await expect(written).rejects.toThrow();
+      expect(await userIds()).toEqual([]);
+    });
+
+    test('run beside transactions, which lose nothing by them', async () => {
+      const counts = [...Array(40).keys()].map((number) =>
+        number % 2 === 0
+          ? store.transaction(increment)
+          : store.snapshot(async ({ accounts }) =>
+              Number((await accounts.findOrganization('counter'))?.name),
+            ),
+      );
+      for (const count of await Promise.all(counts)) expect(count).toBeWithin(0, 21);
+      expect((await store.accounts.findOrganization('counter'))?.name).toBe('20');
+    });
+
+    test('begin in no transaction and in no other of their kind', async () => {
+      const begin = () => store.snapshot(() => Promise.resolve());
+      await expect(store.transaction(begin)).rejects.toThrow(NestedTransaction);
+      await expect(store.snapshot(begin)).rejects.toThrow(NestedTransaction);
+      await expect(store.snapshot(() => store.transaction(() => Promise.resolve()))).rejects.toThrow(
+        NestedTransaction,
+      );
+    });
+  });
 });

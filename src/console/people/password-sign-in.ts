@@ -151,25 +151,12 @@ export class PasswordSignIn implements SignIn {
   }
 
   async sessionOf(headers: Headers): Promise<SignedIn | null> {
-    const found = await told(
-      this.#auth.api.getSession({ headers: cookieHeader(headers), returnHeaders: true }),
-    ).catch(nullIfNotSignedIn);
-    if (found === null || found.response === null) return null;
-    const { session, user } = found.response;
-    if (!user.emailVerified) return null;
-    await this.#parts.accounts.ensurePersonalOrganization(user.id);
-    return {
-      user_id: user.id,
-      email: user.email,
-      name: user.name,
-      is_operator: user.isOperator,
-      session_id: session.id,
-      csrf_token: createHmac('sha256', this.#parts.secret)
-        .update(`csrf ${session.token}`)
-        .digest('base64url'),
-      expires_at_ms: session.expiresAt.getTime(),
-      ...cookiesOf(found.headers),
-    };
+    try {
+      return await this.#session(headers, { disableRefresh: false });
+    } catch {
+      // Whose session it is can be read where the database takes no writes, such as that the session was used.
+      return await this.#session(headers, { disableRefresh: true });
+    }
   }
 
   isCookieSigned(headers: Headers): Promise<boolean> {
@@ -288,8 +275,31 @@ export class PasswordSignIn implements SignIn {
     this.#parts.mailer.close();
   }
 
+  async #session(headers: Headers, query: { readonly disableRefresh: boolean }): Promise<SignedIn | null> {
+    const found = await told(
+      this.#auth.api.getSession({ headers: cookieHeader(headers), query, returnHeaders: true }),
+    ).catch(nullIfNotSignedIn);
+    if (found === null || found.response === null) return null;
+    const { session, user } = found.response;
+    if (!user.emailVerified) return null;
+    await this.#parts.accounts.ensurePersonalOrganization(user.id);
+    return {
+      user_id: user.id,
+      email: user.email,
+      name: user.name,
+      is_operator: user.isOperator,
+      session_id: session.id,
+      csrf_token: createHmac('sha256', this.#parts.secret)
+        .update(`csrf ${session.token}`)
+        .digest('base64url'),
+      expires_at_ms: session.expiresAt.getTime(),
+      ...cookiesOf(found.headers),
+    };
+  }
+
+  /** The session that a change by better-auth needs: it takes one that cannot be extended for none. */
   async #requireSession(visit: Visit): Promise<SignedIn> {
-    const session = await this.sessionOf(visit.headers);
+    const session = await this.#session(visit.headers, { disableRefresh: false });
     if (session === null) throw new SignInError('not_signed_in');
     return session;
   }
