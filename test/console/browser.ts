@@ -48,9 +48,14 @@ export class ConsoleBrowser implements AsyncDisposable {
 
   private constructor(private readonly browser: Browser) {}
 
-  /** Starts the browser's program (`chromiumPath` of `test/support/chromium.ts`). */
-  static async open(program: string): Promise<ConsoleBrowser> {
-    return new ConsoleBrowser(await chromium.launch({ executablePath: program, args: FLAGS }));
+  /**
+   * Starts the browser's program (`chromiumPath` of `test/support/chromium.ts`). By default it loads a page anew when
+   * somebody goes back to it; with `keeps_pages` it may show it again as it was left, as the browsers of people do.
+   */
+  static async open(program: string, { keeps_pages = false } = {}): Promise<ConsoleBrowser> {
+    const options = { executablePath: program, args: FLAGS };
+    const ignoreDefaultArgs = keeps_pages ? ['--disable-back-forward-cache'] : [];
+    return new ConsoleBrowser(await chromium.launch({ ...options, ignoreDefaultArgs }));
   }
 
   /** A new page on such a screen. */

@@ -12,6 +12,7 @@ import { EmptyState, ErrorState, LoadedView } from './components/states.tsx';
 import { Table } from './components/table.tsx';
 import { Time } from './components/time.tsx';
 import { showToast } from './components/toast.tsx';
+import { leaveFor } from './leave.ts';
 import { loadSession, session } from './session.ts';
 import { useLoaded } from './use-loaded.ts';
 
@@ -178,7 +179,7 @@ function DeleteAccount() {
           onCancel={() => setOpen(false)}
           onSubmit={async (values) => {
             await call(api.account.delete({ password: values.exact('password') }));
-            location.assign('/console/sign-in');
+            await leaveFor('/console/sign-in');
           }}
         >
           {is_open && <DeletionPreview />}

@@ -8,7 +8,7 @@ import type { PageEntry, PageProps } from './page.ts';
 import { PAGES } from './pages.ts';
 import { matchPath } from './paths.ts';
 import { navigate, path, startRouter } from './router.ts';
-import { loadSession, organization, session } from './session.ts';
+import { loadSession, organization, returnToPage, session } from './session.ts';
 import { startTheme } from './theme.ts';
 
 /** The page of the address, within its frame, for whoever is signed in. */
@@ -97,6 +97,9 @@ function LoadedPage({ entry }: { readonly entry: PageEntry }) {
 startTheme();
 startRouter();
 void loadSession();
+window.addEventListener('pageshow', ({ persisted }) => {
+  if (persisted) void returnToPage();
+});
 // Its code comes while the session is asked for; a failure shows when the page is loaded itself.
 PAGES.find((page) => matchPath(page.path, path.value) !== null)
   ?.load()

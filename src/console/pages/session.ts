@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { allows, type Permission } from '../../accounts/roles.ts';
 import { type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
+import { leaveFor, stay } from './leave.ts';
 import { path } from './router.ts';
 
 type SessionAnswer = NonNullable<Awaited<ReturnType<typeof api.session.get>>['data']>;
@@ -49,5 +50,22 @@ export async function loadSession(): Promise<void> {
 /** Ends the session, and loads the next page anew so that nothing of it is left in the document. */
 export async function signOut(next = '/console/sign-in'): Promise<void> {
   await call(api['sign-out'].post());
-  location.assign(next);
+  await leaveFor(next);
+}
+
+/**
+ * Hides a page that the browser shows again as it was left, until it is known who is signed in. For anybody but the
+ * reader before it is loaded anew, so that nothing of it is left in the document.
+ */
+export async function returnToPage(): Promise<void> {
+  const user_id = userId();
+  document.documentElement.hidden = true;
+  await loadSession();
+  if (user_id === null || userId() !== user_id) return location.reload();
+  document.documentElement.hidden = false;
+  stay();
+}
+
+function userId(): string | null {
+  return session.value.state === 'signed_in' ? session.value.user.id : null;
 }

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { chromiumPath } from '../../support/chromium.ts';
+import { ConsoleBrowser, type ConsolePage } from '../browser.ts';
+import { addPerson, type Person, signIn, startTestConsole, type TestConsole } from '../people.ts';
+import { carrySession, visit } from './visitor.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+if (program === null)
+  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
+
+const RECORD = 'A record that nobody else may read';
+
+describe.skipIf(program === null)('going back to a page that the browser kept', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  let ada: Person;
+  beforeAll(async () => {
+    made = await startTestConsole();
+    browser = await ConsoleBrowser.open(program ?? '', { keeps_pages: true });
+    ada = await addPerson(made, { email: 'ada@example.com' });
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  /** The playground with a record in it. */
+  async function openPlayground(): Promise<ConsolePage> {
+    const opened = await visit(browser, made, `/console/o/${ada.organization_id}/playground`, {
+      person: ada,
+    });
+    await opened.page.getByRole('textbox', { name: 'Record' }).fill(RECORD);
+    await opened.page.evaluate('globalThis.is_as_left = true');
+    return opened;
+  }
+
+  /** What the page shows and holds: its elements, and what was typed. */
+  async function everythingOn({ page }: ConsolePage): Promise<string> {
+    return String(
+      await page.evaluate(
+        "document.documentElement.outerHTML + [...document.querySelectorAll('textarea')].map(({ value }) => value)",
+      ),
+    );
+  }
+
+  const isAsLeft = ({ page }: ConsolePage) => page.evaluate('globalThis.is_as_left === true');
+  const signInShown = ({ page }: ConsolePage) =>
+    page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
+  /** The browser tells the page that it is shown again as it was left. */
+  const showAgain = ({ page }: ConsolePage) =>
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))");
+
+  test('from another page shows everything as it was left, to whoever is still signed in', async () => {
+    await using opened = await openPlayground();
+    const { page } = opened;
+    await page.goto(`${made.service.server.address}/healthz`);
+    await page.goBack({ waitUntil: 'commit' });
+    await page.getByRole('textbox', { name: 'Record' }).waitFor();
+    expect(await page.getByRole('textbox', { name: 'Record' }).inputValue()).toBe(RECORD);
+    expect(await isAsLeft(opened)).toBe(true);
+  });
+
+  test('after a sign-out shows nothing of it', async () => {
+    await using opened = await openPlayground();
+    const { page } = opened;
+    // A session of its own, because the others go on with theirs.
+    await carrySession(opened, made, await signIn(made, ada));
+    await page.reload();
+    await page.getByRole('textbox', { name: 'Record' }).fill(RECORD);
+    await page.getByRole('button', { name: /^Account: / }).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signInShown(opened);
+    await page.goBack({ waitUntil: 'commit' });
+    await signInShown(opened);
+    expect(await everythingOn(opened)).not.toContain(RECORD);
+  });
+
+  test('hides the page until it is known who is signed in', async () => {
+    await using opened = await openPlayground();
+    const { page } = opened;
+    const asked = Promise.withResolvers<() => void>();
+    await page.route('**/console/api/session', async (route) => {
+      await new Promise<void>((resolve) => asked.resolve(resolve));
+      await route.continue();
+    });
+    await showAgain(opened);
+    const answer = await asked.promise;
+    const record = page.locator('textarea').first();
+    expect(await record.isVisible()).toBe(false);
+    answer();
+    await record.waitFor();
+    expect(await everythingOn(opened)).toContain(RECORD);
+  });
+
+  test('as somebody else, or as nobody, loads the page anew', async () => {
+    const bob = await addPerson(made, { email: 'bob@example.com' });
+    await using opened = await openPlayground();
+    const { page } = opened;
+    await carrySession(opened, made, bob);
+    await showAgain(opened);
+    await page.getByRole('button', { name: 'Account: bob' }).waitFor();
+    expect(await isAsLeft(opened)).toBe(false);
+    expect(await everythingOn(opened)).not.toContain(RECORD);
+
+    await using left = await openPlayground();
+    await left.page.context().clearCookies();
+    await showAgain(left);
+    await signInShown(left);
+    await left.page.waitForFunction('globalThis.is_as_left !== true');
+    expect(await everythingOn(left)).not.toContain(RECORD);
+  });
+});
