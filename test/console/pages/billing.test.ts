@@ -8,6 +8,7 @@ import { paddleProvider } from '../../../src/payments/paddle.ts';
 import { SETTINGS, sign, transaction } from '../../payments/paddle-calls.ts';
 import { spend } from '../../payments/support.ts';
 import { chromiumPath } from '../../support/chromium.ts';
+import { Gate } from '../../support/faults.ts';
 import { ConsoleBrowser, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { comeBack, LATELY, visit } from './visitor.ts';
@@ -279,13 +280,15 @@ describe.skipIf(program === null)('the page of billing', () => {
 
 describe.skipIf(program === null)('the page of billing, with a provider', () => {
   test('the checkout is the provider’s own page, and its webhook brings the credit', async () => {
+    const checkout_page = new Gate();
     const paddle = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
       reusePort: false,
-      fetch: (request) => {
+      fetch: async (request) => {
         const { pathname, origin } = new URL(request.url);
         if (pathname === '/pay') {
+          await checkout_page.pass();
           return new Response(
             '<!doctype html><title>Pay</title><link rel="icon" href="data:,"><h1>Pay here</h1>',
             {
@@ -300,7 +303,7 @@ describe.skipIf(program === null)('the page of billing, with a provider', () => 
     // @ts-expect-error: the SDK takes a base address in the place of an environment, but its types do not say so.
     const client = new Paddle(SETTINGS.api_key, { environment: paddle.url.origin });
     const made = await startTestConsole({ payment_provider: paddleProvider(SETTINGS, client) });
-    const browser = await ConsoleBrowser.open(program ?? '');
+    const browser = await ConsoleBrowser.open(program ?? '', { keeps_pages: true });
     try {
       const ada = await addPerson(made, { email: 'ada@example.com' });
       await using opened = await visit(browser, made, billingPath(ada.organization_id), {
@@ -308,12 +311,26 @@ describe.skipIf(program === null)('the page of billing, with a provider', () => 
         view: PHONE,
       });
       const { page } = opened;
+      const started: string[] = [];
+      page.on('request', (request) => {
+        if (request.method() === 'POST') started.push(new URL(request.url()).pathname);
+      });
       await page.getByLabel('Amount in dollars').fill('12.50');
-      await page.getByRole('button', { name: 'Go to checkout' }).click();
+      await page.getByRole('button', { name: 'Go to checkout' }).click({ noWaitAfter: true });
+      await checkout_page.reached;
+      // The browser still shows the form, whose button has the focus.
+      await page.keyboard.press('Enter');
+      await page.keyboard.press('Enter');
+      checkout_page.open();
       await page.waitForURL(/_ptxn=txn_9$/);
       await page.getByRole('heading', { name: 'Pay here' }).waitFor();
-      await page.goBack();
+      await page.goBack({ waitUntil: 'commit' });
+      expect(started).toEqual([`/console/api/organizations/${ada.organization_id}/top-ups`]);
+      // The page is as it was left, and takes another amount.
       await page.getByText('Top-up at the checkout').waitFor();
+      expect(await page.getByRole('table', { name: 'Waiting for payment' }).getByRole('row').count()).toBe(2);
+      expect(await page.getByLabel('Amount in dollars').inputValue()).toBe('12.50');
+      await page.locator('button[type=submit]:not([aria-busy])').waitFor();
       expect(await page.getByRole('button', { name: 'How to pay' }).count()).toBe(0);
 
       const { body, signature } = sign(transaction('transaction.completed', { id: 'txn_9', cents: '1250' }));

@@ -7,6 +7,7 @@ import { TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { Section } from '../components/page-header.tsx';
 import { formatMoney } from '../format.ts';
+import { leaveFor } from '../leave.ts';
 import type { BillingFacts, Payment } from './facts.ts';
 
 interface TopUpProps {
@@ -41,7 +42,10 @@ export function TopUp({ organization_id, terms, onStarted }: TopUpProps) {
             const { payment_id, checkout_url } = await call(
               api.organizations({ organization_id })['top-ups'].post({ amount_micros }),
             );
-            if (checkout_url !== null) return location.assign(checkout_url);
+            if (checkout_url !== null) {
+              await leaveFor(checkout_url);
+              return await onStarted();
+            }
             setStarts(starts + 1);
             setStarted({ id: payment_id, amount_micros });
             await onStarted();
