@@ -19,7 +19,7 @@ const OFFSET_MAX_MINUTES = 14 * 60;
 export interface Span {
   readonly from_ms: number;
   readonly to_ms: number;
-  /** What local time is ahead of UTC; buckets begin at whole local minutes, hours and days. */
+  /** What local time is ahead of UTC: buckets begin at whole local minutes and hours. Days are those of UTC. */
   readonly offset_minutes: number;
 }
 
@@ -42,13 +42,14 @@ export function requireSpan({ from_ms, to_ms, offset_minutes }: Span): void {
 
 /**
  * The buckets that cover a span: a minute wide up to 4 hours, an hour up to 10 days, then whole days. There are never
- * more than 402. With `whole_days` none is narrower than a day. Throws as `requireSpan`.
+ * more than 402. With `whole_days` none is narrower than a day. Days are UTC, as they are wherever usage is added up, and
+ * because one offset does not hold over a change of clocks. Throws as `requireSpan`.
  */
 export function bucketsOf(span: Span, whole_days: boolean): Buckets {
   requireSpan(span);
   const { from_ms, to_ms, offset_minutes } = span;
   const width_ms = widthOf(to_ms - from_ms, whole_days);
-  const offset_ms = offset_minutes * MINUTE_MS;
+  const offset_ms = width_ms < DAY_MS ? offset_minutes * MINUTE_MS : 0;
   const first_ms = Math.floor((from_ms + offset_ms) / width_ms) * width_ms - offset_ms;
   const count = Math.ceil((to_ms - first_ms) / width_ms);
   return { width_ms, starts_ms: Array.from({ length: count }, (_, index) => first_ms + index * width_ms) };

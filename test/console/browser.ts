@@ -58,13 +58,13 @@ export class ConsoleBrowser implements AsyncDisposable {
     return new ConsoleBrowser(await chromium.launch({ ...options, ignoreDefaultArgs }));
   }
 
-  /** A new page on such a screen. */
-  async page({ width, height, theme }: View): Promise<ConsolePage> {
+  /** A new page on such a screen, of a reader in that time zone. */
+  async page({ width, height, theme }: View, time_zone = 'UTC'): Promise<ConsolePage> {
     const context = await this.browser.newContext({
       viewport: { width, height },
       colorScheme: theme,
       locale: 'en-US',
-      timezoneId: 'UTC',
+      timezoneId: time_zone,
       reducedMotion: 'reduce',
     });
     context.setDefaultTimeout(WAIT_MAX_MS);

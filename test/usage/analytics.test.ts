@@ -17,6 +17,7 @@ import {
   usageSeries,
   usageValues,
 } from '../../src/usage/analytics.ts';
+import { bucketsOf } from '../../src/usage/buckets.ts';
 import { dayOf } from '../../src/usage/days.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import type { NamedUsageRow, UsagePlace } from '../../src/usage/usage-records.ts';
@@ -378,7 +379,7 @@ test("a request is found by its id, in its own organization's usage only", async
   expect(await setup.rows({ ...filter, organization_id: setup.other.organization_id }, 9)).toEqual([]);
 });
 
-test('buckets are minutes, hours or days at local time, and never narrower than a day that was rolled up', async () => {
+test('buckets are minutes or hours at local time or UTC days, and never narrower than a day that was rolled up', async () => {
   const setup = open();
   const { organization_id } = setup.first;
   setup.request(usageOf(setup.first, 'req_1', START_MS, 200, 5));
@@ -391,13 +392,30 @@ test('buckets are minutes, hours or days at local time, and never narrower than 
   expect(await widths(noon_ms, 4 * HOUR_MS)).toEqual([MINUTE_MS, 240, 0]);
   expect(await widths(noon_ms, 4 * HOUR_MS + 1)).toEqual([HOUR_MS, 5, 0]);
   expect(await widths(noon_ms, 10 * DAY_MS, 30)).toEqual([HOUR_MS, 241, -30 * MINUTE_MS]);
-  expect(await widths(noon_ms, 11 * DAY_MS, 12 * 60)).toEqual([DAY_MS, 11, 0]);
+  expect(await widths(noon_ms, 11 * DAY_MS, 12 * 60)).toEqual([DAY_MS, 12, -DAY_MS / 2]);
   expect(await widths(noon_ms, 11 * DAY_MS)).toEqual([DAY_MS, 12, -DAY_MS / 2]);
   expect((await widths(noon_ms - 1_000 * DAY_MS, 1_000 * DAY_MS))[0]).toBe(3 * DAY_MS);
   await pruneUsage(pruningOf(setup.db), { before_ms: START_MS + DAY_MS, now_ms: NOW_MS });
   expect(await widths(noon_ms, 4 * HOUR_MS)).toEqual([DAY_MS, 1, -DAY_MS / 2]);
   expect(await widths(noon_ms + 1, 4 * HOUR_MS)).toEqual([MINUTE_MS, 241, -1]);
   expect(await widths(noon_ms - 4 * HOUR_MS, 4 * HOUR_MS)).toEqual([MINUTE_MS, 240, 0]);
+});
+
+test('whole UTC days have a bucket each that begins at their midnight, wherever they are seen from', () => {
+  const seed = propertySeed('buckets of days');
+  const zone = fc.integer({ min: -14 * 60, max: 14 * 60 });
+  const days = fc.record({
+    first: fc.integer({ min: 0, max: 40_000 }),
+    count: fc.integer({ min: 11, max: 400 }),
+  });
+  fc.assert(
+    fc.property(days, zone, ({ first, count }, offset_minutes) => {
+      const span = { from_ms: first * DAY_MS, to_ms: (first + count) * DAY_MS, offset_minutes };
+      const midnights = Array.from({ length: count }, (_, day) => (first + day) * DAY_MS);
+      expect(bucketsOf(span, false)).toEqual({ width_ms: DAY_MS, starts_ms: midnights });
+    }),
+    { seed },
+  );
 });
 
 test('a span without a beginning before its end, or an offset of no time zone, is refused', async () => {

@@ -64,25 +64,30 @@ describe.skipIf(program === null)('the usage page', () => {
       from_ms: now_ms - 20 * DAY_MS,
       to_ms: now_ms - 19 * DAY_MS,
     });
-    db.$client
-      .query(
-        `INSERT INTO usage_days (organization_id, day, project_id, api_key_id, model, mode, endpoint, status, requests,
-          questions, input_tokens, cost_micros)
-        VALUES ($organization_id, $day, $project_id, $api_key_id, 'decision-1', 'fast', '/v1/decisions', 200,
-          ${ROLLED_UP_REQUESTS}, 5000, 500000, 250000)`,
-      )
-      .run({
-        organization_id,
-        project_id: default_project_id,
-        api_key_id,
-        day: utcDay(now_ms - 50 * DAY_MS),
-      });
+    addRolledUp({ ...own, day: utcDay(now_ms - 50 * DAY_MS) });
     browser = await ConsoleBrowser.open(program ?? '');
   });
   afterAll(async () => {
     await browser[Symbol.asyncDispose]();
     await made.close();
   });
+
+  /** Writes a day that was rolled up. */
+  const addRolledUp = (of: {
+    readonly organization_id: string;
+    readonly project_id: string;
+    readonly api_key_id: string;
+    readonly day: string;
+  }) => {
+    made.service.db.$client
+      .query(
+        `INSERT INTO usage_days (organization_id, day, project_id, api_key_id, model, mode, endpoint, status, requests,
+          questions, input_tokens, cost_micros)
+        VALUES ($organization_id, $day, $project_id, $api_key_id, 'decision-1', 'fast', '/v1/decisions', 200,
+          ${ROLLED_UP_REQUESTS}, 5000, 500000, 250000)`,
+      )
+      .run(of);
+  };
 
   /** Goes to the page as somebody. */
   const show = async (opened: ConsolePage, person: Person, organization_id: string, query: string) => {
@@ -232,6 +237,27 @@ describe.skipIf(program === null)('the usage page', () => {
     await tile(page, 'Requests', String(usedBetween(from_ms, from_ms + DAY_MS)));
     await page.goBack();
     await tile(page, 'Requests', String(all));
+  });
+
+  test('days are UTC wherever they are read, also when the clocks change there', async () => {
+    const konrad = await addPerson(made, { email: 'konrad@example.com', name: 'Konrad Zuse' });
+    const { organization_id, default_project_id: project_id } = konrad;
+    const { id: api_key_id } = await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Own' });
+    const days = Array.from({ length: 17 }, (_, index) => utcDay(Date.UTC(2025, 2, 22 + index)));
+    for (const day of days) addRolledUp({ organization_id, project_id, api_key_id, day });
+    await using opened = await browser.page(DESKTOP, 'Europe/Berlin');
+    const { page } = opened;
+    await show(opened, konrad, organization_id, `?span=${days[0]}..${days.at(-1)}`);
+    await page.getByText('Days are UTC.').waitFor();
+    await page.getByRole('button', { name: 'Show Cost as a table' }).click();
+    const rows = page.getByRole('region', { name: 'Cost, as a table' }).getByRole('row');
+    const shown = days.map((day) => {
+      const date = new Date(day).toLocaleDateString('en-US', { dateStyle: 'medium', timeZone: 'UTC' });
+      return [`${date}, 00:00:00 UTC`, '$0.25'];
+    });
+    const cells = (await rows.allInnerTexts()).slice(1).map((text) => text.split(/\s*\t\s*/));
+    expect(cells).toEqual(shown);
+    expect(opened.complaints).toEqual([]);
   });
 
   test('the table grows page by page, and leads to each request', async () => {

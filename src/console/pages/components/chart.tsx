@@ -5,6 +5,8 @@ import { formatExact } from '../format.ts';
 import { isDark } from '../theme.ts';
 import { Button } from './button.tsx';
 
+const DAY_MS = 24 * 3_600_000;
+
 export interface ChartSeries {
   readonly label: string;
   /** One value for each time; null where there is none. */
@@ -20,7 +22,10 @@ interface ChartProps {
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
   readonly height_px?: number;
-  /** How long each time lasts. With it bars begin at their times, and the table zooms to a row's time. */
+  /**
+   * How long each time lasts. With it bars begin at their times, and the table zooms to a row's time. Whole days are
+   * those of UTC.
+   */
   readonly bucket_ms?: number;
   /** Told of the span that was dragged over; null when it was reset. */
   readonly onZoom?: (span: { readonly from_ms: number; readonly to_ms: number } | null) => void;
@@ -62,6 +67,10 @@ export function Chart({
       {
         width: element.clientWidth,
         height: height_px,
+        tzDate: (time_s) => {
+          const date = new Date(time_s * 1_000);
+          return zoneOf(bucket.current) === 'UTC' ? uPlot.tzDate(date, 'UTC') : date;
+        },
         legend: { show: false },
         cursor: {
           y: false,
@@ -186,7 +195,7 @@ export function Chart({
             </span>
           );
         })}
-        <span class="chart-time">{cursor === null ? '' : exactTime(times_ms[cursor])}</span>
+        <span class="chart-time">{cursor === null ? '' : exactTime(times_ms[cursor], bucket_ms)}</span>
       </div>
       {shows_table ? (
         <ChartTable
@@ -227,7 +236,7 @@ function ChartTable({ title, times_ms, series, format, bucket_ms, onZoom }: Omit
             <tr key={time_ms}>
               <th scope="row">
                 {onZoom === undefined || bucket_ms === undefined ? (
-                  formatExact(time_ms)
+                  exactTime(time_ms, bucket_ms)
                 ) : (
                   <Button
                     kind="quiet"
@@ -235,7 +244,7 @@ function ChartTable({ title, times_ms, series, format, bucket_ms, onZoom }: Omit
                     title="Zoom to this time"
                     onClick={() => onZoom({ from_ms: time_ms, to_ms: time_ms + bucket_ms })}
                   >
-                    {formatExact(time_ms)}
+                    {exactTime(time_ms, bucket_ms)}
                   </Button>
                 )}
               </th>
@@ -260,8 +269,13 @@ function dataOf(times_ms: readonly number[], series: readonly ChartSeries[]): uP
   return [times_ms.map((time_ms) => time_ms / 1_000), ...series.map(({ values }) => [...values])];
 }
 
-function exactTime(time_ms: number | undefined): string {
-  return time_ms === undefined ? '' : formatExact(time_ms);
+function exactTime(time_ms: number | undefined, bucket_ms: number | undefined): string {
+  return time_ms === undefined ? '' : formatExact(time_ms, zoneOf(bucket_ms));
+}
+
+/** The zone of the times: UTC for whole days, and otherwise the reader's. */
+function zoneOf(bucket_ms: number | undefined): 'UTC' | undefined {
+  return bucket_ms !== undefined && bucket_ms % DAY_MS === 0 ? 'UTC' : undefined;
 }
 
 /** The times that are shown: the last one with all of its bucket, unless a part was zoomed to. */

@@ -1,7 +1,7 @@
 import { api, call } from '../client.ts';
 import type { UsageQuery } from './view.ts';
 
-/** Usage over time, in buckets at the reader's local times. */
+/** Usage over time, in buckets of the reader's minutes and hours, or of UTC days. */
 export async function loadSeries(organization_id: string, asked: UsageQuery) {
   const query = { ...asked, offset_minutes: -new Date().getTimezoneOffset() };
   return await call(api.organizations({ organization_id }).usage.series.get({ query }));
