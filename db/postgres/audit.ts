@@ -274,7 +274,6 @@ const CHECKPOINT_CHECK: Check = {
       OR noted.paid_micros IS DISTINCT FROM ledger.paid_micros`,
 };
 
-/** One snapshot of everything, so that what nodes write meanwhile breaks no guarantee. */
 /**
  * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot, while nodes go on.
  * Its time grows with the history. In a database whose files are damaged nothing else is checked.

@@ -81,7 +81,8 @@ export function addMember(
 
 /**
  * Gives a member another role; invitations that they sent and may no longer send are revoked. Owners may change
- * everyone, admins everyone but owners, and neither may leave the organization without an owner. Rejects with `not_found`, `permission_denied`, `last_owner`.
+ * everyone, admins everyone but owners, and neither may leave the organization without an owner. Rejects with
+ * `not_found`, `permission_denied`, `last_owner`.
  */
 export function changeRole(
   context: AccountContext,
@@ -107,8 +108,8 @@ export function changeRole(
 }
 
 /**
- * Removes a member; their keys stay, and the invitations that they sent are revoked. Owners may remove everyone, admins everyone but owners, and every member may
- * leave, except the last owner. Rejects with `not_found`, `permission_denied`, `last_owner`.
+ * Removes a member; their keys stay, and the invitations that they sent are revoked. Owners may remove everyone,
+ * admins everyone but owners, and every member may leave, except the last owner. Rejects with `not_found`, `permission_denied`, `last_owner`.
  */
 export function removeMember(context: AccountContext, actor: Actor, member: MemberRef): Promise<void> {
   const { organization_id, user_id } = member;

@@ -32,7 +32,7 @@ export async function creditHistory(
   given: { readonly organization_id: string; readonly limit: number },
 ): Promise<HistoryEntry[]> {
   const { organization_id, limit } = given;
-  const changes = await store.transaction(async (records) => {
+  const changes = await store.snapshot(async (records) => {
     await requirePermission(records, actor, organization_id, 'see');
     return await records.accounts.tierChanges(organization_id, limit);
   });

@@ -48,6 +48,7 @@ test.each(CAUSES)('while %s, pages read on, and a change is told to try again', 
     ada.ask('/console/api/password', {
       body: { current_password: PASSWORD, new_password: `${PASSWORD} 2` },
     });
+  const signOut = () => ada.ask('/console/api/sign-out', { method: 'POST' });
   // Ten minutes without a request: the next one notes that the session is used.
   await made.service.execute('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
 
@@ -59,7 +60,7 @@ test.each(CAUSES)('while %s, pages read on, and a change is told to try again', 
       seen.push(await ada.ask(`${organization}/${path}`));
     }
     seen.push(await ada.ask('/console/api/models/'), await ada.ask('/console/api/session'));
-    refused.push(await change(), await signInAgain(), await changePassword());
+    refused.push(await change(), await signInAgain(), await changePassword(), await signOut());
   } finally {
     await end();
   }
@@ -75,4 +76,5 @@ test.each(CAUSES)('while %s, pages read on, and a change is told to try again', 
   }
   expect((await change()).status).toBe(200);
   expect((await signInAgain()).status).toBe(200);
+  expect((await signOut()).status).toBe(200);
 });

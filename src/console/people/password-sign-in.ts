@@ -146,6 +146,9 @@ export class PasswordSignIn implements SignIn {
   }
 
   async signOut(visit: Visit): Promise<Cookies> {
+    const session = await this.#session(visit.headers, { disableRefresh: true });
+    // better-auth would only log that the session stays, and take its cookie away.
+    if (session !== null) await this.#deleteSession(session, session.session_id);
     const { headers } = await this.#auth.api.signOut({ headers: headersOf(visit), returnHeaders: true });
     return cookiesOf(headers);
   }
@@ -179,13 +182,8 @@ export class PasswordSignIn implements SignIn {
       .sort((one, other) => other.created_at_ms - one.created_at_ms);
   }
 
-  async endSession({ user_id }: SignedIn, session_id: string): Promise<void> {
-    const { adapter } = await this.#auth.$context;
-    const where = [
-      { field: 'id', value: session_id },
-      { field: 'userId', value: user_id },
-    ];
-    if ((await adapter.deleteMany({ model: 'session', where })) === 0) {
+  async endSession(session: SignedIn, session_id: string): Promise<void> {
+    if ((await this.#deleteSession(session, session_id)) === 0) {
       throw new AccountError('not_found', 'There is no such session.');
     }
   }
@@ -295,6 +293,16 @@ export class PasswordSignIn implements SignIn {
       expires_at_ms: session.expiresAt.getTime(),
       ...cookiesOf(found.headers),
     };
+  }
+
+  /** How many sessions that was: 0 where the user has none with that id. */
+  async #deleteSession({ user_id }: SignedIn, session_id: string): Promise<number> {
+    const { adapter } = await this.#auth.$context;
+    const where = [
+      { field: 'id', value: session_id },
+      { field: 'userId', value: user_id },
+    ];
+    return await adapter.deleteMany({ model: 'session', where });
   }
 
   /** The session that a change by better-auth needs: it takes one that cannot be extended for none. */
