@@ -151,7 +151,7 @@ async function waitsForLock({ db }: PgConnection, application_name: string): Pro
   return (await db.$client.unsafe(waiting, [application_name])).length > 0;
 }
 
-/** The database is as one version before this program's: the newest migration is a function. */
+/** To this program, the database is of the version before: it lacks the newest migration. */
 async function forgetNewestMigration({ db }: PgConnection): Promise<void> {
   await db.execute(
     sql`DELETE FROM __drizzle_migrations WHERE id = (SELECT max(id) FROM __drizzle_migrations)`,
