@@ -108,7 +108,8 @@ interface AdmittedRow {
  * statement is under way goes together in the next one, on one connection.
  *
  * Where the database cannot be reached, admissions reject within two times `answer_ms`, and the next one tries a new
- * connection. While it does not answer they reject at once, and one tries again each second. An admission whose answer was lost may stay counted for 60 seconds: never is too little counted.
+ * connection. While it does not answer they reject at once, and one tries again each second. An admission whose answer
+ * was lost may stay counted for 60 seconds: never is too little counted.
  */
 export class PostgresRateWindows implements RateWindows {
   #questions: Question[] = [];
@@ -118,7 +119,7 @@ export class PostgresRateWindows implements RateWindows {
   readonly #exhausted = new Map<string, Exhausted>();
   #connection: Promise<PgConnection> | null = null;
   #work: Promise<void> | null = null;
-  /** Answers that were late, since the last one that was not. */
+  /** Answers and failures that were late, since the last one that was not. */
   #late = 0;
   #away: Away | null = null;
   #retry: Timer | null = null;
@@ -203,7 +204,12 @@ export class PostgresRateWindows implements RateWindows {
   }
 
   #throwWhileAway(): void {
-    if (this.#away !== null && performance.now() < this.#away.until_ms) throw this.#away.error;
+    const away = this.#away;
+    if (away === null) return;
+    const now_ms = performance.now();
+    if (now_ms < away.until_ms) throw away.error;
+    // This one tries again, and nobody waits behind it.
+    this.#away = { ...away, until_ms: now_ms + (this.options.answer_ms ?? ANSWER_MS) };
   }
 
   #ask(organization_id: string, admission: Question['admission']): Promise<Answer> {
@@ -287,6 +293,9 @@ export class PostgresRateWindows implements RateWindows {
         if (this.#late >= LATE_MAX) this.#away = { error, until_ms: performance.now() + RETRY_MS };
         this.#standings.clear();
         for (const { reject } of this.#questions.splice(0)) reject(error);
+      } else {
+        this.#late = 0;
+        this.#away = null;
       }
       this.#keepSettlements(group.settlements, is_sent, error);
       return false;

@@ -70,8 +70,8 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
 
 /**
  * Runs one command line, without the name of the program, and returns its exit code. 0: done. 1: refused or failed,
- * with one sentence on standard error. 2: wrong usage. 128 and the number of a signal: stopped by
- * it (`interruptible`). A command that fails without throwing sets `process.exitCode`.
+ * with one sentence on standard error. 2: wrong usage. 128 and the number of a signal: stopped by it
+ * (`interruptible`). A command that fails without throwing sets `process.exitCode`.
  */
 export async function runCommandLine(program: Command, args: readonly string[]): Promise<number> {
   try {

@@ -131,7 +131,7 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
       headers: { authorization: `Bearer ${options.key}`, 'content-type': 'application/json' },
       body: writeJson(body.get('model') === undefined ? body.with('model', DEFAULT_MODEL) : body),
       signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
-      // The record is for this address only.
+      // The record is for this address only, by way of the proxy that the environment names for it.
       redirect: 'manual',
     });
     document = await response.json().catch(nullIfNotJson);

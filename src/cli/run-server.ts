@@ -69,9 +69,8 @@ export async function runServer(
   if (is_file && !may_initialize && !existsSync(join(options.data, DATABASE_FILE)))
     throw noData(options.data);
   const unlock = claimDataDirectory(options.data);
-  let was_loaded = false;
   try {
-    was_loaded = await withData(
+    await withData(
       options,
       async (context) => {
         const { database, store } = context;
@@ -79,7 +78,7 @@ export async function runServer(
           throw is_file ? noData(options.data) : emptyPostgres(database.name);
         await checkDatabase(database);
         await database.noteVersion(PROGRAM_VERSION, systemClock.now_ms());
-        return await serve(options, context, new Reloader(settings, readAgain));
+        await serve(options, context, new Reloader(settings, readAgain));
       },
       { create: may_initialize, claimed: true },
     );
@@ -87,8 +86,8 @@ export async function runServer(
     unlock();
     await standardOutput.flush(FLUSH_DEADLINE_MS);
   }
-  // The load that a stop cut short would keep the process alive, or its compiler would.
-  if (!was_loaded) process.exit();
+  // What a stop cut short would keep the process alive: a load, its compiler, the reading of a vocabulary.
+  process.exit();
 }
 
 /**
@@ -118,12 +117,11 @@ function emptyPostgres(place: string): CommandFailed {
   );
 }
 
-/** Serves until a stop. False when that came before the model was loaded. */
 async function serve(
   options: JsonOptions & ServeConfig,
   context: DataContext,
   reloader: Reloader,
-): Promise<boolean> {
+): Promise<void> {
   const stop = stopSignal(() => reloader.reload());
   const log_file = await openLogFile(options);
   const output = log_file === null ? standardOutput : new BoundedOutput(log_file);
@@ -166,7 +164,7 @@ async function serve(
   try {
     if (!(await loadUnlessStopped(service, stop))) {
       log.info('stopping: the start is given up');
-      return false;
+      return;
     }
     reload_listener = await listenForReloads(options, service, log);
     const server = await listen(service, options, certificate);
@@ -196,7 +194,6 @@ async function serve(
       await stop.asked;
       service.drain();
       log.info('stopping: finishing the requests in flight', { seconds: options.drainSeconds });
-      return true;
     } finally {
       backups?.stop();
       const requests = await server.stop();

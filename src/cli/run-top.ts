@@ -111,6 +111,8 @@ async function readMetrics(url: string, signal?: AbortSignal): Promise<TimedRead
   let text: string;
   try {
     const response = await fetch(url, {
+      // A proxy that the environment names may not reach this machine.
+      proxy: false,
       signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
     });
     if (!response.ok) throw new Unreadable(`${url} answers ${response.status}: name the metrics with --url.`);

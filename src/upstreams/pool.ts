@@ -112,7 +112,9 @@ export class Pool {
   readonly #members: readonly Member[];
   readonly #trial: () => Promise<Trial>;
   readonly #closed = new AbortController();
+  /** What their files said last. */
   #credentials: Credentials = { token: null, certificates: null };
+  #has_credentials = false;
   /** Why their files cannot be read, which was said. */
   #unreadable: string | undefined;
   #cancelLook: (() => void) | undefined;
@@ -422,8 +424,7 @@ export class Pool {
     const now_ms = this.#options.now_ms();
     if (now_ms - member.checked_at_ms < CHECK_INTERVAL_MS) return;
     member.checked_at_ms = now_ms;
-    // Files that cannot be read are no fault of a member: it is asked with what they said last.
-    await this.#readCredentials().catch(() => undefined);
+    await this.#readCredentials();
     try {
       const facts = await this.#listModels(member);
       const { facts: before, breaker } = member;
@@ -438,16 +439,21 @@ export class Pool {
     }
   }
 
-  /** Reads their files as they are now. Rejects with `ModelUnavailable`; that is reported once until they can be read. */
+  /**
+   * Reads their files as they are now. A failure is reported once until they can be read, and what they said last
+   * stays in use. Rejects with `ModelUnavailable` where they never could be read.
+   */
   async #readCredentials(): Promise<void> {
     try {
       this.#credentials = await readCredentials(this.#settings);
+      this.#has_credentials = true;
+
       this.#unreadable = undefined;
     } catch (error) {
       const message = errorMessage(error);
       if (message !== this.#unreadable) this.#options.onProblem(error);
       this.#unreadable = message;
-      throw new ModelUnavailable(message, { cause: error });
+      if (!this.#has_credentials) throw new ModelUnavailable(message, { cause: error });
     }
   }
 

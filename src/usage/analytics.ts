@@ -27,7 +27,7 @@ export interface UsagePage {
 }
 
 /**
- * Usage over time, in buckets of a minute, an hour or days by the length of the span, at local times of the offset.
+ * Usage over time, in buckets by the length of the span: minutes and hours at local times of the offset, or UTC days.
  * Without `from_ms` the span begins with the first day that has usage, without `to_ms` it ends now. Rejects with
  * `not_found`, and `RangeError` for a span or an offset that is none.
  */

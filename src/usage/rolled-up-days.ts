@@ -2,7 +2,7 @@ import { DAY_MS } from '../clock.ts';
 import { dayOf, startOfDay_ms } from './days.ts';
 import type { DaySpan } from './usage-records.ts';
 
-/** A day that was rolled up counts as made at its noon, which lies in the same local day for most offsets. */
+/** A day that was rolled up counts as made at its noon: a span has all of it or nothing. */
 const NOON_MS = DAY_MS / 2;
 
 /** The latest time that a day can be of, so that no bound is beyond what a date can say. */

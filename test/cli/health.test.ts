@@ -23,6 +23,12 @@ describe('of a service by its address', () => {
     expect(await health('--live')).toEqual({ code: 0, stdout: 'ok\n', stderr: '' });
   });
 
+  test('that no proxy of the environment can reach', async () => {
+    const env = { HTTP_PROXY: 'http://127.0.0.1:1', http_proxy: 'http://127.0.0.1:1' };
+    const asked = await tds(['health', '--url', service.server.address], { env });
+    expect(asked).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
+  });
+
   test('that is not ready: what it lacks and exit code 1, but with --live it answers', async () => {
     service.service.services.readiness.drain();
     expectRefused(await health(), 'The service is not ready: draining.');

@@ -64,6 +64,19 @@ test('concurrent transactions run one after the other, in the order in which the
   expect((await store.accounts.findOrganization('counter'))?.name).toBe('100');
 });
 
+test('a snapshot does not see what another process commits while it reads', async () => {
+  await makeCounter();
+  const name = async ({ accounts }: Records) => (await accounts.findOrganization('counter'))?.name;
+  using other = new Database(file.path, { strict: true });
+  const seen = await store.snapshot(async (records) => {
+    const before = await name(records);
+    other.run("UPDATE organizations SET name = '1' WHERE id = 'counter'");
+    return [before, await name(records)];
+  });
+  expect(seen).toEqual(['0', '0']);
+  expect(await store.snapshot(name)).toBe('1');
+});
+
 test('a transaction is on disk when it resolves, and is seen by nobody before', async () => {
   const result = await store.transaction(async ({ accounts }) => {
     await accounts.insertUser(user('a'));

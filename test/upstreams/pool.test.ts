@@ -624,6 +624,10 @@ describe('what members are sent', () => {
     expect(one.received.at(-1)?.authorization).toBe('Bearer rotated-secret');
     expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 0 }]);
     expect(problems).toMatchObject([{ message: `${token_file} cannot be read (ENOENT).` }]);
+    // Also by a trial, such as that of a member whose drain has ended.
+    model.setDraining([one.address]);
+    model.setDraining([]);
+    expect((await ask()).input_tokens).toBe(7);
   });
 
   test('is something as soon as a file can be read, however long that took', async () => {
