@@ -262,6 +262,46 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     },
   );
 
+  test('an entry whose answer was lost, and that is given up, shows in the credit', async () => {
+    const { accounts } = made.service;
+    const { id } = await createOrganization(accounts, OPERATOR, { name: 'Given Up' });
+    await creditByHand(accounts, OPERATOR, { organization_id: id, amount_micros: 25_000_000 });
+    await using opened = await open(ada, `/console/operator/organizations/${id}`);
+    const { page } = opened;
+    let cut_off = false;
+    await page.route(`**/organizations/${id}**`, async (sent) => {
+      const is_entry = sent.request().method() === 'POST';
+      if (is_entry) await sent.fetch();
+      await (is_entry || cut_off ? sent.abort() : sent.continue());
+    });
+    const enter = async () => {
+      await press(page, 'Give credit…');
+      await dialog(page).getByLabel('Amount').fill('5');
+      await press(page, 'Continue…');
+      await press(page, 'Give $5.00');
+      await dialog(page).getByText('The service cannot be reached').waitFor();
+    };
+    await enter();
+    // The figures behind the dialog are those of the books while it is still open.
+    await tile(page, 'Credit').getByText('$30.00').waitFor();
+    await dialog(page).getByText('Its credit is $30.00 now.').waitFor();
+    await press(page, 'Close');
+    await page.getByText('Entered a payment that was received by hand.').nth(1).waitFor();
+
+    // The service can be reached again only after the dialog is closed.
+    cut_off = true;
+    await enter();
+    await tile(page, 'Credit').getByText('$30.00').waitFor();
+    cut_off = false;
+    await press(page, 'Cancel');
+    await press(page, 'Cancel');
+    await tile(page, 'Credit').getByText('$35.00').waitFor();
+    await press(page, 'Give credit…');
+    await dialog(page).getByLabel('Amount').fill('5');
+    await press(page, 'Continue…');
+    await dialog(page).getByText('from $35.00 to $40.00').waitFor();
+  });
+
   test('a model gets another price, is closed and opened; what cannot be is said', async () => {
     await using opened = await open(ada, '/console/operator/models');
     const { page } = opened;

@@ -31,6 +31,11 @@ export function CreditActions({
   readonly onChange: () => Promise<void>;
 }) {
   const [what, setWhat] = useState<What>();
+  const close = () => {
+    setWhat(undefined);
+    // An entry whose answer was lost may be in the books: whoever gives up here sees it before the next one.
+    void onChange();
+  };
   return (
     <>
       <Button onClick={() => setWhat('refund')}>{WORDS.refund.button}</Button>
@@ -40,14 +45,15 @@ export function CreditActions({
       <Dialog
         title={what === undefined ? '' : WORDS[what].title}
         is_open={what !== undefined}
-        onClose={() => setWhat(undefined)}
+        onClose={close}
       >
         {what !== undefined && (
           <Steps
             what={what}
             organization={organization}
             onChange={onChange}
-            onClose={() => setWhat(undefined)}
+            onDone={() => setWhat(undefined)}
+            onCancel={close}
           />
         )}
       </Dialog>
@@ -63,15 +69,18 @@ function Steps({
   what,
   organization,
   onChange,
-  onClose,
+  onDone,
+  onCancel,
 }: {
   readonly what: What;
   readonly organization: WholeOrganization;
   readonly onChange: () => Promise<void>;
-  readonly onClose: () => void;
+  readonly onDone: () => void;
+  readonly onCancel: () => void;
 }) {
   const [entry_id] = useState(() => `entry_${nanoid()}`);
   const [entered, setEntered] = useState<Entered>();
+  const [is_sent, setSent] = useState(false);
   const { id, name, credit_micros, top_up } = organization;
   if (entered === undefined) {
     return (
@@ -79,7 +88,7 @@ function Steps({
         key="amount"
         submit="Continue…"
         fields={['amount']}
-        onCancel={onClose}
+        onCancel={onCancel}
         onSubmit={(values) => {
           const amount_micros = parseDollars(values.text('amount'));
           if (amount_micros === null || amount_micros === 0) {
@@ -123,9 +132,16 @@ function Steps({
       kind={what === 'credit' ? 'primary' : 'danger'}
       onCancel={() => setEntered(undefined)}
       onSubmit={async () => {
-        if (what === 'credit') await call(route.credit.post({ entry_id, amount_micros, is_forced }));
-        else await call(route.refund.post({ entry_id, amount_micros }));
-        onClose();
+        try {
+          if (what === 'credit') await call(route.credit.post({ entry_id, amount_micros, is_forced }));
+          else await call(route.refund.post({ entry_id, amount_micros }));
+        } catch (failure) {
+          setSent(true);
+          // Why the entry failed is what the form says, whether the figures could be read or not.
+          await onChange().catch(() => undefined);
+          throw failure;
+        }
+        onDone();
         await onChange();
         showToast(what === 'credit' ? `${name} has ${amount} more.` : `${name} has ${amount} less.`);
       }}
@@ -135,8 +151,9 @@ function Steps({
         <strong>{name}</strong>?
       </p>
       <p class="muted">
-        Its credit goes from {formatMoney(credit_micros)} to {formatMoney(after_micros)}, less what is charged
-        meanwhile.
+        {is_sent
+          ? `Its credit is ${formatMoney(credit_micros)} now. However often this is sent, it is entered once.`
+          : `Its credit goes from ${formatMoney(credit_micros)} to ${formatMoney(after_micros)}, less what is charged meanwhile.`}
       </p>
     </Form>
   );
