@@ -143,7 +143,7 @@ describe('links', () => {
     await sign_in.signUp(visit(), GIVEN);
     const token = tokenIn(await smtp.next(), 'verify');
     const verify = (password: string) => sign_in.verify(visit(), { token, password });
-    for (let times = 0; times < 9; times += 1) {
+    for (let times = 0; times < 10; times += 1) {
       await expect(verify(times === 0 ? '' : 'wrong password')).rejects.toEqual(refusedAs('wrong_password'));
     }
     await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('email_not_verified'));
@@ -153,6 +153,20 @@ describe('links', () => {
     expect(await numberOf(made, 'sessions')).toBe(0);
     const { set_cookies } = await made.reopen().verify(visit(), { token, password: PASSWORD });
     await sessionOf(sign_in, cookieOf(set_cookies));
+  });
+
+  test('verify however often somebody else has guessed at the sign-in of the address', async () => {
+    await using made = await openTestSignIn({ clock: new TestClock(Date.now()) });
+    const { sign_in, smtp } = made;
+    await sign_in.signUp(visit(), GIVEN);
+    const token = tokenIn(await smtp.next(), 'verify');
+    const guess = () => sign_in.signIn(visit(), { ...GIVEN, password: 'wrong password' });
+    for (let times = 0; times < 10; times += 1) {
+      await expect(guess()).rejects.toEqual(refusedAs('wrong_credentials'));
+    }
+    await expect(guess()).rejects.toEqual(refusedAs('too_many_attempts'));
+    const { set_cookies } = await sign_in.verify(visit(), { token, password: PASSWORD });
+    expect(await sessionOf(sign_in, cookieOf(set_cookies))).toMatchObject({ email: EMAIL });
   });
 
   test('verify once, of several at the same time', async () => {

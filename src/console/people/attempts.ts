@@ -13,7 +13,7 @@ const BY_ADDRESS = {
 
 /**
  * Of an account, known or not: what is guessed about one password, and what one mailbox gets or one user sends. Whoever
- * is signed in has guesses of their own, which nobody else can spend.
+ * is signed in, or has the link that verifies the address, has guesses of their own, which nobody else can spend.
  */
 const BY_ACCOUNT = {
   password: { at_once: 10, refill_ms: MINUTE_MS },

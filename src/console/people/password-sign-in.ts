@@ -124,7 +124,7 @@ export class PasswordSignIn implements SignIn {
     const user_id = await this.#tokens.find('verify-email', given.token);
     const user = user_id === null ? null : await internalAdapter.findUserById(user_id);
     if (user === null) throw new SignInError('link_ended');
-    const giveBack = this.#attempts.onAccount('password', user.email);
+    const giveBack = this.#attempts.onAccount('own_password', user.id);
     const hash = (await internalAdapter.findCredentialAccount(user.id))?.password;
     if (!hash || !(await password.verify({ hash, password: given.password }))) {
       throw new SignInError('wrong_password');
