@@ -45,6 +45,7 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
         verifies your address too, and ends the old one.
       </p>
       <p class="form-links">
+        <a href="/console/sign-in">Sign in</a>
         <a href="/console/reset">Set a new password</a>
         <Button kind="quiet" onClick={onAskAgain}>
           Send a new link
@@ -66,11 +67,16 @@ function RequestLink() {
         fields={['email']}
         onSubmit={async (values) => {
           await call(api.verification.post({ email: values.text('email') }));
-          showToast('If there is such an account, a link is on its way.');
+          showToast(
+            'If there is an account that is not verified, a link is on its way. If it is verified, sign in.',
+          );
         }}
       >
         <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
       </Form>
+      <p class="form-links">
+        <a href="/console/sign-in">Sign in</a>
+      </p>
     </>
   );
 }

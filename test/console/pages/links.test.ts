@@ -87,11 +87,39 @@ describe.skipIf(program === null)('the token of a mailed link is in no address a
     const token = await open(opened, link, 'Verify your address');
     await page.reload();
     await page.getByText('If you have one, open it again.').waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).waitFor();
     await open(opened, link, 'Verify your address');
     await page.getByLabel('Password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Verify and sign in' }).click();
     await page.getByRole('button', { name: 'Account: Ada' }).waitFor();
     await expectNone(watched, token);
+  });
+
+  test('that verifies an address leads whoever is verified already to sign-in', async () => {
+    const email = 'katherine@example.com';
+    const headers = { origin: made.service.server.address, 'content-type': 'application/json' };
+    const change = (path: string, body: unknown) =>
+      made.service.fetch(`/console/api/${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    await change('sign-up', { name: 'Katherine', email, password: PASSWORD });
+    const link = await mailedLink(made, email, 'verify');
+    const token = new URLSearchParams(new URL(link).hash.slice(1)).get('token');
+    expect((await change('verify', { token, password: PASSWORD })).status).toBe(200);
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(opened, link, 'Verify your address');
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Verify and sign in' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).waitFor();
+    await page.getByRole('button', { name: 'Send a new link' }).click();
+    await page.getByLabel('E-mail').fill(email);
+    await page.getByRole('button', { name: 'Send a new link' }).click();
+    await page.getByText('If it is verified, sign in.').waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByLabel('E-mail').fill(email);
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Account: Katherine' }).waitFor();
   });
 
   test('that sets a password; a reload asks for the link again, and so may the reader', async () => {
