@@ -16,7 +16,7 @@ import { useLoaded } from './use-loaded.ts';
 /** Shows what an invitation is for, and takes it up for whoever is signed in with its address. */
 export default function InvitationPage() {
   const [of_link] = useLinkToken();
-  const token = of_link ?? keptInvitation();
+  const token = of_link ?? keptInvitation()?.token ?? null;
   if (token !== null) return <Invited token={token} />;
   return (
     <EmptyState title="No invitation is open here">
@@ -25,18 +25,24 @@ export default function InvitationPage() {
   );
 }
 
-/** Refusals after which the link never works again. */
-const ENDED: readonly string[] = ['not_found', 'invitation_ended'];
+/** Refusals after which the link leads nowhere. */
+const ENDED: readonly string[] = ['not_found', 'invitation_ended', 'already_member'];
+
+/** What the service answers about an invitation, which is forgotten when that is its end. */
+async function answered<Answer>(token: string, answer: Promise<Answer>): Promise<Answer> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (ENDED.includes(asApiError(error).code)) forgetInvitation(token);
+    throw error;
+  }
+}
 
 function Invited({ token }: { readonly token: string }) {
   const invitation = useLoaded(async () => {
-    keepInvitation(token);
-    try {
-      return await call(api.invitation.read.post({ token }));
-    } catch (error) {
-      if (ENDED.includes(asApiError(error).code)) forgetInvitation();
-      throw error;
-    }
+    const offered = await answered(token, call(api.invitation.read.post({ token })));
+    keepInvitation({ token, email: offered.email });
+    return offered;
   }, [token]);
   return (
     <LoadedView loaded={invitation}>
@@ -59,8 +65,8 @@ function Invited({ token }: { readonly token: string }) {
             <Form
               submit="Join"
               onSubmit={async () => {
-                await call(api.invitation.accept.post({ token }));
-                forgetInvitation();
+                await answered(token, call(api.invitation.accept.post({ token })));
+                forgetInvitation(token);
                 await loadSession();
                 showToast(`You are now a member of ${organization_name}.`);
                 navigate(organizationPath(organization_id, 'usage'), { replace: true });

@@ -2,8 +2,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { dropFragment, fragment } from './router.ts';
 
 /**
- * The token of the mailed link that led to this page, and what forgets it; null where none did. The page alone keeps
- * it: it is taken out of the address, so that neither the browser's history nor a copied address has it.
+ * The token of the mailed link that led to this page, and what forgets it; null where none did. It is taken out of the
+ * address, so that neither the browser's history nor a copied address has it, and ends with the page. An invitation
+ * alone outlives it, in `invitation-link.ts`.
  */
 export function useLinkToken(): readonly [token: string | null, forget: () => void] {
   const named = fragment.value.get('token');

@@ -7,14 +7,14 @@ import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { attempt, showToast } from './components/toast.tsx';
-import { INVITATION_PATH, keptInvitation } from './invitation-link.ts';
+import { INVITATION_PATH, keptInvitationFor } from './invitation-link.ts';
 import { query } from './router.ts';
 import { session } from './session.ts';
 
 /** Creates an account; the link in the e-mail that follows verifies the address. */
 export default function SignUp() {
-  const invitation_token = keptInvitation();
   const invited_email = query.value.get('email');
+  const invitation_token = keptInvitationFor(invited_email);
   const [sent_to, setSentTo] = useState<string>();
   const is_closed = session.value.state === 'signed_out' && session.value.sign_up === 'invited';
 

@@ -4,10 +4,10 @@ import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { showToast } from './components/toast.tsx';
-import { INVITATION_PATH, keptInvitation } from './invitation-link.ts';
+import { INVITATION_PATH, keptInvitationFor } from './invitation-link.ts';
 import { useLinkToken } from './link-token.ts';
 import { navigate } from './router.ts';
-import { loadSession } from './session.ts';
+import { loadSession, session } from './session.ts';
 
 /** Verifies an address by the token of the e-mail and the password; without a token, sends a link. */
 export default function Verify() {
@@ -29,7 +29,7 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
           await call(api.verify.post({ token, password: values.exact('password') }));
           await loadSession();
           showToast('Your address is verified.');
-          navigate(keptInvitation() === null ? '/console' : INVITATION_PATH, { replace: true });
+          navigate(isInvited() ? INVITATION_PATH : '/console', { replace: true });
         }}
       >
         <TextField
@@ -53,6 +53,11 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
       </p>
     </>
   );
+}
+
+/** Whether whoever signed in follows an invitation: others that use this browser may have left theirs in it. */
+function isInvited(): boolean {
+  return session.value.state === 'signed_in' && keptInvitationFor(session.value.user.email) !== null;
 }
 
 function RequestLink() {

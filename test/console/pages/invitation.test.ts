@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { addMember } from '../../../src/accounts/members.ts';
 import type { SignUpRule } from '../../../src/console/people/sign-in.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, type ConsolePage, PHONE } from '../browser.ts';
@@ -116,6 +118,48 @@ describe
         await seesOrganization(opened);
       },
     );
+
+    test('somebody else who uses the browser where it was looked at is not led to it', async () => {
+      const email = 'bob@example.com';
+      await using opened = await open(await inviteByPage(email));
+      const { page } = opened;
+      await page.getByRole('heading', { name: 'Join Analytical Engines' }).waitFor();
+      const signUpPage = (query: string) =>
+        page.goto(`${made.service.server.address}/console/sign-up${query}`);
+      const closed = page.getByRole('heading', { name: 'Accounts are by invitation' });
+      await signUpPage('?email=carol@example.com');
+      if (sign_up === 'invited') {
+        await closed.waitFor();
+        await signUpPage('');
+        await closed.waitFor();
+        await signUpPage('?email=bob@example.com');
+        await page.getByRole('button', { name: 'Create account' }).waitFor();
+        return;
+      }
+      await page.getByLabel('Name').fill('Carol');
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Create account' }).click();
+      await page.goto(await mailedLink(made, 'carol@example.com', 'verify'));
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Verify and sign in' }).click();
+      await page.getByRole('button', { name: 'Organization: Carol' }).waitFor();
+      expect(await page.content()).not.toContain(email);
+    });
+
+    test('whoever is a member already is told so, and the browser forgets it', async () => {
+      const email = 'member@example.com';
+      const member = await addPerson(made, { email });
+      const link = await inviteByPage(email);
+      const { organization_id } = ada;
+      const { user_id } = member;
+      await addMember(made.service.accounts, OPERATOR, { organization_id, user_id, role: 'reader' });
+      await using opened = await open(link, member);
+      const { page } = opened;
+      await page.getByRole('button', { name: 'Join' }).click();
+      await page.getByText('This user is already a member of the organization.').waitFor();
+      await page.goto(`${made.service.server.address}/console/invitation`);
+      await page.getByText('No invitation is open here').waitFor();
+    });
 
     test('the link opens nothing for another address', async () => {
       const link = await inviteByPage('invited@example.com');
