@@ -61,7 +61,7 @@ export async function returnToPage(): Promise<void> {
   const user_id = userId();
   document.documentElement.hidden = true;
   await loadSession();
-  if (user_id === null || userId() !== user_id) return location.reload();
+  if (userId() !== user_id) return location.reload();
   document.documentElement.hidden = false;
   stay();
 }

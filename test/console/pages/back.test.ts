@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, type ConsolePage } from '../browser.ts';
-import { addPerson, type Person, signIn, startTestConsole, type TestConsole } from '../people.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP } from '../browser.ts';
+import {
+  addPerson,
+  mailedLink,
+  PASSWORD,
+  type Person,
+  signIn,
+  startTestConsole,
+  type TestConsole,
+} from '../people.ts';
 import { carrySession, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
@@ -59,6 +67,24 @@ describe.skipIf(program === null)('going back to a page that the browser kept', 
     await page.goBack({ waitUntil: 'commit' });
     await page.getByRole('textbox', { name: 'Record' }).waitFor();
     expect(await page.getByRole('textbox', { name: 'Record' }).inputValue()).toBe(RECORD);
+    expect(await isAsLeft(opened)).toBe(true);
+  });
+
+  test('of a mailed link has its token still, and what was typed', async () => {
+    const email = 'new@example.com';
+    const headers = { origin: made.service.server.address, 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'New', email, password: PASSWORD });
+    await made.service.fetch('/console/api/sign-up', { method: 'POST', headers, body });
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await page.goto(await mailedLink(made, email, 'verify'));
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.waitForURL((url) => url.hash === '');
+    await page.evaluate('globalThis.is_as_left = true');
+    await page.goto(`${made.service.server.address}/healthz`);
+    await page.goBack({ waitUntil: 'commit' });
+    await page.getByRole('button', { name: 'Verify and sign in' }).click();
+    await page.getByRole('button', { name: 'Account: New' }).waitFor();
     expect(await isAsLeft(opened)).toBe(true);
   });
 
