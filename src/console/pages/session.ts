@@ -55,14 +55,18 @@ export async function signOut(next = '/console/sign-in'): Promise<void> {
 
 /**
  * Hides a page that the browser shows again as it was left, until it is known who is signed in. For anybody but the
- * reader before it is loaded anew, so that nothing of it is left in the document.
+ * reader before it is loaded anew, so that nothing of it is left in the document. It keeps its layout meanwhile, since
+ * the place that was scrolled to depends on it.
  */
 export async function returnToPage(): Promise<void> {
   const user_id = userId();
-  document.documentElement.hidden = true;
+  const { documentElement, activeElement } = document;
+  documentElement.style.visibility = 'hidden';
   await loadSession();
   if (userId() !== user_id) return location.reload();
-  document.documentElement.hidden = false;
+  documentElement.style.visibility = '';
+  // The browser takes the focus from what is hidden.
+  if (activeElement instanceof HTMLElement) activeElement.focus({ preventScroll: true });
   stay();
 }
 

@@ -63,10 +63,15 @@ describe.skipIf(program === null)('going back to a page that the browser kept', 
   test('from another page shows everything as it was left, to whoever is still signed in', async () => {
     await using opened = await openPlayground();
     const { page } = opened;
+    await page.setViewportSize({ ...DESKTOP, height: 400 });
+    await page.getByRole('textbox', { name: 'Record' }).focus();
+    await page.evaluate('scrollTo(0, 150)');
     await page.goto(`${made.service.server.address}/healthz`);
     await page.goBack({ waitUntil: 'commit' });
+    await page.locator('html:not([style*=visibility])').waitFor();
     await page.getByRole('textbox', { name: 'Record' }).waitFor();
     expect(await page.getByRole('textbox', { name: 'Record' }).inputValue()).toBe(RECORD);
+    expect(await page.evaluate('[scrollY, document.activeElement.value]')).toEqual([150, RECORD]);
     expect(await isAsLeft(opened)).toBe(true);
   });
 
