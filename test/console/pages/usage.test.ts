@@ -257,6 +257,8 @@ describe.skipIf(program === null)('the usage page', () => {
     });
     const cells = (await rows.allInnerTexts()).slice(1).map((text) => text.split(/\s*\t\s*/));
     expect(cells).toEqual(shown);
+    await rows.getByTitle('Zoom to this time').first().press('Enter');
+    await page.getByText('Mar 22, 00:00:00 to Mar 23, 2025, 00:00:00 UTC').waitFor();
     expect(opened.complaints).toEqual([]);
   });
 

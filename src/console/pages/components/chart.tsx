@@ -273,8 +273,8 @@ function exactTime(time_ms: number | undefined, bucket_ms: number | undefined): 
   return time_ms === undefined ? '' : formatExact(time_ms, zoneOf(bucket_ms));
 }
 
-/** The zone of the times: UTC for whole days, and otherwise the reader's. */
-function zoneOf(bucket_ms: number | undefined): 'UTC' | undefined {
+/** The zone that times of such buckets are written in: UTC for whole days, and otherwise undefined, the reader's. */
+export function zoneOf(bucket_ms: number | undefined): 'UTC' | undefined {
   return bucket_ms !== undefined && bucket_ms % DAY_MS === 0 ? 'UTC' : undefined;
 }
 

@@ -1,12 +1,13 @@
 import { EXPORT_ROWS_MAX } from '../../../usage/export-rows-max.ts';
 import { Button, ButtonLink } from '../components/button.tsx';
+import { zoneOf } from '../components/chart.tsx';
 import { DateRangePicker } from '../components/date-range.tsx';
 import { Notice } from '../components/notice.tsx';
 import { Section } from '../components/page-header.tsx';
 import { Skeleton } from '../components/skeleton.tsx';
 import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
-import { formatCount, formatMoment, formatNumber } from '../format.ts';
+import { formatCount, formatExact, formatMoment, formatNumber } from '../format.ts';
 import { organizationPath } from '../page.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 import { FilterBar } from './filter-bar.tsx';
@@ -38,6 +39,8 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
   );
   const { data } = series;
   const range = rangeOf(view, shown_at_ms);
+  // The charts of the span before say nothing of the zone of those that are loaded.
+  const time_zone = zoneOf(series.is_loading ? undefined : data?.bucket_ms);
   const is_answered = data !== undefined || series.error !== undefined;
   return (
     <>
@@ -51,7 +54,7 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
           {view.zoom !== null && (
             <>
               <span>
-                {formatMoment(view.zoom.from_ms)} to {formatMoment(view.zoom.to_ms)}
+                {formatMoment(view.zoom.from_ms, time_zone)} to {formatExact(view.zoom.to_ms, time_zone)}
               </span>
               <Button onClick={() => show({ zoom: null })}>Back to {spanName(view)}</Button>
             </>
