@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { focusContent } from './focus-content.ts';
 import { dropFragment, fragment } from './router.ts';
 
 /**
@@ -14,5 +15,10 @@ export function useLinkToken(): readonly [token: string | null, forget: () => vo
     setKept(named);
     dropFragment();
   }, [named]);
-  return [named ?? kept, () => setKept(null)];
+  const forget = () => {
+    setKept(null);
+    // What was pressed for it goes with the token.
+    focusContent();
+  };
+  return [named ?? kept, forget];
 }

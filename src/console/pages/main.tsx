@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { type ApiError, asApiError } from './client.ts';
 import { Skeleton } from './components/skeleton.tsx';
 import { ErrorState, ForbiddenState, NotFoundState } from './components/states.tsx';
+import { focusContent } from './focus-content.ts';
 import { Frame, isOffered, PlainFrame } from './frame.tsx';
 import type { PageEntry, PageProps } from './page.ts';
 import { PAGES } from './pages.ts';
@@ -29,7 +30,7 @@ function Console() {
     if (focused_path.current === shown_path) return;
     focused_path.current = shown_path;
     // Screen readers read on from the new page, not from the link that is gone.
-    document.getElementById('content')?.focus({ preventScroll: true });
+    focusContent();
   }, [shown_path]);
 
   if (session.value.state === 'failed') {

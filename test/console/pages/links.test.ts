@@ -140,6 +140,8 @@ describe.skipIf(program === null)('the token of a mailed link is in no address a
     await open(opened, link, 'Choose a new password');
     await page.getByRole('button', { name: 'Ask for a new link' }).click();
     await page.getByText('If you have one, open it again.').waitFor();
+    // The button is gone: whoever uses the keyboard or a screen reader goes on from the new content.
+    expect(await page.evaluate('document.activeElement.id')).toBe('content');
     await open(opened, link, 'Choose a new password');
     await page.getByLabel('New password').fill(NEW_PASSWORD);
     await page.getByRole('button', { name: 'Set password' }).click();

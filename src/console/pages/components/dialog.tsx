@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { focusContent } from '../focus-content.ts';
 import { Form } from './form.tsx';
 
 /** What a dialog is about: its first field, text to copy or answer. The cross would come before them. */
@@ -32,9 +33,7 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
     if (!element.open) return;
     element.close();
     // What opened it may be gone, such as the button of a row that was removed.
-    if (document.activeElement === document.body) {
-      document.getElementById('content')?.focus({ preventScroll: true });
-    }
+    if (document.activeElement === document.body) focusContent();
   }, [is_open, title]);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the click beside the dialog has Escape as its key.
