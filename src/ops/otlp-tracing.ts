@@ -177,6 +177,13 @@ export class OtlpTracing implements Tracing {
     // What could not be sent was reported.
     await Promise.race([this.#provider.shutdown().catch(() => {}), late]);
     clearTimeout(deadline);
+    if (this.#waiting_spans > 0) {
+      this.#report(
+        new TraceExportFailed(`The collector does not answer: ${this.#waiting_spans} spans are lost.`),
+      );
+    }
+    // What becomes of them now was told.
+    this.#report = () => {};
   }
 
   #beginStep(step: TracedStep, within: Context, now_ms: () => number): StepSpan {
