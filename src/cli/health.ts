@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander';
 import type { Values } from '../config/settings.ts';
 import { dataCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { jsonOrNull } from './json-body.ts';
 import { printLine } from './output.ts';
 import { findAddress } from './server-addresses.ts';
 
@@ -65,10 +66,9 @@ async function ask(url: string): Promise<Static<typeof Health>> {
       // The certificate is for the name that clients use. Nothing secret is sent or read.
       tls: { rejectUnauthorized: false },
     });
-    body = await response.json();
+    body = await jsonOrNull(response);
   } catch (error) {
-    if (error instanceof SyntaxError) body = null;
-    else throw new CommandFailed(`There is no answer from ${url}.`, { cause: error });
+    throw new CommandFailed(`There is no answer from ${url}.`, { cause: error });
   }
   if (!Value.Check(Health, body)) throw new CommandFailed(`${url} is not answered by this service.`);
   return body;

@@ -18,6 +18,7 @@ import { answeringEngine } from '../models/model-life.ts';
 import type { Answer } from '../questions/answer.ts';
 import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { jsonOrNull } from './json-body.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 /** The options of `tds decide`. */
@@ -134,7 +135,7 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
       // The record is for this address only, by way of the proxy that the environment names for it.
       redirect: 'manual',
     });
-    document = await response.json().catch(nullIfNotJson);
+    document = await jsonOrNull(response);
   } catch (error) {
     throw new CommandFailed(
       `No service answers at ${options.url}: start one with "tds serve", or use --local.`,
@@ -154,12 +155,6 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
   }
   const { answers, usage, latency_ms } = document;
   return { answers, input_tokens: usage.input_tokens, latency_ms, document };
-}
-
-/** Null for a body that is no JSON, which is no answer of this service. Throws every other error. */
-function nullIfNotJson(error: unknown): null {
-  if (error instanceof SyntaxError) return null;
-  throw error;
 }
 
 function printOutcome(outcome: Outcome): void {

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { api, call } from './client.ts';
 import { Badge } from './components/badge.tsx';
 import { Button } from './components/button.tsx';
+import { CurrentPasswordField } from './components/current-password.tsx';
 import { ConfirmDialog, Dialog } from './components/dialog.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
@@ -74,13 +75,7 @@ function Password() {
             showToast('Your password is changed.');
           }}
         >
-          <TextField
-            label="Current password"
-            name="current_password"
-            type="password"
-            autocomplete="current-password"
-            is_required
-          />
+          <CurrentPasswordField label="Current password" name="current_password" />
           <NewPasswordField label="New password" name="new_password" />
         </Form>
       </div>
@@ -184,13 +179,7 @@ function DeleteAccount() {
         >
           {is_open && <DeletionPreview />}
           <p>This cannot be undone. Enter your password to go on.</p>
-          <TextField
-            label="Password"
-            name="password"
-            type="password"
-            autocomplete="current-password"
-            is_required
-          />
+          <CurrentPasswordField />
         </Form>
       </Dialog>
     </Section>

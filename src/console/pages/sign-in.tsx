@@ -1,4 +1,5 @@
 import { api, call } from './client.ts';
+import { CurrentPasswordField } from './components/current-password.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader } from './components/page-header.tsx';
@@ -25,13 +26,7 @@ export default function SignIn() {
         }}
       >
         <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
-        <TextField
-          label="Password"
-          name="password"
-          type="password"
-          autocomplete="current-password"
-          is_required
-        />
+        <CurrentPasswordField />
       </Form>
       <p class="form-links">
         <a href="/console/reset">Forgot your password?</a>

@@ -1,5 +1,6 @@
 import { api, call } from './client.ts';
 import { Button } from './components/button.tsx';
+import { CurrentPasswordField } from './components/current-password.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader } from './components/page-header.tsx';
@@ -32,13 +33,7 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
           navigate(isInvited() ? INVITATION_PATH : '/console', { replace: true });
         }}
       >
-        <TextField
-          label="Password"
-          name="password"
-          type="password"
-          autocomplete="current-password"
-          is_required
-        />
+        <CurrentPasswordField />
       </Form>
       <p>
         Was it not you who signed up, or is the password forgotten? Set a new one by a mailed link: it

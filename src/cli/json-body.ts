@@ -1,0 +1,9 @@
+/** The body of a response; null for one that is no JSON. Rejects as the connection does. */
+export async function jsonOrNull(response: Response): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
