@@ -2,14 +2,15 @@ import { errorMessage } from '../src/error-message.ts';
 import { servesAmx } from './amx.ts';
 import { loadedCpuLibrary } from './cpu-library.ts';
 import { addonStatus } from './evaluators/addon/addon-status.ts';
+import type { KernelInstructions } from './evaluators/addon/binding.ts';
 import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import { llamaBackend } from './evaluators/llama/backend.ts';
 import type { Gpu } from './gpu.ts';
 
 /** What computes on the CPU. */
 export interface CpuKernels {
-  /** Whether plans are computed with the addon's own kernels. */
-  readonly has_own_kernels: boolean;
+  /** What the addon's own kernels compute with; `none` where plans are computed without them. */
+  readonly own: KernelInstructions;
   /** Whether the CPU has AMX, and whether llama.cpp uses it. */
   readonly has_amx: boolean;
   readonly uses_amx: boolean;
@@ -48,8 +49,8 @@ export async function inspectMachine(gpu: Gpu, wanted: EvaluatorChoice): Promise
   if (wanted === 'llama') return { device: await llamaDevice(gpu), addon: undefined };
   const addon = await addonStatus(gpu);
   if (addon.available) {
-    const { device, device_name, missing_gpu, has_own_kernels, uses_amx } = addon;
-    const kernels = device === 'cpu' ? cpuKernels(has_own_kernels, uses_amx) : undefined;
+    const { device, device_name, missing_gpu, uses_amx } = addon;
+    const kernels = device === 'cpu' ? cpuKernels(addon.kernels, uses_amx) : undefined;
     return {
       device: { device, device_name, missing_gpu, kernels },
       addon: { path: addon.addon_path, is_prebuilt: addon.is_prebuilt },
@@ -64,13 +65,13 @@ export async function inspectMachine(gpu: Gpu, wanted: EvaluatorChoice): Promise
 async function llamaDevice(gpu: Gpu): Promise<DeviceStatus | { readonly unavailable: string }> {
   try {
     const { device } = await llamaBackend(gpu);
-    const kernels = device === 'cpu' ? cpuKernels(false, servesAmx()) : undefined;
+    const kernels = device === 'cpu' ? cpuKernels('none', servesAmx()) : undefined;
     return { device, device_name: undefined, missing_gpu: undefined, kernels };
   } catch (error) {
     return { unavailable: errorMessage(error) };
   }
 }
 
-function cpuKernels(has_own_kernels: boolean, uses_amx: boolean): CpuKernels {
-  return { has_own_kernels, uses_amx, has_amx: servesAmx(), library: loadedCpuLibrary() };
+function cpuKernels(own: KernelInstructions, uses_amx: boolean): CpuKernels {
+  return { own, uses_amx, has_amx: servesAmx(), library: loadedCpuLibrary() };
 }

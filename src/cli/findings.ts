@@ -7,10 +7,13 @@ export interface Finding {
   readonly detail: string;
 }
 
+/** What an operator knows the addon's kernels' instructions by. */
+const INSTRUCTIONS = { avx512: 'AVX-512 VNNI', avx2: 'AVX2' } as const;
+
 /** Which kernels compute on the CPU: ours where it has the instructions, a variant of llama.cpp's, and AMX. */
 export function kernelsFinding(cpu: CpuKernels): Finding {
   const llama = `llama.cpp's${cpu.library === undefined ? '' : ` (${cpu.library})`}`;
-  const kernels = cpu.has_own_kernels ? `the addon's (AVX-512 VNNI) and ${llama}` : llama;
+  const kernels = cpu.own === 'none' ? llama : `the addon's (${INSTRUCTIONS[cpu.own]}) and ${llama}`;
   if (cpu.uses_amx) return { subject: 'kernels', state: 'ok', detail: `${kernels}, which use AMX` };
   return cpu.has_amx
     ? {

@@ -25,8 +25,13 @@ async function doctor(...args: string[]): Promise<Doctor> {
 }
 
 const IS_LINUX = process.platform === 'linux';
-/** As on x64 Linux's CPUs; elsewhere there are no kernels of ours. */
-const HAS_VNNI = IS_LINUX && /^flags\s*:.*\bavx512_vnni\b/m.test(readFileSync('/proc/cpuinfo', 'utf8'));
+/** The CPU's flags, as x64 Linux tells them; elsewhere there are no kernels of ours. */
+const FLAGS = IS_LINUX ? (/^flags\s*:.*$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[0] ?? '') : '';
+const INSTRUCTIONS = /\bavx512_vnni\b/.test(FLAGS)
+  ? 'AVX-512 VNNI'
+  : /\bavx2\b/.test(FLAGS)
+    ? 'AVX2'
+    : undefined;
 const LIBRARY = IS_LINUX ? ' \\(libggml-cpu-\\S+\\.so\\)' : '';
 
 const found = (subject: string, state: string, detail: RegExp) => ({
@@ -46,7 +51,7 @@ test('a machine without a GPU serves on its CPU', async () => {
     state: expect.stringMatching(/^(ok|slow)$/),
     detail: expect.stringMatching(
       new RegExp(
-        `^${HAS_VNNI && compilerPath() !== undefined ? "the addon's \\(AVX-512 VNNI\\) and " : ''}llama\\.cpp's${LIBRARY}, (without|which use) AMX`,
+        `^${INSTRUCTIONS !== undefined && compilerPath() !== undefined ? `the addon's \\(${INSTRUCTIONS}\\) and ` : ''}llama\\.cpp's${LIBRARY}, (without|which use) AMX`,
       ),
     ),
   };

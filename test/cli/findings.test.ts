@@ -2,36 +2,43 @@ import { expect, test } from 'bun:test';
 import { kernelsFinding } from '../../src/cli/findings.ts';
 
 const HASWELL = 'libggml-cpu-haswell.so';
+const SANDYBRIDGE = 'libggml-cpu-sandybridge.so';
 const RAPIDS = 'libggml-cpu-sapphirerapids.so';
 
 test.each([
   [
-    'AVX2 only',
-    { has_own_kernels: false, library: HASWELL, has_amx: false, uses_amx: false },
+    'AVX2',
+    { own: 'avx2', library: HASWELL, has_amx: false, uses_amx: false },
     'ok',
-    `llama.cpp's (${HASWELL}), without AMX`,
+    `the addon's (AVX2) and llama.cpp's (${HASWELL}), without AMX`,
+  ],
+  [
+    'a CPU with neither',
+    { own: 'none', library: SANDYBRIDGE, has_amx: false, uses_amx: false },
+    'ok',
+    `llama.cpp's (${SANDYBRIDGE}), without AMX`,
   ],
   [
     'AVX-512 VNNI',
-    { has_own_kernels: true, library: 'libggml-cpu-zen4.so', has_amx: false, uses_amx: false },
+    { own: 'avx512', library: 'libggml-cpu-zen4.so', has_amx: false, uses_amx: false },
     'ok',
     "the addon's (AVX-512 VNNI) and llama.cpp's (libggml-cpu-zen4.so), without AMX",
   ],
   [
     'AMX',
-    { has_own_kernels: true, library: RAPIDS, has_amx: true, uses_amx: true },
+    { own: 'avx512', library: RAPIDS, has_amx: true, uses_amx: true },
     'ok',
     `the addon's (AVX-512 VNNI) and llama.cpp's (${RAPIDS}), which use AMX`,
   ],
   [
     'AMX that may not be used',
-    { has_own_kernels: false, library: RAPIDS, has_amx: true, uses_amx: false },
+    { own: 'none', library: RAPIDS, has_amx: true, uses_amx: false },
     'slow',
     `llama.cpp's (${RAPIDS}), without AMX: the CPU has it, but the system does not permit its use`,
   ],
   [
     'a system that does not tell its libraries',
-    { has_own_kernels: false, library: undefined, has_amx: false, uses_amx: false },
+    { own: 'none', library: undefined, has_amx: false, uses_amx: false },
     'ok',
     "llama.cpp's, without AMX",
   ],

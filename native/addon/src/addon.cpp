@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "evaluator.hpp"
+#include "instructions.hpp"
 #include "machine.hpp"
 #include "model_tokenizer.hpp"
 
@@ -204,7 +205,7 @@ napi_value inspect(napi_env env, napi_callback_info info) {
     if (!check(env, napi_create_object(env, &object)) || !set_string(env, object, "device", facts.device) ||
         !set_string(env, object, "description", facts.description) ||
         !set_string(env, object, "missing_gpu", facts.missing_gpu) ||
-        !set_boolean(env, object, "has_own_kernels", facts.has_own_kernels) ||
+        !set_string(env, object, "kernels", tds::instructions_name(facts.kernels)) ||
         !set_boolean(env, object, "uses_amx", facts.uses_amx)) {
         return nullptr;
     }
@@ -271,6 +272,7 @@ bool get_options(napi_env env, napi_value object, EvaluatorOptions & options) {
     tds::ModelOptions & model = options.model;
     int32_t queue_limit = 0;
     double prefix_cache_bytes = 0;
+    std::string kernels;
     if (!get_backends(env, object, model.backends) ||
         !get_string_property(env, object, "model_path", model.model_path) ||
         !get_boolean_property(env, object, "require_gpu", model.require_gpu) ||
@@ -280,7 +282,7 @@ bool get_options(napi_env env, napi_value object, EvaluatorOptions & options) {
         !get_number_property(env, object, "prefix_cache_bytes", prefix_cache_bytes) ||
         !get_boolean_property(env, object, "full_decodes", model.full_decodes) ||
         !get_boolean_property(env, object, "deterministic", model.deterministic) ||
-        !get_boolean_property(env, object, "own_kernels", model.own_kernels) ||
+        !get_string_property(env, object, "kernels", kernels) ||
         !get_integer_property(env, object, "fault_token", model.fault_token) ||
         !get_integer_property(env, object, "read_fault_token", model.read_fault_token)) {
         return false;
@@ -289,7 +291,8 @@ bool get_options(napi_env env, napi_value object, EvaluatorOptions & options) {
     constexpr double most_bytes = 1ull << 50;
     if (model.threads < 1 || model.threads > GGML_MAX_N_THREADS || model.context_tokens < 1 ||
         model.context_tokens > most_tokens || queue_limit < 0 ||
-        !(prefix_cache_bytes >= 0 && prefix_cache_bytes <= most_bytes)) {
+        !(prefix_cache_bytes >= 0 && prefix_cache_bytes <= most_bytes) ||
+        !tds::instructions_of(kernels, model.kernels) || !tds::has_instructions(model.kernels)) {
         throw_error(env, "An option is out of range.");
         return false;
     }

@@ -4,15 +4,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "instructions.hpp"
+
 namespace tds {
 
 /**
- * Attention over a cache of 16-bit keys and values, by AVX-512. ggml's own kernel converts and masks every tile of
- * the cache for each head. This one converts a tile once for all heads that share it, and skips a tile whose mask shows
- * that no row sees it. Each row has a SIMD lane of its own, so no sum goes across a register.
+ * Attention over a cache of 16-bit keys and values. ggml's own kernel converts and masks every tile of the cache for
+ * each head. This one converts a tile once for all heads that share it, and skips a tile whose mask shows that no row
+ * sees it. Each row has a SIMD lane of its own, so no sum goes across a register.
  *
  * Like ggml's kernel, it walks the cache in tiles of CELLS cells and updates the running maximum once for each tile. A
- * row's bits depend on which tiles its cells are in, and on nothing else in the batch.
+ * row's bits depend on which tiles its cells are in, and on nothing else: not on the batch, not on the instructions.
  */
 namespace attention {
 
@@ -55,15 +57,18 @@ class Scratch {
     Scratch();
 
   private:
-    friend class Worker;
+    friend void compute(Instructions, const Operands &, size_t, Scratch &);
     std::vector<float> numbers_;
 };
 
 /** How many pieces of work there are: one for each tile of rows and each head of the cache. */
 size_t pieces(const Operands & operands);
 
-/** Computes one piece. Pieces write to different places, so threads may compute them at once. */
-void compute(const Operands & operands, size_t piece, Scratch & scratch);
+/**
+ * Computes one piece by these instructions, which are not none. Pieces write to different places, so threads may compute
+ * them at once.
+ */
+void compute(Instructions instructions, const Operands & operands, size_t piece, Scratch & scratch);
 
 }  // namespace attention
 

@@ -69,6 +69,10 @@ attention::Operands attention_operands(const ggml_tensor * node) {
 }  // namespace
 
 struct KernelBackend::State {
+    State(Instructions with, const q8::Kernel & kernel_of_them) : instructions(with), kernel(kernel_of_them) {}
+
+    const Instructions instructions;
+    const q8::Kernel & kernel;
     /** Runs steps on the decoders' threads; null for one thread. */
     ggml_backend_t cpu = nullptr;
     std::unordered_map<const void *, q8::Weights> weights;
@@ -96,7 +100,7 @@ struct KernelBackend::State {
     const q8::Weights & packed(const ggml_tensor * tensor) {
         const auto found = weights.find(tensor->data);
         if (found != weights.end()) return found->second;
-        q8::Weights made(tensor->data, static_cast<size_t>(tensor->ne[1]), static_cast<size_t>(tensor->ne[0]));
+        q8::Weights made(kernel, tensor->data, static_cast<size_t>(tensor->ne[1]), static_cast<size_t>(tensor->ne[0]));
         return weights.emplace(tensor->data, std::move(made)).first->second;
     }
 
@@ -105,7 +109,7 @@ struct KernelBackend::State {
         // Consecutive products often have the same activations, which are quantized once.
         if (quantized != values) {
             quantized = values;
-            if (activations_used == activations.size()) activations.push_back(std::make_unique<q8::Activations>());
+            if (activations_used == activations.size()) activations.push_back(std::make_unique<q8::Activations>(kernel));
             q8::Activations & made = *activations[activations_used++];
             made.resize(static_cast<size_t>(values->ne[1]), static_cast<size_t>(values->ne[0]));
             steps.push_back([&made, values](int thread, int threads) {
@@ -115,10 +119,10 @@ struct KernelBackend::State {
                 }
             });
         }
-        steps.push_back([&weights = packed(node->src[0]), &made = *activations[activations_used - 1],
+        steps.push_back([this, &weights = packed(node->src[0]), &made = *activations[activations_used - 1],
                          node](int thread, int threads) {
             const size_t tiles = weights.rows() / q8::ROWS;
-            q8::multiply(weights, share(tiles, thread, threads), share(tiles, thread + 1, threads), made,
+            q8::multiply(kernel, weights, share(tiles, thread, threads), share(tiles, thread + 1, threads), made,
                          static_cast<float *>(node->data), node->nb[1]);
         });
     }
@@ -128,7 +132,7 @@ struct KernelBackend::State {
             // Later rows see more cells. Pieces are dealt out in turn, so that threads have equal work.
             for (size_t piece = static_cast<size_t>(thread); piece < attention::pieces(operands);
                  piece += static_cast<size_t>(threads)) {
-                attention::compute(operands, piece, scratches[static_cast<size_t>(thread)]);
+                attention::compute(instructions, operands, piece, scratches[static_cast<size_t>(thread)]);
             }
         });
     }
@@ -255,9 +259,10 @@ ggml_guid_t guid() {
 KernelBackend::KernelBackend(std::unique_ptr<State> state) : state_(std::move(state)) {}
 KernelBackend::~KernelBackend() = default;
 
-std::unique_ptr<KernelBackend> KernelBackend::create(int threads, ggml_threadpool_t pool) {
-    if (!q8::is_supported()) return nullptr;
-    auto state = std::make_unique<State>();
+std::unique_ptr<KernelBackend> KernelBackend::create(Instructions instructions, int threads, ggml_threadpool_t pool) {
+    const q8::Kernel * kernel = q8::kernel_of(instructions);
+    if (!kernel) return nullptr;
+    auto state = std::make_unique<State>(instructions, *kernel);
     state->scratches.resize(static_cast<size_t>(threads));
     if (threads > 1 && !state->start_cpu(threads, pool)) return nullptr;
     state->describe_device();

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ggml-cpu.h"
+#include "instructions.hpp"
 
 namespace tds {
 
@@ -17,10 +18,10 @@ namespace tds {
 class KernelBackend {
   public:
     /**
-     * Null where the machine lacks the instructions. `pool` may be null for one thread. To be called with the backends'
-     * mutex held.
+     * Null for no instructions. The machine has the others. `pool` may be null for one thread. To be called with the
+     * backends' mutex held.
      */
-    static std::unique_ptr<KernelBackend> create(int threads, ggml_threadpool_t pool);
+    static std::unique_ptr<KernelBackend> create(Instructions instructions, int threads, ggml_threadpool_t pool);
     ~KernelBackend();
     KernelBackend(const KernelBackend &) = delete;
     KernelBackend & operator=(const KernelBackend &) = delete;

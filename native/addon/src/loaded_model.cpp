@@ -62,7 +62,7 @@ LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, cons
       threads_(options.threads),
       prefixes_(options.prefix_cache_bytes) {
     const bool on_gpu = gpu_ != nullptr;
-    if (!on_gpu && options.own_kernels) kernels_ = KernelBackend::create(options.threads, threads_.get());
+    if (!on_gpu) kernels_ = KernelBackend::create(options.kernels, options.threads, threads_.get());
 
     DecoderShared shared;
     shared.model = model_.get();

@@ -9,6 +9,7 @@
 
 #include "backends.hpp"
 #include "decoder.hpp"
+#include "instructions.hpp"
 #include "kernel_backend.hpp"
 #include "llama.h"
 #include "output_matrix.hpp"
@@ -32,8 +33,8 @@ struct ModelOptions {
     bool full_decodes = false;
     /** One plan at a time, one branch a decode. */
     bool deterministic = false;
-    /** Whether our kernels compute where the CPU has the instructions. */
-    bool own_kernels = true;
+    /** What our own kernels compute with on a CPU. The machine has them. */
+    Instructions kernels = best_instructions();
     /** Token ids that make a decode fail, and what is read of it, for tests; -1 for none. */
     int32_t fault_token = -1;
     int32_t read_fault_token = -1;

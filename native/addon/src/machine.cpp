@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "q8_matmul.hpp"
-
 namespace tds {
 
 namespace {
@@ -30,7 +28,7 @@ MachineFacts inspect_machine(const BackendOptions & options) {
     ggml_backend_dev_t device = gpu ? gpu : ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     if (device) facts.description = ggml_backend_dev_description(device);
     if (!gpu && !options.gpu.empty()) facts.missing_gpu = missing_gpu(options);
-    facts.has_own_kernels = !gpu && q8::is_supported();
+    if (!gpu) facts.kernels = best_instructions();
     facts.uses_amx = !gpu && has_amx_buffers();
     return facts;
 }

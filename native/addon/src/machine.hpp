@@ -3,6 +3,7 @@
 #include <string>
 
 #include "backends.hpp"
+#include "instructions.hpp"
 
 namespace tds {
 
@@ -13,8 +14,8 @@ struct MachineFacts {
     std::string description;
     /** Why a GPU that was wanted is not used; empty when it is, or when none was wanted. */
     std::string missing_gpu;
-    /** Whether it computes with our own kernels. */
-    bool has_own_kernels = false;
+    /** What our own kernels compute with; none on a GPU. */
+    Instructions kernels = Instructions::NONE;
     /** Whether ggml multiplies matrices by AMX: the CPU has it, and the kernel permits it. */
     bool uses_amx = false;
 };

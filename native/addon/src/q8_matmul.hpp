@@ -6,38 +6,39 @@
 #include <memory>
 #include <vector>
 
+#include "instructions.hpp"
+
 namespace tds {
 
 /**
- * Products of a matrix of 8-bit weights (ggml's Q8_0) with activations, by the dot product instructions of AVX-512
- * VNNI. ggml's own kernel unpacks 32 bytes at a time. This one multiplies 16 rows at once and uses each loaded weight
- * for 12 columns. A result depends on its row and its column only, never on the rest of the batch.
+ * Products of a matrix of 8-bit weights (ggml's Q8_0) with activations. ggml's own kernels unpack 32 bytes at a time.
+ * These multiply 16 rows at once and use each loaded weight for several columns. A result depends on its row and its
+ * column only, never on the rest of the batch, and has the same bits with any instructions.
  */
 namespace q8 {
 
 /** Rows that are packed together. */
 constexpr size_t ROWS = 16;
-/** Columns that are multiplied together. */
-constexpr size_t COLUMNS = 12;
 /** Weights that share a scale, as in ggml. */
 constexpr size_t BLOCK = 32;
 
-/** Whether this machine has the instructions. */
-bool is_supported();
+struct Kernel;
+/** The kernel for these instructions; null for none. */
+const Kernel * kernel_of(Instructions instructions);
 
 struct Freed {
     void operator()(void * memory) const { std::free(memory); }
 };
 using Bytes = std::unique_ptr<uint8_t[], Freed>;
 
-/** A matrix of `rows` × `depth` weights, packed in the order in which they are multiplied. */
+/** A matrix of `rows` × `depth` weights, packed in the order in which a kernel multiplies them. */
 class Weights {
   public:
     /**
      * Packs ggml's Q8_0 blocks, which are row-major. `rows` is a multiple of ROWS and `depth` of BLOCK. Throws
      * std::bad_alloc.
      */
-    Weights(const void * blocks, size_t rows, size_t depth);
+    Weights(const Kernel & kernel, const void * blocks, size_t rows, size_t depth);
 
     size_t rows() const { return rows_; }
     size_t depth() const { return depth_; }
@@ -45,6 +46,7 @@ class Weights {
     const uint8_t * tile(size_t tile) const;
 
   private:
+    const Kernel & kernel_;
     size_t rows_;
     size_t depth_;
     Bytes bytes_;
@@ -53,6 +55,8 @@ class Weights {
 /** Activations in 8 bits, with a scale for each block of each column. */
 class Activations {
   public:
+    explicit Activations(const Kernel & kernel) : kernel_(kernel) {}
+
     /** Makes room for `columns` × `depth` activations; `depth` is a multiple of BLOCK. Throws std::bad_alloc. */
     void resize(size_t columns, size_t depth);
 
@@ -60,11 +64,15 @@ class Activations {
     void quantize(const float * values, size_t stride, size_t tile);
 
     size_t columns() const { return columns_; }
-    size_t tiles() const { return (columns_ + COLUMNS - 1) / COLUMNS; }
-    /** The first byte of a tile: its columns start with column COLUMNS · tile. */
+    /** How many tiles there are, each with as many columns as the kernel multiplies together. */
+    size_t tiles() const;
+    /** How many columns a tile has; the last one may have fewer than the others. */
+    size_t columns_of(size_t tile) const;
+    /** The first byte of a tile. */
     const uint8_t * tile(size_t tile) const;
 
   private:
+    const Kernel & kernel_;
     size_t columns_ = 0;
     size_t depth_ = 0;
     size_t capacity_ = 0;
@@ -73,10 +81,11 @@ class Activations {
 
 /**
  * Multiplies the row tiles from `first_tile` up to, and without, `last_tile` with every column. The result for row `r`
- * and column `c` goes to index `r` of the floats that start `c * stride` bytes after `result`.
+ * and column `c` goes to index `r` of the floats that start `c * stride` bytes after `result`. Weights and activations
+ * are of the same kernel.
  */
-void multiply(const Weights & weights, size_t first_tile, size_t last_tile, const Activations & activations,
-              float * result, size_t stride);
+void multiply(const Kernel & kernel, const Weights & weights, size_t first_tile, size_t last_tile,
+              const Activations & activations, float * result, size_t stride);
 
 }  // namespace q8
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "evaluator.hpp"
+#include "instructions.hpp"
 #include "model_tokenizer.hpp"
 
 namespace {
@@ -255,10 +256,13 @@ int main(int count, char ** arguments) {
     Session aligned;
     for (int session = 0; session < 4; session++) {
         model.full_decodes = session % 2 == 1;
+        const bool is_second_half = session >= 2;
+        if (is_second_half && tds::has_instructions(tds::Instructions::AVX2)) model.kernels = tds::Instructions::AVX2;
         run_session(options, aligned, seconds / 5);
     }
     Session separate;
     model.deterministic = true;
+    model.kernels = tds::best_instructions();
     run_session(options, separate, seconds / 5);
     return 0;
 }

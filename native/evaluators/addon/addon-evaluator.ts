@@ -14,6 +14,7 @@ import type {
   AddonBinding,
   EvaluatorEvent,
   EvaluatorStats,
+  KernelInstructions,
   LoadedFacts,
   NativeEvaluator,
   NativeEvaluatorOptions,
@@ -46,8 +47,11 @@ export interface AddonEvaluatorOptions {
   readonly deterministic?: boolean | undefined;
   /** Called when the addon must be compiled first, which takes up to a minute. */
   readonly onBuild?: (() => void) | undefined;
-  /** False leaves the CPU's work to llama.cpp's kernels, as where the instructions for ours are missing. For tests. */
-  readonly own_kernels?: boolean | undefined;
+  /**
+   * What our kernels compute with, by default the best that the CPU has. `none` leaves its work to llama.cpp's, as where
+   * the instructions are missing. For tests.
+   */
+  readonly kernels?: KernelInstructions | undefined;
   /** A token id that makes a decode fail: other plans in the decode must not fail. For tests. */
   readonly fault_token?: number | undefined;
   /** A token id whose logit cannot be read: plans that are read beside it must get theirs. For tests. */
@@ -186,7 +190,7 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
       options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
     full_decodes: options.full_decodes ?? threads > FEW_THREADS,
     deterministic: options.deterministic ?? false,
-    own_kernels: options.own_kernels ?? true,
+    kernels: options.kernels ?? 'best',
     fault_token: options.fault_token ?? -1,
     read_fault_token: options.read_fault_token ?? -1,
   };

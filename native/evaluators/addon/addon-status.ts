@@ -1,5 +1,6 @@
 import { AddonUnavailable } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
+import type { KernelInstructions } from './binding.ts';
 import { deviceName } from './device-name.ts';
 import { loadBinding, nativeBackends } from './load-binding.ts';
 
@@ -15,8 +16,8 @@ export interface AvailableAddon {
   readonly device_name: string;
   /** Why a GPU that was wanted is not used. */
   readonly missing_gpu: string | undefined;
-  /** Whether it computes with the addon's own kernels. */
-  readonly has_own_kernels: boolean;
+  /** What the addon's own kernels compute with; `none` on a GPU. */
+  readonly kernels: KernelInstructions;
   /** Whether llama.cpp multiplies matrices by AMX. */
   readonly uses_amx: boolean;
 }
@@ -44,7 +45,7 @@ export async function addonStatus(gpu: Gpu = 'auto', backends_directory?: string
       device: deviceName(machine.device),
       device_name: machine.description,
       missing_gpu: machine.missing_gpu || undefined,
-      has_own_kernels: machine.has_own_kernels,
+      kernels: machine.kernels,
       uses_amx: machine.uses_amx,
     };
   } catch (error) {

@@ -6,6 +6,9 @@ export type NativeEvaluator = { readonly __nativeEvaluator: never };
 /** A tokenizer of the addon; opaque. */
 export type NativeTokenizer = { readonly __nativeTokenizer: never };
 
+/** The instructions that the addon's own kernels are written for, as `instructions.hpp` names them. */
+export type KernelInstructions = 'avx512' | 'avx2' | 'none';
+
 /** Where llama.cpp and ggml's backends are, and which of them is wanted. */
 export interface NativeBackends {
   readonly library_directory: string;
@@ -21,7 +24,8 @@ export interface NativeMachine {
   readonly description: string;
   /** Why the GPU that was wanted is not used; empty when it is, or when none was wanted. */
   readonly missing_gpu: string;
-  readonly has_own_kernels: boolean;
+  /** What the addon's kernels compute with here. */
+  readonly kernels: KernelInstructions;
   readonly uses_amx: boolean;
 }
 
@@ -34,7 +38,8 @@ export interface NativeEvaluatorOptions extends NativeBackends {
   readonly prefix_cache_bytes: number;
   readonly full_decodes: boolean;
   readonly deterministic: boolean;
-  readonly own_kernels: boolean;
+  /** An error where the CPU lacks them. */
+  readonly kernels: KernelInstructions | 'best';
   /** −1 for none. */
   readonly fault_token: number;
   readonly read_fault_token: number;

@@ -1,11 +1,10 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import {
-  type AddonEvaluatorOptions,
-  createAddonEvaluator,
-} from '../../../native/evaluators/addon/addon-evaluator.ts';
+import { createAddonEvaluator } from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
+import type { KernelInstructions } from '../../../native/evaluators/addon/binding.ts';
 import { type TinyShape, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 import { arbitraryPlan, describeAddon, filledPlan } from './support.ts';
@@ -32,59 +31,78 @@ const SHAPES: readonly (readonly [string, TinyShape])[] = [
   ['heads of 144', { width: 288, heads: 2, cache_heads: 2, hidden: 64, quantized: true }],
 ];
 
+/** The instructions that the kernels can be tried with here: a CPU with AVX-512 has AVX2 too. */
+async function instructionsHere(): Promise<readonly Exclude<KernelInstructions, 'none'>[]> {
+  const status = await addonStatus(false);
+  if (!status.available || status.kernels === 'none') return [];
+  return status.kernels === 'avx512' ? ['avx512', 'avx2'] : ['avx2'];
+}
+
+function farthest(logits: readonly number[], expected: readonly number[]): number {
+  expect(logits.length).toBe(expected.length);
+  return Math.max(...logits.map((logit, index) => Math.abs(logit - (expected[index] ?? Number.NaN))));
+}
+
 describeAddon("the addon's kernels", () => {
   const token = fc.integer({ min: 0, max: 259 });
   const plan = arbitraryPlan(token, { prefix: 200, branch: 90, branches: 6 });
+  const open = (model_path: string, threads: number, kernels?: KernelInstructions) =>
+    createAddonEvaluator({ model_path, context_tokens: 2048, gpu: false, threads, kernels });
 
-  test.each(SHAPES)("answer as ggml's: %s", async (_, shape) => {
+  test.each(SHAPES)("answer as ggml's, with the same bits by any instructions: %s", async (_, shape) => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, 'tiny.gguf');
     await writeTinyModel(path, { ...TINY_MARKERS, shape });
-    const evaluator = await createAddonEvaluator({
-      model_path: path,
-      context_tokens: 2048,
-      gpu: false,
-      threads: 2,
-    });
+    const evaluators = await Promise.all((await instructionsHere()).map((kernels) => open(path, 2, kernels)));
     const { evaluator: llama } = await loadOnCpu(path);
     const tolerance = shape.quantized ? TOLERANCE.quantized : TOLERANCE.wide;
     await fc.assert(
       fc.asyncProperty(plan, async (whole) => {
-        const logits = (await evaluator.evaluate(whole, { scope: 'a' })).flat(2);
         const expected = (await llama.evaluate(whole, { scope: 'a' })).flat(2);
-        const distances = logits.map((logit, index) => Math.abs(logit - (expected[index] ?? Number.NaN)));
-        expect(Math.max(...distances)).toBeLessThanOrEqual(tolerance);
+        let first: readonly number[] | undefined;
+        for (const evaluator of evaluators) {
+          const logits = (await evaluator.evaluate(whole, { scope: 'a' })).flat(2);
+          expect(farthest(logits, expected)).toBeLessThanOrEqual(tolerance);
+          first ??= logits;
+          expect(logits).toEqual([...first]);
+        }
       }),
       { numRuns: 6, endOnFailure: true },
     );
-    await llama.close();
-    await evaluator.close();
+    await Promise.all([llama, ...evaluators].map((evaluator) => evaluator.close()));
   });
 
-  test('compute where the CPU has their instructions, and not where they are switched off', async () => {
+  test('compute by the best instructions that the CPU has, and not where they are switched off', async () => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, 'tiny.gguf');
     const shape: TinyShape = { width: 256, heads: 2, cache_heads: 1, hidden: 288, quantized: true };
     await writeTinyModel(path, { ...TINY_MARKERS, shape });
-    const logits = async (own_kernels: AddonEvaluatorOptions['own_kernels']) => {
-      const evaluator = await createAddonEvaluator({
-        model_path: path,
-        context_tokens: 2048,
-        gpu: false,
-        threads: 1,
-        own_kernels,
-      });
+    const logits = async (kernels: KernelInstructions | undefined) => {
+      const evaluator = await open(path, 1, kernels);
       const answer = await evaluator.evaluate(filledPlan(1, { prefix: 150, branches: [40] }), { scope: 'a' });
       await evaluator.close();
       return answer.flat(2);
     };
-    const [unset, on, off] = [await logits(undefined), await logits(true), await logits(false)];
-    const status = await addonStatus(false);
-    if (!status.available) throw new Error(status.reason);
-    expect(on).toEqual(unset);
+    const here = await instructionsHere();
+    const [unset, off] = [await logits(undefined), await logits('none')];
+    for (const kernels of here) expect(await logits(kernels)).toEqual(unset);
     // The order of additions shows in the last bits. With AMX, ggml keeps products to itself, but not attention.
-    expect(off.some((logit, index) => logit !== on[index])).toBe(status.has_own_kernels);
-    const distances = off.map((logit, index) => Math.abs(logit - (on[index] ?? Number.NaN)));
-    expect(Math.max(...distances)).toBeLessThanOrEqual(TOLERANCE.quantized);
+    expect(off.some((logit, index) => logit !== unset[index])).toBe(here.length > 0);
+    expect(farthest(off, unset)).toBeLessThanOrEqual(TOLERANCE.quantized);
   });
+
+  test.skipIf(process.platform !== 'linux' || process.arch !== 'x64')(
+    'are there for the instructions that Linux names',
+    async () => {
+      const flags = new Set(
+        /^flags\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]?.trim().split(' '),
+      );
+      const best = flags.has('avx512_vnni')
+        ? 'avx512'
+        : flags.has('avx2') && flags.has('fma')
+          ? 'avx2'
+          : undefined;
+      expect((await instructionsHere())[0]).toBe(best);
+    },
+  );
 });

@@ -47,7 +47,7 @@ for (const model_path of models) {
   const common = { context_tokens: CONTEXT_TOKENS, gpu: false, threads: 1 } as const;
   const { tokenizer } = await llamaTokenizer(model_path);
   const addon = await scores(
-    await createAddonEvaluator({ ...common, model_path, own_kernels: false }),
+    await createAddonEvaluator({ ...common, model_path, kernels: 'none' }),
     tokenizer,
   );
   const weights = await verifyWeights(model_path);

@@ -1,0 +1,126 @@
+#include <cstring>
+
+#include "q8_kernel.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define TDS_AVX512 __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#endif
+
+namespace tds {
+
+namespace q8 {
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr size_t COLUMNS = 12;
+/** One instruction multiplies and adds up four neighbouring weights of a row. */
+constexpr size_t QUAD = 4;
+constexpr size_t QUADS = BLOCK / QUAD;
+
+/** The instruction takes weights without a sign: this is added to each of them. */
+constexpr int32_t OFFSET = 128;
+
+/** Bytes of a block of ROWS rows: for each quad and row four weights plus OFFSET, then a scale for each row. */
+constexpr size_t ROW_SCALES = QUADS * ROWS * QUAD;
+constexpr size_t ROW_BLOCK = ROW_SCALES + ROWS * sizeof(float);
+/**
+ * Bytes of a block of COLUMNS columns. First four activations for each quad and column, then a scale for each column,
+ * then −OFFSET times the sum of each column's activations. Products start with that sum, which cancels the offset.
+ */
+constexpr size_t COLUMN_SCALES = QUADS * COLUMNS * QUAD;
+constexpr size_t COLUMN_SUMS = COLUMN_SCALES + COLUMNS * sizeof(float);
+constexpr size_t COLUMN_BLOCK = COLUMN_SUMS + COLUMNS * sizeof(int32_t);
+
+void pack(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * block) {
+    for (size_t k = 0; k < BLOCK; k++) {
+        block[(k / QUAD * ROWS + row) * QUAD + k % QUAD] = static_cast<uint8_t>(weights[k] + OFFSET);
+    }
+    std::memcpy(block + ROW_SCALES + row * sizeof(float), &scale, sizeof(float));
+}
+
+TDS_AVX512 void quantize(const float * values, size_t blocks, size_t column, uint8_t * tile) {
+    for (size_t i = 0; i < blocks; i++, values += BLOCK, tile += COLUMN_BLOCK) {
+        const __m512 low = _mm512_loadu_ps(values);
+        const __m512 high = _mm512_loadu_ps(values + 16);
+        const float largest = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
+        // The scale is rounded as ggml rounds it: both kernels start from the same numbers.
+        const float scale = _cvtsh_ss(_cvtss_sh(largest / 127.0f, _MM_FROUND_TO_NEAREST_INT));
+        const __m512 inverse = _mm512_set1_ps(largest > 0.0f ? 127.0f / largest : 0.0f);
+        const __m512i low_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
+        const __m512i high_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
+        const int32_t sum = -OFFSET * _mm512_reduce_add_epi32(_mm512_add_epi32(low_rounded, high_rounded));
+        alignas(32) int8_t rounded[BLOCK];
+        _mm_store_si128(reinterpret_cast<__m128i *>(rounded), _mm512_cvtsepi32_epi8(low_rounded));
+        _mm_store_si128(reinterpret_cast<__m128i *>(rounded + 16), _mm512_cvtsepi32_epi8(high_rounded));
+        for (size_t quad = 0; quad < QUADS; quad++) {
+            std::memcpy(tile + (quad * COLUMNS + column) * QUAD, rounded + quad * QUAD, QUAD);
+        }
+        std::memcpy(tile + COLUMN_SCALES + column * sizeof(float), &scale, sizeof(float));
+        std::memcpy(tile + COLUMN_SUMS + column * sizeof(int32_t), &sum, sizeof(int32_t));
+    }
+}
+
+/** Multiplies a tile of rows with the first `Count` columns of a tile of columns. */
+template <size_t Count>
+TDS_AVX512 void multiply_tiles(const uint8_t * rows, const uint8_t * columns, size_t blocks, char * result,
+                               size_t stride) {
+    __m512 sums[Count];
+#pragma GCC unroll 12
+    for (size_t c = 0; c < Count; c++) sums[c] = _mm512_setzero_ps();
+    for (size_t i = 0; i < blocks; i++, rows += ROW_BLOCK, columns += COLUMN_BLOCK) {
+        const auto * quads = reinterpret_cast<const int32_t *>(columns);
+        const auto * scales = reinterpret_cast<const float *>(columns + COLUMN_SCALES);
+        const auto * starts = reinterpret_cast<const int32_t *>(columns + COLUMN_SUMS);
+        __m512i products[Count];
+#pragma GCC unroll 12
+        for (size_t c = 0; c < Count; c++) products[c] = _mm512_set1_epi32(starts[c]);
+#pragma GCC unroll 8
+        for (size_t quad = 0; quad < QUADS; quad++) {
+            const __m512i weights = _mm512_load_si512(rows + quad * ROWS * QUAD);
+#pragma GCC unroll 12
+            for (size_t c = 0; c < Count; c++) {
+                products[c] = _mm512_dpbusd_epi32(products[c], weights, _mm512_set1_epi32(quads[quad * COLUMNS + c]));
+            }
+        }
+        const __m512 row_scales = _mm512_load_ps(rows + ROW_SCALES);
+#pragma GCC unroll 12
+        for (size_t c = 0; c < Count; c++) {
+            sums[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(products[c]),
+                                      _mm512_mul_ps(row_scales, _mm512_set1_ps(scales[c])), sums[c]);
+        }
+    }
+#pragma GCC unroll 12
+    for (size_t c = 0; c < Count; c++) {
+        _mm512_storeu_ps(reinterpret_cast<float *>(result + c * stride), sums[c]);
+    }
+}
+
+using TileProduct = void (*)(const uint8_t *, const uint8_t *, size_t, char *, size_t);
+constexpr TileProduct TILE_PRODUCTS[COLUMNS] = {
+    multiply_tiles<1>, multiply_tiles<2>, multiply_tiles<3>,  multiply_tiles<4>,  multiply_tiles<5>,  multiply_tiles<6>,
+    multiply_tiles<7>, multiply_tiles<8>, multiply_tiles<9>, multiply_tiles<10>, multiply_tiles<11>, multiply_tiles<12>,
+};
+
+void multiply(const uint8_t * rows, const uint8_t * columns, size_t count, size_t blocks, char * result,
+              size_t stride) {
+    TILE_PRODUCTS[count - 1](rows, columns, blocks, result, stride);
+}
+
+constexpr Kernel KERNEL = {COLUMNS, 16 * COLUMNS, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply};
+
+}  // namespace
+
+const Kernel * avx512_kernel() { return &KERNEL; }
+
+#else
+
+const Kernel * avx512_kernel() { return nullptr; }
+
+#endif
+
+}  // namespace q8
+
+}  // namespace tds
