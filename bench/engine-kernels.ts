@@ -1,0 +1,97 @@
+/**
+ * Time of a request of five questions with the addon's kernels ÷ with ggml's, and its tokens a second ÷ llama.cpp's own
+ * prompt speed. All of them compute beside one variant of ggml's CPU backend, which stands for the CPUs that it was made
+ * for: `haswell` for those that have AVX2 and no more.
+ *
+ *   bun bench/engine-kernels.ts [rounds, default 9] [variant, default haswell] [instructions, default avx2]
+ */
+import { symlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { getLlama } from 'node-llama-cpp';
+import { findLibrary } from '../native/addon/library.ts';
+import { loadedCpuLibrary } from '../native/cpu-library.ts';
+import { createAddonEvaluator } from '../native/evaluators/addon/addon-evaluator.ts';
+import { addonStatus } from '../native/evaluators/addon/addon-status.ts';
+import { markersV1 } from '../native/plan/markers-v1.ts';
+import type { PlanEvaluator } from '../native/plan-evaluator.ts';
+import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
+import { llamaTokenizer, temporaryDirectory } from '../test/native/support/models.ts';
+import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
+import { report, rounded } from './support/statistics.ts';
+
+const { positionals } = parseArgs({ allowPositionals: true });
+const [rounds = '9', variant = 'haswell', instructions = 'avx2'] = positionals;
+if (instructions !== 'avx2' && instructions !== 'avx512')
+  throw new Error('The instructions are avx2 or avx512.');
+const CONTEXT_TOKENS = 1024;
+
+const library = findLibrary(false);
+if (library === undefined) throw new Error('node-llama-cpp has no libraries for this machine.');
+const backend = join(library.directory, `libggml-cpu-${variant}.so`);
+await using directory = await temporaryDirectory();
+await symlink(backend, join(directory.path, basename(backend)));
+// The backend that a process loads first is the one that everything in it computes with.
+const status = await addonStatus(false, directory.path);
+if (!status.available) throw new Error(status.reason);
+if (loadedCpuLibrary() !== basename(backend)) throw new Error(`This CPU cannot run ${backend}.`);
+
+const options = {
+  model_path: EMBEDDED_WEIGHTS,
+  context_tokens: CONTEXT_TOKENS,
+  gpu: false,
+  threads: THREADS,
+} as const;
+const own = await createAddonEvaluator({ ...options, kernels: instructions });
+const ggml = await createAddonEvaluator({ ...options, kernels: 'none' });
+const { tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS);
+const { plans } = await markersV1(tokenizer).plan(fiveQuestions(), CONTEXT_TOKENS);
+const tokens = plans.reduce(
+  (sum, { prefix, branches }) =>
+    sum + prefix.length + branches.reduce((length, branch) => length + branch.tokens.length, 0),
+  0,
+);
+const llama = await getLlama({ build: 'never', gpu: false, maxThreads: 0, progressLogs: false });
+const model = await llama.loadModel({ modelPath: EMBEDDED_WEIGHTS });
+const context = await model.createContext({
+  contextSize: CONTEXT_TOKENS,
+  batchSize: 512,
+  threads: THREADS,
+  flashAttention: true,
+});
+const sequence = context.getSequence();
+const prompt = model.tokenize('A parcel is late. '.repeat(tokens)).slice(0, tokens);
+
+let scopes = 0;
+/** Evaluates the plans as if their record had never been read. */
+async function evaluate(evaluator: PlanEvaluator): Promise<void> {
+  const scope = `bench ${scopes++}`;
+  await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope })));
+}
+
+const times = await alternating(Number(rounds), {
+  own: () => evaluate(own),
+  ggml: () => evaluate(ggml),
+  prompt: async () => {
+    await sequence.clearHistory();
+    await sequence.evaluateWithoutGeneratingNewTokens(prompt);
+  },
+});
+report({
+  bench: 'engine-kernels',
+  library: loadedCpuLibrary(),
+  instructions,
+  threads: THREADS,
+  rounds: Number(rounds),
+  tokens,
+  own_ms: rounded(times('own').wall_ms),
+  ggml_ms: rounded(times('ggml').wall_ms),
+  to_ggml: rounded(times('own').wall_ms / times('ggml').wall_ms),
+  to_ggml_by_cpu_time: rounded(times('own').cpu_ms / times('ggml').cpu_ms),
+  own_tokens_per_s: rounded((1000 * tokens) / times('own').wall_ms),
+  prompt_tokens_per_s: rounded((1000 * tokens) / times('prompt').wall_ms),
+  speed_ratio: rounded(times('prompt').wall_ms / times('own').wall_ms),
+});
+await own.close();
+await ggml.close();
+process.exit(0);
