@@ -85,6 +85,11 @@ export async function connectPostgres(url: string, options: PgOptions = {}): Pro
   }
 }
 
+/** What runs statements on a client, or on one connection of it. */
+export function executorOn(client: SQL): PgDb {
+  return drizzle(client, { schema });
+}
+
 async function openPool(url: string, options: PgOptions): Promise<PgConnection> {
   const { bounds } = options;
   const make = () =>
@@ -108,7 +113,7 @@ async function openPool(url: string, options: PgOptions): Promise<PgConnection> 
   try {
     await requireSettings(client);
     return {
-      db: drizzle(client, { schema }),
+      db: executorOn(client),
       place: databasePlace(url),
       close: () => client.close({ timeout: 0 }),
     };

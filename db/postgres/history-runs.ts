@@ -30,11 +30,12 @@ export class PostgresHistoryRuns implements HistoryRuns {
 
   /**
    * `db` is a pool of its own, because a long audit would hold up what else is on its connections. It has two of them at
-   * least: one has the lock.
+   * least: one has the lock. `beforeWrite` is waited for before each run, which rejects as it does.
    */
   constructor(
     private readonly db: PgDb,
     private readonly clock: Pick<Clock, 'monotonic_ms'>,
+    private readonly beforeWrite: () => Promise<void> = () => Promise.resolve(),
   ) {}
 
   /**
@@ -45,6 +46,7 @@ export class PostgresHistoryRuns implements HistoryRuns {
     if (this.#is_running || this.#is_stopped) return null;
     this.#is_running = true;
     try {
+      await this.beforeWrite();
       return await this.#runAlone(task);
     } finally {
       this.#is_running = false;

@@ -4,6 +4,7 @@ import { isStatementError } from './failures.ts';
 import { findLocked } from './ledger-statements.ts';
 import { type Written, writeLedger } from './ledger-transaction.ts';
 import { type AskedWrite, type LedgerWrite, requireHonest } from './ledger-writes.ts';
+import type { NodeLease } from './nodes.ts';
 import { BY_INDEX_ONLY, Session } from './session.ts';
 
 /** How long a write may wait for the database before its caller gets the error. */
@@ -81,12 +82,14 @@ interface Job extends AskedWrite {
  *
  * An organization whose row somebody else keeps locked is set aside. Its writes wait for the row on a connection of
  * their own, and the others go on without them.
+ *
+ * Nothing is written before the node's lease is renewed: a newer version may have updated the database meanwhile.
  */
 export class LedgerBatches {
   readonly #session: Session;
   /** For the organizations that are set aside. */
   readonly #aside_session: Session;
-  readonly #process_id: string;
+  readonly #node: NodeLease;
   readonly #options: LedgerBatchOptions;
   readonly #deadline_ms: number;
   #queue: Job[] = [];
@@ -102,10 +105,10 @@ export class LedgerBatches {
   /** When a transaction was last committed, or the work began. */
   #progress_ms = 0;
 
-  constructor(client: SQL, process_id: string, options: LedgerBatchOptions = {}) {
+  constructor(client: SQL, node: NodeLease, options: LedgerBatchOptions = {}) {
     this.#session = new Session(client, SESSION_SETTINGS);
     this.#aside_session = new Session(client, SESSION_SETTINGS);
-    this.#process_id = process_id;
+    this.#node = node;
     this.#options = options;
     this.#deadline_ms = options.deadline_ms ?? DEADLINE_MS;
   }
@@ -159,8 +162,8 @@ export class LedgerBatches {
     // All that is asked for in this turn of the event loop belongs to the first batch.
     await nextTurn();
     while (this.#queue.some((job) => !this.#isAside(job))) {
-      const is_connected = await this.#isConnected();
-      const undone = is_connected
+      const can_write = await this.#canWrite(this.#session);
+      const undone = can_write
         ? await this.#write(
             this.#session,
             this.#take((job) => !this.#isAside(job)),
@@ -187,15 +190,17 @@ export class LedgerBatches {
     let retry_ms = FIRST_RETRY_MS;
     while (await this.#isAnyAside()) {
       const [organization_id = ''] = this.#aside;
-      const batch = this.#take((job) => job.organization_id === organization_id);
+      const can_write = await this.#canWrite(this.#aside_session);
+      const batch = can_write ? this.#take((job) => job.organization_id === organization_id) : [];
       const undone = await this.#write(this.#aside_session, batch, this.#lockWait(batch));
+      const is_written = can_write && undone.length === 0;
       this.#queue = [...undone, ...this.#queue];
       this.#aside.delete(organization_id);
-      if (undone.length > 0) this.#aside.add(organization_id);
+      if (!is_written) this.#aside.add(organization_id);
       this.#start();
       this.#expire();
       await Bun.sleep(retry_ms);
-      retry_ms = undone.length === 0 ? FIRST_RETRY_MS : Math.min(2 * retry_ms, LONGEST_RETRY_MS);
+      retry_ms = is_written ? FIRST_RETRY_MS : Math.min(2 * retry_ms, LONGEST_RETRY_MS);
     }
     clearInterval(sweep);
     await this.#aside_session.drop();
@@ -250,10 +255,11 @@ export class LedgerBatches {
     return sweep;
   }
 
-  /** Whether there is a connection, or one can be made. What waits for that is still in the queue. */
-  async #isConnected(): Promise<boolean> {
+  /** Whether the node lives, with a connection for the writes. What waits for that is still in the queue. */
+  async #canWrite(session: Session): Promise<boolean> {
     try {
-      await this.#bounded(this.#session, () => Promise.resolve());
+      await this.#node.requireRenewed();
+      await this.#bounded(session, () => Promise.resolve());
       return true;
     } catch (error) {
       this.#trouble = { error };
@@ -296,7 +302,7 @@ export class LedgerBatches {
     try {
       return await this.#bounded(session, async (connection) => {
         if (lock_wait_ms !== undefined) await connection.unsafe(`SET lock_timeout = ${lock_wait_ms}`);
-        return await writeLedger(connection, batch, this.#process_id);
+        return await writeLedger(connection, batch, this.#node.id);
       });
     } catch (error) {
       return { ok: false, error, is_doubtful: false } as const;

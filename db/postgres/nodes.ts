@@ -1,11 +1,11 @@
 import type { ReservedSQL, SQL } from 'bun';
 import { MS_PER_S } from '../../src/clock.ts';
 import { SchemaRefused } from '../schema-state.ts';
-import type { PgDb } from './connection.ts';
+import { executorOn, type PgDb } from './connection.ts';
 import { openHoldOf } from './ledger-statements.ts';
 import { Forbidden, writeLedger } from './ledger-transaction.ts';
 import { LEASE_AGE_S, LEASE_S } from './living-nodes.ts';
-import { schemaState } from './migrate.ts';
+import { knownMigrations, schemaState } from './migrate.ts';
 import { BY_INDEX_ONLY, Session } from './session.ts';
 
 const RENEW_EVERY_MS = 5_000;
@@ -30,6 +30,9 @@ const RELEASE_SETTINGS = [
   'SET max_parallel_workers_per_gather = 0',
   ...BY_INDEX_ONLY,
 ];
+
+/** Waits for a newer version that updates the database just now, whatever it makes of this table. */
+const BEGIN_REGISTRATION = 'BEGIN; LOCK TABLE nodes IN ROW EXCLUSIVE MODE';
 
 const REGISTER = `
   INSERT INTO nodes (id, lock_key, started_at, renewed_at, version)
@@ -103,12 +106,17 @@ export interface NewNode {
  * Any node releases the holds of a dead one, but not before the connection that has its lock is as old as a lease. After
  * an outage all leases have run out, and the others need the time to renew theirs. It asks who is dead on that very
  * connection: the end of a server ends it, and an answer says that there was none.
+ *
+ * A newer version updates the database only where no node lives. So the schema is that of this program for as long as
+ * the node has its lock, or a young lease. Whenever it had neither, as after a long outage, it compares the schema again.
  */
 export class NodeLease {
   readonly id: string;
   readonly #client: SQL;
   readonly #session: Session;
   readonly #version: string;
+  /** As they are at the start: the files may be those of a newer version later. */
+  readonly #known = knownMigrations();
   readonly #lock_key = randomLockKey();
   readonly #lease_ms: number;
   readonly #events: NodeEvents;
@@ -132,8 +140,7 @@ export class NodeLease {
 
   /**
    * Registers a node, with a connection of the pool that it keeps, and begins to renew its lease and to look for nodes
-   * that died. Rejects with what PostgreSQL or the client throws. It may have waited for a newer version that updates the
-   * database: then it rejects with `SchemaRefused`.
+   * that died. Rejects as `renew` does.
    */
   static async register(
     db: PgDb,
@@ -142,19 +149,7 @@ export class NodeLease {
     times: LeaseTimes = {},
   ): Promise<NodeLease> {
     const lease = new NodeLease(db.$client, node, events, times);
-    try {
-      await lease.renew();
-    } catch (error) {
-      await lease.#session.drop();
-      throw error;
-    }
-    try {
-      if ((await schemaState(db)) !== 'current')
-        throw new SchemaRefused('has not the schema of this program');
-    } catch (error) {
-      await lease.close();
-      throw error;
-    }
+    await lease.renew();
     lease.#timers = [
       setInterval(() => void lease.renew().catch(events.onProblem), times.renew_every_ms ?? RENEW_EVERY_MS),
       setInterval(
@@ -176,7 +171,19 @@ export class NodeLease {
     return this.#has_lock;
   }
 
-  /** Renews the lease, and takes the lock again where it was lost. Rejects when the database cannot be reached. */
+  /**
+   * Resolves when nobody takes this node for dead, even some seconds from now. So its holds stay its own, and the schema
+   * stays what it was. Rejects as `renew` does.
+   */
+  async requireRenewed(): Promise<void> {
+    if (!this.isRenewed()) await this.renew();
+  }
+
+  /**
+   * Renews the lease, and takes the lock again where it was lost. Rejects with what PostgreSQL or the client throws.
+   * Rejects with `SchemaRefused` where a newer version updated the database while this node had no lock: it is no node
+   * any more then.
+   */
   renew(): Promise<void> {
     this.#renewal ??= this.#renew().finally(() => {
       this.#renewal = undefined;
@@ -221,13 +228,18 @@ export class NodeLease {
   }
 
   async #renew(): Promise<void> {
-    try {
-      await this.#renewOnce();
-    } catch (error) {
-      // The connection may have broken long ago, and nobody noticed.
-      if (this.#connection === undefined) throw error;
-      await this.#disconnect();
-      await this.#renewOnce();
+    for (let is_second = false; ; is_second = true) {
+      try {
+        await this.#renewOnce();
+        return;
+      } catch (error) {
+        const is_refused = error instanceof SchemaRefused;
+        if (is_refused) this.#renewed_ms = Number.NEGATIVE_INFINITY;
+        // The connection may have broken long ago, and nobody noticed.
+        const may_be_old = this.#connection !== undefined && !is_second && !is_refused;
+        await this.#disconnect();
+        if (!may_be_old) throw error;
+      }
     }
   }
 
@@ -240,10 +252,28 @@ export class NodeLease {
         this.#connected_ms = performance.now();
         this.#has_lock = false;
       }
-      if (!this.#has_lock) this.#has_lock = await lockOn(connection, this.#lock_key);
-      await connection.unsafe(REGISTER, [this.id, this.#lock_key, this.#version]);
+      if (this.#has_lock) await this.#writeLease(connection);
+      else this.#has_lock = await this.#register(connection);
       this.#renewed_ms = began_ms;
     });
+  }
+
+  /**
+   * Says that the node lives, unless the schema is that of another version now. Resolves with whether it has its lock.
+   * Whatever fails must cost the connection, whose transaction is open then.
+   */
+  async #register(connection: ReservedSQL): Promise<boolean> {
+    await connection.unsafe(BEGIN_REGISTRATION);
+    if ((await schemaState(executorOn(connection), this.#known)) !== 'current')
+      throw new SchemaRefused('has not the schema of this program');
+    const is_locked = await lockOn(connection, this.#lock_key);
+    await this.#writeLease(connection);
+    await connection.unsafe('COMMIT');
+    return is_locked;
+  }
+
+  async #writeLease(connection: ReservedSQL): Promise<void> {
+    await connection.unsafe(REGISTER, [this.id, this.#lock_key, this.#version]);
   }
 
   async #disconnect(): Promise<void> {

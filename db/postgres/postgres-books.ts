@@ -55,7 +55,7 @@ class PostgresLedgerWriter implements LedgerWriter {
   constructor(client: SQL, node: NodeLease, options: LedgerBatchOptions) {
     this.#client = client;
     this.#node = node;
-    this.#batches = new LedgerBatches(client, node.id, options);
+    this.#batches = new LedgerBatches(client, node, options);
     this.#deadline_ms = options.deadline_ms ?? DEADLINE_MS;
   }
 

@@ -6,7 +6,7 @@ import { isAway } from './failures.ts';
 import { PostgresHistoryRuns } from './history-runs.ts';
 import { JoinedCatalogReads } from './joined-catalog-reads.ts';
 import { PostgresMovementReader } from './movement-reader.ts';
-import { NodeLease } from './nodes.ts';
+import { type LeaseTimes, NodeLease } from './nodes.ts';
 import { PostgresBooks } from './postgres-books.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { PostgresRateWindows } from './rate-windows.ts';
@@ -33,6 +33,8 @@ export interface NodeOptions {
   readonly version: string;
   /** The time of the rate windows, in microseconds, for tests: by default the database's. */
   readonly windows_time_us?: () => number;
+  /** How often it says that it lives, for tests. */
+  readonly lease_times?: LeaseTimes;
 }
 
 interface Pools {
@@ -70,7 +72,8 @@ export class ServedPostgresDatabase implements ServedDatabase {
     const { requests, reader, history } = pools;
     this.#pools = pools;
     this.#lease = lease;
-    this.store = new PostgresStore(requests.db);
+    const beforeWrite = () => lease.requireRenewed();
+    this.store = new PostgresStore(requests.db, { beforeWrite });
     this.catalog = new JoinedCatalogReads(this.store.catalog);
     this.books = new PostgresBooks(
       requests.db.$client,
@@ -97,10 +100,17 @@ export class ServedPostgresDatabase implements ServedDatabase {
       firstAnswer_ms: usage.firstAnswer_ms.bind(usage),
       movementLines: movements.movementLines.bind(movements),
     };
-    this.history = new PostgresHistoryRuns(history.db, clock);
+    this.history = new PostgresHistoryRuns(history.db, clock, beforeWrite);
     this.signIn = signInDatabase(requests.db);
-    this.write = writeProbe(requests.db);
-    this.beginsHourlyRun = () => beginRun(requests.db, 'hourly');
+    const probe = writeProbe(requests.db);
+    this.write = async () => {
+      await beforeWrite();
+      await probe();
+    };
+    this.beginsHourlyRun = async () => {
+      await beforeWrite();
+      return await beginRun(requests.db, 'hourly');
+    };
   }
 
   /** Connects, and registers this process as a node. Rejects with what the client rejects with. */
@@ -134,6 +144,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
           onReleased: (node, holds) =>
             parts.log.warn('released the holds that a dead node left open', { node, holds }),
         },
+        options.lease_times,
       );
       return new ServedPostgresDatabase(options, pools, lease, parts);
     } catch (error) {

@@ -71,6 +71,8 @@ export interface TransactionsOptions extends TransactionOptions {
   readonly waiting_max?: number;
   /** How long each of them may wait for its turn. */
   readonly wait_max_ms?: number;
+  /** Is waited for before each transaction that writes, which rejects as it does. */
+  readonly beforeWrite?: () => Promise<void>;
 }
 
 /**
@@ -90,8 +92,8 @@ export class Transactions {
   }
 
   /**
-   * Runs `work` in one transaction, as `transact` does. Rejects with `NestedTransaction` inside of another one, and with
-   * `WriteQueueFull` when too many wait or its turn does not come.
+   * Runs `work` in one transaction, as `transact` does. Rejects with `NestedTransaction` inside of another one, with
+   * `WriteQueueFull` when too many wait or its turn does not come, and as `beforeWrite` does.
    */
   run<T>(work: (executor: Executor) => Promise<T>): Promise<T> {
     if (this.#inside.getStore() === true) {
@@ -102,10 +104,11 @@ export class Transactions {
     }
     this.#waiting += 1;
     const expires_ms = performance.now() + (this.#options.wait_max_ms ?? WAIT_MAX_MS);
-    const turn = this.#last.then(() => {
+    const turn = this.#last.then(async () => {
       if (performance.now() > expires_ms)
         throw new WriteQueueFull('the transactions before this one took too long');
-      return this.#inside.run(true, () =>
+      await this.#options.beforeWrite?.();
+      return await this.#inside.run(true, () =>
         transact(this.#db, (executor) => this.#locked(executor, work), this.#options),
       );
     });

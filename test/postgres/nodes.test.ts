@@ -9,10 +9,13 @@ import { knownMigrations, schemaVersion } from '../../db/postgres/migrate.ts';
 import { NodeLease } from '../../db/postgres/nodes.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { ledgerEntries, nodes } from '../../db/postgres/schema.ts';
+import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-database.ts';
 import { SchemaRefused } from '../../db/schema-state.ts';
 import { CommandFailed } from '../../src/cli/command-failed.ts';
 import { openPostgres } from '../../src/cli/open-postgres.ts';
+import { systemClock } from '../../src/clock.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
+import { createLog } from '../../src/ops/log.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import { usageOf } from '../ledger/support.ts';
 import {
@@ -58,7 +61,7 @@ const NEVER_RENEWED = { renew_every_ms: 1_000_000, look_every_ms: 1_000_000 };
 
 /** Cuts the connection with the lock of a node. */
 const CUT_LOCK = `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'
-  AND pid IN (SELECT pid FROM pg_stat_activity WHERE application_name = $1)`;
+  AND pid IN (SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database())`;
 
 /** A node in a process of its own. */
 class NodeProcess implements AsyncDisposable {
@@ -156,6 +159,20 @@ async function forgetNewestMigration({ db }: PgConnection): Promise<void> {
   await db.execute(
     sql`DELETE FROM __drizzle_migrations WHERE id = (SELECT max(id) FROM __drizzle_migrations)`,
   );
+}
+
+const NEWER = new SchemaRefused('was made by a newer version of this program');
+
+/** To this program, the database is of a newer version. */
+async function addNewerMigration({ db }: PgConnection): Promise<void> {
+  await db.execute(sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('newer', 1)`);
+}
+
+/** An outage that outlasts the leases of all nodes: the one of that name has lost its connection and its lock. */
+async function endLeases({ db }: PgConnection, application_name: string): Promise<void> {
+  expect(await db.$client.unsafe(CUT_LOCK, [application_name])).toHaveLength(1);
+  await db.update(nodes).set({ renewed_at: new Date(0) });
+  expect(await livingNodes(db)).toBe(0);
 }
 
 /** Reads the database as a copy does. Rejects where a copy is refused. */
@@ -476,9 +493,77 @@ describe.skipIf(isPostgresMissing())('a node', () => {
       while (!(await waitsForLock(observer, 'proc_late'))) await Bun.sleep(1);
       await updating.execute(sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('newer', 1)`);
     });
-    expect(await started).toEqual(new SchemaRefused('was made by a newer version of this program'));
+    expect(await started).toEqual(NEWER);
     expect(await observer.db.select().from(nodes)).toEqual([]);
     expect(await lockSession(observer, 'proc_late')).toEqual([]);
+  });
+
+  test('that was away while a newer version updated the database writes no hold and no end, and is none any more', async () => {
+    await using database = await testDatabase();
+    const observer = await database.connect();
+    const [account = accountNumber(0)] = await addAccounts(observer, 1);
+    const away = { ...NEVER_RENEWED, lease_ms: 0 };
+    await using node = await LedgerNode.start(database.url, 'proc_away', away, { deadline_ms: 500 });
+    const asked = { ...account, amount_micros: HELD_MICROS, at_ms: Date.now() };
+    const answer = await node.books.hold({ ...asked, request_id: 'req_1' });
+    if (!answer.held) throw new Error(answer.refusal);
+    await endLeases(observer, 'proc_away');
+    await addNewerMigration(observer);
+    const [answered, failed] = [
+      usageOf(account, 'req_1', 1, 200, COST_MICROS),
+      usageOf(account, 'req_1', 1, 503, 0),
+    ];
+    expect(await rejection(node.books.charge(answer.hold, COST_MICROS, answered, failed))).toMatchObject({
+      name: 'LedgerUnavailable',
+      cause: NEWER,
+    });
+    expect(await rejection(node.books.hold({ ...asked, request_id: 'req_2' }))).toEqual(NEWER);
+    expect(await rejection(node.lease.renew())).toEqual(NEWER);
+    expect(await openHoldsOf(observer, 'proc_away')).toBe(1);
+    expect([await livingNodes(observer.db), await lockSession(observer, 'proc_away')]).toEqual([0, []]);
+    // The operator goes back: the hold is released then.
+    await observer.db.execute(sql`DELETE FROM __drizzle_migrations WHERE hash = 'newer'`);
+    await node.books.whenSettled();
+    expect(await openHoldsOf(observer, 'proc_away')).toBe(0);
+    await node.request(account);
+    expect([node.told.charged.size, node.lease.hasLock]).toEqual([1, true]);
+    await expectExact(observer, [account], [node.told]);
+  });
+
+  test('that was away while a newer version updated the database changes nothing else either, and is not ready', async () => {
+    await using database = await testDatabase();
+    const observer = await database.connect();
+    const [{ organization_id } = accountNumber(0)] = await addAccounts(observer, 1);
+    const node = await ServedPostgresDatabase.open(
+      {
+        url: database.url,
+        connections: 4,
+        version: 'test',
+        lease_times: { ...NEVER_RENEWED, lease_ms: 0 },
+      },
+      {
+        clock: systemClock,
+        process_id: 'proc_served',
+        log: createLog('silent'),
+        report: () => undefined,
+        onCommit: () => undefined,
+      },
+    );
+    const writes = [
+      () => node.store.transaction(({ accounts }) => accounts.renameOrganization(organization_id, 'new')),
+      () => node.write(),
+      () => node.beginsHourlyRun(),
+      () => node.history.run({ now_ms: Date.now(), prune_before_ms: null }),
+    ];
+    const { name } = (await node.store.accounts.findOrganization(organization_id)) ?? {};
+    await endLeases(observer, 'tds requests');
+    await addNewerMigration(observer);
+    for (const write of writes) expect(await rejection(write())).toEqual(NEWER);
+    expect((await node.store.accounts.findOrganization(organization_id))?.name).toBe(name);
+    await observer.db.execute(sql`DELETE FROM __drizzle_migrations WHERE hash = 'newer'`);
+    for (const write of writes) await write();
+    expect((await node.store.accounts.findOrganization(organization_id))?.name).toBe('new');
+    await node.close();
   });
 
   test('that is paused costs the others one look at its lock: they read neither its holds nor the organizations', async () => {
