@@ -311,7 +311,7 @@ async function planOrRefusal(
   const { request, served } = checked;
   if (request.rejection !== null) return request.rejection;
   try {
-    return await served.plan(engineInput(request));
+    return await served.plan(engineInput(request), checked.call.signal);
   } catch (error) {
     return refusedByModel(services, checked, 'plan', error);
   }

@@ -119,6 +119,7 @@ export function unlessAborted<Result>(
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
     signal.addEventListener('abort', abort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
@@ -183,13 +184,16 @@ export class ModelLifecycle {
   /**
    * The plans of a request, and exactly what it is billed for; loads no engine. Rejects with `PlanRejected`. Rejects
    * with `ModelUnavailable` when there is no planner (the next call tries again) or when it fails. Rejects with
-   * `ModelWarmingUp` when the planner is not there in the time that a request waits.
+   * `ModelWarmingUp` when the planner is not there in the time that a request waits. Rejects with the signal's reason
+   * when that comes before the planner.
    */
-  async plan(input: DecisionInput): Promise<DecisionPlan> {
+  async plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan> {
     try {
-      const planner = this.#open_planner ?? (await this.#waitFor(this.#openedPlanner()));
+      const planner =
+        this.#open_planner ?? (await unlessAborted(this.#waitFor(this.#openedPlanner()), signal));
       return await planner.plan(input);
     } catch (error) {
+      if (signal?.aborted === true && error === signal.reason) throw error;
       const is_told = error instanceof ModelUnavailable || error instanceof ModelWarmingUp;
       if (error instanceof PlanRejected || is_told) throw error;
       throw new ModelUnavailable('The request could not be planned.', { cause: error });
@@ -240,21 +244,19 @@ export class ModelLifecycle {
     }
   }
 
-  /** Unloads the model for good; what still runs on it is rejected. */
+  /** Unloads the model for good; what still runs on it is rejected. Waits for what is being loaded, which may hang. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#open_planner = undefined;
     this.#cancelIdle?.();
     // Nothing is lost: a load reports its failure itself, and so does whoever needed a planner that was not opened.
-    const loading = this.#loading?.catch(() => {});
-    await this.#unlessStuck(loading);
+    await this.#loading?.catch(() => {});
     if (this.#loaded !== undefined) this.#retire(this.#loaded, modelClosed());
     await this.#ended;
-    const closing = this.#planner?.then(
+    await this.#planner?.then(
       (planner) => planner.close(),
       () => {},
     );
-    await this.#unlessStuck(closing);
   }
 
   #openedPlanner(): Promise<DecisionPlanner> {
@@ -341,21 +343,6 @@ export class ModelLifecycle {
       return await Promise.race([opening, stuck.promise]);
     } finally {
       if (!is_stuck) cancel();
-    }
-  }
-
-  /** Resolves as `ending` does, or when it seems to hang: what comes of it later is still closed. */
-  async #unlessStuck(ending: Promise<unknown> | undefined): Promise<void> {
-    if (ending === undefined) return;
-    const stuck = Promise.withResolvers<void>();
-    const cancel = this.#schedule(() => {
-      this.#onProblem('model_close', new EngineStuck('The model did not end its load or its close.'));
-      stuck.resolve();
-    }, CLOSE_MS);
-    try {
-      await Promise.race([ending, stuck.promise]);
-    } finally {
-      cancel();
     }
   }
 

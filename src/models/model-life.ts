@@ -36,7 +36,7 @@ export type BreakerState = (typeof BREAKER_STATES)[number];
 /** What stands behind a model of the catalog. */
 export interface ModelLife {
   /** The worst case of what a request is billed for; an engine's plan says exactly that. As `ModelLifecycle.plan`. */
-  plan(input: DecisionInput): Promise<DecisionPlan>;
+  plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** As `ModelLifecycle.use`. */
   use<Result>(
     mode: Mode,
@@ -75,7 +75,7 @@ export function answeringEngine(engine: DecisionEngine): AnsweringModel {
 /** The life of a model with weights of its own. */
 export function engineLife(lifecycle: ModelLifecycle): ModelLife {
   return {
-    plan: (input) => lifecycle.plan(input),
+    plan: (input, signal) => lifecycle.plan(input, signal),
     use: (mode, work, signal) =>
       lifecycle.use(mode, (engine, given_up) => work(answeringEngine(engine), given_up), signal),
     status: () => lifecycle.status(),

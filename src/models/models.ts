@@ -8,6 +8,7 @@ import type { DecisionModelEntry, ServedModelEntry, UpstreamModelEntry } from '.
 import type { UpstreamPool } from '../catalog/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
+import { inTime } from '../in-time.ts';
 import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
@@ -22,6 +23,8 @@ import {
 
 /** The largest weights take minutes to be read, checked and loaded; what takes longer hangs. */
 const OPENING_MS = 15 * 60_000;
+/** A stop waits no longer for loads, engines and vocabularies to end, all together. */
+const CLOSING_MS = 10_000;
 
 export interface ModelsOptions {
   /** Reads the vocabulary of a model's weights. */
@@ -32,6 +35,8 @@ export interface ModelsOptions {
   readonly queue_limit: number;
   /** Without work for this long an engine is closed; 0 keeps it. */
   readonly idle_unload_ms: number;
+  /** How long the end waits for loads, engines and vocabularies, all together; ten seconds by default. */
+  readonly closing_ms?: number;
   readonly clock: Pick<Clock, 'monotonic_ms'>;
   /** Takes what fails in the background, with the model's id. */
   readonly problems: Pick<Problems, 'report'>;
@@ -87,7 +92,7 @@ export interface ServedModel extends Disposable {
   /** In which plans are given to the model. */
   readonly turns: ModelTurns;
   /** As `ModelLife.plan`: the plans of a request, and the most that it is billed for. */
-  plan(input: DecisionInput): Promise<DecisionPlan>;
+  plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** As `ModelLife.use`: runs work with the model, which is loaded first when it is cold. */
   use<Result>(
     mode: Mode,
@@ -134,7 +139,7 @@ export class Models {
     let is_over = false;
     return {
       turns,
-      plan: (input) => behind.plan(input),
+      plan: (input, signal) => behind.plan(input, signal),
       use: (mode, work, signal) => behind.use(mode, work, signal),
       [Symbol.dispose]: () => {
         if (is_over) return;
@@ -221,13 +226,19 @@ export class Models {
     await this.#lifeOf(model).behind.load(failure);
   }
 
-  /** Closes all models; what still runs on them is rejected. */
+  /**
+   * Closes all models; what still runs on them is rejected. A load that hangs is waited for in a bounded time and is
+   * reported then; what comes of it later is still closed.
+   */
   async close(): Promise<void> {
     this.#is_closed = true;
     this.#ended.reject(new ModelUnavailable('The service is being stopped.'));
     for (const life of this.#open) this.#close(life);
-    await Promise.all(this.#closing);
-    await this.#reloaded;
+    const ended = Promise.all(this.#closing).then(() => this.#reloaded);
+    const { closing_ms = CLOSING_MS, problems } = this.#options;
+    await inTime(ended, closing_ms, 'A model did not end its load or its close.').catch((error: unknown) =>
+      problems.report({ request_id: null, step: 'model_close', code: null, error }),
+    );
   }
 
   async #reload(prepare: () => Promise<Reload>): Promise<void> {

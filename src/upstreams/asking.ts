@@ -31,7 +31,7 @@ export interface Asking {
   /** What the scores depend on beside the weights: the prompt profile, or the protocol where the server has its own. */
   readonly profile: string;
   /** The worst case of what a request is billed for. As `ModelLife.plan`. */
-  plan(input: DecisionInput): Promise<DecisionPlan>;
+  plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Asks everything, at once as far as it can be. Rejects with what the first call that failed rejects with. */
   answer(plan: DecisionPlan, caller: Caller): Promise<SourcedAnswer>;
   /** A small question about nobody's record. Rejects where none can be made. */

@@ -8,7 +8,13 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
-import { ModelUnavailable, ModelWarmingUp, modelClosed, type Schedule } from '../models/lifecycle.ts';
+import {
+  ModelUnavailable,
+  ModelWarmingUp,
+  modelClosed,
+  type Schedule,
+  unlessAborted,
+} from '../models/lifecycle.ts';
 import { smallInput } from '../models/small-question.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import type { AskedMember, PoolCall, Trial } from './pool.ts';
@@ -62,8 +68,8 @@ export class TokenAsking implements Asking {
     return this.#options.profile;
   }
 
-  async plan(input: DecisionInput): Promise<DecisionPlan> {
-    return await (await this.#openedInTime()).plan(input);
+  async plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan> {
+    return await (await unlessAborted(this.#openedInTime(), signal)).plan(input);
   }
 
   async answer(plan: DecisionPlan, caller: Caller): Promise<SourcedAnswer> {

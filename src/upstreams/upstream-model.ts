@@ -84,8 +84,8 @@ export class UpstreamModel implements UpstreamLife {
     return this.#asking.profile;
   }
 
-  plan(input: DecisionInput): Promise<DecisionPlan> {
-    return this.#asking.plan(input);
+  plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan> {
+    return this.#asking.plan(input, signal);
   }
 
   async use<Result>(

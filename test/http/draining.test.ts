@@ -2,12 +2,14 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { connect } from 'node:net';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { ledgerEntries, usageRecords } from '../../db/sqlite/schema.ts';
+import type { DecisionPlanner } from '../../native/engine.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { parseRaw } from '../support/raw-http.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
   embeddedEngine,
+  embeddedPlanner,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestServiceOptions,
@@ -115,5 +117,29 @@ test('what is not finished in time is cut: its client gets an error, its hold is
   const entries = service.db.select({ kind: ledgerEntries.kind }).from(ledgerEntries).all();
   expect(entries.map(({ kind }) => kind)).not.toContain('charge');
   expect(service.db.select().from(usageRecords).all()).toMatchObject([{ status: 502, cost_micros: 0 }]);
+  await service.close();
+});
+
+test('a request that waits for a vocabulary which does not come is cut as well', async () => {
+  const asked = Promise.withResolvers<void>();
+  const planner = Promise.withResolvers<DecisionPlanner>();
+  const service = await startTestService({
+    cold: true,
+    drain_ms: 0,
+    openPlanner: () => {
+      asked.resolve();
+      return planner.promise;
+    },
+  });
+  const { key } = await addAccount(service);
+  const answered = post(service, key, SMALL_REQUEST);
+  await asked.promise;
+  expect(await service.server.stop()).toBe(1);
+  const response = await answered;
+  expect(response.status).toBe(502);
+  expect(await response.json()).toMatchObject({ error: { code: 'model_unavailable' } });
+  const entries = service.db.select({ kind: ledgerEntries.kind }).from(ledgerEntries).all();
+  expect(entries.map(({ kind }) => kind)).not.toContain('hold');
+  planner.resolve(await embeddedPlanner());
   await service.close();
 });

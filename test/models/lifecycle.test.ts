@@ -335,20 +335,20 @@ describe('a load that takes too long', () => {
     expect(events).toEqual(['open', 'close', 'open']);
   });
 
-  test('the end does not wait for it for ever', async () => {
+  test('a vocabulary: who leaves waits for it no longer, and it still comes for the others', async () => {
     const made = world(TIMES);
-    made.beforeOpening = () => new Promise(() => {});
-    const asked = made.lifecycle.use('fast', askFast).catch((error: unknown) => error);
-    await until(() => made.planner_events.length === 1);
-    const closed = made.lifecycle.close();
-    // The load, and then the vocabulary that it waits for.
-    for (let waits = 1; waits <= 2; waits += 1) {
-      await until(() => made.delays_ms.filter((ms) => ms === 30_000).length === waits);
-      made.pass(30_000);
-    }
-    await closed;
-    made.pass(TIMES.opening_ms);
-    expect(await asked).toBeInstanceOf(ModelUnavailable);
+    const { lifecycle } = made;
+    const opened = Promise.withResolvers<void>();
+    made.beforeOpening = () => opened.promise;
+    const [reason, leaving] = [new Error('gone'), new AbortController()];
+    const left = lifecycle.plan(input('fast'), leaving.signal).catch((error: unknown) => error);
+    leaving.abort(reason);
+    expect(await left).toBe(reason);
+    await expect(lifecycle.plan(input('fast'), leaving.signal)).rejects.toBe(reason);
+    opened.resolve();
+    expect(await lifecycle.plan(input('fast'))).toMatchObject({ input: input('fast') });
+    expect(made.planner_events).toEqual(['open']);
+    expect(made.problems).toEqual([]);
   });
 });
 

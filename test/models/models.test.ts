@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import { type DecisionInput, openPlanner, WeightsError } from '../../native/engine.ts';
+import { type DecisionInput, type DecisionPlanner, openPlanner, WeightsError } from '../../native/engine.ts';
 import type { DecisionModelEntry } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/clock.ts';
 import { ModelUnavailable } from '../../src/models/lifecycle.ts';
@@ -248,6 +248,31 @@ test('the end rejects a reload, and frees what it has loaded', async () => {
   await expect(models.reload(() => Promise.reject(new Error('it is asked')))).rejects.toBeInstanceOf(
     ModelUnavailable,
   );
+});
+
+test('the end waits for a load that hangs in a bounded time and reports it; what comes of it later is closed', async () => {
+  const late = Promise.withResolvers<DecisionPlanner>();
+  const asked = Promise.withResolvers<void>();
+  const openLate = () => {
+    asked.resolve();
+    return late.promise;
+  };
+  const { models, problems } = world({ closing_ms: 1, openPlanner: openLate });
+  models.follow([row('a')]);
+  const loaded = models.load(row('a')).catch((error: unknown) => error);
+  await asked.promise;
+  await models.close();
+  expect(problems).toMatchObject([{ step: 'model_close', error: { name: 'TookTooLong' } }]);
+  const planner = await openPlanner({ model_path: path, context_tokens: 256, gpu: false, threads: 1 });
+  const closed = Promise.withResolvers<void>();
+  late.resolve({
+    plan: (input) => planner.plan(input),
+    openEngine: () => planner.openEngine(),
+    close: () => planner.close().then(closed.resolve),
+  });
+  expect(await loaded).toBeInstanceOf(ModelUnavailable);
+  await closed.promise;
+  expect(problems).toHaveLength(1);
 });
 
 test('the end closes all models, those that are gone but in use too; who comes later is refused', async () => {
