@@ -5,6 +5,7 @@ import { Skeleton } from './components/skeleton.tsx';
 import { ErrorState, ForbiddenState, NotFoundState } from './components/states.tsx';
 import { focusContent } from './focus-content.ts';
 import { Frame, isOffered, PlainFrame } from './frame.tsx';
+import { reloadDocument } from './link-token.ts';
 import type { PageEntry, PageProps } from './page.ts';
 import { PAGES } from './pages.ts';
 import { matchPath } from './paths.ts';
@@ -89,7 +90,7 @@ function LoadedPage({ entry }: { readonly entry: PageEntry }) {
     };
   }, [entry]);
   if (shown?.entry !== entry) return <Skeleton lines={4} />;
-  if ('error' in shown) return <ErrorState error={shown.error} onRetry={() => location.reload()} />;
+  if ('error' in shown) return <ErrorState error={shown.error} onRetry={reloadDocument} />;
   const { Component } = shown;
   // Another organization is another page, whose state starts anew.
   return <Component key={path.value} params={matchPath(entry.path, path.value) ?? {}} />;

@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals';
 import { allows, type Permission } from '../../accounts/roles.ts';
 import { type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
 import { leaveFor, stay } from './leave.ts';
+import { reloadDocument } from './link-token.ts';
 import { path } from './router.ts';
 
 type SessionAnswer = NonNullable<Awaited<ReturnType<typeof api.session.get>>['data']>;
@@ -63,7 +64,7 @@ export async function returnToPage(): Promise<void> {
   const { documentElement, activeElement } = document;
   documentElement.style.visibility = 'hidden';
   await loadSession();
-  if (userId() !== user_id) return location.reload();
+  if (userId() !== user_id) return reloadDocument();
   documentElement.style.visibility = '';
   // The browser takes the focus from what is hidden.
   if (activeElement instanceof HTMLElement) activeElement.focus({ preventScroll: true });

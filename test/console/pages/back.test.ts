@@ -75,22 +75,66 @@ describe.skipIf(program === null)('going back to a page that the browser kept', 
     expect(await isAsLeft(opened)).toBe(true);
   });
 
-  test('of a mailed link has its token still, and what was typed', async () => {
-    const email = 'new@example.com';
+  /** The page of the link that verifies the address of whoever signed up just now. */
+  async function openVerification(email: string): Promise<ConsolePage> {
     const headers = { origin: made.service.server.address, 'content-type': 'application/json' };
     const body = JSON.stringify({ name: 'New', email, password: PASSWORD });
     await made.service.fetch('/console/api/sign-up', { method: 'POST', headers, body });
-    await using opened = await browser.page(DESKTOP);
-    const { page } = opened;
-    await page.goto(await mailedLink(made, email, 'verify'));
+    const opened = await browser.page(DESKTOP);
+    await opened.page.goto(await mailedLink(made, email, 'verify'));
+    await opened.page.getByLabel('Password').fill(PASSWORD);
+    await opened.page.waitForURL((url) => url.hash === '');
+    return opened;
+  }
+
+  /** Verifies by what the page has; the password is typed anew. */
+  async function verify({ page }: ConsolePage): Promise<void> {
     await page.getByLabel('Password').fill(PASSWORD);
-    await page.waitForURL((url) => url.hash === '');
+    await page.getByRole('button', { name: 'Verify and sign in' }).click();
+    await page.getByRole('button', { name: 'Account: New' }).waitFor();
+  }
+
+  test('of a mailed link has its token still, and what was typed', async () => {
+    await using opened = await openVerification('new@example.com');
+    const { page } = opened;
     await page.evaluate('globalThis.is_as_left = true');
     await page.goto(`${made.service.server.address}/healthz`);
     await page.goBack({ waitUntil: 'commit' });
     await page.getByRole('button', { name: 'Verify and sign in' }).click();
     await page.getByRole('button', { name: 'Account: New' }).waitFor();
     expect(await isAsLeft(opened)).toBe(true);
+  });
+
+  test('of a mailed link has its token still after it could not be asked who is signed in', async () => {
+    await using opened = await openVerification('away@example.com');
+    const { page } = opened;
+    await page.route('**/console/api/session', (route) => route.abort());
+    await showAgain(opened);
+    await page.getByRole('button', { name: 'Try again' }).waitFor();
+    await page.unroute('**/console/api/session');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await verify(opened);
+  });
+
+  test('of a mailed link that is loaded anew, because somebody else signed in meanwhile, has its token still', async () => {
+    await using opened = await openVerification('beside@example.com');
+    const { page } = opened;
+    await page.evaluate('globalThis.is_as_left = true');
+    await carrySession(opened, made, ada);
+    await showAgain(opened);
+    await page.waitForFunction('globalThis.is_as_left !== true');
+    await verify(opened);
+    expect(new URL(page.url()).hash).toBe('');
+  });
+
+  test('of a mailed link that was left has its token no more', async () => {
+    await using opened = await openVerification('left@example.com');
+    const { page } = opened;
+    await page.getByRole('link', { name: 'Set a new password' }).click();
+    await page.getByRole('heading', { name: 'Reset your password' }).waitFor();
+    await page.goBack();
+    await page.getByRole('button', { name: 'Send a new link' }).waitFor();
+    expect(await page.getByLabel('Password').count()).toBe(0);
   });
 
   test('after a sign-out shows nothing of it', async () => {
