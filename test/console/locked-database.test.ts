@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { limitFileSize } from '../ledger/file-size-limit.ts';
-import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
 import { addPerson, PASSWORD, startTestConsole, type TestConsole } from './people.ts';
 
@@ -77,4 +77,27 @@ test.each(CAUSES)('while %s, pages read on, and a change is told to try again', 
   expect((await change()).status).toBe(200);
   expect((await signInAgain()).status).toBe(200);
   expect((await signOut()).status).toBe(200);
+});
+
+test('an answer does not wait until a session that it extends can be written, and it is extended all the same', async () => {
+  // Nobody waits as long as that for a lock.
+  const patient = await startTestConsole({ writes: { lock_deadline_ms: 1_000_000 } });
+  const ada = await addPerson(patient, { email: 'ada@example.com' });
+  const ends = async () => {
+    const [row] = await patient.service.execute('SELECT expires_at_ms FROM sessions');
+    return Number(row?.expires_at_ms);
+  };
+  const extended_ms = await ends();
+  await patient.service.execute('UPDATE sessions SET expires_at_ms = expires_at_ms - 600000');
+  const lock = await holdWriteLock(patient.service.directory);
+  try {
+    for (const path of ['/console/api/session', '/console/api/session', '/console/api/models/']) {
+      expect((await ada.ask(path)).status).toBe(200);
+    }
+    expect(await ends()).toBeLessThan(extended_ms);
+  } finally {
+    await lock.release();
+  }
+  while ((await ends()) < extended_ms) await Bun.sleep(POLL_MS);
+  await patient.close();
 });

@@ -8,7 +8,7 @@ import { withHashedTokens } from './hashed-tokens.ts';
 /** A session ends so long after it was last used. */
 export const SESSION_S = 14 * 24 * 3_600;
 /** A session that is used is extended, and its last use noted, no more often than this. */
-const SESSION_UPDATE_S = 300;
+export const SESSION_UPDATE_S = 300;
 
 export const PASSWORD_LENGTH_MIN = 8;
 export const PASSWORD_LENGTH_MAX = 128;

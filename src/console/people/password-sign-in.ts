@@ -3,8 +3,9 @@ import type { DBAdapterInstance, User, Where } from 'better-auth';
 import { APIError } from 'better-auth/api';
 import { AccountError } from '../../accounts/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
-import type { Clock } from '../../clock.ts';
+import { type Clock, MS_PER_S } from '../../clock.ts';
 import type { Identifiers } from '../../identifiers.ts';
+import { inTime } from '../../in-time.ts';
 import type { Problems } from '../../problems/problems.ts';
 import { Attempts } from './attempts.ts';
 import {
@@ -15,6 +16,8 @@ import {
   PASSWORD_LENGTH_MAX,
   PASSWORD_LENGTH_MIN,
   type PasswordHashing,
+  SESSION_S,
+  SESSION_UPDATE_S,
 } from './better-auth.ts';
 import { SignInError, type SignInErrorCode } from './errors.ts';
 import { LinkTokens } from './link-tokens.ts';
@@ -31,6 +34,9 @@ const BUSY_RETRY_S = 60;
 const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}$/;
 
 const USER_AGENT_LENGTH_MAX = 300;
+
+/** An answer waits so long for its session to be extended, which is quick unless the database takes no writes. */
+const EXTENDING_MS = 250;
 
 /** The id of no user. */
 const NOBODY = 'user_none';
@@ -72,6 +78,8 @@ export class PasswordSignIn implements SignIn {
   readonly #tokens: LinkTokens;
   readonly #attempts: Attempts;
   readonly #after_answers = new Set<Promise<void>>();
+  /** The ids of the sessions that are being extended. */
+  readonly #extending = new Set<string>();
 
   constructor(parts: SignInParts) {
     this.#parts = parts;
@@ -154,11 +162,19 @@ export class PasswordSignIn implements SignIn {
   }
 
   async sessionOf(headers: Headers): Promise<SignedIn | null> {
+    // Whose session it is can be read where the database takes no writes, such as that the session was used.
+    const session = await this.#session(headers, { disableRefresh: true });
+    if (session === null || !this.#isToBeExtended(session)) return session;
+    const { session_id } = session;
+    this.#extending.add(session_id);
+    const extended = this.#session(headers, { disableRefresh: false }).finally(() =>
+      this.#extending.delete(session_id),
+    );
     try {
-      return await this.#session(headers, { disableRefresh: false });
+      return await inTime(extended, EXTENDING_MS, 'The session was not extended in time.');
     } catch {
-      // Whose session it is can be read where the database takes no writes, such as that the session was used.
-      return await this.#session(headers, { disableRefresh: true });
+      // Nothing is lost: it may still be extended beside the answer, or is by the next request.
+      return session;
     }
   }
 
@@ -293,6 +309,11 @@ export class PasswordSignIn implements SignIn {
       expires_at_ms: session.expiresAt.getTime(),
       ...cookiesOf(found.headers),
     };
+  }
+
+  #isToBeExtended({ session_id, expires_at_ms }: SignedIn): boolean {
+    const left_ms = expires_at_ms - this.#parts.clock.now_ms();
+    return left_ms <= (SESSION_S - SESSION_UPDATE_S) * MS_PER_S && !this.#extending.has(session_id);
   }
 
   /** How many sessions that was: 0 where the user has none with that id. */

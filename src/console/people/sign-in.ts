@@ -96,8 +96,8 @@ export interface SignIn {
   signOut(visit: Visit): Promise<Cookies>;
 
   /**
-   * The session of a request's cookies; null when there is none or it has ended. Makes the personal organization of a
-   * user who has none yet.
+   * The session of a request's cookies; null when there is none or it has ended. It is extended by that, beside the
+   * answer where the database takes no writes just now. Makes the personal organization of a user who has none yet.
    */
   sessionOf(headers: Headers): Promise<SignedIn | null>;
 
