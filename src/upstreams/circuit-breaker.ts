@@ -39,15 +39,15 @@ export class CircuitBreaker {
   }
 
   /**
-   * What was learned of the member may hold no more: the next trial is due at once, as of a new one. A trial that runs
-   * goes on.
+   * What was learned of the member may hold no more: it is tried as a new one, at once or from a time on. A trial that
+   * runs goes on.
    */
-  distrust(): void {
+  distrust(due_ms = Number.NEGATIVE_INFINITY): void {
     if (this.#state === 'half_open') return;
     this.#state = 'open';
     this.#failures = 0;
     this.#rest_ms = REST_MIN_MS;
-    this.#due_ms = Number.NEGATIVE_INFINITY;
+    this.#due_ms = due_ms;
   }
 
   /** Begins a trial where one is due; whoever gets true makes it, and tells how it ended. */

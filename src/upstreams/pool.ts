@@ -321,7 +321,11 @@ export class Pool {
   }
 
   #noteFailure(member: Member, error: UpstreamFailed): void {
-    if (error.failure === 'busy' || error.failure === 'loading') this.#rest(member, error);
+    if (error.failure === 'busy') this.#rest(member, error);
+    // It began anew, and may have another model than the one that was tried.
+    if (error.failure === 'loading') {
+      member.breaker.distrust(this.#options.now_ms() + this.#rest(member, error));
+    }
     if (!error.is_fault) return;
     member.failures += 1;
     member.failure = error;

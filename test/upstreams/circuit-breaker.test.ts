@@ -22,6 +22,14 @@ describe('a breaker', () => {
     expect(breaker.state).toBe('closed');
   });
 
+  test('that is distrusted from a time on is open at once, and is tried then', () => {
+    const breaker = closed();
+    breaker.distrust(4_000);
+    expect(breaker.state).toBe('open');
+    expect(breaker.beginTrial(3_999)).toBe(false);
+    expect(breaker.beginTrial(4_000)).toBe(true);
+  });
+
   test('opens at the third failure in a row, and the trial is due at once', () => {
     const breaker = closed();
     breaker.failed();

@@ -333,6 +333,28 @@ describe('what a client is told', () => {
     });
   }
 
+  test('while the only member loads anew: the same, until it has answered a small question again', async () => {
+    const one = await member();
+    const { ask, failing, model, time } = world([one]);
+    await ask();
+    one.behaviour = answering(503, '{"error":{"message":"Loading model"}}', { 'retry-after': '4' });
+    expect(await failing()).toMatchObject({ name: 'ModelWarmingUp', retry_after_s: 4 });
+    expect(model.status()).toEqual({ state: 'loading', load_error: undefined });
+    expect(model.members()).toMatchObject([{ breaker: 'open', failures: 0 }]);
+    const before = [asked(one), one.received.length];
+    time.advance(3_000);
+    expect(await failing()).toMatchObject({ name: 'ModelWarmingUp', retry_after_s: 1 });
+    expect([asked(one), one.received.length]).toEqual(before);
+    // What has loaded is another server, as far as anybody knows.
+    one.behaviour = answering(200, '{"answers":{}}');
+    time.advance(1_000);
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+    expect(asked(one)).toBe(before[0] ?? 0);
+    one.behaviour = answering(200, YES);
+    time.advance(1_000);
+    expect((await ask()).input_tokens).toBe(7);
+  });
+
   test('while the only member loads, to who comes back as soon as it was told to: the same, until it answers', async () => {
     const one = await member();
     const { ask, failing, time } = world([one]);
