@@ -71,7 +71,7 @@ interface Member extends AskedMember {
   /** Of calls that it has not answered. */
   outstanding_tokens: number;
   is_draining: boolean;
-  /** Until then it has asked for none. */
+  /** Until then it has asked for none; `NO_REST_MS` where it did not, or its last trial ended otherwise. */
   resting_until_ms: number;
   /** Whether it rests because it loads its model. */
   is_loading: boolean;
@@ -99,6 +99,8 @@ const BUSY_REST_S = 1;
 const LOADING_REST_S = 2;
 /** How long a member rests for which no trial could be made, which costs nothing to try again. */
 const UNTRIED_REST_MS = 1_000;
+/** The time until which a member rests that asked for none. */
+const NO_REST_MS = Number.NEGATIVE_INFINITY;
 /** Statuses of a server that is well and has no list of models. */
 const NO_LIST: readonly (number | null)[] = [404, 405, 501];
 
@@ -132,7 +134,7 @@ export class Pool {
       breaker: new CircuitBreaker(),
       outstanding_tokens: 0,
       is_draining: settings.draining.includes(address),
-      resting_until_ms: Number.NEGATIVE_INFINITY,
+      resting_until_ms: NO_REST_MS,
       is_loading: false,
       trial: null,
       checked_at_ms: Number.NEGATIVE_INFINITY,
@@ -171,15 +173,16 @@ export class Pool {
     }));
   }
 
+  /** A member that is busy is as ready as an engine whose queue is full; one that was not tried yet is loading then. */
   status(): LifecycleStatus {
-    if (this.#members.some((member) => this.#isUsable(member)))
+    const members = this.#members.filter(({ is_draining }) => !is_draining);
+    if (members.some(({ breaker }) => breaker.state === 'closed'))
       return { state: 'ready', load_error: undefined };
-    const others = this.#members.filter(({ is_draining }) => !is_draining);
     if (!this.#has_started) return { state: 'cold', load_error: undefined };
-    if (others.some(({ trial, is_loading }) => trial !== null || is_loading)) {
+    if (members.some(({ trial, resting_until_ms }) => trial !== null || resting_until_ms > NO_REST_MS)) {
       return { state: 'loading', load_error: undefined };
     }
-    const failure = others.find((member) => member.failure !== null)?.failure;
+    const failure = members.find((member) => member.failure !== null)?.failure;
     return { state: 'cold', load_error: failure?.message ?? 'No upstream gets requests.' };
   }
 
@@ -379,7 +382,7 @@ export class Pool {
       if (is_told || this.#closed.signal.aborted) return false;
       member.is_loading = false;
       // Who fails has no rest to promise, whatever it asked for before.
-      member.resting_until_ms = Number.NEGATIVE_INFINITY;
+      member.resting_until_ms = NO_REST_MS;
       if (is_untried) {
         // No trial could be made, which is not the member's fault. Who makes them has reported it.
         member.failure = new UpstreamFailed('refused', error.message);
@@ -393,7 +396,7 @@ export class Pool {
     breaker.trialSucceeded();
     member.failure = null;
     member.is_loading = false;
-    member.resting_until_ms = Number.NEGATIVE_INFINITY;
+    member.resting_until_ms = NO_REST_MS;
     member.checked_at_ms = this.#options.now_ms();
     return true;
   }

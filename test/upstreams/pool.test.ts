@@ -434,7 +434,33 @@ describe('what a client is told', () => {
     await ask();
     one.behaviour = answering(429, '{}');
     expect(await failing()).toBeInstanceOf(QueueFull);
+    model.setDraining([one.address]);
     expect(model.status()).toEqual({ state: 'cold', load_error: 'No upstream gets requests.' });
+  });
+
+  test('and the operator, where the only member is busy: that the model is ready, as with a full queue', async () => {
+    const one = await member();
+    const { ask, failing, model } = world([one]);
+    await ask();
+    one.behaviour = answering(429, '{}', { 'retry-after': '9' });
+    expect(await failing()).toMatchObject({ name: 'QueueFull', retry_after_s: 9 });
+    expect(model.status()).toEqual({ state: 'ready', load_error: undefined });
+  });
+
+  test('and the operator, where the only member was always busy: that the model is loading, until it has been tried', async () => {
+    const one = await member(answering(429, '{}', { 'retry-after': '2' }));
+    const { failing, model, time } = world([one]);
+    expect(await failing()).toMatchObject({ name: 'QueueFull', retry_after_s: 2 });
+    expect(model.status()).toEqual({ state: 'loading', load_error: undefined });
+    one.behaviour = answering(500, '{}');
+    time.advance(2_000);
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+    expect(model.status()).toMatchObject({ state: 'cold', load_error: expect.stringContaining('500') });
+    one.behaviour = answering(200, YES);
+    await until(
+      () => model.status().state === 'ready',
+      () => time.advance(1_000),
+    );
   });
 
   // As vLLM 0.32.0 says that it has no such model, and that it does not ask its model in that way.
