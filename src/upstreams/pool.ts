@@ -210,7 +210,6 @@ export class Pool {
       try {
         const answer = await this.#askMember(member, call, this.#options.answer_ms, signal);
         member.breaker.succeeded();
-        if (member.breaker.state === 'closed') member.failure = null;
         return { answer, member, facts: member.facts };
       } catch (error) {
         // A request that lost one call gives up its others with that failure, which is not theirs.

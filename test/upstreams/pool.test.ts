@@ -424,20 +424,6 @@ describe('what a client is told', () => {
     expect(await failing()).toBeInstanceOf(ModelUnavailable);
   });
 
-  test('and the operator: no failure of a member that has answered since', async () => {
-    const one = await member();
-    const { ask, failing, model } = world([one]);
-    await ask();
-    one.behaviour = answering(500, '{}');
-    expect(await failing()).toBeInstanceOf(UpstreamFailed);
-    one.behaviour = answering(200, YES);
-    await ask();
-    one.behaviour = answering(429, '{}');
-    expect(await failing()).toBeInstanceOf(QueueFull);
-    model.setDraining([one.address]);
-    expect(model.status()).toEqual({ state: 'cold', load_error: 'No upstream gets requests.' });
-  });
-
   test('and the operator, where the only member is busy: that the model is ready, as with a full queue', async () => {
     const one = await member();
     const { ask, failing, model } = world([one]);

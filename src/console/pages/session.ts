@@ -64,7 +64,9 @@ export async function returnToPage(): Promise<void> {
   const { documentElement, activeElement } = document;
   documentElement.style.visibility = 'hidden';
   await loadSession();
-  if (userId() !== user_id) return reloadDocument();
+  if (session.value.state === 'failed' && user_id !== null) return reloadDocument();
+  // The token of a mailed link is not for whoever else has signed in.
+  if (userId() !== user_id) return location.reload();
   documentElement.style.visibility = '';
   // The browser takes the focus from what is hidden.
   if (activeElement instanceof HTMLElement) activeElement.focus({ preventScroll: true });
