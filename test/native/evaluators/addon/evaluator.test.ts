@@ -452,6 +452,22 @@ describeAddon('the addon evaluates plans', () => {
     await expect(open({ model_path: missing })).rejects.toThrow(missing);
   });
 
+  test('why weights are refused is not what other models log meanwhile', async () => {
+    const words = Array.from({ length: 60_000 }, (_, index) => `w${index}`);
+    const bytes = tinyModelBytes({ ...TINY_MARKERS, words });
+    // It is missed only after the large vocabulary has been read.
+    bytes.write('output_nurm.weight', bytes.indexOf('output_norm.weight'));
+    const refused_path = join(directory.path, 'refused.gguf');
+    await writeFile(refused_path, bytes);
+    const busy = await Promise.all(Array.from({ length: 6 }, () => open()));
+    const given_up = Promise.allSettled(busy.map((one) => one.evaluate(WIDE, fresh())));
+    const refused: Promise<unknown> = open({ model_path: refused_path }).catch((error: unknown) => error);
+    // Each of them logs that its decode was stopped.
+    for (const one of busy) await one.close();
+    await given_up;
+    expect(String(await refused)).toContain('output_norm.weight');
+  });
+
   test('deterministic: the same bits whatever else is asked', async () => {
     const separate = await open({ deterministic: true });
     await fc.assert(
