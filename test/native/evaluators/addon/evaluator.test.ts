@@ -226,6 +226,36 @@ describeAddon('the addon evaluates plans', () => {
     await expect(over).rejects.toBeInstanceOf(EvaluationFailed);
   });
 
+  test('a context of hundreds of thousands of tokens may be used whole, and gives the bits of a small one', async () => {
+    const context_tokens = 2 ** 18;
+    const model_path = join(directory.path, 'longest.gguf');
+    const shape = { width: 32, heads: 2, cache_heads: 1, hidden: 32, quantized: false };
+    await writeTinyModel(model_path, { ...TINY_MARKERS, context_tokens, layers: 1, shape });
+    const longest = await open({ model_path, context_tokens });
+    const small = await open({ model_path });
+    const common = filledPlan(6, { prefix: 4500, branches: [30, 200] });
+    expect(await longest.evaluate(common, fresh())).toEqual(await small.evaluate(common, fresh()));
+    await small.close();
+    const branches = Array.from({ length: 64 }, () => 30);
+    const whole = filledPlan(7, { prefix: context_tokens - 30, branches });
+    const aborted = new AbortController();
+    let failure: unknown;
+    const before = longest.stats().decoded_tokens;
+    const evaluation = longest
+      .evaluate(whole, { ...fresh(), signal: aborted.signal })
+      .catch((error: unknown) => {
+        failure = error;
+      });
+    // All of it would take minutes; what does not fit is refused before the first decode.
+    while (failure === undefined && longest.stats().decoded_tokens === before) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    aborted.abort(new Error('begun'));
+    await evaluation;
+    expect(failure).toEqual(new Error('begun'));
+    await longest.close();
+  });
+
   test('a prefix is reused within its scope only, and only when it is the whole prefix', async () => {
     const before = evaluator.stats().decoded_tokens;
     const decoded = () => evaluator.stats().decoded_tokens - before;
