@@ -15,6 +15,7 @@ import {
   filledPlan,
   probabilityDistance,
   scaledModelBytes,
+  slidingModelBytes,
   withLastReads,
 } from '../../addon/support.ts';
 import { tinyModelBytes, writeTinyModel } from '../../support/gguf.ts';
@@ -514,4 +515,36 @@ describeAddon('the addon evaluates plans', () => {
     );
     await separate.close();
   });
+
+  test.each([
+    ['of this process', false],
+    ['that are the same for all', true],
+  ])(
+    'a model whose layers see a window only answers as through node-llama-cpp, with bits %s',
+    async (_, deterministic) => {
+      const model_path = join(directory.path, 'sliding.gguf');
+      await writeFile(model_path, slidingModelBytes(64));
+      const sliding = await open({ model_path, deterministic });
+      const { evaluator: llama } = await loadOnCpu(model_path);
+      await fc.assert(
+        fc.asyncProperty(plan, async (whole) => {
+          const scope = fresh();
+          const first = await sliding.evaluate(whole, scope);
+          const again = await sliding.evaluate(whole, scope);
+          const expected = (await llama.evaluate(whole, fresh())).flat(2);
+          const far = again.flat(2).map((logit, index) => Math.abs(logit - (expected[index] ?? Number.NaN)));
+          expect(Math.max(...far)).toBeLessThanOrEqual(1e-2);
+          if (!deterministic) return;
+          expect(again).toEqual(first);
+          for (const [index, one] of whole.branches.entries()) {
+            const alone = await sliding.evaluate({ prefix: whole.prefix, branches: [one] }, scope);
+            expect(alone).toEqual([first[index] ?? []]);
+          }
+        }),
+        { numRuns: 8 },
+      );
+      await llama.close();
+      await sliding.close();
+    },
+  );
 });
