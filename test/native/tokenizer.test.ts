@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { openPlanner } from '../../native/engine.ts';
@@ -9,7 +10,7 @@ import type { DecisionInput } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import type { Question } from '../../src/questions/question.ts';
 import { describeAddon, IMPLEMENTATIONS } from './addon/support.ts';
-import { writeTinyModel } from './support/gguf.ts';
+import { ggufBytes, writeTinyModel } from './support/gguf.ts';
 import { llamaTokenizer, loadedTokenizer, MARKER_CONTROL, temporaryDirectory } from './support/models.ts';
 
 // The addon is built first where it is not yet.
@@ -125,6 +126,31 @@ describeAddon("the addon's own byte-pair encoding", () => {
   ])('a text that repeats %s 20,000 times', async (_, part) => {
     const text = part.repeat(20_000);
     expect(await addon.tokenize([text])).toEqual(await reference.tokenize([text]));
+  });
+});
+
+describeAddon('weights without a vocabulary', () => {
+  test('are refused before the first text', async () => {
+    await using directory = await temporaryDirectory();
+    const model_path = join(directory.path, 'mute.gguf');
+    await writeFile(
+      model_path,
+      ggufBytes(
+        {
+          'general.architecture': { type: 'string', value: 'llama' },
+          'llama.context_length': { type: 'u32', value: 64 },
+          'llama.embedding_length': { type: 'u32', value: 32 },
+          'llama.block_count': { type: 'u32', value: 1 },
+          'llama.feed_forward_length': { type: 'u32', value: 32 },
+          'llama.attention.head_count': { type: 'u32', value: 2 },
+          'llama.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
+          'llama.vocab_size': { type: 'u32', value: 10 },
+          'tokenizer.ggml.model': { type: 'string', value: 'no_vocab' },
+        },
+        [],
+      ),
+    );
+    await expect(createAddonTokenizer({ model_path, gpu: false })).rejects.toThrow('no vocabulary');
   });
 });
 

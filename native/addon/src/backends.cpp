@@ -5,13 +5,11 @@
 #include <fstream>
 
 #include "llama.h"
+#include "llama_log.hpp"
 
 namespace tds {
 
 namespace {
-
-/** llama.cpp's log can contain tokens of a record: it is never written. */
-void log_nothing(ggml_log_level, const char *, void *) {}
 
 /** The path of the GPU's backend in a folder; empty where there is none. */
 std::string gpu_library(const std::string & directory, const std::string & gpu) {
@@ -29,7 +27,7 @@ std::mutex & backends_mutex() {
 
 void load_backends(const BackendOptions & options) {
     if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
-        llama_log_set(log_nothing, nullptr);
+        silence_log();
         ggml_backend_load_all_from_path(options.directory.c_str());
         llama_backend_init();
     }

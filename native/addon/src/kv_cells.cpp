@@ -14,21 +14,20 @@ static_assert(attention::CELLS == TILE_CELLS, "our attention walks the cache in 
 
 /** Within a tile, attention adds up groups of at most so many cells: a branch must start with a group. */
 constexpr uint32_t GROUP_CELLS = 16;
-/** Reservations consist of blocks of 64 << 0 … 64 << 4 cells. */
-constexpr int BLOCK_SIZES = 5;
+/** Reservations consist of blocks of 64 << 0 … 64 << 4 cells, and of larger ones where there are very many cells. */
+constexpr int BLOCK_SIZES_MIN = 5;
+/** Blocks of the largest size that all cells may have: each is a sequence, of which llama.cpp has 256. */
+constexpr uint32_t LARGEST_BLOCKS_MAX = 128;
 
 uint32_t block_cells(int size) { return TILE_CELLS << size; }
 
 uint32_t round_up(uint32_t count, uint32_t unit) { return (count + unit - 1) / unit * unit; }
 
-/** Blocks, and so sequences, that `KvCells::reserve` takes. */
-uint32_t blocks_of(uint32_t cells) {
-    uint32_t blocks = 0;
-    for (int size = BLOCK_SIZES - 1; size >= 0; size--) {
-        blocks += cells / block_cells(size);
-        cells %= block_cells(size);
-    }
-    return blocks;
+/** How many sizes of blocks `cells` are reserved in. */
+int block_sizes_of(uint32_t cells) {
+    int sizes = BLOCK_SIZES_MIN;
+    while (cells / block_cells(sizes - 1) > LARGEST_BLOCKS_MAX) sizes++;
+    return sizes;
 }
 
 }  // namespace
@@ -38,6 +37,7 @@ KvCells::KvCells(llama_context * context, const KvCellsOptions & options)
       memory_(llama_get_memory(context)),
       options_(options),
       cells_(llama_n_ctx(context)),
+      block_sizes_(block_sizes_of(cells_)),
       padding_sequence_(static_cast<llama_seq_id>(llama_max_parallel_sequences()) - 1) {
     // Reservations move cells, which models with positions in several dimensions do not allow.
     options_.aligned = options_.aligned && llama_memory_can_shift(memory_);
@@ -46,9 +46,9 @@ KvCells::KvCells(llama_context * context, const KvCellsOptions & options)
 
 void KvCells::learn_reservations() {
     if (options_.aligned) {
-        for (int size = 0; size < BLOCK_SIZES; size++) {
+        for (int size = 0; size < block_sizes_; size++) {
             std::vector<uint8_t> state = written_state(0);
-            if (size + 1 < BLOCK_SIZES) {
+            if (size + 1 < block_sizes_) {
                 // Sequence 0 is doubled: a copy of its cells goes to sequence 1, is moved behind it, and joins it.
                 read_state(state, 1, "the cache's state could not be written");
                 llama_memory_seq_add(memory_, 1, -1, -1, static_cast<llama_pos>(block_cells(size)));
@@ -68,6 +68,16 @@ void KvCells::clear() {
     for (llama_seq_id sequence = padding_sequence_ - 1; sequence > transfer_sequence_; sequence--) {
         free_sequences_.push_back(sequence);
     }
+}
+
+/** Blocks, and so sequences, that `reserve` takes. */
+uint32_t KvCells::blocks_of(uint32_t cells) const {
+    uint32_t blocks = 0;
+    for (int size = block_sizes_ - 1; size >= 0; size--) {
+        blocks += cells / block_cells(size);
+        cells %= block_cells(size);
+    }
+    return blocks;
 }
 
 uint32_t KvCells::rounded(size_t tokens) const {
@@ -156,7 +166,7 @@ void KvCells::release(PlanCells & plan) {
  */
 std::vector<ReservedCells> KvCells::reserve(uint32_t first_cell, uint32_t cells) {
     std::vector<ReservedCells> reserved;
-    for (int size = BLOCK_SIZES - 1; size >= 0; size--) {
+    for (int size = block_sizes_ - 1; size >= 0; size--) {
         for (const uint32_t block = block_cells(size); cells >= block; cells -= block, first_cell += block) {
             const ReservedCells one = {take_sequence(), first_cell, block};
             read_state(reservation_states_[static_cast<size_t>(size)], one.sequence, "cells could not be held");

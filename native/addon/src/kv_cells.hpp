@@ -129,6 +129,7 @@ class KvCells {
     /** Without those that padding may take. */
     uint32_t usable_cells() const { return cells_ - TILE_CELLS; }
     uint32_t rounded(size_t tokens) const;
+    uint32_t blocks_of(uint32_t cells) const;
     uint32_t first_cell_of(const Branch & branch, uint32_t used) const;
     Need need(const Plan & plan) const;
     llama_seq_id take_sequence();
@@ -142,6 +143,7 @@ class KvCells {
     llama_memory_t memory_;
     KvCellsOptions options_;
     uint32_t cells_;
+    int block_sizes_;
     /** Cells in use: from the start of the cache where they are aligned, else in all. */
     uint32_t used_cells_ = 0;
     std::vector<llama_seq_id> free_sequences_;

@@ -53,6 +53,14 @@ DecoderOptions large_options(const ModelOptions & options, bool on_gpu) {
     return large;
 }
 
+/**
+ * Bytes of prefixes that may be kept. Of a layer with a sliding window, llama.cpp saves the window only. Restored, it
+ * lies in other tiles of the cache than before, and the last bits of logits differ.
+ */
+size_t prefix_bytes(const ModelOptions & options, const llama_model * model) {
+    return options.deterministic && llama_model_n_swa(model) > 0 ? 0 : options.prefix_cache_bytes;
+}
+
 }  // namespace
 
 LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, const std::atomic<bool> & closing,
@@ -60,7 +68,7 @@ LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, cons
     : gpu_(choose_gpu(options, facts)),
       model_(load(options, gpu_)),
       threads_(options.threads),
-      prefixes_(options.prefix_cache_bytes) {
+      prefixes_(prefix_bytes(options, model_.get())) {
     const bool on_gpu = gpu_ != nullptr;
     if (!on_gpu) kernels_ = KernelBackend::create(options.kernels, options.threads, threads_.get());
 

@@ -1,9 +1,10 @@
 // Runs the evaluator and the tokenizer without JavaScript. Built under a sanitizer by
 // `bun native/addon/build.ts --sanitize=address`, and called as
 //   stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]]
-// It submits random and malformed plans, cancels, makes decodes fail, and closes while busy. Exits 0 when every
-// accepted plan came back exactly once and answers of equal plans were equal.
+// It submits random and malformed plans, cancels, makes decodes fail, loads and frees other models meanwhile, and closes
+// while busy. Exits 0 when every accepted plan came back exactly once and answers of equal plans were equal.
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "evaluator.hpp"
@@ -208,10 +210,46 @@ class Run {
     Evaluator evaluator_;
 };
 
+/** Loads and frees the model again and again beside a session, and one that is not there, as reloads in the service. */
+class Neighbours {
+  public:
+    explicit Neighbours(const EvaluatorOptions & options) : options_(options), thread_([this] { run(); }) {}
+    ~Neighbours() {
+        stopping_ = true;
+        thread_.join();
+    }
+    Neighbours(const Neighbours &) = delete;
+    Neighbours & operator=(const Neighbours &) = delete;
+
+  private:
+    void run() {
+        EvaluatorOptions missing = options_;
+        missing.model.model_path += ".missing";
+        while (!stopping_) {
+            require(load(options_).empty(), "a model is loaded beside others");
+            require(load(missing).find(missing.model.model_path) != std::string::npos,
+                    "the error of a load is its own, whatever others log");
+        }
+    }
+
+    /** Loads and closes; returns the error. */
+    static std::string load(const EvaluatorOptions & options) {
+        std::promise<ModelFacts> loaded;
+        Evaluator evaluator(options, [&](const ModelFacts & facts) { loaded.set_value(facts); },
+                            [](std::unique_ptr<Task>) {}, [] {});
+        return loaded.get_future().get().error;
+    }
+
+    const EvaluatorOptions options_;
+    std::atomic<bool> stopping_{false};
+    std::thread thread_;
+};
+
 void run_session(const EvaluatorOptions & options, Session & session, double seconds) {
     uint64_t accepted = 0, refused = 0;
     {
         Run run(options, session);
+        Neighbours neighbours(options);
         fuzz_unpacking(run.vocabulary());
         const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
         while (std::chrono::steady_clock::now() < end) run.step();

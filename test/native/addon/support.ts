@@ -2,7 +2,7 @@ import { describe } from 'bun:test';
 import fc from 'fast-check';
 import { compilerPath } from '../../../native/addon/build.ts';
 import type { Branch, Plan, PlanLogits } from '../../../native/plan/plan.ts';
-import { type GgufTensor, ggufBytes } from '../support/gguf.ts';
+import { type GgufTensor, type GgufValue, ggufBytes } from '../support/gguf.ts';
 
 /** The evaluators that there are on this machine: the addon needs a C++ compiler. */
 export const IMPLEMENTATIONS =
@@ -84,6 +84,43 @@ export function probabilityDistance(left: PlanLogits, right: PlanLogits): number
   return Math.max(...probabilities(left).map((one, index) => Math.abs(one - (others[index] ?? Number.NaN))));
 }
 
+/** Matrices whose weights look random, and norms of ones. */
+function randomTensors() {
+  let state = 1;
+  return {
+    matrix: (name: string, columns: number, rows: number): GgufTensor => ({
+      name,
+      shape: [columns, rows],
+      values: Float32Array.from({ length: columns * rows }, () => {
+        state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+        return (state / 2 ** 31 - 1) * Math.sqrt(3 / columns);
+      }),
+    }),
+    norm: (name: string, width: number): GgufTensor => ({
+      name,
+      shape: [width],
+      values: new Float32Array(width).fill(1),
+    }),
+  };
+}
+
+/** A vocabulary of bytes, in GGUF's words. */
+function byteVocabulary() {
+  const tokens = ['<|end|>', ...Array.from({ length: 259 }, (_, index) => String.fromCharCode(256 + index))];
+  return {
+    size: tokens.length,
+    metadata: {
+      'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
+      'tokenizer.ggml.pre': { type: 'string', value: 'gpt-2' },
+      'tokenizer.ggml.tokens': { type: 'strings', value: tokens },
+      'tokenizer.ggml.token_type': { type: 'i32s', value: tokens.map((_, id) => (id === 0 ? 3 : 1)) },
+      'tokenizer.ggml.merges': { type: 'strings', value: [] },
+      'tokenizer.ggml.bos_token_id': { type: 'u32', value: 0 },
+      'tokenizer.ggml.eos_token_id': { type: 'u32', value: 0 },
+    } satisfies Record<string, GgufValue>,
+  };
+}
+
 /**
  * A model of Granite's kind, which scales its logits after the output matrix: no two rows of it are the logits. Its
  * weights look random, and its vocabulary is bytes.
@@ -92,21 +129,8 @@ export function scaledModelBytes(): Buffer {
   const width = 64;
   const hidden = 96;
   const context_tokens = 2048;
-  let state = 1;
-  const matrix = (name: string, columns: number, rows: number): GgufTensor => ({
-    name,
-    shape: [columns, rows],
-    values: Float32Array.from({ length: columns * rows }, () => {
-      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-      return (state / 2 ** 31 - 1) * Math.sqrt(3 / columns);
-    }),
-  });
-  const norm = (name: string): GgufTensor => ({
-    name,
-    shape: [width],
-    values: new Float32Array(width).fill(1),
-  });
-  const tokens = ['<|end|>', ...Array.from({ length: 259 }, (_, index) => String.fromCharCode(256 + index))];
+  const { matrix, norm } = randomTensors();
+  const vocabulary = byteVocabulary();
   return ggufBytes(
     {
       'general.architecture': { type: 'string', value: 'granite' },
@@ -118,28 +142,65 @@ export function scaledModelBytes(): Buffer {
       'granite.attention.head_count_kv': { type: 'u32', value: 1 },
       'granite.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
       'granite.rope.dimension_count': { type: 'u32', value: width / 2 },
-      'granite.vocab_size': { type: 'u32', value: tokens.length },
+      'granite.vocab_size': { type: 'u32', value: vocabulary.size },
       'granite.logit_scale': { type: 'f32', value: 4 },
-      'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
-      'tokenizer.ggml.pre': { type: 'string', value: 'gpt-2' },
-      'tokenizer.ggml.tokens': { type: 'strings', value: tokens },
-      'tokenizer.ggml.token_type': { type: 'i32s', value: tokens.map((_, id) => (id === 0 ? 3 : 1)) },
-      'tokenizer.ggml.merges': { type: 'strings', value: [] },
-      'tokenizer.ggml.bos_token_id': { type: 'u32', value: 0 },
-      'tokenizer.ggml.eos_token_id': { type: 'u32', value: 0 },
+      ...vocabulary.metadata,
     },
     [
-      matrix('token_embd.weight', width, tokens.length),
-      norm('output_norm.weight'),
-      norm('blk.0.attn_norm.weight'),
+      matrix('token_embd.weight', width, vocabulary.size),
+      norm('output_norm.weight', width),
+      norm('blk.0.attn_norm.weight', width),
       matrix('blk.0.attn_q.weight', width, width),
       matrix('blk.0.attn_k.weight', width, width / 2),
       matrix('blk.0.attn_v.weight', width, width / 2),
       matrix('blk.0.attn_output.weight', width, width),
-      norm('blk.0.ffn_norm.weight'),
+      norm('blk.0.ffn_norm.weight', width),
       matrix('blk.0.ffn_gate.weight', width, hidden),
       matrix('blk.0.ffn_up.weight', width, hidden),
       matrix('blk.0.ffn_down.weight', hidden, width),
+    ],
+  );
+}
+
+/** A model of Gemma's kind, in one layer of which a token sees no more than the `window` tokens before it. */
+export function slidingModelBytes(window: number): Buffer {
+  const width = 64;
+  const hidden = 96;
+  const head = 32;
+  const { matrix, norm } = randomTensors();
+  const vocabulary = byteVocabulary();
+  return ggufBytes(
+    {
+      'general.architecture': { type: 'string', value: 'gemma3' },
+      'gemma3.context_length': { type: 'u32', value: 8192 },
+      'gemma3.embedding_length': { type: 'u32', value: width },
+      'gemma3.block_count': { type: 'u32', value: 1 },
+      'gemma3.feed_forward_length': { type: 'u32', value: hidden },
+      'gemma3.attention.head_count': { type: 'u32', value: 2 },
+      'gemma3.attention.head_count_kv': { type: 'u32', value: 1 },
+      'gemma3.attention.key_length': { type: 'u32', value: head },
+      'gemma3.attention.value_length': { type: 'u32', value: head },
+      'gemma3.attention.sliding_window': { type: 'u32', value: window },
+      'gemma3.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
+      'gemma3.rope.dimension_count': { type: 'u32', value: head },
+      ...vocabulary.metadata,
+    },
+    [
+      matrix('token_embd.weight', width, vocabulary.size),
+      norm('output_norm.weight', width),
+      norm('blk.0.attn_norm.weight', width),
+      matrix('blk.0.attn_q.weight', width, 2 * head),
+      matrix('blk.0.attn_k.weight', width, head),
+      matrix('blk.0.attn_v.weight', width, head),
+      matrix('blk.0.attn_output.weight', 2 * head, width),
+      norm('blk.0.post_attention_norm.weight', width),
+      norm('blk.0.attn_q_norm.weight', head),
+      norm('blk.0.attn_k_norm.weight', head),
+      norm('blk.0.ffn_norm.weight', width),
+      matrix('blk.0.ffn_gate.weight', width, hidden),
+      matrix('blk.0.ffn_up.weight', width, hidden),
+      matrix('blk.0.ffn_down.weight', hidden, width),
+      norm('blk.0.post_ffw_norm.weight', width),
     ],
   );
 }

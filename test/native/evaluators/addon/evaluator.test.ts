@@ -15,6 +15,7 @@ import {
   filledPlan,
   probabilityDistance,
   scaledModelBytes,
+  slidingModelBytes,
   withLastReads,
 } from '../../addon/support.ts';
 import { tinyModelBytes, writeTinyModel } from '../../support/gguf.ts';
@@ -224,6 +225,36 @@ describeAddon('the addon evaluates plans', () => {
     expect(logits.flat(2).every(Number.isFinite)).toBe(true);
     const over = evaluator.evaluate({ ...full, prefix: [...full.prefix, 9] }, fresh());
     await expect(over).rejects.toBeInstanceOf(EvaluationFailed);
+  });
+
+  test('a context of hundreds of thousands of tokens may be used whole, and gives the bits of a small one', async () => {
+    const context_tokens = 2 ** 18;
+    const model_path = join(directory.path, 'longest.gguf');
+    const shape = { width: 32, heads: 2, cache_heads: 1, hidden: 32, quantized: false };
+    await writeTinyModel(model_path, { ...TINY_MARKERS, context_tokens, layers: 1, shape });
+    const longest = await open({ model_path, context_tokens });
+    const small = await open({ model_path });
+    const common = filledPlan(6, { prefix: 4500, branches: [30, 200] });
+    expect(await longest.evaluate(common, fresh())).toEqual(await small.evaluate(common, fresh()));
+    await small.close();
+    const branches = Array.from({ length: 64 }, () => 30);
+    const whole = filledPlan(7, { prefix: context_tokens - 30, branches });
+    const aborted = new AbortController();
+    let failure: unknown;
+    const before = longest.stats().decoded_tokens;
+    const evaluation = longest
+      .evaluate(whole, { ...fresh(), signal: aborted.signal })
+      .catch((error: unknown) => {
+        failure = error;
+      });
+    // All of it would take minutes; what does not fit is refused before the first decode.
+    while (failure === undefined && longest.stats().decoded_tokens === before) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    aborted.abort(new Error('begun'));
+    await evaluation;
+    expect(failure).toEqual(new Error('begun'));
+    await longest.close();
   });
 
   test('a prefix is reused within its scope only, and only when it is the whole prefix', async () => {
@@ -452,6 +483,22 @@ describeAddon('the addon evaluates plans', () => {
     await expect(open({ model_path: missing })).rejects.toThrow(missing);
   });
 
+  test('why weights are refused is not what other models log meanwhile', async () => {
+    const words = Array.from({ length: 60_000 }, (_, index) => `w${index}`);
+    const bytes = tinyModelBytes({ ...TINY_MARKERS, words });
+    // It is missed only after the large vocabulary has been read.
+    bytes.write('output_nurm.weight', bytes.indexOf('output_norm.weight'));
+    const refused_path = join(directory.path, 'refused.gguf');
+    await writeFile(refused_path, bytes);
+    const busy = await Promise.all(Array.from({ length: 6 }, () => open()));
+    const given_up = Promise.allSettled(busy.map((one) => one.evaluate(WIDE, fresh())));
+    const refused: Promise<unknown> = open({ model_path: refused_path }).catch((error: unknown) => error);
+    // Each of them logs that its decode was stopped.
+    for (const one of busy) await one.close();
+    await given_up;
+    expect(String(await refused)).toContain('output_norm.weight');
+  });
+
   test('deterministic: the same bits whatever else is asked', async () => {
     const separate = await open({ deterministic: true });
     await fc.assert(
@@ -468,4 +515,36 @@ describeAddon('the addon evaluates plans', () => {
     );
     await separate.close();
   });
+
+  test.each([
+    ['of this process', false],
+    ['that are the same for all', true],
+  ])(
+    'a model whose layers see a window only answers as through node-llama-cpp, with bits %s',
+    async (_, deterministic) => {
+      const model_path = join(directory.path, 'sliding.gguf');
+      await writeFile(model_path, slidingModelBytes(64));
+      const sliding = await open({ model_path, deterministic });
+      const { evaluator: llama } = await loadOnCpu(model_path);
+      await fc.assert(
+        fc.asyncProperty(plan, async (whole) => {
+          const scope = fresh();
+          const first = await sliding.evaluate(whole, scope);
+          const again = await sliding.evaluate(whole, scope);
+          const expected = (await llama.evaluate(whole, fresh())).flat(2);
+          const far = again.flat(2).map((logit, index) => Math.abs(logit - (expected[index] ?? Number.NaN)));
+          expect(Math.max(...far)).toBeLessThanOrEqual(1e-2);
+          if (!deterministic) return;
+          expect(again).toEqual(first);
+          for (const [index, one] of whole.branches.entries()) {
+            const alone = await sliding.evaluate({ prefix: whole.prefix, branches: [one] }, scope);
+            expect(alone).toEqual([first[index] ?? []]);
+          }
+        }),
+        { numRuns: 8 },
+      );
+      await llama.close();
+      await sliding.close();
+    },
+  );
 });
