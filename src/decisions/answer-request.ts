@@ -15,6 +15,11 @@ export interface Decided {
   readonly latency_ms: number;
 }
 
+/** A duration in milliseconds, to the microsecond: usage rows and responses say the same of one request. */
+export function roundedLatency(duration_ms: number): number {
+  return Math.round(duration_ms * 1_000) / 1_000;
+}
+
 /** The request as the engine takes it. */
 export function engineInput(request: DecisionRequest): DecisionInput {
   return {
@@ -39,7 +44,7 @@ export async function answerRequest(
 ): Promise<Decided> {
   const started_ms = options.clock.monotonic_ms();
   const { scores, input_tokens } = await model.answer(plan, options);
-  const latency_ms = options.clock.monotonic_ms() - started_ms;
+  const latency_ms = roundedLatency(options.clock.monotonic_ms() - started_ms);
   const answers = new JsonObject(
     request.questions.map(({ id }) => id),
     request.questions.map((asked, index) => answerFrom(asked, scores[index] ?? [])),

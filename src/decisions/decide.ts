@@ -12,7 +12,7 @@ import { dollarsOf } from '../money.ts';
 import { inStep, type RequestSpan } from '../ops/tracing.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
-import { answerRequest, type Decided, engineInput } from './answer-request.ts';
+import { answerRequest, type Decided, engineInput, roundedLatency } from './answer-request.ts';
 import { ServiceStopped } from './cut-requests.ts';
 import { estimatedTokens } from './estimate.ts';
 import { ModelDeadline } from './model-deadline.ts';
@@ -430,7 +430,11 @@ async function releaseHold(
   // What a stop takes off the model has a client that is told so.
   const is_abandoned = signal.aborted && !(signal.reason instanceof ServiceStopped);
   if (!is_abandoned) void held.reservation.settle(0);
-  const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
+  const row = usageRow(held, {
+    ...FAILED,
+    status: refusal.status,
+    latency_ms: roundedLatency(latency_ms),
+  });
   await services.books.release(held.hold, is_abandoned ? null : row);
   return refusal;
 }
@@ -461,7 +465,7 @@ async function charge(
     mode: held.request.mode,
     answers,
     usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost) },
-    latency_ms: Math.round(latency_ms * 1_000) / 1_000,
+    latency_ms,
   };
 }
 

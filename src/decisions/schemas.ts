@@ -1,5 +1,4 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { QUESTIONS_MAX } from '../accounts/tiers.ts';
 import type { Written } from '../json/written.ts';
 import { AnswerSchema } from '../questions/answer.ts';
 import { MODES, QuestionSchema } from '../questions/question.ts';
@@ -18,10 +17,11 @@ export const ModeSchema = Type.Union(
   },
 );
 
+/** No maximum is named: a limit that is set for one organization can be above every tier's. */
 const questions = Type.Record(AnyKey, QuestionSchema, {
   minProperties: 1,
-  maxProperties: QUESTIONS_MAX,
-  description: 'Question id, chosen by the client, to question. Up to 32 on Tier 1, up to 64 from Tier 2.',
+  description:
+    'Question id, chosen by the client, to question. Up to 32 on Tier 1, up to 64 from Tier 2, or what is set for the organization.',
 });
 
 const state = Type.Union([Type.String(), Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())], {

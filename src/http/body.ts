@@ -24,9 +24,19 @@ export async function readJsonBody(
   const bytes = await readBytes(request, owner, limits, onReceived);
   if (bytes instanceof Refusal) return bytes;
   const value = parseJson(bytes);
+  if (value instanceof Refusal && value.code === 'invalid_json' && isEncoded(request.headers)) {
+    return new Refusal('invalid_json', {
+      message: 'The request body is not valid JSON: send it without a Content-Encoding.',
+    });
+  }
   // The next step with a large value is long work too: other requests get a turn in between.
   if (bytes.byteLength >= LARGE_BODY_BYTES) await new Promise(setImmediate);
   return value;
+}
+
+/** Whether a body is said to be compressed, or otherwise encoded. */
+function isEncoded(headers: Headers): boolean {
+  return (headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity';
 }
 
 /**

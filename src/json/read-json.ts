@@ -40,8 +40,8 @@ export class JsonError extends Error {
 
 /**
  * The value of a JSON text, read as strictly as `JSON.parse` does. Of equal names in an object the last value counts,
- * in the place of the first. Integers that a double would change become their text. Fields of the outermost object stay
- * numbers: a record that is a number must be refused as one.
+ * in the place of the first. Integers that a double would change become their text, and so does any number beyond all
+ * doubles. Fields of the outermost object stay numbers: a record that is a number must be refused as one.
  *
  * Takes time by the length of the text, whatever it says. Throws `JsonError`.
  */
@@ -244,7 +244,9 @@ class Reader {
     if (at === start + 1) return text.charCodeAt(start) - ZERO;
     const written = text.slice(start, at);
     const double = Number(written);
-    const may_be_rounded = at === integer_end && at - start >= LONG_INTEGER_LENGTH && this.depth > 1;
+    if (this.depth <= 1) return double;
+    if (!Number.isFinite(double)) return written;
+    const may_be_rounded = at === integer_end && at - start >= LONG_INTEGER_LENGTH;
     return may_be_rounded && !isExactly(double, written) ? written : double;
   }
 
@@ -265,7 +267,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** Whether an integer, as JSON writes it, is that double. Of hundreds of digits a double may make infinity. */
+/** Whether an integer, as JSON writes it, is that finite double. */
 function isExactly(double: number, written: string): boolean {
-  return Number.isFinite(double) && BigInt(double).toString() === written;
+  return BigInt(double).toString() === written;
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { gzipSync } from 'node:zlib';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import {
   closeModel,
@@ -330,6 +331,30 @@ describe('the body as a whole', () => {
       const counted = await ask(service, account.key);
       expect(counted.headers.get('x-ratelimit-remaining-requests')).toBe('299');
       await expectDecision(counted);
+    });
+  }
+
+  const GZIPPED = gzipSync(JSON.stringify(SMALL_REQUEST));
+  const ENCODINGS: readonly {
+    readonly of: string;
+    readonly encoding: string | undefined;
+    readonly body: string | Uint8Array<ArrayBuffer>;
+    readonly is_named: boolean;
+  }[] = [
+    { of: 'a compressed body', encoding: 'gzip', body: GZIPPED, is_named: true },
+    { of: 'no JSON that is said to be compressed', encoding: 'GZIP', body: '{', is_named: true },
+    { of: 'no JSON that is said not to be encoded', encoding: 'Identity', body: '{', is_named: false },
+    { of: 'a compressed body without a word of it', encoding: undefined, body: GZIPPED, is_named: false },
+  ];
+  for (const { of, encoding, body, is_named } of ENCODINGS) {
+    test(`${of}: 400 invalid_json, which ${is_named ? 'names' : 'does not name'} the Content-Encoding`, async () => {
+      const headers = {
+        'x-api-key': key,
+        ...(encoding === undefined ? {} : { 'content-encoding': encoding }),
+      };
+      const response = await service.fetch('/v1/decisions', { method: 'POST', headers, body });
+      const { error } = await expectError(response, 'invalid_json');
+      expect(error.message.includes('Content-Encoding')).toBe(is_named);
     });
   }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Answer } from '../../src/questions/answer.ts';
 import { closeAudited } from '../support/money.ts';
-import { ALL_TYPES, ask } from '../support/requests.ts';
+import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { expectDecision } from './expectations.ts';
 
@@ -110,6 +110,24 @@ describe('Answer: score', () => {
       expect(legend).toEqual({ '0': { level: 'low', since: [2024] }, '1': '', '2': 2 });
     }
   });
+
+  const WRITTEN_LEVELS = [
+    { level: '1e400', in_legend: '1e400' },
+    { level: '-1e400', in_legend: '-1e400' },
+    { level: '[1e400]', in_legend: ['1e400'] },
+    { level: '1'.padEnd(400, '0'), in_legend: '1'.padEnd(400, '0') },
+    { level: '1e308', in_legend: 1e308 },
+    { level: '1e-400', in_legend: 0 },
+  ];
+  for (const { level, in_legend } of WRITTEN_LEVELS) {
+    test(`the legend never has null for a number: ${level.slice(0, 10)}`, async () => {
+      const { key } = await addAccount(service);
+      const questions = { q: { type: 'score', criteria: ['none', 'LEVEL'] } };
+      const body = JSON.stringify({ ...SMALL_REQUEST, questions }).replace('"LEVEL"', level);
+      const { answers: given } = await expectDecision(await post(service, key, body));
+      expect(given.q).toMatchObject({ legend: { '0': 'none', '1': in_legend } });
+    });
+  }
 
   test('confidence is the probability of the most likely level', () => {
     for (const { probabilities, confidence } of answers('urgency', 'score')) {

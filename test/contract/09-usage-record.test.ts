@@ -53,7 +53,7 @@ describe('Usage record', () => {
       },
     ]);
     expect(rows[0]?.time_ms).toBeWithin(from_ms, service.clock.now_ms() + 1);
-    expect(rows[0]?.latency_ms).toBeCloseTo(latency_ms, 2);
+    expect(rows[0]?.latency_ms).toBe(latency_ms);
   });
 
   test('of a request that reached the model and failed: questions 0 and cost 0', async () => {
@@ -79,6 +79,25 @@ describe('Usage record', () => {
       },
     ]);
   });
+
+  const ENDINGS: readonly { readonly of: string; readonly status: number; readonly around: Around }[] = [
+    { of: 'was answered', status: 200, around: (run) => run() },
+    { of: 'failed', status: 502, around: () => Promise.reject(new Error('a decode failed')) },
+  ];
+  for (const ending of ENDINGS) {
+    test(`of a request that ${ending.of}: its latency is to the microsecond, like that of a response`, async () => {
+      const account = await addAccount(service);
+      around = ending.around;
+      const response = await ask(service, account.key);
+      await response.text();
+      const latencies = (await usageOf(service, account)).map(({ latency_ms }) => latency_ms);
+      expect([response.status, latencies]).toEqual([
+        ending.status,
+        latencies.map((latency_ms) => Number(latency_ms.toFixed(3))),
+      ]);
+      expect(latencies).toHaveLength(1);
+    });
+  }
 
   test('one for each request that reached the model, also of many at once', async () => {
     const account = await addAccount(service);

@@ -65,6 +65,11 @@ function paragraphOf(path: string, code: string): string | undefined {
     .find((paragraph) => paragraph.startsWith(`\`${code}\`: `));
 }
 
+/** A property of a part of the reference; undefined where there is none. */
+function property(part: unknown, name: string): unknown {
+  return Object.entries(part ?? {}).find(([key]) => key === name)?.[1];
+}
+
 /** No path of the reference gives these. */
 const OF_OTHER_PATHS = ['not_found', 'method_not_allowed'];
 const ADDITION = /an addition to the specification/i;
@@ -108,6 +113,39 @@ describe('The reference of the running service', () => {
       properties: { models: { description: expect.stringMatching(ADDITION) } },
     });
   });
+
+  /** The bounds of the contract; those of questions are the organization's, so that no schema can have them. */
+  const BOUNDS: readonly {
+    readonly of: string;
+    readonly at: readonly string[];
+    readonly least: string;
+    readonly most: string;
+    readonly bounds: readonly [least: number, most: number | undefined];
+  }[] = [
+    { of: 'questions', at: [], least: 'minProperties', most: 'maxProperties', bounds: [1, undefined] },
+    {
+      of: 'options of a choice',
+      at: ['patternProperties', '^[\\s\\S]*$', 'anyOf', '1', 'properties', 'criteria'],
+      least: 'minProperties',
+      most: 'maxProperties',
+      bounds: [2, 255],
+    },
+    {
+      of: 'levels of a score',
+      at: ['patternProperties', '^[\\s\\S]*$', 'anyOf', '2', 'properties', 'criteria'],
+      least: 'minItems',
+      most: 'maxItems',
+      bounds: [2, 255],
+    },
+  ];
+  for (const name of ['DecisionRequest', 'SystemOneRequest']) {
+    for (const { of, at, least, most, bounds } of BOUNDS) {
+      test(`${name}: no other bounds of ${of} than an organization can have`, () => {
+        const found = ['properties', 'questions', ...at].reduce(property, reference.components.schemas[name]);
+        expect([property(found, least), property(found, most)]).toEqual([...bounds]);
+      });
+    }
+  }
 
   test('lists the headers of each status', () => {
     const headers = (status: number) =>
