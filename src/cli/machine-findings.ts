@@ -89,7 +89,13 @@ function hasServer(data: string): boolean {
 
 /** How old the newest scheduled backup is; `directory` need not be there. */
 export function backupsFinding(directory: string, now_ms: number): Finding {
-  const newest_ms = existsSync(directory) ? newestBackup_ms(directory, now_ms) : null;
+  let newest_ms: number | null;
+  try {
+    newest_ms = existsSync(directory) ? newestBackup_ms(directory, now_ms) : null;
+  } catch (error) {
+    const detail = `${directory} cannot be read (${systemErrorCode(error) ?? error}): give this user the right to it, or name another with --backup-directory`;
+    return { subject: 'backups', state: 'warning', detail };
+  }
   if (newest_ms === null) {
     const detail = `none in ${directory}: back up with "tds backup FILE", or "tds serve --backup-every 6h"`;
     return { subject: 'backups', state: 'warning', detail };

@@ -202,6 +202,13 @@ test('tds doctor tells of the version, the backups and the disk', async () => {
     state: 'warning',
     detail: expect.stringContaining('none in'),
   });
+  const folder = join(root.path, 'not-a-folder');
+  writeFileSync(folder, '');
+  expect(await finding('backups', '--backup-directory', folder)).toEqual({
+    subject: 'backups',
+    state: 'warning',
+    detail: `${folder} cannot be read (ENOTDIR): give this user the right to it, or name another with --backup-directory`,
+  });
   const server = await startChildServer(data, root.path, ['--backup-every', '6h']);
   while (!/"msg":"backed up"/.test(server.output())) await Bun.sleep(5);
   await server.stop();
