@@ -5,7 +5,7 @@ import { newestBackup_ms } from '../../db/sqlite/sqlite-backups.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { HOUR_MS } from '../clock.ts';
 import { connectionsThatFit, DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
-import { listen, PortTaken } from '../http/listen.ts';
+import { ListenRefused, listen, PortTaken } from '../http/listen.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { DATABASE_FILE, isServerRunning } from './data-directory.ts';
 import type { Finding } from './findings.ts';
@@ -62,19 +62,10 @@ export async function portFinding({
     const detail = port === 0 ? `any free one of ${host}` : `${port} of ${host} is free`;
     return { subject, state: 'ok', detail };
   } catch (error) {
-    if (error instanceof PortTaken) {
-      return hasServer(data)
-        ? { subject, state: 'ok', detail: `${port} of ${host} is taken, and a server runs on ${data}` }
-        : { subject, state: 'broken', detail: error.message };
-    }
-    const code = systemErrorCode(error);
-    if (code === undefined) throw error;
-    const advice = 'choose another address with --host, or another port with --port';
-    return {
-      subject,
-      state: 'broken',
-      detail: `${port} of ${host} cannot be listened on (${code}): ${advice}`,
-    };
+    if (!(error instanceof ListenRefused)) throw error;
+    return error instanceof PortTaken && hasServer(data)
+      ? { subject, state: 'ok', detail: `${port} of ${host} is taken, and a server runs on ${data}` }
+      : { subject, state: 'broken', detail: error.message };
   }
 }
 

@@ -13,7 +13,7 @@ import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import type { ServeConfig } from '../config/settings.ts';
 import type { Database } from '../database.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
-import { PortTaken } from '../http/listen.ts';
+import { ListenRefused } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
 import { type ConnectionBounds, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
@@ -270,7 +270,7 @@ async function listenForMetrics(
   try {
     return await startMetricsListener(metrics, { host, port }, problems);
   } catch (error) {
-    if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
+    if (error instanceof ListenRefused) throw new CommandFailed(error.message, { cause: error });
     throw error;
   }
 }
@@ -418,7 +418,7 @@ async function listen(
       },
     );
   } catch (error) {
-    if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
+    if (error instanceof ListenRefused) throw new CommandFailed(error.message, { cause: error });
     throw error;
   }
 }
