@@ -89,7 +89,7 @@ export const SETTINGS = {
     help: 'connections to PostgreSQL for requests; up to seven more are for readers, history, rate windows and the start',
     default: 10,
   }),
-  host: setting(TEXT, {
+  host: setting(textOf(parseHost), {
     flag: '--host <address>',
     variable: 'TDS_HOST',
     key: 'server.host',
@@ -298,7 +298,7 @@ export const SETTINGS = {
     help: 'full log files that are kept beside it',
     default: 5,
   }),
-  metricsHost: setting(TEXT, {
+  metricsHost: setting(textOf(parseHost), {
     flag: '--metrics-host <address>',
     variable: 'TDS_METRICS_HOST',
     key: 'metrics.host',
@@ -508,6 +508,12 @@ function parseEmail(text: string): string {
   } catch (error) {
     throw error instanceof AccountError ? new InvalidArgumentError(error.message) : error;
   }
+}
+
+/** An address of IPv6 may be in brackets, as it is within a URL. */
+function parseHost(text: string): string {
+  const [, address = text] = /^\[(.*)\]$/.exec(text) ?? [];
+  return TEXT.parse(address);
 }
 
 function parsePublicUrl(text: string): string {
