@@ -1,13 +1,13 @@
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { newestBackup_ms } from '../../db/sqlite/sqlite-backups.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { HOUR_MS } from '../clock.ts';
 import { connectionsThatFit, DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
 import { ListenRefused, listen, PortTaken } from '../http/listen.ts';
 import { systemErrorCode } from '../system-error-code.ts';
-import { DATABASE_FILE, isServerRunning } from './data-directory.ts';
+import { DATABASE_FILE, existingParent, isServerRunning } from './data-directory.ts';
 import type { Finding } from './findings.ts';
 import { formatTime } from './output.ts';
 
@@ -25,10 +25,19 @@ export function diskFinding(data: string): Finding {
   const detail = `${Math.floor(free_bytes / BYTES_PER_MEGABYTE)} MB free for ${data}`;
   if (free_bytes < FREE_MIN_BYTES)
     return { subject: 'disk', state: 'broken', detail: `${detail}: make room on its disk` };
-  const database_bytes = statSync(join(data, DATABASE_FILE), { throwIfNoEntry: false })?.size ?? 0;
+  const database_bytes = sizeOf(join(data, DATABASE_FILE));
   return free_bytes < Math.max(FREE_GOOD_BYTES, DATABASES_THAT_FIT * database_bytes)
     ? { subject: 'disk', state: 'warning', detail: `${detail}: make room on its disk soon` }
     : { subject: 'disk', state: 'ok', detail };
+}
+
+/** 0 for a file that is not there. What keeps one from being seen is a finding of its own. */
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0;
+  }
 }
 
 /** Whether the process may open enough files. */
@@ -94,8 +103,4 @@ export function backupsFinding(directory: string, now_ms: number): Finding {
   const hours = Math.floor((now_ms - newest_ms) / HOUR_MS);
   const detail = `the newest in ${directory} is of ${formatTime(newest_ms)}, ${hours} hours old`;
   return { subject: 'backups', state: 'ok', detail };
-}
-
-function existingParent(path: string): string {
-  return existsSync(path) ? path : existingParent(dirname(path));
 }

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { type OpenOptions, openPlanner, openScoringPlanner, SetupError } from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
@@ -33,7 +31,7 @@ import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { consoleParts } from './console-parts.ts';
-import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
+import { claimDataDirectory, hasDatabase } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { initialize, isInitialized } from './initialize.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
@@ -66,8 +64,7 @@ export async function runServer(
   { may_initialize, settings, readAgain }: ServerStart,
 ): Promise<void> {
   const is_file = !isPostgres(options.database);
-  if (is_file && !may_initialize && !existsSync(join(options.data, DATABASE_FILE)))
-    throw noData(options.data);
+  if (is_file && !hasDatabase(options.data) && !may_initialize) throw noData(options.data);
   const unlock = claimDataDirectory(options.data);
   try {
     await withData(
