@@ -15,6 +15,8 @@ const LOG_FILE_MEGABYTES_MAX = 100_000;
 const DISK_FLOOR_MEGABYTES_MAX = 1_000_000_000;
 const PREFIX_CACHE_MEGABYTES_MAX = 1_000_000;
 const LOG_FILES_MAX = 1_000;
+/** Where a service answers that was told nothing else. */
+export const SERVICE_URL = 'http://127.0.0.1:8080';
 /** Who may sign up to the console. */
 export const SIGN_UP_RULES = ['open', 'invited'] as const;
 const BACKUPS_MAX = 10_000;
@@ -390,12 +392,12 @@ export const SETTINGS = {
     default: 'production',
     on_reload: 'applied',
   }),
-  url: setting(TEXT, {
+  url: setting(textOf(parseServiceUrl), {
     flag: '--url <address>',
     variable: 'TDS_URL',
     key: 'client.url',
-    help: 'the running service, for "tds decide" and the link of "tds user reset"',
-    default: 'http://127.0.0.1:8080',
+    help: `the running service, for "tds decide" (default: ${SERVICE_URL}) and the link of "tds user reset" (default: the one that runs on the data directory)`,
+    example: SERVICE_URL,
   }),
   key: setting(TEXT, {
     flag: '--key <key>',
@@ -522,6 +524,12 @@ function parsePublicUrl(text: string): string {
   if (url !== null && is_address && url.pathname === '/' && url.search === '' && url.hash === '')
     return url.origin;
   throw new InvalidArgumentError('It must be an address such as https://tds.example.com.');
+}
+
+function parseServiceUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return text;
+  throw new InvalidArgumentError(`It must be an address such as ${SERVICE_URL}.`);
 }
 
 function parseSmtpUrl(text: string): string {
