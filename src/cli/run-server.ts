@@ -224,9 +224,11 @@ async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): 
   } catch (error) {
     const code = systemErrorCode(error);
     const reason = code === undefined ? '' : ` (${code})`;
-    throw new CommandFailed(`The log file ${logFile} cannot be opened for writing${reason}.`, {
-      cause: error,
-    });
+    const advice = code === 'ENOENT' ? 'make its folder' : 'give this user the right to write it';
+    throw new CommandFailed(
+      `The log file ${logFile} cannot be opened for writing${reason}: ${advice}, or name another with --log-file.`,
+      { cause: error },
+    );
   }
 }
 
