@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { closeSync, existsSync, openSync, type Stats, statSync, utimesSync } from 'node:fs';
+import { closeSync, existsSync, openSync, renameSync, type Stats, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemErrorCode } from '../system-error-code.ts';
 
@@ -58,6 +58,25 @@ export function markInUse(folder: string, now_ms: number): boolean {
   }
   if (lock !== undefined) held.add(lock);
   return true;
+}
+
+/**
+ * Marks a folder as one that this process writes, until the returned function is called or the process ends. One that
+ * cannot be marked is written all the same.
+ */
+export function markWritten(folder: string): () => void {
+  const path = join(folder, USE_FILE);
+  const unlocked = `${path}.new`;
+  try {
+    closeSync(openSync(unlocked, 'a', OWNER_ONLY));
+    const lock = sharedLock(unlocked);
+    // Under its name only now: a mark without a lock says that nobody writes any more.
+    renameSync(unlocked, path);
+    return () => lock.close();
+  } catch {
+    // Nothing is lost: such a folder is a leftover by its age alone.
+    return () => undefined;
+  }
 }
 
 /** When the last process started from the folder, in Unix milliseconds; undefined where nobody ever marked it. */

@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { DAY_MS, HOUR_MS } from '../clock.ts';
 import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
-import { claimUnused, lastUse_ms, markInUse, USE_FILE } from './in-use.ts';
+import { claimUnused, lastUse_ms, markInUse, markWritten, USE_FILE } from './in-use.ts';
 
 /** One file of the program, as it must be after unpacking. */
 export interface PackedFile {
@@ -35,7 +35,7 @@ export class UnpackFailed extends Error {
 }
 
 const UNPACKING = 'unpacking-';
-/** Leftovers of starts that were cut are removed once nobody can still be writing them. */
+/** An unfinished folder without a lock to tell is removed at this age: nobody can still be writing it. */
 const LEFTOVER_MS = HOUR_MS;
 const FOLDER_NAME_LENGTH = 16;
 const FOLDER_NAME = /^[0-9a-f]{16}$/;
@@ -93,8 +93,24 @@ async function removeLeftovers(directory: string, now_ms: number): Promise<void>
     if (!name.startsWith(UNPACKING)) continue;
     const path = join(directory, name);
     const found = await stat(path).catch(() => null);
-    if (found !== null && now_ms - found.mtimeMs > LEFTOVER_MS)
-      await rm(path, { recursive: true, force: true });
+    if (found === null) continue;
+    const release = claimAbandoned(path);
+    try {
+      if (release !== null || now_ms - found.mtimeMs > LEFTOVER_MS)
+        await rm(path, { recursive: true, force: true });
+    } finally {
+      release?.();
+    }
+  }
+}
+
+/** Claims a folder whose writer has ended; null for one that is written, or has no mark to tell. */
+function claimAbandoned(folder: string): (() => void) | null {
+  try {
+    return claimUnused(folder);
+  } catch {
+    // It has no mark: its age decides.
+    return null;
   }
 }
 
@@ -220,6 +236,7 @@ async function unpackInto(target: string, given: Package): Promise<void> {
   const cache = dirname(target);
   await requireRoom(cache, given.files);
   const work = await mkdtemp(join(cache, UNPACKING));
+  const unmark = markWritten(work);
   try {
     const root = join(work, 'root');
     await mkdir(root, { mode: OWNER_ONLY_DIRECTORY });
@@ -230,6 +247,7 @@ async function unpackInto(target: string, given: Package): Promise<void> {
     await syncFolder(cache);
   } finally {
     await rm(work, { recursive: true, force: true });
+    unmark();
   }
 }
 

@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { type Migrations, SchemaRefused } from '../../db/schema-state.ts';
 import { backUp, removeOldBackups } from '../../db/sqlite/backup.ts';
 import { connectDatabase, type Db } from '../../db/sqlite/connection.ts';
@@ -13,7 +13,7 @@ import { OWNER_ONLY_DIRECTORY } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
 import { adviceOn } from './file-advice.ts';
-import { keepDirectoryPrivate, keepFilesPrivate } from './file-modes.ts';
+import { keepDirectoryPrivate, keepFilesPrivate, whyOpenToOthers } from './file-modes.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 
 /** The database's file in the data directory. */
@@ -77,11 +77,29 @@ function prepareDirectory(directory: string): void {
   } catch (error) {
     const code = systemErrorCode(error);
     if (code === 'EEXIST' || code === 'ENOTDIR') {
-      throw new CommandFailed(`${directory} is not a directory: name another with --data.`, { cause: error });
+      throw new CommandFailed(notDirectory(directory), { cause: error });
     }
     throw unwritable(directory, error);
   }
   keepDirectoryPrivate(directory);
+}
+
+/**
+ * Why a first start could not fill the directory, in which `hasDatabase` saw none, as one sentence; null where it could.
+ * Nothing is changed.
+ */
+export function whyUnfillable(directory: string): string | null {
+  try {
+    accessSync(existingParent(resolve(directory)), constants.W_OK | constants.X_OK);
+  } catch (error) {
+    return unwritable(directory, error).message;
+  }
+  return whyOpenToOthers(directory);
+}
+
+/** The path, or what there is of it. */
+export function existingParent(path: string): string {
+  return existsSync(path) ? path : existingParent(dirname(path));
 }
 
 function prepareFile(directory: string): void {
@@ -90,6 +108,10 @@ function prepareFile(directory: string): void {
   } catch (error) {
     throw unwritable(directory, error);
   }
+}
+
+function notDirectory(directory: string): string {
+  return `${directory} is not a directory: name another with --data.`;
 }
 
 function unwritable(directory: string, error: unknown): CommandFailed {
@@ -103,9 +125,23 @@ function unwritable(directory: string, error: unknown): CommandFailed {
   return new CommandFailed(text, { cause: error });
 }
 
+/**
+ * Whether the directory, which need not be there, has a database. Throws `CommandFailed` where this user cannot see
+ * that: such a directory must not be taken for an empty one.
+ */
+export function hasDatabase(directory: string): boolean {
+  try {
+    return statSync(join(directory, DATABASE_FILE), { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOTDIR')
+      throw new CommandFailed(notDirectory(directory), { cause: error });
+    throw unwritable(directory, error);
+  }
+}
+
 function requireDirectory(directory: string): void {
   const path = join(directory, DATABASE_FILE);
-  if (!existsSync(path)) throw missing(directory);
+  if (!hasDatabase(directory)) throw missing(directory);
   try {
     if (!statSync(path).isFile())
       throw new CommandFailed(`${path} is not a file: name another directory with --data.`);

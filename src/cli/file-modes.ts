@@ -34,28 +34,49 @@ export function keepDirectoryPrivate(directory: string): void {
   keepPrivate(directory, 'directory');
 }
 
-/** The same for all that the service keeps in it: the database, its log, its backups, and the lock. */
+/** Why the data directory must not be used as it is, as one sentence; null where it may be, or is not there. */
+export function whyOpenToOthers(directory: string): string | null {
+  const found = reachOf(directory, 'directory');
+  return found?.verdict === 'refuse' ? openSentence(directory, found.mode) : null;
+}
+
+/** `keepDirectoryPrivate` for all that the service keeps in it: the database, its log, its backups, and the lock. */
 export function keepFilesPrivate(directory: string, database_file: string): void {
   const files = [database_file, `${database_file}-wal`, `${database_file}-shm`, LOCK_FILE, SECRET_FILE];
   for (const name of [...files, ...backupNames(directory)]) keepPrivate(join(directory, name), 'file');
 }
 
-function keepPrivate(path: string, kind: Reach['kind']): void {
+/** Who can reach the path, and whether that may be; null where it is not there, or the system has no such modes. */
+function reachOf(
+  path: string,
+  kind: Reach['kind'],
+): { readonly mode: number; readonly verdict: ReturnType<typeof judgeReach> } | null {
   const user_id = process.getuid?.();
-  if (user_id === undefined) return;
   const found = statSync(path, { throwIfNoEntry: false });
-  // SQLite makes and removes files beside the database while a server runs.
-  if (found === undefined) return;
+  if (user_id === undefined || found === undefined) return null;
   const { mode, uid } = found;
-  const verdict = judgeReach({ kind, mode, uid }, user_id);
-  if (verdict === 'private') return;
-  const [before, after] = [mode & PERMISSIONS, mode & PERMISSIONS & ~OTHERS].map((bits) => bits.toString(8));
-  if (verdict === 'refuse') {
-    throw new CommandFailed(
-      `${path} is open to other users (mode ${before}): let its owner run "chmod ${after} ${path}", or name another directory with --data.`,
-    );
-  }
+  return { mode, verdict: judgeReach({ kind, mode, uid }, user_id) };
+}
+
+/** The mode as people write it, as it is and without other users' access. */
+function modesOf(mode: number): { readonly before: string; readonly after: string } {
+  const permissions = mode & PERMISSIONS;
+  return { before: permissions.toString(8), after: (permissions & ~OTHERS).toString(8) };
+}
+
+function openSentence(path: string, mode: number): string {
+  const { before, after } = modesOf(mode);
+  return `${path} is open to other users (mode ${before}): let its owner run "chmod ${after} ${path}", or name another directory with --data.`;
+}
+
+function keepPrivate(path: string, kind: Reach['kind']): void {
+  const found = reachOf(path, kind);
+  // SQLite makes and removes files beside the database while a server runs.
+  if (found === null || found.verdict === 'private') return;
+  const { mode, verdict } = found;
+  if (verdict === 'refuse') throw new CommandFailed(openSentence(path, mode));
   chmodSync(path, mode & ~OTHERS & 0o7777);
+  const { before, after } = modesOf(mode);
   process.stderr.write(
     `tds: ${path} was open to other users (mode ${before}); now it is not (mode ${after}).\n`,
   );

@@ -41,6 +41,11 @@ const SECRETS_FILE = '/etc/tds.env';
 const FREE_PORTS_FROM = 1_024;
 /** What a stop takes at most after the requests in flight had their time. */
 const STOP_SECONDS = 60;
+/** Where a service that listens on every address is reached, by that address. */
+const LOOPBACKS: ReadonlyMap<string, string> = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
 /** What the unit hides from the service. */
 const HIDDEN = /^\/(home|root|run\/user|tmp|var\/tmp)\//;
 
@@ -85,10 +90,22 @@ async function install(options: InstallOptions): Promise<void> {
   }
 }
 
+/** This machine's values, for the files and for what is to be done with them. */
+interface MachineValues extends DeploymentValues {
+  readonly user: string;
+  /** How this program is started, without arguments. */
+  readonly program: readonly string[];
+  readonly data: string;
+  /** The address of PostgreSQL without its password; empty for SQLite. */
+  readonly database: string;
+  readonly domain: string;
+}
+
 function deployments(
   { systemd, caddy, grafana, output }: InstallOptions,
-  { user = '', program = '', data = '', database = '' }: DeploymentValues,
+  { user, program, data, database, domain }: MachineValues,
 ): readonly Deployment[] {
+  const written = (name: string) => Bun.$.escape(join(output, name));
   return [
     ...(systemd
       ? [
@@ -98,8 +115,8 @@ function deployments(
             next: [
               `useradd --system --user-group --home-dir ${data} --shell /usr/sbin/nologin ${user}`,
               `install -d -m 700 -o ${user} -g ${user} ${data} /var/cache/tds`,
-              ...initLines(user, `${program} init --data ${data}`, database),
-              `install -m 644 ${join(output, 'tds.service')} /etc/systemd/system/tds.service`,
+              ...initLines(user, `${program.join(' ')} init --data ${data}`, database),
+              `install -m 644 ${written('tds.service')} /etc/systemd/system/tds.service`,
               'systemctl daemon-reload && systemctl enable --now tds',
             ],
           },
@@ -111,8 +128,10 @@ function deployments(
             template: 'Caddyfile',
             name: 'Caddyfile',
             next: [
-              `install -m 644 ${join(output, 'Caddyfile')} /etc/caddy/Caddyfile && systemctl reload caddy`,
-              'start the service with --client-address-header X-Forwarded-For (TDS_CLIENT_ADDRESS_HEADER)',
+              `install -m 644 ${written('Caddyfile')} /etc/caddy/Caddyfile && systemctl reload caddy`,
+              'let the service know of the proxy, such as in /etc/tds.env, and start it again:',
+              '  TDS_CLIENT_ADDRESS_HEADER=X-Forwarded-For',
+              `  TDS_PUBLIC_URL=${domain.includes('://') ? domain : `https://${domain}`}`,
             ],
           },
         ]
@@ -131,7 +150,7 @@ function deployments(
 
 /** How the service's data are made; the password of PostgreSQL comes from the file of secrets, as it does for the unit. */
 function initLines(user: string, init: string, database: string): readonly string[] {
-  if (database === '') return [`sudo -u ${user} TDS_CACHE=/var/cache/tds ${init}`];
+  if (database === '') return [`runuser -u ${user} -- env TDS_CACHE=/var/cache/tds ${init}`];
   const run = `systemd-run --pty --uid=${user} --property=EnvironmentFile=-${SECRETS_FILE} --setenv=TDS_CACHE=/var/cache/tds`;
   return [
     `where PostgreSQL asks for a password: put TDS_DATABASE_PASSWORD=... into ${SECRETS_FILE}, of mode 600`,
@@ -139,21 +158,34 @@ function initLines(user: string, init: string, database: string): readonly strin
   ];
 }
 
-/** This machine's values. Throws `CommandFailed` for a program that the unit could not see. */
-function valuesOf(options: InstallOptions): DeploymentValues {
+/** Throws `CommandFailed` for a program or data that the unit could not see. */
+function valuesOf(options: InstallOptions): MachineValues {
+  const { host, port, drainSeconds } = options;
   const data = options.data === settingOf('data').default ? SERVICE_DATA : resolve(options.data);
+  if (options.systemd && HIDDEN.test(`${data}/`)) {
+    throw new CommandFailed(
+      `The unit hides ${data} from the service: name another directory with --data, such as ${SERVICE_DATA}.`,
+    );
+  }
   // Others can read a unit and a command line.
   const database = isPostgres(options.database) ? withoutPassword(options.database) : '';
+  const program = options.systemd ? programOf(options.executable) : [];
+  const listening = ['--host', host, '--port', String(port), '--drain-seconds', String(drainSeconds)];
   return {
     user: options.user,
-    program: options.systemd ? programOf(options.executable) : '',
+    program,
     data,
-    host: options.host,
-    port: String(options.port),
+    command: [
+      ...program,
+      'serve',
+      '--data',
+      data,
+      ...listening,
+      ...(database === '' ? [] : ['--database', database]),
+    ],
+    upstream: upstreamOf(host, port),
     database,
-    database_option: database === '' ? '' : ` --database ${database}`,
     domain: options.domain ?? '',
-    drain_seconds: String(options.drainSeconds),
     stop_seconds: String(options.drainSeconds + STOP_SECONDS),
     capabilities: options.port < FREE_PORTS_FROM ? 'CAP_NET_BIND_SERVICE' : '',
     // The GPU is a device of the system.
@@ -161,8 +193,14 @@ function valuesOf(options: InstallOptions): DeploymentValues {
   };
 }
 
+/** Where a proxy on this machine reaches the service; what listens everywhere is reached on loopback. */
+function upstreamOf(host: string, port: number): string {
+  const reached = LOOPBACKS.get(host) ?? host;
+  return `${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
+}
+
 /** How the unit starts this program: by its executable, or from its checkout by Bun. */
-function programOf(executable: string | undefined): string {
+function programOf(executable: string | undefined): readonly string[] {
   const paths = [executable === undefined ? process.execPath : resolve(executable)];
   if (executable === undefined && !IS_UNPACKED) paths.push(projectFile('src/main.ts'));
   const hidden = paths.find((path) => HIDDEN.test(path));
@@ -171,7 +209,7 @@ function programOf(executable: string | undefined): string {
       `The unit hides ${hidden} from the service: copy the executable to /usr/local/bin/tds, and name it with --executable.`,
     );
   }
-  return paths.join(' ');
+  return paths;
 }
 
 async function textOf(template: string, values: DeploymentValues): Promise<string> {

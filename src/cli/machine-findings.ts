@@ -1,13 +1,13 @@
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { newestBackup_ms } from '../../db/sqlite/sqlite-backups.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { HOUR_MS } from '../clock.ts';
 import { connectionsThatFit, DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
-import { listen, PortTaken } from '../http/listen.ts';
+import { ListenRefused, listen, PortTaken } from '../http/listen.ts';
 import { systemErrorCode } from '../system-error-code.ts';
-import { DATABASE_FILE, isServerRunning } from './data-directory.ts';
+import { DATABASE_FILE, existingParent, isServerRunning } from './data-directory.ts';
 import type { Finding } from './findings.ts';
 import { formatTime } from './output.ts';
 
@@ -25,10 +25,19 @@ export function diskFinding(data: string): Finding {
   const detail = `${Math.floor(free_bytes / BYTES_PER_MEGABYTE)} MB free for ${data}`;
   if (free_bytes < FREE_MIN_BYTES)
     return { subject: 'disk', state: 'broken', detail: `${detail}: make room on its disk` };
-  const database_bytes = statSync(join(data, DATABASE_FILE), { throwIfNoEntry: false })?.size ?? 0;
+  const database_bytes = sizeOf(join(data, DATABASE_FILE));
   return free_bytes < Math.max(FREE_GOOD_BYTES, DATABASES_THAT_FIT * database_bytes)
     ? { subject: 'disk', state: 'warning', detail: `${detail}: make room on its disk soon` }
     : { subject: 'disk', state: 'ok', detail };
+}
+
+/** 0 for a file that is not there. What keeps one from being seen is a finding of its own. */
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0;
+  }
 }
 
 /** Whether the process may open enough files. */
@@ -62,19 +71,10 @@ export async function portFinding({
     const detail = port === 0 ? `any free one of ${host}` : `${port} of ${host} is free`;
     return { subject, state: 'ok', detail };
   } catch (error) {
-    if (error instanceof PortTaken) {
-      return hasServer(data)
-        ? { subject, state: 'ok', detail: `${port} of ${host} is taken, and a server runs on ${data}` }
-        : { subject, state: 'broken', detail: error.message };
-    }
-    const code = systemErrorCode(error);
-    if (code === undefined) throw error;
-    const advice = 'choose another address with --host, or another port with --port';
-    return {
-      subject,
-      state: 'broken',
-      detail: `${port} of ${host} cannot be listened on (${code}): ${advice}`,
-    };
+    if (!(error instanceof ListenRefused)) throw error;
+    return error instanceof PortTaken && hasServer(data)
+      ? { subject, state: 'ok', detail: `${port} of ${host} is taken, and a server runs on ${data}` }
+      : { subject, state: 'broken', detail: error.message };
   }
 }
 
@@ -89,7 +89,13 @@ function hasServer(data: string): boolean {
 
 /** How old the newest scheduled backup is; `directory` need not be there. */
 export function backupsFinding(directory: string, now_ms: number): Finding {
-  const newest_ms = existsSync(directory) ? newestBackup_ms(directory, now_ms) : null;
+  let newest_ms: number | null;
+  try {
+    newest_ms = existsSync(directory) ? newestBackup_ms(directory, now_ms) : null;
+  } catch (error) {
+    const detail = `${directory} cannot be read (${systemErrorCode(error) ?? error}): give this user the right to it, or name another with --backup-directory`;
+    return { subject: 'backups', state: 'warning', detail };
+  }
   if (newest_ms === null) {
     const detail = `none in ${directory}: back up with "tds backup FILE", or "tds serve --backup-every 6h"`;
     return { subject: 'backups', state: 'warning', detail };
@@ -97,8 +103,4 @@ export function backupsFinding(directory: string, now_ms: number): Finding {
   const hours = Math.floor((now_ms - newest_ms) / HOUR_MS);
   const detail = `the newest in ${directory} is of ${formatTime(newest_ms)}, ${hours} hours old`;
   return { subject: 'backups', state: 'ok', detail };
-}
-
-function existingParent(path: string): string {
-  return existsSync(path) ? path : existingParent(dirname(path));
 }

@@ -5,7 +5,7 @@ import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { systemClock } from '../clock.ts';
 import { openOptions } from '../config/open-options.ts';
-import type { ModelConfig, Values } from '../config/settings.ts';
+import { type ModelConfig, SERVICE_URL, type Values } from '../config/settings.ts';
 import { answerRequest, engineInput } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../decisions/schemas.ts';
@@ -122,7 +122,8 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
   if (options.key === undefined) {
     throw new CommandFailed('An API key is needed: set TDS_API_KEY, or answer in process with --local.');
   }
-  const url = new URL('/v1/decisions', options.url);
+  const { url: service = SERVICE_URL } = options;
+  const url = new URL('/v1/decisions', service);
   if (options.mode !== undefined) url.searchParams.set('mode', options.mode);
   let response: Response;
   let document: unknown;
@@ -138,10 +139,8 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
     document = await jsonOrNull(response);
   } catch (error) {
     throw new CommandFailed(
-      `No service answers at ${options.url}: start one with "tds serve", or use --local.`,
-      {
-        cause: error,
-      },
+      `No service answers at ${service}: start one with "tds serve", name another with --url, or use --local.`,
+      { cause: error },
     );
   }
   if (Value.Check(ErrorResponseSchema, document)) {
@@ -151,7 +150,7 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
     );
   }
   if (!Value.Check(DecisionResponseSchema, document)) {
-    throw new CommandFailed(`What answers at ${options.url} is not this service (HTTP ${response.status}).`);
+    throw new CommandFailed(`What answers at ${service} is not this service (HTTP ${response.status}).`);
   }
   const { answers, usage, latency_ms } = document;
   return { answers, input_tokens: usage.input_tokens, latency_ms, document };

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { newestMigration_ms } from '../../db/sqlite/migrate.ts';
 import {
   checkModel,
@@ -24,7 +22,7 @@ import { type AskedModel, upstreamFailures } from './check-upstreams.ts';
 import { clockWarning } from './clock-check.ts';
 import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
-import { DATABASE_FILE } from './data-directory.ts';
+import { hasDatabase, whyUnfillable } from './data-directory.ts';
 import { type Finding, kernelsFinding } from './findings.ts';
 import { backupsFinding, descriptorsFinding, diskFinding, portFinding } from './machine-findings.ts';
 import { formatTime, printJson, printTable } from './output.ts';
@@ -145,11 +143,8 @@ function deviceFinding({ device, device_name, missing_gpu }: DeviceStatus, gpu: 
 async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]> {
   const { data } = options;
   const is_file = !isPostgres(options.database);
-  if (is_file && !existsSync(join(data, DATABASE_FILE))) {
-    const detail = `${data} is empty: the first start fills it`;
-    return [{ subject: 'data', state: 'ok', detail }, clockFinding(null)];
-  }
   try {
+    if (is_file && !hasDatabase(data)) return [unfilledFinding(data), clockFinding(null)];
     return await withData(options, async ({ database, store }) => [
       booksFinding(is_file ? data : database.name, await database.audit()),
       writerFinding(await database.lastWriter()),
@@ -170,6 +165,13 @@ async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]>
         : ({ state: 'broken', detail: error.message } as const);
     return [{ subject: 'data', ...found }, clockFinding(null)];
   }
+}
+
+function unfilledFinding(data: string): Finding {
+  const unfillable = whyUnfillable(data);
+  return unfillable === null
+    ? { subject: 'data', state: 'ok', detail: `${data} is empty: the first start fills it` }
+    : { subject: 'data', state: 'broken', detail: unfillable };
 }
 
 function booksFinding(data: string, report: AuditReport): Finding {

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { type OpenOptions, openPlanner, openScoringPlanner, SetupError } from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
@@ -13,7 +11,7 @@ import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import type { ServeConfig } from '../config/settings.ts';
 import type { Database } from '../database.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
-import { PortTaken } from '../http/listen.ts';
+import { ListenRefused } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
 import { type ConnectionBounds, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
@@ -33,7 +31,7 @@ import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { consoleParts } from './console-parts.ts';
-import { claimDataDirectory, DATABASE_FILE } from './data-directory.ts';
+import { claimDataDirectory, hasDatabase } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { initialize, isInitialized } from './initialize.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
@@ -66,8 +64,7 @@ export async function runServer(
   { may_initialize, settings, readAgain }: ServerStart,
 ): Promise<void> {
   const is_file = !isPostgres(options.database);
-  if (is_file && !may_initialize && !existsSync(join(options.data, DATABASE_FILE)))
-    throw noData(options.data);
+  if (is_file && !hasDatabase(options.data) && !may_initialize) throw noData(options.data);
   const unlock = claimDataDirectory(options.data);
   try {
     await withData(
@@ -227,9 +224,11 @@ async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): 
   } catch (error) {
     const code = systemErrorCode(error);
     const reason = code === undefined ? '' : ` (${code})`;
-    throw new CommandFailed(`The log file ${logFile} cannot be opened for writing${reason}.`, {
-      cause: error,
-    });
+    const advice = code === 'ENOENT' ? 'make its folder' : 'give this user the right to write it';
+    throw new CommandFailed(
+      `The log file ${logFile} cannot be opened for writing${reason}: ${advice}, or name another with --log-file.`,
+      { cause: error },
+    );
   }
 }
 
@@ -270,7 +269,7 @@ async function listenForMetrics(
   try {
     return await startMetricsListener(metrics, { host, port }, problems);
   } catch (error) {
-    if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
+    if (error instanceof ListenRefused) throw new CommandFailed(error.message, { cause: error });
     throw error;
   }
 }
@@ -418,7 +417,7 @@ async function listen(
       },
     );
   } catch (error) {
-    if (error instanceof PortTaken) throw new CommandFailed(error.message, { cause: error });
+    if (error instanceof ListenRefused) throw new CommandFailed(error.message, { cause: error });
     throw error;
   }
 }

@@ -15,6 +15,8 @@ const LOG_FILE_MEGABYTES_MAX = 100_000;
 const DISK_FLOOR_MEGABYTES_MAX = 1_000_000_000;
 const PREFIX_CACHE_MEGABYTES_MAX = 1_000_000;
 const LOG_FILES_MAX = 1_000;
+/** Where a service answers that was told nothing else. */
+export const SERVICE_URL = 'http://127.0.0.1:8080';
 /** Who may sign up to the console. */
 export const SIGN_UP_RULES = ['open', 'invited'] as const;
 const BACKUPS_MAX = 10_000;
@@ -89,7 +91,7 @@ export const SETTINGS = {
     help: 'connections to PostgreSQL for requests; up to seven more are for readers, history, rate windows and the start',
     default: 10,
   }),
-  host: setting(TEXT, {
+  host: setting(textOf(parseHost), {
     flag: '--host <address>',
     variable: 'TDS_HOST',
     key: 'server.host',
@@ -298,7 +300,7 @@ export const SETTINGS = {
     help: 'full log files that are kept beside it',
     default: 5,
   }),
-  metricsHost: setting(TEXT, {
+  metricsHost: setting(textOf(parseHost), {
     flag: '--metrics-host <address>',
     variable: 'TDS_METRICS_HOST',
     key: 'metrics.host',
@@ -390,12 +392,12 @@ export const SETTINGS = {
     default: 'production',
     on_reload: 'applied',
   }),
-  url: setting(TEXT, {
+  url: setting(textOf(parseServiceUrl), {
     flag: '--url <address>',
     variable: 'TDS_URL',
     key: 'client.url',
-    help: 'the running service, for "tds decide" and the link of "tds user reset"',
-    default: 'http://127.0.0.1:8080',
+    help: `the running service, for "tds decide" (default: ${SERVICE_URL}) and the link of "tds user reset" (default: the one that runs on the data directory)`,
+    example: SERVICE_URL,
   }),
   key: setting(TEXT, {
     flag: '--key <key>',
@@ -510,12 +512,24 @@ function parseEmail(text: string): string {
   }
 }
 
+/** An address of IPv6 may be in brackets, as it is within a URL. */
+function parseHost(text: string): string {
+  const [, address = text] = /^\[(.*)\]$/.exec(text) ?? [];
+  return TEXT.parse(address);
+}
+
 function parsePublicUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const is_address = url?.protocol === 'http:' || url?.protocol === 'https:';
   if (url !== null && is_address && url.pathname === '/' && url.search === '' && url.hash === '')
     return url.origin;
   throw new InvalidArgumentError('It must be an address such as https://tds.example.com.');
+}
+
+function parseServiceUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return text;
+  throw new InvalidArgumentError(`It must be an address such as ${SERVICE_URL}.`);
 }
 
 function parseSmtpUrl(text: string): string {

@@ -1,34 +1,56 @@
+import { lookup } from 'node:dns/promises';
 import type { AddressInfo, Server } from 'node:net';
 import { systemErrorCode } from '../system-error-code.ts';
 
+/** Nothing can listen at the address; the message is one sentence with what to do. */
+export class ListenRefused extends Error {
+  override readonly name: string = 'ListenRefused';
+}
+
 /** Another program listens on the port already. */
-export class PortTaken extends Error {
+export class PortTaken extends ListenRefused {
   override readonly name = 'PortTaken';
 }
 
+/** The options that choose where is listened. */
+export interface ListenOptionNames {
+  readonly host: string;
+  readonly port: string;
+}
+
 /**
- * Begins to listen, and returns the port, which the system chooses for 0. Rejects with `PortTaken`, which names the
- * option that chooses the port.
+ * Begins to listen, and returns the port, which the system chooses for 0. Rejects with `ListenRefused`, which names the
+ * options that choose the address, and with `PortTaken`.
  */
 export async function listen(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number },
-  option = '--port',
+  options: ListenOptionNames = { host: '--host', port: '--port' },
 ): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
-  // A second process on the same port would keep its own rate limits without anybody noticing.
-  server.listen({ host, port, exclusive: true }, resolve);
   try {
+    // Bun would give another reason for a name that has no address.
+    await lookup(host);
+    server.once('error', reject);
+    // A second process on the same port would keep its own rate limits without anybody noticing.
+    server.listen({ host, port, exclusive: true }, resolve);
     await promise;
   } catch (error) {
-    if (systemErrorCode(error) === 'EADDRINUSE') {
+    const code = systemErrorCode(error);
+    if (code === undefined) throw error;
+    if (code === 'EADDRINUSE') {
       throw new PortTaken(
-        `Port ${port} is taken: stop the program that listens on it, or choose another with ${option}.`,
+        `Port ${port} is taken: stop the program that listens on it, or choose another with ${options.port}.`,
         { cause: error },
       );
     }
-    throw error;
+    const advice =
+      code === 'EACCES'
+        ? `choose one from 1024 on with ${options.port}, or give the program CAP_NET_BIND_SERVICE`
+        : `choose another address with ${options.host}, or another port with ${options.port}`;
+    throw new ListenRefused(`Port ${port} of ${host} cannot be listened on (${code}): ${advice}.`, {
+      cause: error,
+    });
   }
   return portOf(server);
 }

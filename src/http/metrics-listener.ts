@@ -23,7 +23,8 @@ export interface MetricsListener {
 
 /**
  * Serves metrics at `/metrics`, on a listener of its own: whoever may reach the API is not to read them. It is no part
- * of the API, and its few errors are plain text. Metrics that cannot be read are reported. Rejects with `PortTaken`.
+ * of the API, and its few errors are plain text. Metrics that cannot be read are reported. Rejects with
+ * `ListenRefused`.
  */
 export async function startMetricsListener(
   metrics: MetricsText,
@@ -42,7 +43,7 @@ export async function startMetricsListener(
     },
   );
   server.maxConnections = CONNECTIONS_MAX;
-  const port = await listen(server, address, '--metrics-port');
+  const port = await listen(server, address, { host: '--metrics-host', port: '--metrics-port' });
   const host = address.host.includes(':') ? `[${address.host}]` : address.host;
   return {
     url: `http://${host}:${port}${PATH}`,

@@ -85,7 +85,7 @@ const CUT_MAX_MS = 15_000;
 /** The most connections however many file descriptors there are: a connection costs memory too. */
 const CONNECTION_LIMIT = 10_000;
 
-/** Serves over HTTP, or HTTPS where there is a certificate. Rejects with `PortTaken`. */
+/** Serves over HTTP, or HTTPS where there is a certificate. Rejects with `ListenRefused`. */
 export async function startServer(
   handler: RequestHandler,
   address: { readonly host: string; readonly port: number },

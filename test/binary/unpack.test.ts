@@ -19,6 +19,7 @@ import { CONTENTS, packageOf } from './package.ts';
 const NOW_MS = Date.UTC(2026, 0, 1);
 const IS_ROOT = process.getuid?.() === 0;
 const CHILD = join(import.meta.dir, 'unpack-child.ts');
+const STUCK_CHILD = join(import.meta.dir, 'stuck-unpack-child.ts');
 
 let directory: string;
 let cache: string;
@@ -151,6 +152,23 @@ test('leftovers of a start that was cut go after an hour, not while it may still
   chmodSync(cache, 0o700);
   await unpack();
   expect(readdirSync(cache).filter((name) => name.startsWith('unpacking-'))).toEqual(['unpacking-new']);
+});
+
+test('what a killed start leaves takes no room from the next one, and what a running one writes stays', async () => {
+  await using stuck = Bun.spawn([process.execPath, STUCK_CHILD, cache], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  const { value } = await stuck.stdout.pipeThrough(new TextDecoderStream()).getReader().read();
+  expect(value).toBe('begun\n');
+  const unfinished = () => readdirSync(cache).filter((name) => name.startsWith('unpacking-'));
+  const root = await unpack();
+  expect(unfinished()).toHaveLength(1);
+  stuck.kill('SIGKILL');
+  await stuck.exited;
+  rmSync(join(root, 'src/main.js'));
+  await unpack();
+  expect(unfinished()).toEqual([]);
 });
 
 describe('who could change the program is this user only:', () => {

@@ -131,7 +131,8 @@ describe('every command takes the file', () => {
     const { code, stderr } = await tds(['decide', '-', '--config', path], { stdin: question });
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'tds: No service answers at http://127.0.0.1:9: start one with "tds serve", or use --local.\n',
+      stderr:
+        'tds: No service answers at http://127.0.0.1:9: start one with "tds serve", name another with --url, or use --local.\n',
     });
   });
 

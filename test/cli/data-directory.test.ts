@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BACKUPS_KEPT, backupNames } from '../../db/sqlite/backup.ts';
 import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
-import { tds, tdsJson } from './support.ts';
+import { expectRefused, tds, tdsJson } from './support.ts';
 
 setDefaultTimeout(60_000);
 
@@ -138,6 +138,27 @@ test('commands that meet on a new data directory all find it made, and made once
   );
   expect(finished.filter(({ stdout }) => JSON.parse(stdout).initialized === true)).toHaveLength(1);
   expect([versionOf(data), backupNames(data)]).toEqual([knownMigrations().length, []]);
+  root.remove();
+});
+
+test('a data directory that this user cannot see into is not taken for an empty one', async () => {
+  const root = temporaryDirectory();
+  const loop = join(root.path, 'loop');
+  symlinkSync(loop, loop);
+  writeFileSync(join(root.path, 'file'), '');
+  for (const [data, sentence] of [
+    [
+      loop,
+      `The data directory ${loop} cannot be written (ELOOP): give this user the right to write it or name another with --data.`,
+    ],
+    [join(root.path, 'file'), `${join(root.path, 'file')} is not a directory: name another with --data.`],
+  ] as const) {
+    for (const command of [
+      ['org', 'list'],
+      ['serve', '--port', '0'],
+    ])
+      expectRefused(await tds([...command, '--data', data]), sentence);
+  }
   root.remove();
 });
 

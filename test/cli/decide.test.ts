@@ -38,6 +38,17 @@ test('an address where nothing answers is named as that', async () => {
   await gone.stop(true);
   expectRefused(
     await decide(url),
-    `No service answers at ${url}: start one with "tds serve", or use --local.`,
+    `No service answers at ${url}: start one with "tds serve", name another with --url, or use --local.`,
   );
 });
+
+test.each(['127.0.0.1:8080', 'localhost:8080', 'tds.example.com', 'ftp://tds.example.com'])(
+  '%s is no address of a service, and is named as wrong usage',
+  async (url) => {
+    const { code, stderr } = await decide(url);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('It must be an address such as http://127.0.0.1:8080.'),
+    ]);
+  },
+);

@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compilerPath } from '../../native/addon/build.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
@@ -125,6 +125,29 @@ test('a port is free, taken by another program, or taken while a server runs on 
   expect(await server.stop()).toBe(0);
   root.remove();
 });
+
+test.each([
+  ['open to everybody', 'open'],
+  ['a file', 'file'],
+  ['below a file', 'file/data'],
+  ['nowhere', 'loop'],
+])(
+  'a data directory that is %s is broken before the first start, which refuses it alike',
+  async (_, name) => {
+    const root = temporaryDirectory();
+    mkdirSync(join(root.path, 'open'));
+    chmodSync(join(root.path, 'open'), 0o777);
+    writeFileSync(join(root.path, 'file'), '');
+    symlinkSync(join(root.path, 'loop'), join(root.path, 'loop'));
+    const data = join(root.path, name);
+    const { code, findings } = await doctor('--gpu', 'none', '--port', '0', '--data', data);
+    const served = await tds(['serve', '--init', '--gpu', 'none', '--port', '0', '--data', data]);
+    expect([code, served.code]).toEqual([1, 1]);
+    const detail = served.stderr.replace(/^tds: |\n$/g, '');
+    expect(findings).toContainEqual({ subject: 'data', state: 'broken', detail });
+    root.remove();
+  },
+);
 
 test('weights that are not there are broken', async () => {
   const { code, findings } = await doctor('--gpu', 'none', '--model', 'missing.gguf');

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
@@ -8,6 +8,17 @@ import { MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../su
 import { expectRefused, tds } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+test('an address in the data directory that this user cannot read is not taken for no service', async () => {
+  const root = temporaryDirectory();
+  const path = join(root.path, 'service-url.txt');
+  mkdirSync(path);
+  expectRefused(
+    await tds(['health', '--data', root.path]),
+    `${path} cannot be read (EISDIR): run this as the service's user, or name the address with --url.`,
+  );
+  root.remove();
+});
 
 describe('of a service by its address', () => {
   let service: TestService;

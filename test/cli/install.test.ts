@@ -1,8 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { tds } from './support.ts';
+import { expectRefused, tds } from './support.ts';
 
 /** A program that is on every machine, where the unit can see it. */
 const EXECUTABLE = ['--executable', '/usr/bin/env'];
@@ -40,7 +48,7 @@ describe('tds install --systemd', () => {
     expect(unit).toContain('\nUser=decisions\n');
     expect(unit).toContain('\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n');
     expect(stdout).toContain(
-      'sudo -u decisions TDS_CACHE=/var/cache/tds /usr/bin/env init --data /var/lib/tds\n',
+      'runuser -u decisions -- env TDS_CACHE=/var/cache/tds /usr/bin/env init --data /var/lib/tds\n',
     );
   });
 
@@ -86,11 +94,38 @@ describe('tds install --systemd', () => {
     });
   });
 
-  test('refuses a value that would mean something else to systemd', async () => {
-    const { code, stderr } = await install('--systemd', ...EXECUTABLE, '--user', 'tds\nExecStartPre=/bin/x');
+  test.each(['/home/ada/tds', '/tmp/tds', '/root'])(
+    'refuses data in %s, which the unit would hide from the service',
+    async (data) => {
+      expectRefused(
+        await install('--systemd', ...EXECUTABLE, '--data', data),
+        `The unit hides ${data} from the service: name another directory with --data, such as /var/lib/tds.`,
+      );
+      expect(readdirSync(directory)).toEqual([]);
+    },
+  );
+
+  test.each([
+    ['--user', 'tds\nExecStartPre=/bin/x'],
+    ['--data', '/srv/my data'],
+    ['--executable', '/opt/my programs/tds'],
+    ['--host', '127.0.0.1 --init'],
+  ])('refuses a value that would mean something else to systemd: %s %j', async (option, value) => {
+    const { code, stderr } = await install('--systemd', ...EXECUTABLE, option, value);
     expect(code).toBe(1);
-    expect(stderr).toContain('cannot be written into a file of settings.\n');
+    expect(stderr).toStartWith(`tds: "${value}" cannot be written into a file of settings: choose one of`);
     expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test('says lines that a shell can run, wherever the files were written', async () => {
+    const folder = join(directory, "a 'b' c");
+    mkdirSync(folder);
+    const { stdout } = await tds(['install', '--systemd', ...EXECUTABLE, '--output', folder]);
+    const [, line = ''] =
+      /^ {2}(install -m 644 .*) \/etc\/systemd\/system\/tds\.service$/m.exec(stdout) ?? [];
+    const installed = Bun.spawnSync(['sh', '-c', `${line} ${join(directory, 'installed')}`]);
+    expect(installed.stderr.toString()).toBe('');
+    expect(written('installed')).toContain('[Service]');
   });
 });
 
@@ -98,12 +133,26 @@ test('tds install --caddy writes a proxy for the domain, in front of the port', 
   expect((await install('--caddy')).stderr).toBe(
     'tds: Name what clients reach the service by with --domain.\n',
   );
-  expect((await install('--caddy', '--domain', 'd.example.com', '--port', '9000')).code).toBe(0);
+  const { code, stdout } = await install('--caddy', '--domain', 'd.example.com', '--port', '9000');
+  expect(code).toBe(0);
+  // Without it the console's cookies are not Secure, and mailed links lead past the proxy.
+  expect(stdout).toContain('  TDS_PUBLIC_URL=https://d.example.com\n');
+  expect(stdout).toContain('  TDS_CLIENT_ADDRESS_HEADER=X-Forwarded-For\n');
   const text = written('Caddyfile');
   expect(text).toContain('\nd.example.com {\n');
   expect(text).toContain('\treverse_proxy 127.0.0.1:9000 {\n');
   expect(text).toContain('header_up X-Forwarded-For {remote_host}');
   expect(text).not.toContain('{{');
+});
+
+test.each([
+  ['::1', '[::1]:8080'],
+  ['::', '[::1]:8080'],
+  ['0.0.0.0', '127.0.0.1:8080'],
+  ['10.0.0.5', '10.0.0.5:8080'],
+])('tds install --caddy reaches a service that listens on %s at %s', async (host, upstream) => {
+  expect((await install('--caddy', '--domain', 'd.example.com', '--host', host)).code).toBe(0);
+  expect(written('Caddyfile')).toContain(`\treverse_proxy ${upstream} {\n`);
 });
 
 test('tds install --grafana copies the dashboard as it is, where this program has one', async () => {

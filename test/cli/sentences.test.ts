@@ -138,6 +138,19 @@ test('a port that is taken', async () => {
   await new Promise((resolve) => other.close(resolve));
 });
 
+test.each([
+  // TEST-NET-1 is nobody's.
+  ['an address of another machine', '--host', '192.0.2.1', '--port'],
+  ['an address of another machine', '--metrics-host', '192.0.2.1', '--metrics-port'],
+  ['a name without an address', '--host', 'tds.invalid', '--port'],
+])('%s as %s %s', async (_, host, value, port) => {
+  const { code, stdout, stderr } = await serve(host, value, port, '9999');
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr.replace(/\(\w+\)/, '(CODE)')).toBe(
+    `tds: Port 9999 of ${value} cannot be listened on (CODE): choose another address with ${host}, or another port with ${port}.\n`,
+  );
+});
+
 test('too few file descriptors', async () => {
   const line = 'ulimit -n 64; exec "$0" "$@"';
   const limited = async (...args: string[]): Promise<Finished> => {
@@ -201,6 +214,13 @@ test('tds doctor tells of the version, the backups and the disk', async () => {
   expect(await finding('backups')).toMatchObject({
     state: 'warning',
     detail: expect.stringContaining('none in'),
+  });
+  const folder = join(root.path, 'not-a-folder');
+  writeFileSync(folder, '');
+  expect(await finding('backups', '--backup-directory', folder)).toEqual({
+    subject: 'backups',
+    state: 'warning',
+    detail: `${folder} cannot be read (ENOTDIR): give this user the right to it, or name another with --backup-directory`,
   });
   const server = await startChildServer(data, root.path, ['--backup-every', '6h']);
   while (!/"msg":"backed up"/.test(server.output())) await Bun.sleep(5);

@@ -255,7 +255,7 @@ describe('metrics and the log file', () => {
     const log_file = join(root.path, 'missing', 'tds.log');
     expect(await tds([...flags, '--log-file', log_file])).toMatchObject({
       code: 1,
-      stderr: `tds: The log file ${log_file} cannot be opened for writing (ENOENT).\n`,
+      stderr: `tds: The log file ${log_file} cannot be opened for writing (ENOENT): make its folder, or name another with --log-file.\n`,
     });
   });
 });

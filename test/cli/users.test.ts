@@ -4,6 +4,7 @@ import { openDatabase } from '../../db/sqlite/connection.ts';
 import { users } from '../../db/sqlite/schema.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { PASSWORD, sessionOf, signedIn, signInOn, visit } from '../console/support.ts';
+import { startChildServer } from '../support/child-server.ts';
 import { tds } from './support.ts';
 
 setDefaultTimeout(60_000);
@@ -64,10 +65,16 @@ test('user reset prints a link by which the user sets a password, once', async (
   db.$client.close();
 });
 
-test('user reset names the address of the client without a public one', async () => {
+test('user reset names the address of the service without a public one', async () => {
   expect((await run('reset', 'ada@example.com')).stdout).toMatch(
     /\nhttp:\/\/127\.0\.0\.1:8080\/console\/reset#token=[\w-]{43}\n$/,
   );
+  // One that runs on the data directory is found there, at any port.
+  const server = await startChildServer(directory.path, directory.path);
+  expect((await run('reset', 'ada@example.com')).stdout).toContain(
+    `\n${server.address}/console/reset#token=`,
+  );
+  expect(await server.stop()).toBe(0);
   const { code, stderr } = await run('reset', 'ada@example.com', '--public-url', 'tds.example.com');
   expect([code, stderr]).toEqual([2, expect.stringContaining('It must be an address such as')]);
 });

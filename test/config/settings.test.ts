@@ -5,7 +5,7 @@ import { type Command, Option } from 'commander';
 import { createProgram } from '../../src/cli/program.ts';
 import { readConfigFile } from '../../src/config/config-file.ts';
 import { exampleFile } from '../../src/config/example.ts';
-import { SERVE_SETTINGS, SETTING_NAMES, settingOf } from '../../src/config/settings.ts';
+import { SERVE_SETTINGS, SETTING_NAMES, SETTINGS, settingOf } from '../../src/config/settings.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 
 function helpOf(name: string): string {
@@ -26,6 +26,18 @@ describe('the table of settings', () => {
     if (setting.flag !== null) expect(new Option(setting.flag).attributeName()).toBe(name);
     const text = setting.example ?? String(setting.default);
     expect(() => setting.kind.parse(text)).not.toThrow();
+  });
+
+  test('an address of IPv6 to listen on may be in brackets', () => {
+    for (const { kind } of [SETTINGS.host, SETTINGS.metricsHost]) {
+      expect(['[::1]', '::1', '127.0.0.1', 'localhost'].map(kind.parse)).toEqual([
+        '::1',
+        '::1',
+        '127.0.0.1',
+        'localhost',
+      ]);
+      expect(() => kind.parse('[]')).toThrow('It must not be empty.');
+    }
   });
 
   test('no two settings share a variable or a place in the file, and a section is in one piece', () => {
