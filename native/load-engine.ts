@@ -8,6 +8,7 @@ import type { ModelTokenizer } from './model-tokenizer.ts';
 import type { ExpectedModel, OpenOptions } from './open-options.ts';
 import type { PromptProfile, RegisteredProfile } from './plan/profile.ts';
 import { profileFor } from './plan/profiles.ts';
+import { hasEqualTexts } from './plan/vocabulary.ts';
 import { abortsOnText } from './pre-tokenizer.ts';
 import { VocabularyPlanner } from './vocabulary-planner.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, type Weights } from './weights.ts';
@@ -21,6 +22,11 @@ async function readServableFacts({ first }: Weights): Promise<ModelFacts> {
   if (abortsOnText(facts.pre_tokenizer)) {
     throw new WeightsError(
       `The model ${first} cannot be served (llama.cpp's tokenizer for it ends the process on some texts): give another model.`,
+    );
+  }
+  if (hasEqualTexts(facts.vocabulary)) {
+    throw new WeightsError(
+      `The model ${first} cannot be served (llama.cpp ends the process over two tokens of the same text): download it again.`,
     );
   }
   if (!(facts.trained_context_tokens >= 1)) {
@@ -90,16 +96,10 @@ async function openVocabulary(options: OpenOptions): Promise<OpenVocabulary> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const { expected } = options;
   if (expected !== undefined) requireWeights(weights, expected);
-  // The one reads the file on this thread, the other meanwhile on a thread of its own.
-  const [read, opened] = await Promise.allSettled([
-    readServableFacts(weights),
-    openTokenizer(weights, options),
-  ]);
-  if (opened.status === 'rejected') throw read.status === 'rejected' ? read.reason : opened.reason;
-  const tokenizer = opened.value;
+  // Not beside each other: llama.cpp may see only what was found to be servable.
+  const facts = await readServableFacts(weights);
+  const tokenizer = await openTokenizer(weights, options);
   try {
-    if (read.status === 'rejected') throw read.reason;
-    const facts = read.value;
     const { trained_context_tokens } = facts;
     const context_tokens = Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, trained_context_tokens);
     const { needs, profile } = await makeProfile(weights, facts, tokenizer);

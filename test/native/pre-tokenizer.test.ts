@@ -8,7 +8,13 @@ import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { rejectDeepRecursion, rejectSlowRuns, WORD_CHARACTERS_MAX } from '../../native/pre-tokenizer.ts';
 import { describeAddon, IMPLEMENTATIONS } from './addon/support.ts';
 import { writeTinyModel } from './support/gguf.ts';
-import { llamaTokenizer, TINY_CHAT, temporaryDirectory } from './support/models.ts';
+import {
+  llamaTokenizer,
+  MARKER_CONTROL,
+  TINY_CHAT,
+  TINY_MARKERS,
+  temporaryDirectory,
+} from './support/models.ts';
 
 // The addon is built first where it is not yet.
 setDefaultTimeout(300_000);
@@ -223,4 +229,16 @@ test('a model whose tokenizer ends the process on two spaces is not opened', asy
   const opened: unknown = await openEngine({ model_path, gpu: false }).catch((error: unknown) => error);
   expect(opened).toBeInstanceOf(WeightsError);
   expect(String(opened)).toContain(model_path);
+});
+
+test('a model in which two tokens have the same text is not opened, because llama.cpp would end the process', async () => {
+  await using directory = await temporaryDirectory();
+  const model_path = join(directory.path, 'equal.gguf');
+  await writeTinyModel(model_path, {
+    ...TINY_MARKERS,
+    control: [...MARKER_CONTROL, '<|twice|>', '<|twice|>'],
+  });
+  const opened: unknown = await openEngine({ model_path, gpu: false }).catch((error: unknown) => error);
+  expect(opened).toBeInstanceOf(WeightsError);
+  expect(String(opened)).toContain('two tokens of the same text');
 });
