@@ -29,6 +29,7 @@ import {
 } from '../support/postgres.ts';
 import { PostgresProxy } from '../support/postgres-proxy.ts';
 import { rejection } from '../support/rejection.ts';
+import { until } from '../upstreams/support.ts';
 import {
   accountNumber,
   addAccounts,
@@ -146,6 +147,11 @@ async function lockSession({ db }: PgConnection, application_name: string): Prom
     [application_name],
   );
   return sessions.map(({ pid }) => pid);
+}
+
+/** Resolves once nobody has the lock of a node: the server ends a session a moment after its client has hung up. */
+async function untilUnlocked(observer: PgConnection, application_name: string): Promise<void> {
+  await until(async () => (await lockSession(observer, application_name)).length === 0);
 }
 
 /** Whether a session of that name waits for a lock. */
@@ -427,6 +433,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     expect(await livingNodes(observer.db)).toBe(3);
     await dead.lease.close({ open_holds: dead.books.open.holds });
     await dead.connection.close();
+    await untilUnlocked(observer, 'proc_dead');
     // The same as a clock that goes back.
     await observer.db.update(nodes).set({ renewed_at: sql`clock_timestamp() + interval '1 hour'` });
     // Its lease says nothing now, and the others have their locks.
@@ -456,6 +463,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     const observer = await database.connect();
     const dead = await LedgerNode.start(database.url, 'proc_dead', NEVER_RENEWED);
     await dead.lease.close({ open_holds: 1 });
+    await untilUnlocked(observer, 'proc_dead');
     expect(await rejection(copied(observer))).toBeInstanceOf(CopyRefused);
     await observer.db.update(nodes).set({ renewed_at: sql`clock_timestamp() + interval '1 hour'` });
     expect(await livingNodes(observer.db)).toBe(0);
@@ -495,7 +503,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     });
     expect(await started).toEqual(NEWER);
     expect(await observer.db.select().from(nodes)).toEqual([]);
-    expect(await lockSession(observer, 'proc_late')).toEqual([]);
+    await untilUnlocked(observer, 'proc_late');
   });
 
   test('that was away while a newer version updated the database writes no hold and no end, and is none any more', async () => {
@@ -520,7 +528,8 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     expect(await rejection(node.books.hold({ ...asked, request_id: 'req_2' }))).toEqual(NEWER);
     expect(await rejection(node.lease.renew())).toEqual(NEWER);
     expect(await openHoldsOf(observer, 'proc_away')).toBe(1);
-    expect([await livingNodes(observer.db), await lockSession(observer, 'proc_away')]).toEqual([0, []]);
+    await untilUnlocked(observer, 'proc_away');
+    expect(await livingNodes(observer.db)).toBe(0);
     // The operator goes back: the hold is released then.
     await observer.db.execute(sql`DELETE FROM __drizzle_migrations WHERE hash = 'newer'`);
     await node.books.whenSettled();
