@@ -119,10 +119,10 @@ struct KernelBackend::State {
                 }
             });
         }
-        steps.push_back([this, &weights = packed(node->src[0]), &made = *activations[activations_used - 1],
+        steps.push_back([&weights = packed(node->src[0]), &made = *activations[activations_used - 1],
                          node](int thread, int threads) {
             const size_t tiles = weights.rows() / q8::ROWS;
-            q8::multiply(kernel, weights, share(tiles, thread, threads), share(tiles, thread + 1, threads), made,
+            q8::multiply(weights, share(tiles, thread, threads), share(tiles, thread + 1, threads), made,
                          static_cast<float *>(node->data), node->nb[1]);
         });
     }

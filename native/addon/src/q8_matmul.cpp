@@ -86,8 +86,9 @@ void Activations::quantize(const float * values, size_t stride, size_t tile) {
     }
 }
 
-void multiply(const Kernel & kernel, const Weights & weights, size_t first_tile, size_t last_tile,
-              const Activations & activations, float * result, size_t stride) {
+void multiply(const Weights & weights, size_t first_tile, size_t last_tile, const Activations & activations,
+              float * result, size_t stride) {
+    const Kernel & kernel = weights.kernel();
     const size_t blocks = weights.depth() / BLOCK;
     const size_t tiles_at_once = kernel.columns_at_once / kernel.columns;
     auto * bytes = reinterpret_cast<char *>(result);

@@ -40,6 +40,7 @@ class Weights {
      */
     Weights(const Kernel & kernel, const void * blocks, size_t rows, size_t depth);
 
+    const Kernel & kernel() const { return kernel_; }
     size_t rows() const { return rows_; }
     size_t depth() const { return depth_; }
     /** The first byte of a tile: its rows start with row ROWS · tile. */
@@ -84,8 +85,8 @@ class Activations {
  * and column `c` goes to index `r` of the floats that start `c * stride` bytes after `result`. Weights and activations
  * are of the same kernel.
  */
-void multiply(const Kernel & kernel, const Weights & weights, size_t first_tile, size_t last_tile,
-              const Activations & activations, float * result, size_t stride);
+void multiply(const Weights & weights, size_t first_tile, size_t last_tile, const Activations & activations,
+              float * result, size_t stride);
 
 }  // namespace q8
 
