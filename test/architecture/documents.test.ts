@@ -9,6 +9,7 @@ const DOCUMENTS = [
   'ARCHITECTURE.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
+  'OPERATIONS.md',
   'README.md',
   'SECURITY.md',
   'bench/README.md',
