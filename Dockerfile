@@ -2,10 +2,10 @@
 #   docker build -t tds --build-arg TDS_COMMIT=$(git rev-parse --short=12 HEAD) .
 # For NVIDIA's devices, on NVIDIA's runtime image (cuBLAS and the CUDA runtime), started with --gpus all:
 #   docker build -t tds:cuda --build-arg VARIANT=cuda .
-# Either way, with a root that nothing can write to. Docker kills after 10 s what it stops, while requests in flight may
-# take --drain-seconds (120):
+# Either way, with a root that nothing can write to. Docker kills after 10 s what it stops, while that takes --drain-delay
+# (5 s here) and requests in flight may take --drain-seconds (120):
 #   docker run --rm --read-only -v tds-data:/data -v tds-cache:/cache tds init
-#   docker run -d --name tds --read-only -v tds-data:/data -v tds-cache:/cache -p 8080:8080 --stop-timeout 130 tds
+#   docker run -d --name tds --read-only -v tds-data:/data -v tds-cache:/cache -p 8080:8080 --stop-timeout 135 tds
 #   docker exec tds tds doctor
 ARG VARIANT=cpu
 ARG TDS_COMMIT=unknown
@@ -53,7 +53,7 @@ LABEL org.opencontainers.image.title="tds" \
       org.opencontainers.image.description="Typed Decision Service: probabilities for typed questions about one record, from a local language model" \
       org.opencontainers.image.revision="$TDS_COMMIT"
 # A backup of a large database is audited with temporary files of SQLite. A read-only root has no other place for them.
-ENV TDS_DATA=/data TDS_CACHE=/cache TDS_HOST=0.0.0.0 SQLITE_TMPDIR=/data
+ENV TDS_DATA=/data TDS_CACHE=/cache TDS_HOST=0.0.0.0 TDS_DRAIN_DELAY=5 SQLITE_TMPDIR=/data
 USER 65532:65532
 VOLUME ["/data", "/cache"]
 EXPOSE 8080

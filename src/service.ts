@@ -123,6 +123,8 @@ export interface Service {
   readonly refuse: (refusal: Refusal) => Response;
   /** Takes the cause of a failure between a request and its response. */
   readonly report: (failure: HandlerFailure) => void;
+  /** From now on the service is not ready; requests are answered as before. */
+  leave(): void;
   /** From now on new requests are refused; call it before its ports are stopped. */
   drain(): void;
   /** Changes what later requests and runs meet; those that are under way go on as they began. */
@@ -315,6 +317,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
     },
     reloadModel: reload,
+    leave: () => readiness.drain(),
     drain,
     async close() {
       drain();

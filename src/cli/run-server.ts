@@ -3,7 +3,7 @@ import type { AccountContext } from '../accounts/context.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { EMBEDDED } from '../catalog/catalog-records.ts';
-import { systemClock } from '../clock.ts';
+import { MS_PER_S, systemClock } from '../clock.ts';
 import { paddleSettings } from '../config/combinations.ts';
 import { isPostgres } from '../config/database-address.ts';
 import type { Effective } from '../config/effective.ts';
@@ -189,6 +189,7 @@ async function serve(
         backups?.start();
       }
       await stop.asked;
+      await leave(service, server, options.drainDelay, log);
       service.drain();
       log.info('stopping: finishing the requests in flight', { seconds: options.drainSeconds });
     } finally {
@@ -214,6 +215,15 @@ async function serve(
       await log_file.close();
     }
   }
+}
+
+/** Gives a balancer that time to send no more: `/readyz` fails, while requests are still answered. */
+async function leave(service: Service, server: RunningServer, seconds: number, log: Log): Promise<void> {
+  if (seconds === 0) return;
+  service.leave();
+  server.endConnections();
+  log.info('stopping: requests are still taken, and /readyz fails', { seconds });
+  await Bun.sleep(seconds * MS_PER_S);
 }
 
 /** The file of `--log-file`; null where the log goes to standard output. */

@@ -157,6 +157,14 @@ export const SETTINGS = {
     default: 120,
     unit: 'seconds',
   }),
+  drainDelay: setting(wholeNumber(0, DAY_S), {
+    flag: '--drain-delay <seconds>',
+    variable: 'TDS_DRAIN_DELAY',
+    key: 'server.drain_delay',
+    help: 'time before that in which /readyz fails and requests are still taken, for a balancer to turn to other nodes',
+    default: 0,
+    unit: 'seconds',
+  }),
   tlsCert: setting(TEXT, {
     flag: '--tls-cert <file>',
     variable: 'TDS_TLS_CERT',
@@ -473,6 +481,7 @@ export const SERVE_SETTINGS = [
   'queueLimit',
   'evaluationTimeout',
   'drainSeconds',
+  'drainDelay',
   'backupEvery',
   'backupKeep',
   'backupDirectory',

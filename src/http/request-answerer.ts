@@ -43,6 +43,7 @@ export class RequestAnswerer {
   /** Cuts a request that is being answered. */
   readonly #cuts = new Set<() => void>();
   #is_draining = false;
+  #ends_connections = false;
 
   constructor(private readonly parts: AnswererParts) {}
 
@@ -63,8 +64,14 @@ export class RequestAnswerer {
     );
   }
 
+  /** From now on every response is the last one of its connection. */
+  endConnections(): void {
+    this.#ends_connections = true;
+  }
+
   /** From now on every response is the last one of its connection, and no stop waits for what comes. */
   drain(): void {
+    this.endConnections();
     this.#is_draining = true;
   }
 
@@ -97,7 +104,7 @@ export class RequestAnswerer {
         )
       : handler.refuse(tooManyRequests());
     // The rest of a body that was late would be read as the next request.
-    if (this.#is_draining || response.status === LATE) reply.shouldKeepAlive = false;
+    if (this.#ends_connections || response.status === LATE) reply.shouldKeepAlive = false;
     connection.unread_since_ms ??= performance.now();
     // A client that reads slowly is no client that does not read.
     const onTaken = () => {

@@ -65,6 +65,8 @@ export interface RunningServer {
   readonly connection_limit: number;
   /** Bounds the connections that are opened from now on; the file descriptors count as they did at the start. */
   setConnectionLimits(bounds: ConnectionBounds): void;
+  /** From now on every response is the last one of its connection, so that clients connect to another node. */
+  endConnections(): void;
   /**
    * Lets the requests in flight finish for `drain_ms`, then cuts what is left: its clients get an error. What comes
    * meanwhile is answered, as the handler refuses it, and not waited for.
@@ -136,6 +138,7 @@ export async function startServer(
       connections.setLimits({ total, per_address: header === null ? per_address : null });
       clients.setLimit(per_address);
     },
+    endConnections: () => answerer.endConnections(),
     async stop() {
       const deadline_ms = performance.now() + drain_ms;
       answerer.drain();

@@ -91,6 +91,51 @@ test(
   TEST_TIMEOUT_MS,
 );
 
+describe('with --drain-delay', () => {
+  /** A server that is being stopped, once its stop has begun. */
+  async function leaving(seconds: string) {
+    const root = temporaryDirectory();
+    const server = await startChildServer(join(root.path, 'data'), root.path, ['--drain-delay', seconds]);
+    process.kill(server.pid, 'SIGTERM');
+    while (!server.output().includes('"msg":"stopping: ')) await Bun.sleep(POLL_MS);
+    return { root, server };
+  }
+
+  test(
+    'a stop first fails /readyz, and requests are answered meanwhile, each as the last of its connection',
+    async () => {
+      const { root, server } = await leaving('3600');
+      const ready = await fetch(`${server.address}/readyz`);
+      expect([ready.status, await ready.json()]).toEqual([
+        503,
+        { status: 'not_ready', failing: ['draining'] },
+      ]);
+      const answered = await fetch(`${server.address}/v1/decisions`, {
+        method: 'POST',
+        headers: { 'x-api-key': server.key ?? '' },
+        body: JSON.stringify(SMALL_REQUEST),
+      });
+      expect([answered.status, answered.headers.get('connection')]).toEqual([200, 'close']);
+      // The second signal.
+      expect(await server.stop()).toBe(128 + 15);
+      root.remove();
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'the stop goes on by itself after that time',
+    async () => {
+      const { root, server } = await leaving('1');
+      while (!server.output().includes('finishing the requests in flight')) await Bun.sleep(POLL_MS);
+      expect(await server.ended()).toBe(0);
+      expect(server.output()).not.toContain('cut');
+      root.remove();
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
 describe('during the start', () => {
   /** A server on an empty directory. Its load waits for the checksums of its weights until `finishLoad`. */
   async function loading() {

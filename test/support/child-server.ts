@@ -9,6 +9,8 @@ export interface ChildServer {
   readonly pid: number;
   /** Everything printed so far, on standard output and standard error. */
   output(): string;
+  /** Resolves with its exit code, once it has ended and everything that it printed is read. */
+  ended(): Promise<number>;
   /** Ends it as an operator does and returns its exit code. */
   stop(): Promise<number>;
 }
@@ -66,16 +68,20 @@ export async function startChildServer(
   await started.promise;
   const address = /"address": "([^"]+)"/.exec(printed)?.[1];
   if (address === undefined) throw new Error(`no address in ${printed}`);
+  const end = async () => {
+    const code = await child.exited;
+    await ended;
+    return code;
+  };
   return {
     address,
     key: takeKey(/"api_key_file": "([^"]+)"/.exec(printed)?.[1]),
     pid: child.pid,
     output: () => printed,
-    async stop() {
+    ended: end,
+    stop() {
       child.kill('SIGTERM');
-      const code = await child.exited;
-      await ended;
-      return code;
+      return end();
     },
   };
 }
