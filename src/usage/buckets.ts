@@ -9,8 +9,8 @@ const WIDTHS = [
 /** The most days that have a bucket each; longer spans have buckets of several days. */
 const DAYS_MAX = 400;
 
-/** Years of four digits, as days are written. */
-const TIME_MAX_MS = Date.UTC(9999, 11, 30);
+/** The latest time of a span: years of four digits, as days are written. */
+export const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 
 /** The offsets that time zones have lie between these. */
 const OFFSET_MAX_MINUTES = 14 * 60;

@@ -132,11 +132,40 @@ test('ids and queries of any size and kind are refused, and are no failures', as
     inAda('usage/rows?after=x'),
     inAda(`usage/rows?after=${'9'.repeat(150)}.x`),
     inAda('usage/series?offset_minutes=999999'),
+    ...['series', 'rows', 'values', 'export.csv'].flatMap((of) => [
+      inAda(`usage/${of}?from_ms=1e308`),
+      inAda(`usage/${of}?to_ms=9e15`),
+      inAda(`usage/${of}?from_ms=-1`),
+    ]),
+    inAda('movements?entry_id=1e308&balance_micros=0'),
+    inAda('trail?before=1e308'),
     inAda('trail?before=-1'),
     inAda('movements?entry_id=x'),
   ];
   for (const path of paths) {
     expect([path, [404, 422].includes(await statusOf(ada.ask(path)))]).toEqual([path, true]);
+  }
+  expect(logged).not.toContain('"msg":"problem"');
+});
+
+test('a field with any JSON in the place of a text is refused, and is no failure', async () => {
+  const deep = `${'['.repeat(10_000)}${']'.repeat(10_000)}`;
+  const fields = [
+    '{"toString":1}',
+    '[{"toString":null}]',
+    '{"valueOf":1,"toString":{}}',
+    '{"__proto__":1}',
+    deep,
+  ];
+  for (const route of ['invitation/read', 'verify', 'reset', 'sign-in', 'sign-up']) {
+    for (const field of fields) {
+      const names = ['token', 'email', 'name', 'password', 'new_password'];
+      const body = `{${names.map((name) => `"${name}":${name === 'token' || name === 'email' ? field : '"x"'}`).join()}}`;
+      expect([route, field.slice(0, 30), await statusOf(ada.ask(`/console/api/${route}`, { body }))]).toEqual(
+        [route, field.slice(0, 30), 422],
+      );
+    }
+    expect(await statusOf(ada.ask(`/console/api/${route}`, { body: deep }))).toBe(422);
   }
   expect(logged).not.toContain('"msg":"problem"');
 });

@@ -107,10 +107,27 @@ function refusedBody(refusal: Refusal): ConsoleRefusal {
 function jsonOf(bytes: Uint8Array): unknown {
   if (bytes.byteLength === 0) return undefined;
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return withoutDepth(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)));
   } catch {
     throw refusedByPort(new Refusal('invalid_json'));
   }
+}
+
+/**
+ * A body with an empty array in place of everything that lies deeper than its fields. No field of a body is an object
+ * or an array: its schema refuses both. Elysia writes the refused value into a message. That fails for an object with
+ * a `toString` of its own, and for a thousand arrays in each other.
+ */
+function withoutDepth(body: unknown): unknown {
+  if (!isNested(body)) return body;
+  if (Array.isArray(body)) return [];
+  return Object.fromEntries(
+    Object.entries(body).map(([name, field]) => [name, isNested(field) ? [] : field]),
+  );
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 /** The refusal for whatever a route threw. */

@@ -2,6 +2,7 @@ import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { t } from 'elysia';
 import type { Role } from '../../accounts/roles.ts';
 import type { Mode } from '../../questions/question.ts';
+import { TIME_MAX_MS } from '../../usage/buckets.ts';
 
 /** An id as this service makes them. */
 export const Id = Type.String({ minLength: 1, maxLength: 64 });
@@ -21,8 +22,16 @@ export const Password = Type.String({ maxLength: 1_000 });
 /** What a mailed link carries. */
 export const Token = Type.String({ minLength: 1, maxLength: 1_000 });
 
-/** A whole number in a query, where everything is text; in a body `Type.Integer` takes no text. */
-export const queryInteger = t.Integer;
+/**
+ * A whole number in a query, where everything is text; in a body `Type.Integer` takes no text. It is one that a column
+ * of either database can have.
+ */
+export function queryInteger(bounds: { readonly minimum?: number; readonly maximum?: number } = {}) {
+  return t.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER, ...bounds });
+}
+
+/** A time in a query, in Unix milliseconds, whose UTC day can be written. */
+export const queryTime = () => queryInteger({ minimum: 0, maximum: TIME_MAX_MS });
 
 /** Unix milliseconds. */
 export const Time = Type.Integer();

@@ -22,6 +22,7 @@ import {
   nullable,
   OrganizationParams,
   queryInteger,
+  queryTime,
   Time,
 } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
@@ -38,8 +39,8 @@ const Text = Type.String({ minLength: 1, maxLength: 200 });
 
 /** Which requests; what is missing is not asked for. */
 const FilterQuery = Type.Object({
-  from_ms: Type.Optional(queryInteger()),
-  to_ms: Type.Optional(queryInteger()),
+  from_ms: Type.Optional(queryTime()),
+  to_ms: Type.Optional(queryTime()),
   project_id: Type.Optional(Id),
   api_key_id: Type.Optional(Id),
   model: Type.Optional(Text),
