@@ -56,7 +56,7 @@ async function readQuestionFile(file: string): Promise<JsonObject<JsonValue>> {
     });
   }
   const value = parseJson(bytes);
-  if (value instanceof Refusal) throw new CommandFailed(`${nameOf(file)} is not JSON: ${value.message}`);
+  if (value instanceof Refusal) throw new CommandFailed(`${nameOf(file)} cannot be read: ${value.message}`);
   if (!isJsonObject(value))
     throw new CommandFailed(`${nameOf(file)} must be a JSON object with state and questions.`);
   return value;

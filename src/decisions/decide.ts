@@ -1,7 +1,9 @@
 import type { DecisionPlan } from '../../native/engine.ts';
 import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
+import { MissingKey } from '../accounts/key-format.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
+import type { CatalogModel } from '../catalog/catalog-records.ts';
 import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
@@ -30,8 +32,8 @@ export interface DecisionCall {
   readonly endpoint: '/v1/decisions' | '/v1/systemone';
   /** The model when the body names none; null where it must. */
   readonly default_model: string | null;
-  /** The API key of the headers, or a reference to one; null when there is none that could be one. */
-  readonly key: string | KeyReference | null;
+  /** The API key of the headers, or a reference to one, or why there is none that could be one. */
+  readonly key: string | KeyReference | MissingKey;
   readonly query_mode: string | null;
   /**
    * Reads and parses the body, for the budget of the organization that is named: `invalid_json`, `invalid_request`, or
@@ -157,10 +159,11 @@ async function authenticate(
   services: DecisionServices,
   call: DecisionCall,
 ): Promise<(Caller & { readonly limits: TierLimits }) | Refusal> {
-  if (call.key === null) return new Refusal('missing_api_key');
+  const { key } = call;
+  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
   let caller: Caller | null;
   try {
-    caller = await services.keys.authenticate(call.key);
+    caller = await services.keys.authenticate(key);
   } catch (error) {
     return failed(services, call, 'authenticate', 'auth_unavailable', error);
   }
@@ -187,9 +190,10 @@ async function checkRequest(
   // JSON that is no object has none of the fields.
   const body = isJsonObject(value) ? value : new JsonObject<JsonValue>([], []);
   const model_id = modelOf(body, call.default_model);
-  if (model_id instanceof Refusal) return model_id;
+  if (model_id instanceof Refusal && model_id.code === 'missing_model') return model_id;
   const missing = missingField(body);
   if (missing !== null) return missing;
+  if (model_id instanceof Refusal) return model_id;
   const model = await findModel(services, call, model_id);
   if (model instanceof Refusal) return model;
   const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
@@ -204,11 +208,26 @@ async function findModel(
 ): Promise<ServedModelEntry | Refusal> {
   try {
     const found = await services.catalog.findLive(id);
-    if (found === undefined) return new Refusal('model_not_found', { param: 'model' });
+    if (found === undefined) return modelNotFound(await services.catalog.listLive());
     return asDecisionModel(found) ?? new Refusal('wrong_endpoint', { param: 'model' });
   } catch (error) {
     return failed(services, call, 'catalog', 'catalog_unavailable', error);
   }
+}
+
+/** Of a longer list of models, the message of `model_not_found` names so many. */
+const NAMED_MODELS_MAX = 20;
+
+/** The refusal for a model that there is not, with the decision models that there are. */
+function modelNotFound(live: readonly CatalogModel[]): Refusal {
+  const ids = live.filter(({ kind }) => kind === 'decision').map(({ id }) => id);
+  const more = ids.length > NAMED_MODELS_MAX ? ', …' : '';
+  const there_are =
+    ids.length === 0 ? 'There is none now' : `There are: ${ids.slice(0, NAMED_MODELS_MAX).join(', ')}${more}`;
+  return new Refusal('model_not_found', {
+    message: `${ERRORS.model_not_found.message} ${there_are}.`,
+    param: 'model',
+  });
 }
 
 /** The refusal for a failure that is our own fault, which is reported. */

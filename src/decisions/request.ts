@@ -1,5 +1,6 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import { isJsonObject, type JsonObject, type JsonValue, kindOf } from '../json/json-value.ts';
 import { type Mode, parseQuestion, type Question, questionTypeOf } from '../questions/question.ts';
+import { InvalidCriteria } from '../questions/question-fields.ts';
 import { DecisionRefusal } from './refusal.ts';
 
 /** A question as the client asked it: its id, what the model is asked, and the threshold for a yes/no answer. */
@@ -18,20 +19,21 @@ export interface DecisionRequest {
   readonly rejection: DecisionRefusal | null;
 }
 
-/** The id for a `model` that is not a string: like the empty string, it names no model. */
-const NO_MODEL = '';
-
 /**
  * The model id that a body names, or why there is none. `default_model` is what `/v1/systemone` takes when the field is
- * absent or null; any other value is the id of a model or of none. `/v1/decisions` has no default and refuses an absent
+ * absent or null; any other value that is no id is no model (`model_not_found`). `/v1/decisions` has no default and refuses an absent
  * model (contract: `missing_model`).
  */
 export function modelOf(body: JsonObject<JsonValue>, default_model: string | null): string | DecisionRefusal {
   const model = body.get('model') ?? default_model;
-  const id = typeof model === 'string' ? model : NO_MODEL;
-  return id === NO_MODEL && default_model === null
-    ? new DecisionRefusal('missing_model', { param: 'model' })
-    : id;
+  if (typeof model === 'string' && model !== '') return model;
+  const code = default_model === null ? 'missing_model' : 'model_not_found';
+  if (model === null) return new DecisionRefusal(code, { param: 'model' });
+  const is = model === '' ? 'the empty string' : kindOf(model);
+  return new DecisionRefusal(code, {
+    message: `The model must be the id of a model, and is ${is}.`,
+    param: 'model',
+  });
 }
 
 /** Why a body has no record or no questions; null when both are there (contract: the record is checked first). */
@@ -79,7 +81,11 @@ export function parseDecisionRequest(
   for (const [index, id] of ids.entries()) {
     const parsed = parseQuestion(asked.values[index]);
     const param = `questions.${id}.criteria`;
-    if (parsed === null) return new DecisionRefusal('invalid_criteria', { param });
+    if (parsed === null)
+      return new DecisionRefusal('invalid_question_type', { param: `questions.${id}.type` });
+    if (parsed instanceof InvalidCriteria) {
+      return new DecisionRefusal('invalid_criteria', { message: parsed.message, param });
+    }
     const { question, threshold, rejection } = parsed;
     if (rejection !== null)
       rejected ??= new DecisionRefusal('invalid_request', { message: rejection, param });

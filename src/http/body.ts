@@ -1,6 +1,6 @@
 import { Refusal } from '../errors.ts';
 import type { JsonValue } from '../json/json-value.ts';
-import { JsonError, NESTING_MAX, readJson } from '../json/read-json.ts';
+import { JsonError, type JsonPlace, NESTING_MAX, readJson } from '../json/read-json.ts';
 import { type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
 
 /** Nearly all bodies are smaller. Reading one of this size takes about a millisecond. */
@@ -55,9 +55,18 @@ export function parseJson(bytes: Uint8Array): JsonValue | JsonRefusal {
     return readJson(text);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    if (!error.too_deep) return new Refusal('invalid_json');
+    if (error.place !== null) return new Refusal('invalid_json', { message: notJson(text, error.place) });
     return new Refusal('invalid_request', {
       message: `The request body is nested deeper than ${NESTING_MAX} levels.`,
     });
   }
+}
+
+/** Where the text stops being JSON; nothing of the text. */
+function notJson(text: string, { line, column, is_end }: JsonPlace): string {
+  if (text === '') return 'The request body is empty: send a JSON object.';
+  const place = `line ${line}, column ${column}`;
+  return is_end
+    ? `The request body is not valid JSON: it ends too early, at ${place}.`
+    : `The request body is not valid JSON at ${place}.`;
 }

@@ -1,5 +1,5 @@
 import { type KeyDirectory, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
-import { extractKey } from '../accounts/key-format.ts';
+import { extractKey, MissingKey } from '../accounts/key-format.ts';
 import { type Catalog, OWNED_BY } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
@@ -63,9 +63,9 @@ export function modelListRoute(services: ModelServices): Route {
 async function listModels(
   services: Pick<ModelServices, 'keys' | 'catalog' | 'problems'>,
   { request_id }: RequestContext,
-  key: string | null,
+  key: string | MissingKey,
 ): Promise<ModelList | Refusal<(typeof MODEL_LIST_CODES)[number]>> {
-  if (key === null) return new Refusal('missing_api_key');
+  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
   const failed = <Code extends 'auth_unavailable' | 'catalog_unavailable'>(
     step: 'authenticate' | 'catalog',
     code: Code,

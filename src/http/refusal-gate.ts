@@ -1,4 +1,5 @@
 import type { Caller, KeyDirectory } from '../accounts/key-directory.ts';
+import { MissingKey } from '../accounts/key-format.ts';
 import type { Clock } from '../clock.ts';
 import { Refusal } from '../errors.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
@@ -30,12 +31,12 @@ interface RefusalGateServices {
  */
 export async function refusalOverBudget(
   services: RefusalGateServices,
-  key: string | null,
+  key: string | MissingKey,
   context: RequestContext,
 ): Promise<OverBudget | null> {
   const now_ms = services.clock.monotonic_ms();
   const address_wait_s = services.refusals.addressWait_s(context.client_address, now_ms);
-  if (key === null || (address_wait_s > 0 && !(await mayExist(services, key, context)))) {
+  if (key instanceof MissingKey || (address_wait_s > 0 && !(await mayExist(services, key, context)))) {
     return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
   }
   let caller: Caller | null;

@@ -38,6 +38,13 @@ export function isJsonArray(value: JsonValue | undefined): value is readonly Jso
   return Array.isArray(value);
 }
 
+/** What a value is, in words for its sender: "an array", "a number". */
+export function kindOf(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (isJsonArray(value)) return 'an array';
+  return isJsonObject(value) ? 'an object' : `a ${typeof value}`;
+}
+
 /**
  * A value that `JSON.parse` gave as a `JsonValue`: for values of our own, since objects are keyed by their names until
  * here. Members that are undefined are left out, as by `JSON.stringify`. Throws a TypeError for what JSON cannot carry.

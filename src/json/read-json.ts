@@ -30,10 +30,22 @@ const ESCAPES: ReadonlyMap<number, string> = new Map(
 const NO_VALUES: readonly JsonValue[] = [];
 const EMPTY_OBJECT = new JsonObject<JsonValue>([], NO_VALUES);
 
-/** A text is not JSON, or is nested deeper than `NESTING_MAX` levels (`too_deep`). */
+/** Where a text stops being JSON. Lines and columns count from 1, columns in UTF-16 units as editors do. */
+export interface JsonPlace {
+  readonly line: number;
+  readonly column: number;
+  /** The text ends there, before its value does. */
+  readonly is_end: boolean;
+}
+
+/** A text is not JSON, or is nested deeper than `NESTING_MAX` levels (`too_deep`). Never quotes the text. */
 export class JsonError extends Error {
   override readonly name = 'JsonError';
-  constructor(readonly too_deep: boolean) {
+  constructor(
+    readonly too_deep: boolean,
+    /** Null for a text that is nested too deeply. */
+    readonly place: JsonPlace | null = null,
+  ) {
     super(too_deep ? `nested deeper than ${NESTING_MAX} levels` : 'not valid JSON');
   }
 }
@@ -67,8 +79,8 @@ class Reader {
     return value;
   }
 
-  private fail(): never {
-    throw new JsonError(false);
+  private fail(at = this.at): never {
+    throw new JsonError(false, placeOf(this.text, at));
   }
 
   private skipSpace(): void {
@@ -179,9 +191,9 @@ class Reader {
         return text.slice(start, at);
       }
       if (code === BACKSLASH) return this.escapedString(start, at);
-      if (code < 0x20) this.fail();
+      if (code < 0x20) this.fail(at);
     }
-    return this.fail();
+    return this.fail(text.length);
   }
 
   /** The string from `start`, whose first backslash is at `backslash`. */
@@ -191,7 +203,7 @@ class Reader {
     let part_start = backslash;
     for (let at = backslash; at < text.length; ) {
       const code = text.charCodeAt(at);
-      if (code < 0x20) this.fail();
+      if (code < 0x20) this.fail(at);
       if (code !== QUOTE && code !== BACKSLASH) {
         at += 1;
         continue;
@@ -206,12 +218,12 @@ class Reader {
         parts.push(String.fromCharCode(this.codeUnit(at + 2)));
         at += 6;
       } else {
-        parts.push(ESCAPES.get(letter) ?? this.fail());
+        parts.push(ESCAPES.get(letter) ?? this.fail(at + 1));
         at += 2;
       }
       part_start = at;
     }
-    return this.fail();
+    return this.fail(text.length);
   }
 
   /** The four hexadecimal digits at `at` as a number. */
@@ -222,7 +234,7 @@ class Reader {
       const letter = code | 0x20;
       if (isDigit(code)) unit = unit * 16 + code - ZERO;
       else if (letter >= 0x61 && letter <= 0x66) unit = unit * 16 + letter - 0x57;
-      else this.fail();
+      else this.fail(digit);
     }
     return unit;
   }
@@ -232,7 +244,7 @@ class Reader {
     const start = this.at;
     const first_digit = text.charCodeAt(start) === MINUS ? start + 1 : start;
     let at = this.digits(first_digit);
-    if (text.charCodeAt(first_digit) === ZERO && at > first_digit + 1) this.fail();
+    if (text.charCodeAt(first_digit) === ZERO && at > first_digit + 1) this.fail(first_digit + 1);
     const integer_end = at;
     if (text.charCodeAt(at) === 0x2e) at = this.digits(at + 1);
     if ((text.charCodeAt(at) | 0x20) === 0x65) {
@@ -254,9 +266,21 @@ class Reader {
   private digits(start: number): number {
     let at = start;
     while (isDigit(this.text.charCodeAt(at))) at += 1;
-    if (at === start) this.fail();
+    if (at === start) this.fail(at);
     return at;
   }
+}
+
+function placeOf(text: string, at: number): JsonPlace {
+  let line = 1;
+  let line_start = 0;
+  for (let end = text.indexOf('\n'); end >= 0 && end < at; end = text.indexOf('\n', line_start)) {
+    line += 1;
+    line_start = end + 1;
+  }
+  // An escape that the end cuts off has its next character beyond it.
+  const is_end = at >= text.length;
+  return { line, column: Math.min(at, text.length) - line_start + 1, is_end };
 }
 
 function isSpace(code: number): boolean {

@@ -5,7 +5,9 @@ import { largest, roundToParts, roundToSumOne } from './probabilities.ts';
 import {
   AnyKey,
   Description,
+  describeCriteria,
   Instructions,
+  InvalidCriteria,
   isOptionCount,
   OPTIONS_MAX,
   OPTIONS_MIN,
@@ -38,10 +40,14 @@ export const ChoiceAnswerSchema = Type.Object({
 });
 export type WrittenChoiceAnswer = Written<Static<typeof ChoiceAnswerSchema>>;
 
-/** The question in a request's body; null when its criteria are not 2 to 255 options (`invalid_criteria`). */
-export function parseChoice(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQuestion> | null {
+/** The question in a request's body; `InvalidCriteria` when its criteria are not an object of 2 to 255 options. */
+export function parseChoice(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQuestion> | InvalidCriteria {
   const criteria = body.get('criteria');
-  if (!isJsonObject(criteria) || !isOptionCount(criteria.names.length)) return null;
+  if (!isJsonObject(criteria) || !isOptionCount(criteria.names.length)) {
+    return new InvalidCriteria(
+      `A choice needs an object of ${OPTIONS_MIN} to ${OPTIONS_MAX} options as criteria; ${describeCriteria(criteria)}.`,
+    );
+  }
   const options = criteria.names.map((id, index) => ({ id, description: criteria.values[index] ?? null }));
   return {
     question: { type: 'choice', instructions: body.get('instructions'), options },

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import { isJsonArray, isJsonObject, type JsonValue, kindOf } from '../json/json-value.ts';
 
 /** What the question types share: schemas of common fields, the bounds of options, and how a question is read. */
 
@@ -28,6 +29,19 @@ export interface ParsedQuestion<Asked> {
   readonly threshold: number | null;
   /** Why the model will reject the question although its fields are in order; null normally. */
   readonly rejection: string | null;
+}
+
+/** Why criteria do not fit the type of their question (`invalid_criteria`), for the client to read. */
+export class InvalidCriteria {
+  constructor(readonly message: string) {}
+}
+
+/** What the criteria of a question are, in a message that says what they should be. Quotes nothing of them. */
+export function describeCriteria(criteria: JsonValue | undefined): string {
+  if (criteria === undefined) return 'it has no criteria';
+  if (isJsonObject(criteria)) return `its criteria are an object of ${criteria.names.length}`;
+  if (isJsonArray(criteria)) return `its criteria are an array of ${criteria.length}`;
+  return `its criteria are ${kindOf(criteria)}`;
 }
 
 /** Whether a question may have so many options or levels (contract: 2 to 255, else `invalid_criteria`). */

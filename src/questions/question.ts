@@ -3,7 +3,7 @@ import { isJsonObject, type JsonValue } from '../json/json-value.ts';
 import { type ChoiceQuestion, ChoiceQuestionSchema, parseChoice } from './choice.ts';
 import { type NoulQuestion, NoulQuestionSchema, noulProbabilities, parseNoul } from './noul.ts';
 import { softmax } from './probabilities.ts';
-import type { ParsedQuestion } from './question-fields.ts';
+import type { InvalidCriteria, ParsedQuestion } from './question-fields.ts';
 import { levelNames, parseScore, type ScoreQuestion, ScoreQuestionSchema } from './score.ts';
 
 /** The two ways of reading a record: once for all questions, or again with each question. */
@@ -42,8 +42,10 @@ export function questionTypeOf(body: JsonValue | undefined): QuestionType | null
   return typeof type === 'string' && isQuestionType(type) ? type : null;
 }
 
-/** A question in a request's body; null when its criteria do not fit its type (`invalid_criteria`), or it has none. */
-export function parseQuestion(body: JsonValue | undefined): ParsedQuestion<Question> | null {
+/** A question in a request's body; `InvalidCriteria` when they do not fit its type, and null when it has none. */
+export function parseQuestion(
+  body: JsonValue | undefined,
+): ParsedQuestion<Question> | InvalidCriteria | null {
   if (!isJsonObject(body)) return null;
   switch (questionTypeOf(body)) {
     case 'noul':

@@ -5,7 +5,9 @@ import { largest, roundToParts, roundToSumOne } from './probabilities.ts';
 import {
   AnyKey,
   Description,
+  describeCriteria,
   Instructions,
+  InvalidCriteria,
   isOptionCount,
   OPTIONS_MAX,
   OPTIONS_MIN,
@@ -42,10 +44,14 @@ export const ScoreAnswerSchema = Type.Object({
 });
 export type WrittenScoreAnswer = Written<Static<typeof ScoreAnswerSchema>>;
 
-/** The question in a request's body; null when its criteria are not 2 to 255 levels (`invalid_criteria`). */
-export function parseScore(body: JsonObject<JsonValue>): ParsedQuestion<ScoreQuestion> | null {
+/** The question in a request's body; `InvalidCriteria` when its criteria are not an array of 2 to 255 levels. */
+export function parseScore(body: JsonObject<JsonValue>): ParsedQuestion<ScoreQuestion> | InvalidCriteria {
   const criteria = body.get('criteria');
-  if (!isJsonArray(criteria) || !isOptionCount(criteria.length)) return null;
+  if (!isJsonArray(criteria) || !isOptionCount(criteria.length)) {
+    return new InvalidCriteria(
+      `A score needs an array of ${OPTIONS_MIN} to ${OPTIONS_MAX} levels as criteria; ${describeCriteria(criteria)}.`,
+    );
+  }
   return {
     question: { type: 'score', instructions: body.get('instructions'), levels: criteria },
     threshold: null,

@@ -9,11 +9,13 @@ const SECOND = `sk_svc_${'B-_9'.repeat(8)}`;
 interface Row {
   readonly name: string;
   readonly headers: Record<string, string>;
-  readonly key: string | null;
+  /** The key that is found; else why there is none, in the words that its client reads. */
+  readonly key?: string;
+  readonly reason?: string;
 }
 
 const ROWS: readonly Row[] = [
-  { name: 'no header', headers: {}, key: null },
+  { name: 'no header', headers: {}, reason: 'No API key found: send it as' },
   { name: 'Bearer', headers: { authorization: `Bearer ${FIRST}` }, key: FIRST },
   { name: 'Bearer in lower case', headers: { authorization: `bearer ${FIRST}` }, key: FIRST },
   { name: 'Bearer in upper case', headers: { authorization: `BEARER ${FIRST}` }, key: FIRST },
@@ -28,37 +30,78 @@ const ROWS: readonly Row[] = [
   {
     name: 'a Bearer without a value does not fall back',
     headers: { authorization: 'Bearer', 'x-api-key': SECOND },
-    key: null,
+    reason: 'the scheme Bearer and no key',
   },
   {
     name: 'a Bearer of another kind of key does not fall back',
     headers: { authorization: `Bearer pk_${'a'.repeat(40)}`, 'x-api-key': SECOND },
-    key: null,
+    reason: 'start with "sk_svc_"',
   },
   {
     name: 'a Bearer that is too short does not fall back',
     headers: { authorization: 'Bearer sk_svc_abc', 'x-api-key': SECOND },
-    key: null,
+    reason: 'is cut: it has 10 characters of 39',
   },
   {
     name: 'another scheme leaves X-API-Key in force',
     headers: { authorization: `Basic ${FIRST}`, 'x-api-key': SECOND },
     key: SECOND,
   },
-  { name: 'another scheme alone', headers: { authorization: `Basic ${FIRST}` }, key: null },
-  { name: 'a key without a scheme', headers: { authorization: FIRST }, key: null },
-  { name: 'no space after the scheme', headers: { authorization: `Bearer${FIRST}` }, key: null },
-  { name: 'the prefix in upper case', headers: { 'x-api-key': FIRST.toUpperCase() }, key: null },
-  { name: 'another prefix', headers: { 'x-api-key': `sk_other_${'a'.repeat(40)}` }, key: null },
-  { name: 'the prefix alone', headers: { 'x-api-key': 'sk_svc_' }, key: null },
-  { name: 'one character too short', headers: { 'x-api-key': FIRST.slice(0, -1) }, key: null },
+  {
+    name: 'another scheme alone',
+    headers: { authorization: `Basic ${FIRST}` },
+    reason: 'another scheme than Bearer',
+  },
+  { name: 'a key without a scheme', headers: { authorization: FIRST }, reason: 'has no scheme' },
+  {
+    name: 'no space after the scheme',
+    headers: { authorization: `Bearer${FIRST}` },
+    reason: 'has no scheme',
+  },
+  {
+    name: 'the prefix in upper case',
+    headers: { 'x-api-key': FIRST.toUpperCase() },
+    reason: 'start with "sk_svc_"',
+  },
+  {
+    name: 'another prefix',
+    headers: { 'x-api-key': `sk_other_${'a'.repeat(40)}` },
+    reason: 'start with "sk_svc_"',
+  },
+  {
+    name: 'the prefix alone',
+    headers: { 'x-api-key': 'sk_svc_' },
+    reason: 'is cut: it has 7 characters of 39',
+  },
+  {
+    name: 'one character too short',
+    headers: { 'x-api-key': FIRST.slice(0, -1) },
+    reason: 'is cut: it has 38 characters of 39',
+  },
   { name: 'longer than a key', headers: { 'x-api-key': `${FIRST}a` }, key: `${FIRST}a` },
-  { name: 'an empty X-API-Key', headers: { 'x-api-key': '' }, key: null },
+  { name: 'an empty X-API-Key', headers: { 'x-api-key': '' }, reason: 'No API key found' },
 ];
 
 describe('extractKey', () => {
   for (const row of ROWS) {
-    test(row.name, () => expect(extractKey(new Headers(row.headers))).toBe(row.key));
+    test(row.name, () => {
+      const found = extractKey(new Headers(row.headers));
+      if (typeof found === 'string') expect(found).toBe(row.key ?? '');
+      else expect(found.message).toContain(row.reason ?? 'a key is found');
+    });
+  }
+});
+
+test('why there is no key never quotes what was sent', () => {
+  for (const value of ['sk_svc_mySecret', `sk_other_${'mySecret'.repeat(5)}`, 'mySecret']) {
+    for (const headers of [
+      { authorization: `Bearer ${value}` },
+      { authorization: value },
+      { 'x-api-key': value },
+    ])
+      expect(extractKey(new Headers(headers))).not.toMatchObject({
+        message: expect.stringContaining('mySecret'),
+      });
   }
 });
 

@@ -231,3 +231,54 @@ test('as many levels as are allowed are read, and brackets in strings are no lev
   expect(readJson(JSON.stringify('[{"\\'.repeat(2_000)))).toBe('[{"\\'.repeat(2_000));
   expect(readJson(`[${'[],{},'.repeat(1_000)}[]]`)).toHaveLength(2_001);
 });
+
+describe('the place where a text stops being JSON', () => {
+  const placeIn = (text: string) => {
+    try {
+      readJson(text);
+    } catch (error) {
+      if (error instanceof JsonError) return error.place;
+      throw error;
+    }
+    throw new Error('the text is JSON');
+  };
+  const at = (line: number, column: number) => ({ line, column, is_end: false });
+  const end = (line: number, column: number) => ({ line, column, is_end: true });
+
+  test.each([
+    ['{"a": 1,}', at(1, 9)],
+    ['{"a" 1}', at(1, 6)],
+    ["{'a': 1}", at(1, 2)],
+    ['{"a": nil}', at(1, 7)],
+    ['{"a": 01}', at(1, 8)],
+    ['{"a": 1.x}', at(1, 9)],
+    ['{"a": "\\x"}', at(1, 9)],
+    ['{"a": "\\u00g0"}', at(1, 12)],
+    ['{\n  "a": 1\n  "b": 2\n}', at(3, 3)],
+    ['{\r\n  "a": "two\r\nlines"\r\n}', at(2, 12)],
+    ['{"a": 1}\n}', at(2, 1)],
+    ['', end(1, 1)],
+    ['{"a": [1,\n', end(2, 1)],
+    ['{"a": "unfinished', end(1, 18)],
+    ['{"a": "\\', end(1, 9)],
+    ['{"a": "\\u00', end(1, 12)],
+    ['{"a": -', end(1, 8)],
+  ])('%j', (text, place) => expect(placeIn(text)).toEqual(place));
+
+  test('is the character that cannot be there, whatever comes before and after it', () => {
+    const surrounding = fc.tuple(jsonValue, jsonValue, fc.constantFrom(undefined, 1, '\t'));
+    fc.assert(
+      fc.property(surrounding, ([before, after, space]) => {
+        const written = JSON.stringify(before, null, space);
+        const lines = `[${written}, `.split('\n');
+        const text = `${lines.join('\n')}@${JSON.stringify(after, null, space)}]`;
+        expect(placeIn(text)).toEqual(at(lines.length, (lines.at(-1) ?? '').length + 1));
+      }),
+      { numRuns: 500, seed: propertySeed('readJson place') },
+    );
+  });
+
+  test('a text that is nested too deeply has none', () => {
+    expect(placeIn('['.repeat(NESTING_MAX + 1))).toBeNull();
+  });
+});
