@@ -3,5 +3,8 @@ export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
 
+/** Settings that nothing may start with; the exit code is that of wrong usage, because another start changes nothing. */
+export class WrongSettings extends CommandFailed {}
+
 /** There is nothing yet where the data should be. */
 export class NoData extends CommandFailed {}

@@ -16,7 +16,7 @@ export function registerConfig(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'config',
     description:
-      'print every setting with its value and where that came from; exit code 1 with a sentence when something is wrong',
+      'print every setting with its value and where that came from; exit code 2 with a sentence when something is wrong',
     example: 'tds config --config /etc/tds.toml',
   }).option('--example', 'print a TOML file with every setting, each explained and commented out, instead');
   // Those of all commands on stored data are there already.

@@ -2,17 +2,34 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
+import { DEFAULT_CONFIG_FILE } from '../config/config-file.ts';
 import { isPostgres, withoutPassword } from '../config/database-address.ts';
-import { settingOf, type Values } from '../config/settings.ts';
+import type { Effective } from '../config/effective.ts';
+import { filledFile } from '../config/example.ts';
+import { type SettingName, settingOf, type Values } from '../config/settings.ts';
 import { IS_UNPACKED, projectFile } from '../project-root.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { dataCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployment-files.ts';
 import { printLine } from './output.ts';
-import { addSettings } from './settings.ts';
+import { addSettings, settingsOf } from './settings.ts';
 
-interface InstallOptions extends Values<'data' | 'database'> {
+/** What the file of settings says, where it is known here: the rest is for the operator to add. */
+const WRITTEN_SETTINGS = [
+  'data',
+  'database',
+  'host',
+  'port',
+  'drainSeconds',
+  'drainDelay',
+  'backupEvery',
+  'backupDirectory',
+  'metricsHost',
+  'metricsPort',
+] as const satisfies readonly SettingName[];
+
+interface InstallOptions extends Values<(typeof WRITTEN_SETTINGS)[number]> {
   readonly systemd?: true;
   readonly caddy?: true;
   readonly grafana?: true;
@@ -20,23 +37,28 @@ interface InstallOptions extends Values<'data' | 'database'> {
   readonly force?: true;
   readonly executable?: string;
   readonly user: string;
-  readonly host: string;
-  readonly port: number;
-  readonly drainSeconds: number;
   readonly domain?: string;
 }
 
 /** A file that is written, and what the operator does with it. */
 interface Deployment {
-  readonly template: string;
   readonly name: string;
+  readonly text: () => string | Promise<string>;
   readonly next: readonly string[];
 }
 
 /** Where systemd keeps the data of a service of that name. */
 const SERVICE_DATA = '/var/lib/tds';
+/** Where the settings of the unit are, and of every command that names no other file. */
+const SETTINGS_FILE = DEFAULT_CONFIG_FILE;
 /** What the unit reads secrets from. */
 const SECRETS_FILE = '/etc/tds.env';
+/** What a service under systemd has unless it is told otherwise: it is watched, backed up, and leaves a balancer time. */
+const SERVICE_DEFAULTS: ReadonlyMap<SettingName, string> = new Map([
+  ['drainDelay', '5'],
+  ['metricsPort', '9464'],
+]);
+const BACKUP_EVERY = '6h';
 /** Ports below need a capability. */
 const FREE_PORTS_FROM = 1_024;
 /** What a stop takes at most after the requests in flight had their time. */
@@ -56,13 +78,16 @@ export function registerInstall(program: Command): void {
     {
       usage: 'install',
       description:
-        'write the files that run this program on this machine: a systemd unit, a Caddy file, a dashboard',
+        'write the files that run this program on this machine: a systemd unit with its settings, a Caddy file, a dashboard',
       example: 'tds install --systemd --caddy --domain decisions.example.com --output /tmp/tds',
     },
     ['data', 'database'],
   );
-  addSettings(command, ['host', 'port', 'drainSeconds'])
-    .option('--systemd', 'write tds.service, a hardened unit')
+  addSettings(
+    command,
+    WRITTEN_SETTINGS.filter((name) => name !== 'data' && name !== 'database'),
+  )
+    .option('--systemd', 'write tds.service, a hardened unit, and tds.toml, its settings')
     .option('--caddy', 'write Caddyfile, a proxy with TLS; needs --domain')
     .option('--grafana', 'write tds-dashboard.json, a dashboard of the metrics')
     .option('--output <folder>', 'where the files are written', '.')
@@ -70,18 +95,17 @@ export function registerInstall(program: Command): void {
     .option('--executable <path>', 'what the unit starts (default: this program)')
     .option('--user <name>', 'who the unit runs as', 'tds')
     .option('--domain <name>', 'what clients reach the service by')
-    .action(install);
+    .action((options: InstallOptions) => install(options, settingsOf(command).effective));
 }
 
-async function install(options: InstallOptions): Promise<void> {
-  const values = valuesOf(options);
-  const wanted = deployments(options, values);
+async function install(options: InstallOptions, effective: readonly Effective[]): Promise<void> {
+  const wanted = deployments(options, valuesOf(options, effective));
   if (wanted.length === 0) throw new CommandFailed('Name what to write: --systemd, --caddy or --grafana.');
   if (options.caddy && options.domain === undefined) {
     throw new CommandFailed('Name what clients reach the service by with --domain.');
   }
   // All of them are made before one is written.
-  const texts = await Promise.all(wanted.map(({ template }) => textOf(template, values)));
+  const texts = await Promise.all(wanted.map(({ text }) => text()));
   for (const [index, { name, next }] of wanted.entries()) {
     const path = join(options.output, name);
     await write(path, texts[index] ?? '', options.force === true);
@@ -91,31 +115,38 @@ async function install(options: InstallOptions): Promise<void> {
 }
 
 /** This machine's values, for the files and for what is to be done with them. */
-interface MachineValues extends DeploymentValues {
+interface MachineValues {
+  /** For the templates. */
+  readonly places: DeploymentValues;
+  /** For the file of settings. */
+  readonly settings: ReadonlyMap<SettingName, string>;
   readonly user: string;
   /** How this program is started, without arguments. */
   readonly program: readonly string[];
-  readonly data: string;
-  /** The address of PostgreSQL without its password; empty for SQLite. */
-  readonly database: string;
+  /** What the service writes to: its data, and its backups where they are elsewhere. */
+  readonly writable: readonly string[];
+  readonly is_postgres: boolean;
   readonly domain: string;
 }
 
 function deployments(
   { systemd, caddy, grafana, output }: InstallOptions,
-  { user, program, data, database, domain }: MachineValues,
+  values: MachineValues,
 ): readonly Deployment[] {
+  const { places, domain } = values;
   const written = (name: string) => Bun.$.escape(join(output, name));
   return [
     ...(systemd
       ? [
           {
-            template: 'tds.service',
+            name: 'tds.toml',
+            text: () => settingsFile(values),
+            next: firstLines(values, written('tds.toml')),
+          },
+          {
             name: 'tds.service',
+            text: () => textOf('tds.service', places),
             next: [
-              `useradd --system --user-group --home-dir ${data} --shell /usr/sbin/nologin ${user}`,
-              `install -d -m 700 -o ${user} -g ${user} ${data} /var/cache/tds`,
-              ...initLines(user, `${program.join(' ')} init --data ${data}`, database),
               `install -m 644 ${written('tds.service')} /etc/systemd/system/tds.service`,
               'systemctl daemon-reload && systemctl enable --now tds',
             ],
@@ -125,8 +156,8 @@ function deployments(
     ...(caddy
       ? [
           {
-            template: 'Caddyfile',
             name: 'Caddyfile',
+            text: () => textOf('Caddyfile', places),
             next: [
               `install -m 644 ${written('Caddyfile')} /etc/caddy/Caddyfile && systemctl reload caddy`,
               'let the service know of the proxy, such as in /etc/tds.env, and start it again:',
@@ -139,8 +170,8 @@ function deployments(
     ...(grafana
       ? [
           {
-            template: 'grafana-dashboard.json',
             name: 'tds-dashboard.json',
+            text: () => textOf('grafana-dashboard.json', places),
             next: ['import it in Grafana: Dashboards, New, Import'],
           },
         ]
@@ -148,49 +179,76 @@ function deployments(
   ];
 }
 
-/** How the service's data are made; the password of PostgreSQL comes from the file of secrets, as it does for the unit. */
-function initLines(user: string, init: string, database: string): readonly string[] {
-  if (database === '') return [`runuser -u ${user} -- env TDS_CACHE=/var/cache/tds ${init}`];
-  const run = `systemd-run --pty --uid=${user} --property=EnvironmentFile=-${SECRETS_FILE} --setenv=TDS_CACHE=/var/cache/tds`;
+/** The settings of the unit. They are in a file and not in its command line, which nothing that an operator writes changes. */
+function settingsFile({ settings }: MachineValues): string {
+  const heading = [
+    '# Written by "tds install --systemd", for /etc/tds.toml. "tds config --example" prints every setting that there is.',
+    '# After a change of the data directory, the backup directory, the times of a stop, or a port below 1024, let',
+    '# "tds install --systemd" write the unit again: it says them too.',
+  ];
+  return filledFile(heading, settings);
+}
+
+/** How the user, its folders, the settings and the data are made. */
+function firstLines(
+  { user, program, writable, is_postgres }: MachineValues,
+  settings_file: string,
+): readonly string[] {
+  const init = `${program.join(' ')} init --config ${SETTINGS_FILE}`;
   return [
-    `where PostgreSQL asks for a password: put TDS_DATABASE_PASSWORD=... into ${SECRETS_FILE}, of mode 600`,
-    `${run} ${init} --database '${database}'`,
+    `useradd --system --user-group --home-dir ${writable[0]} --shell /usr/sbin/nologin ${user}`,
+    `install -d -m 700 -o ${user} -g ${user} ${writable.join(' ')} /var/cache/tds`,
+    existsSync(SETTINGS_FILE)
+      ? `${SETTINGS_FILE} is there already: add what it lacks of ${settings_file}`
+      : `install -m 644 ${settings_file} ${SETTINGS_FILE}`,
+    ...(is_postgres
+      ? [
+          `where PostgreSQL asks for a password: put TDS_DATABASE_PASSWORD=... into ${SECRETS_FILE}, of mode 600`,
+          // The password comes from the file of secrets, as it does for the unit.
+          `systemd-run --pty --uid=${user} --property=EnvironmentFile=-${SECRETS_FILE} --setenv=TDS_CACHE=/var/cache/tds ${init}`,
+        ]
+      : [`runuser -u ${user} -- env TDS_CACHE=/var/cache/tds ${init}`]),
   ];
 }
 
-/** Throws `CommandFailed` for a program or data that the unit could not see. */
-function valuesOf(options: InstallOptions): MachineValues {
-  const { host, port, drainSeconds } = options;
+/** Throws `CommandFailed` for a program or folders that the unit could not see. */
+function valuesOf(options: InstallOptions, effective: readonly Effective[]): MachineValues {
   const data = options.data === settingOf('data').default ? SERVICE_DATA : resolve(options.data);
-  if (options.systemd && HIDDEN.test(`${data}/`)) {
+  const backups = options.backupDirectory === undefined ? [] : [resolve(options.backupDirectory)];
+  const writable = [data, ...backups];
+  const hidden = options.systemd ? writable.find((path) => HIDDEN.test(`${path}/`)) : undefined;
+  if (hidden !== undefined) {
+    const [flag, better] =
+      hidden === data ? ['--data', SERVICE_DATA] : ['--backup-directory', '/var/backups/tds'];
     throw new CommandFailed(
-      `The unit hides ${data} from the service: name another directory with --data, such as ${SERVICE_DATA}.`,
+      `The unit hides ${hidden} from the service: name another directory with ${flag}, such as ${better}.`,
     );
   }
-  // Others can read a unit and a command line.
-  const database = isPostgres(options.database) ? withoutPassword(options.database) : '';
+  const is_postgres = isPostgres(options.database);
+  const settings = new Map<SettingName, string>(is_postgres ? [] : [['backupEvery', BACKUP_EVERY]]);
+  for (const { name, text, origin } of effective) {
+    const value = origin.from === 'default' ? (SERVICE_DEFAULTS.get(name) ?? text) : text;
+    if (value !== null && WRITTEN_SETTINGS.some((one) => one === name)) settings.set(name, value);
+  }
+  settings.set('data', data);
+  for (const directory of backups) settings.set('backupDirectory', directory);
+  // Others can read the file.
+  settings.set('database', withoutPassword(options.database));
   const program = options.systemd ? programOf(options.executable) : [];
-  const listening = ['--host', host, '--port', String(port), '--drain-seconds', String(drainSeconds)];
-  return {
+  const stop_s = options.drainSeconds + Number(settings.get('drainDelay')) + STOP_SECONDS;
+  const places = {
     user: options.user,
-    program,
     data,
-    command: [
-      ...program,
-      'serve',
-      '--data',
-      data,
-      ...listening,
-      ...(database === '' ? [] : ['--database', database]),
-    ],
-    upstream: upstreamOf(host, port),
-    database,
+    writable,
+    command: [...program, 'serve', '--config', SETTINGS_FILE],
+    upstream: upstreamOf(options.host, options.port),
     domain: options.domain ?? '',
-    stop_seconds: String(options.drainSeconds + STOP_SECONDS),
+    stop_seconds: String(stop_s),
     capabilities: options.port < FREE_PORTS_FROM ? 'CAP_NET_BIND_SERVICE' : '',
     // The GPU is a device of the system.
     private_devices: existsSync('/proc/driver/nvidia/version') || existsSync('/dev/dri') ? 'no' : 'yes',
   };
+  return { places, settings, user: options.user, program, writable, is_postgres, domain: places.domain };
 }
 
 /** Where a proxy on this machine reaches the service; what listens everywhere is reached on loopback. */

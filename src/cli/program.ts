@@ -4,7 +4,7 @@ import { CatalogChangeRefused } from '../catalog/changes.ts';
 import { registerAudit } from './audit.ts';
 import { registerBackup } from './backup.ts';
 import { registerCalibrate } from './calibrate.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, WrongSettings } from './command-failed.ts';
 import { asksForExample, registerConfig } from './config.ts';
 import { registerCredit } from './credit.ts';
 import { registerDatabase } from './database.ts';
@@ -70,7 +70,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
 
 /**
  * Runs one command line, without the name of the program, and returns its exit code. 0: done. 1: refused or failed,
- * with one sentence on standard error. 2: wrong usage. 128 and the number of a signal: stopped by it
+ * with one sentence on standard error. 2: wrong usage or settings. 128 and the number of a signal: stopped by it
  * (`interruptible`). A command that fails without throwing sets `process.exitCode`.
  */
 export async function runCommandLine(program: Command, args: readonly string[]): Promise<number> {
@@ -90,7 +90,7 @@ export async function runCommandLine(program: Command, args: readonly string[]):
       error instanceof CommandFailed;
     const text = expected ? error.message : `unexpected failure: ${describe(error)}`;
     program.configureOutput().writeErr?.(`tds: ${text}\n`);
-    return EXIT_FAILED;
+    return error instanceof WrongSettings ? EXIT_USAGE : EXIT_FAILED;
   }
 }
 

@@ -1,11 +1,17 @@
 import { type Command, Option } from 'commander';
 import { contradiction } from '../config/combinations.ts';
 import { DEFAULT_CONFIG_FILE, readConfigFile, wrongText } from '../config/config-file.ts';
-import { CONFIG_VARIABLE, type Effective, effectiveSettings, unknownVariables } from '../config/effective.ts';
+import {
+  CONFIG_VARIABLE,
+  type Effective,
+  effectiveSettings,
+  shadowedSettings,
+  unknownVariables,
+} from '../config/effective.ts';
 import { ConfigurationRefused } from '../config/refused.ts';
 import { type Setting, SWITCH } from '../config/setting.ts';
 import { type SettingName, settingOf } from '../config/settings.ts';
-import { CommandFailed } from './command-failed.ts';
+import { WrongSettings } from './command-failed.ts';
 
 /** The settings of a command as they were read. */
 export interface ReadSettings {
@@ -78,7 +84,7 @@ function flaglessHelp(settings: readonly Setting[]): string {
 
 /**
  * Reads the file and the environment, and puts the values that count into the options of the command. Throws
- * `CommandFailed` with a sentence about the first thing that is wrong, and an error of usage where that is a flag.
+ * `WrongSettings` with a sentence about the first thing that is wrong, and an error of usage where that is a flag.
  */
 export function applySettings(command: Command): void {
   try {
@@ -93,7 +99,7 @@ export function applySettings(command: Command): void {
       error instanceof SettingsContradict && error.names.some((name) => flagsOf(command).has(name));
     // Only at the start: later there is nobody at the terminal.
     if (is_usage && !read_of.has(command)) command.error(`error: ${error.message}`);
-    throw new CommandFailed(error.message, { cause: error });
+    throw new WrongSettings(error.message, { cause: error });
   }
 }
 
@@ -116,6 +122,7 @@ function readSettings(command: Command): ReadSettings {
     config_file: file?.path ?? null,
     warnings: [
       ...(file?.warnings ?? []),
+      ...(file === null ? [] : shadowedSettings(effective, file)),
       ...unknownVariables(process.env).map(
         (name) => `The variable ${name} is no setting: it changes nothing.`,
       ),

@@ -1,6 +1,6 @@
 import { type ConfigFile, wrongText } from './config-file.ts';
 import { ConfigurationRefused } from './refused.ts';
-import type { Setting } from './setting.ts';
+import { publicText, type Setting } from './setting.ts';
 import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
 
 /** The variable that names the file of settings. */
@@ -63,6 +63,20 @@ export function effectiveSettings(names: readonly SettingName[], sources: Source
       };
     }
     return { name, setting, value: setting.kind.parse(given.text), ...given };
+  });
+}
+
+/** One sentence about each setting of the file that a flag or variable says otherwise: the file is not what counts. */
+export function shadowedSettings(effective: readonly Effective[], file: ConfigFile): readonly string[] {
+  return effective.flatMap(({ name, setting, text, origin }) => {
+    const entry = file.values.get(name);
+    const winner =
+      origin.from === 'flag' ? origin.flag : origin.from === 'environment' ? origin.variable : null;
+    if (entry === undefined || winner === null || text === null || entry.text === text) return [];
+    const [here, there] = [text, entry.text].map((value) => publicText(setting, value));
+    return [
+      `${setting.key} in line ${entry.line} of ${file.path} (${there}) does not count: ${winner} says ${here}.`,
+    ];
   });
 }
 

@@ -1,6 +1,6 @@
 import { flagName } from './effective.ts';
 import type { Setting } from './setting.ts';
-import { SETTING_NAMES, settingOf } from './settings.ts';
+import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
 
 const WIDTH = 118;
 
@@ -12,18 +12,42 @@ const ON_RELOAD = {
 
 /** A file of settings with every one of them, each explained, and commented out so that the file changes nothing. */
 export function exampleFile(): string {
-  const lines = [
-    '# Settings of the Typed Decision Service. Flags win over the environment, and that over this file.',
-    '# A "#" without a space is before a setting with its default, or with an example where it has none.',
-    '# A change counts from the next start, unless SIGHUP applies it.',
-  ];
+  return fileWith(
+    [
+      '# Settings of the Typed Decision Service. Flags win over the environment, and that over this file.',
+      '# A "#" without a space is before a setting with its default, or with an example where it has none.',
+      '# A change counts from the next start, unless SIGHUP applies it.',
+    ],
+    (name, key) => {
+      const { example, default: value } = settingOf(name);
+      return `#${key} = ${written(settingOf(name), example ?? String(value))}`;
+    },
+  );
+}
+
+/** A file of settings with these values, each explained; `heading` are comment lines. */
+export function filledFile(heading: readonly string[], values: ReadonlyMap<SettingName, string>): string {
+  return fileWith(heading, (name, key) => {
+    const text = values.get(name);
+    return text === undefined ? null : `${key} = ${written(settingOf(name), text)}`;
+  });
+}
+
+/** The settings for which there is a line, in the order of the table. */
+function fileWith(
+  heading: readonly string[],
+  lineOf: (name: SettingName, key: string) => string | null,
+): string {
+  const lines = [...heading];
   let section = '';
   for (const name of SETTING_NAMES) {
     const setting = settingOf(name);
     const [own_section = '', key = ''] = setting.key.split('.');
+    const line = lineOf(name, key);
+    if (line === null) continue;
     if (own_section !== section) lines.push('', `[${own_section}]`);
     section = own_section;
-    lines.push('', ...wrapped(explanation(setting)), `#${key} = ${written(setting)}`);
+    lines.push('', ...wrapped(explanation(setting)), line);
   }
   return `${lines.join('\n')}\n`;
 }
@@ -41,9 +65,8 @@ function explanation(setting: Setting): string {
   ].join(' ');
 }
 
-/** The default, or the example, as TOML writes it. */
-function written(setting: Setting): string {
-  const text = setting.example ?? String(setting.default);
+/** A value as TOML writes it. */
+function written(setting: Setting, text: string): string {
   return setting.kind.toml === 'string' ? JSON.stringify(text) : text;
 }
 

@@ -28,10 +28,14 @@ function write(text: string): void {
 describe('tds config', () => {
   test('prints every value with where it came from, and no secret', async () => {
     write('[server]\nport = 1\nhost = "::1"\n[model]\nqueue_limit = 7\ngpu = "none"\n');
+    const shadowed = [
+      `server.host in line 3 of ${path} (::1) does not count: TDS_HOST says 127.0.0.2.`,
+      `server.port in line 2 of ${path} (1) does not count: --port says 9000.`,
+    ];
     const env = { ...PADDLE, TDS_HOST: '127.0.0.2', TDS_CONFIG: path };
     const args = ['config', '--port', '9000'];
     const { code, stdout, stderr } = await tds(args, { env });
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: shadowed.map((line) => `tds: ${line}\n`).join('') });
     const cells = new Map(
       stdout.split('\n').map((line) => [line.split(' ')[0], line.split(/ {2,}/).slice(1)]),
     );
@@ -43,7 +47,7 @@ describe('tds config', () => {
     const json = await tds([...args, '--json'], { env });
     expect(stdout + json.stdout).not.toContain(SECRET);
     const { config_file, settings, warnings } = JSON.parse(json.stdout);
-    expect({ config_file, warnings }).toEqual({ config_file: path, warnings: [] });
+    expect({ config_file, warnings }).toEqual({ config_file: path, warnings: shadowed });
     expect(settings).toContainEqual({
       setting: 'model.gpu',
       value: 'none',
@@ -67,18 +71,21 @@ describe('tds config', () => {
     ['a bad variable', '', { TDS_THREADS: 'all' }, 'The variable TDS_THREADS cannot be "all".'],
     ['half of Paddle', '', { TDS_PADDLE_API_KEY: SECRET }, 'Paddle needs all of TDS_PADDLE_API_KEY,'],
     ['half of TLS', '[tls]\ncert = "c.pem"', {}, '--tls-cert and --tls-key go together'],
-  ])('with %s says so in one sentence, with exit code 1', async (_, text, env, words) => {
-    write(text);
-    const { code, stdout, stderr } = await tds(['config', '--config', path], { env });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^tds: [^\n]+\n$/);
-    expect(stderr).toContain(words);
-    expect(stderr).not.toContain(SECRET);
-    expect(
-      (await tds(['serve', '--init', '--data', join(root.path, 'data'), '--config', path], { env })).stderr,
-    ).toBe(stderr);
-    expect(readdirSync(root.path)).toEqual(['tds.toml']);
-  });
+  ])(
+    'with %s says so in one sentence, with the exit code after which systemd starts nothing again',
+    async (_, text, env, words) => {
+      write(text);
+      const { code, stdout, stderr } = await tds(['config', '--config', path], { env });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(/^tds: [^\n]+\n$/);
+      expect(stderr).toContain(words);
+      expect(stderr).not.toContain(SECRET);
+      expect(
+        await tds(['serve', '--init', '--data', join(root.path, 'data'), '--config', path], { env }),
+      ).toMatchObject({ code: 2, stderr });
+      expect(readdirSync(root.path)).toEqual(['tds.toml']);
+    },
+  );
 
   test('warns of variables that are no settings, and of secrets that everybody can read', async () => {
     write('[client]\nkey = "sk_svc_hunter2"\n');
@@ -139,7 +146,7 @@ describe('every command takes the file', () => {
   test('and a command whose settings are wrong does nothing', async () => {
     write('[server]\nprot = 1\n');
     const data = join(root.path, 'data');
-    expect(await tds(['init', '--data', data, '--config', path])).toMatchObject({ code: 1, stdout: '' });
+    expect(await tds(['init', '--data', data, '--config', path])).toMatchObject({ code: 2, stdout: '' });
     expect(readdirSync(root.path)).toEqual(['tds.toml']);
   });
 });

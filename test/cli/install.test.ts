@@ -10,6 +10,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readConfigFile } from '../../src/config/config-file.ts';
+import { settingOf } from '../../src/config/settings.ts';
 import { expectRefused, tds } from './support.ts';
 
 /** A program that is on every machine, where the unit can see it. */
@@ -23,6 +25,12 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const install = (...args: readonly string[]) => tds(['install', ...args, '--output', directory]);
+/** The settings of the file that was written, as a start reads them. */
+const settings = () => {
+  const path = join(directory, 'tds.toml');
+  const values = [...(readConfigFile(path)?.values ?? [])];
+  return Object.fromEntries(values.map(([name, { text }]) => [settingOf(name).key, text]));
+};
 const written = (name: string) => readFileSync(join(directory, name), 'utf8');
 
 describe('tds install --systemd', () => {
@@ -36,19 +44,38 @@ describe('tds install --systemd', () => {
       'decisions',
       '--drain-seconds',
       '600',
+      '--drain-delay',
+      '9',
+      '--backup-directory',
+      '/srv/backups',
     );
     expect(code).toBe(0);
     const unit = written('tds.service');
     expect(unit).not.toContain('{{');
-    expect(unit).toContain(
-      '\nExecStart=/usr/bin/env serve --data /var/lib/tds --host 127.0.0.1 --port 443 --drain-seconds 600\n',
-    );
+    // No flag: each would go before what an operator writes into the file.
+    expect(unit).toContain('\nExecStart=/usr/bin/env serve --config /etc/tds.toml\n');
+    expect(settings()).toEqual({
+      'data.directory': '/var/lib/tds',
+      'database.address': 'sqlite:',
+      'server.host': '127.0.0.1',
+      'server.port': '443',
+      'server.drain_seconds': '600',
+      'server.drain_delay': '9',
+      'backup.every': '6h',
+      'backup.directory': '/srv/backups',
+      'metrics.host': '127.0.0.1',
+      'metrics.port': '9464',
+    });
     // What still runs then is killed: not before the requests in flight had their time.
-    expect(unit).toContain('\nTimeoutStopSec=660\n');
+    expect(unit).toContain('\nTimeoutStopSec=669\n');
+    expect(unit).toContain('\nReadWritePaths=/var/lib/tds /srv/backups\n');
+    // A core file would hold records and keys.
+    expect(unit).toContain('\nLimitCORE=0\n');
+    expect(unit).toContain('\nRestartPreventExitStatus=2\n');
     expect(unit).toContain('\nUser=decisions\n');
     expect(unit).toContain('\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n');
     expect(stdout).toContain(
-      'runuser -u decisions -- env TDS_CACHE=/var/cache/tds /usr/bin/env init --data /var/lib/tds\n',
+      'runuser -u decisions -- env TDS_CACHE=/var/cache/tds /usr/bin/env init --config /etc/tds.toml\n',
     );
   });
 
@@ -64,15 +91,15 @@ describe('tds install --systemd', () => {
     expect(code).toBe(0);
     const address = 'postgres://tds@db.example.com:5432/tds?sslmode=require&path=/run';
     const unit = written('tds.service');
-    expect(unit).toContain(
-      `\nExecStart=/usr/bin/env serve --data /var/lib/tds --host 127.0.0.1 --port 8080 --drain-seconds 120 --database ${address}\n`,
-    );
+    expect(settings()).toMatchObject({ 'database.address': address, 'server.drain_delay': '5' });
+    // PostgreSQL's own.
+    expect(settings()).not.toHaveProperty(['backup.every']);
     expect(unit).toContain('\nEnvironmentFile=-/etc/tds.env\n');
     expect(stdout).toContain('put TDS_DATABASE_PASSWORD=... into /etc/tds.env, of mode 600\n');
     expect(stdout).toContain(
-      ` --property=EnvironmentFile=-/etc/tds.env --setenv=TDS_CACHE=/var/cache/tds /usr/bin/env init --data /var/lib/tds --database '${address}'\n`,
+      ` --property=EnvironmentFile=-/etc/tds.env --setenv=TDS_CACHE=/var/cache/tds /usr/bin/env init --config /etc/tds.toml\n`,
     );
-    expect(`${unit}${stdout}`).not.toContain('secret@');
+    expect(`${unit}${written('tds.toml')}${stdout}`).not.toContain('secret@');
   });
 
   test.skipIf(ANALYZE === null)('is a unit that systemd takes as it is, and rates as safe', async () => {
@@ -109,7 +136,7 @@ describe('tds install --systemd', () => {
     ['--user', 'tds\nExecStartPre=/bin/x'],
     ['--data', '/srv/my data'],
     ['--executable', '/opt/my programs/tds'],
-    ['--host', '127.0.0.1 --init'],
+    ['--backup-directory', '/srv/my backups'],
   ])('refuses a value that would mean something else to systemd: %s %j', async (option, value) => {
     const { code, stderr } = await install('--systemd', ...EXECUTABLE, option, value);
     expect(code).toBe(1);
