@@ -2,6 +2,8 @@ import { extractKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import { type DecisionCall, type DecisionOutcome, decide } from '../decisions/decide.ts';
+import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
+import { OpenAiDecisionRequestSchema, OpenAiDecisionSchema } from '../decisions/openai/schemas.ts';
 import type { DecisionServices } from '../decisions/ports.ts';
 import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
 import {
@@ -27,28 +29,39 @@ export type DecisionRouteServices = DecisionServices & {
 };
 
 /** What a route knows of a request for a decision before its body. */
-type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'>;
+type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'> & {
+  /** Also takes bodies in OpenAI's shape; null where only the contract's is taken. */
+  readonly openai: OpenAiTranslation | null;
+};
 
 /** What the two paths of decisions differ in. */
 interface DecisionEndpoint {
   readonly path: '/v1/decisions' | '/v1/systemone';
   readonly summary: string;
-  readonly body: NamedSchema;
+  readonly bodies: readonly [NamedSchema, ...NamedSchema[]];
+  readonly responses: readonly [NamedSchema, ...NamedSchema[]];
   /** The model when the body names none; null where it must. */
   readonly default_model: string | null;
 }
+
+const DECISION_RESPONSE: NamedSchema = { name: 'DecisionResponse', schema: DecisionResponseSchema };
 
 const ENDPOINTS: readonly DecisionEndpoint[] = [
   {
     path: '/v1/decisions',
     summary: 'Decide typed questions about one record',
-    body: { name: 'DecisionRequest', schema: DecisionRequestSchema },
+    bodies: [
+      { name: 'DecisionRequest', schema: DecisionRequestSchema },
+      { name: 'OpenAiDecisionRequest', schema: OpenAiDecisionRequestSchema },
+    ],
+    responses: [DECISION_RESPONSE, { name: 'OpenAiDecision', schema: OpenAiDecisionSchema }],
     default_model: null,
   },
   {
     path: '/v1/systemone',
     summary: 'The same, for clients of the open decision-request format',
-    body: { name: 'SystemOneRequest', schema: SystemOneRequestSchema },
+    bodies: [{ name: 'SystemOneRequest', schema: SystemOneRequestSchema }],
+    responses: [DECISION_RESPONSE],
     default_model: DEFAULT_MODEL,
   },
 ];
@@ -72,11 +85,11 @@ export function decisionRoutes(services: DecisionRouteServices): readonly Route[
         ],
         body: {
           description: `At most 1 MB of JSON in UTF-8, nested at most ${NESTING_MAX} levels deep. Unknown fields are ignored.`,
-          schema: endpoint.body,
+          schemas: endpoint.bodies,
         },
         success: {
           description: 'A probability for every option of every question.',
-          schema: { name: 'DecisionResponse', schema: DecisionResponseSchema },
+          schemas: endpoint.responses,
         },
         asks_model: true,
       },
@@ -95,11 +108,12 @@ async function answer(
   const over_budget = await refusalOverBudget(services, key, context);
   if (over_budget !== null) return over_budget;
   const query_mode = queryMode(new URL(request.url).searchParams);
-  const asked = { endpoint: path, default_model, key, query_mode };
+  const openai = path === '/v1/decisions' ? new OpenAiTranslation() : null;
+  const asked = { endpoint: path, default_model, key, query_mode, openai };
   const { outcome, body_bytes } = await answerDecision(services, asked, request, context);
   if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
   const step = context.span?.beginStep('response');
-  const response = respond(outcome, context, services.clock);
+  const response = respond(outcome, openai, context, services.clock);
   step?.end();
   return response;
 }
@@ -110,7 +124,7 @@ async function answer(
  */
 export async function answerDecision(
   services: DecisionRouteServices,
-  asked: AskedBy,
+  { openai, ...asked }: AskedBy,
   request: Request,
   context: RequestContext,
 ): Promise<{ readonly outcome: DecisionOutcome; readonly body_bytes: number }> {
@@ -118,10 +132,12 @@ export async function answerDecision(
   const outcome = await decide(services, {
     ...asked,
     request_id: context.request_id,
-    readBody: (organization_id) =>
-      readJsonBody(request, organization_id, services.body_limits, (received_bytes) => {
+    readBody: async (organization_id) => {
+      const body = await readJsonBody(request, organization_id, services.body_limits, (received_bytes) => {
         body_bytes = received_bytes;
-      }),
+      });
+      return body instanceof Refusal || openai === null ? body : openai.request(body);
+    },
     body_bytes: () => body_bytes,
     signal: request.signal,
     span: context.span,
@@ -157,15 +173,19 @@ function observe(
 /** Step 6: which headers go with which outcome. */
 function respond(
   outcome: DecisionOutcome,
+  openai: OpenAiTranslation | null,
   context: RequestContext,
   clock: Clock,
 ): Response | Refused<DecisionCode> {
   const { result, rate } = outcome;
   const headers = headersOf(outcome, context, clock);
-  if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result, headers);
-  return rate !== null && result.code === 'rate_limit_exceeded'
-    ? { refusal: result, headers: { ...headers, ...requestRateHeaders(rate) } }
-    : { refusal: result, headers };
+  if (!(result instanceof Refusal)) {
+    return jsonResponse(context.request_id, 200, openai?.decision(result) ?? result, headers);
+  }
+  const refusal = openai?.refusal(result) ?? result;
+  return rate !== null && refusal.code === 'rate_limit_exceeded'
+    ? { refusal, headers: { ...headers, ...requestRateHeaders(rate) } }
+    : { refusal, headers };
 }
 
 /** The headers of an outcome that reached the model; none otherwise (contract: response headers). */

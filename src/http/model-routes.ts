@@ -44,7 +44,7 @@ export function modelListRoute(services: ModelServices): Route {
       tag: 'Models',
       success: {
         description: 'The models that can be asked now.',
-        schema: { name: 'ModelList', schema: ModelListSchema },
+        schemas: [{ name: 'ModelList', schema: ModelListSchema }],
       },
       asks_model: false,
     },

@@ -59,12 +59,12 @@ export function openApiOperation(
         }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, description: body.description, content: json(body.schema) } }),
+      : { requestBody: { required: true, description: body.description, content: json(...body.schemas) } }),
     responses: {
       200: {
         description: success.description,
         headers: headersOf(200, operation),
-        content: json(success.schema),
+        content: json(...success.schemas),
       },
       ...errorResponses(refusals, operation),
     },
@@ -78,7 +78,7 @@ export function documentedSchemas(operations: readonly Operation[]): Readonly<Re
 }
 
 function schemasOf({ query = [], body, success }: Operation): readonly NamedSchema[] {
-  return [...query.map(({ schema }) => schema), ...(body === undefined ? [] : [body.schema]), success.schema];
+  return [...query.map(({ schema }) => schema), ...(body?.schemas ?? []), ...success.schemas];
 }
 
 /** One response a status, whose description lists the codes that it can carry, from the error catalogue. */
@@ -113,8 +113,9 @@ function describe(code: ErrorCode): string {
   return `\`${code}\`: ${sentences.filter((sentence) => sentence !== undefined).join(' ')}`;
 }
 
-function json(schema: NamedSchema) {
-  return { 'application/json': { schema: reference(schema) } };
+function json(schema: NamedSchema, ...others: readonly NamedSchema[]) {
+  const schemas = [schema, ...others].map(reference);
+  return { 'application/json': { schema: others.length === 0 ? reference(schema) : { anyOf: schemas } } };
 }
 
 function reference({ name }: NamedSchema) {

@@ -24,6 +24,12 @@ export interface NamedSchema {
   readonly schema: TSchema;
 }
 
+/** A body, of a request or a response: one of the schemas. */
+interface Described {
+  readonly description: string;
+  readonly schemas: readonly [NamedSchema, ...NamedSchema[]];
+}
+
 /** What the API reference says of a route; it adds the errors from the route's refusals. */
 export interface Operation {
   readonly summary: string;
@@ -33,8 +39,8 @@ export interface Operation {
     readonly description: string;
     readonly schema: NamedSchema;
   }[];
-  readonly body?: { readonly description: string; readonly schema: NamedSchema };
-  readonly success: { readonly description: string; readonly schema: NamedSchema };
+  readonly body?: Described;
+  readonly success: Described;
   /** Whether requests reach the model, whose responses carry more headers (contract: response headers). */
   readonly asks_model: boolean;
 }

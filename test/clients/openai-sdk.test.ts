@@ -1,38 +1,177 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import OpenAI from 'openai';
+import { expectDecision } from '../contract/expectations.ts';
+import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
+import { ALL_TYPES, ask, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
-import { rejection } from './support.ts';
+import { rateLimited, rejection, type WatchedFetch, watchedFetch } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ clock: MovableClock.stopped() });
 });
 afterAll(() => closeAudited(service));
 
-test('its decisions have another shape: a clear 400 that names the field, nothing charged', async () => {
-  const account = await addAccount(service);
-  const before = await booksOf(service, account);
-  const client = new OpenAI({ apiKey: account.key, baseURL: `${service.server.address}/v1` });
-  const refused = client.decisions.create({
-    model: 'decision-1',
-    input: 'I was charged twice.',
-    questions: [{ type: 'predicate', name: 'refund', instructions: 'Do they ask for money back?' }],
+type Request = OpenAI.Decisions.DecisionCreateParams;
+
+function clientFor(key: string, { fetch }: WatchedFetch = watchedFetch()): OpenAI {
+  return new OpenAI({ apiKey: key, baseURL: `${service.server.address}/v1`, fetch });
+}
+
+/** `ALL_TYPES`, as this SDK asks them. */
+const QUESTIONS: Request['questions'] = [
+  { type: 'predicate', name: 'refund', instructions: ALL_TYPES.refund.instructions },
+  {
+    type: 'choice',
+    name: 'team',
+    instructions: [{ type: 'input_text', text: ALL_TYPES.team.instructions }],
+    choices: Object.entries(ALL_TYPES.team.criteria).map(([value, description]) => ({ value, description })),
+  },
+  {
+    type: 'score',
+    instructions: ALL_TYPES.urgency.instructions,
+    levels: ALL_TYPES.urgency.criteria.map((label) => ({ label })),
+  },
+];
+
+const REQUEST: Request = {
+  model: 'decision-1',
+  input: SMALL_REQUEST.state,
+  questions: QUESTIONS,
+  prompt_cache_key: 'a key',
+  prompt_cache_options: { mode: 'explicit', ttl: '30m' },
+  safety_identifier: 'a person',
+};
+
+describe('client.decisions.create', () => {
+  test('gives the answers of the contract, in order, at its price', async () => {
+    const account = await addAccount(service);
+    const contract = await expectDecision(await ask(service, account.key, { questions: ALL_TYPES }));
+    const charged = (await booksOf(service, account)).credit_micros;
+    const { answers, model, usage } = await clientFor(account.key).decisions.create(REQUEST);
+    expect((await booksOf(service, account)).credit_micros).toBe(2 * charged - 25_000_000);
+    const { refund, team, urgency } = contract.answers;
+    if (refund?.type !== 'noul' || team?.type !== 'choice' || urgency?.type !== 'score')
+      throw new TypeError();
+    expect(model).toBe('decision-1');
+    expect<unknown>(answers).toEqual([
+      { type: 'predicate', name: 'refund', probability: refund.noul },
+      {
+        type: 'choice',
+        name: 'team',
+        choice: team.choice,
+        confidence: team.confidence,
+        probabilities: Object.entries(ALL_TYPES.team.criteria).map(([value]) => ({
+          value,
+          probability: team.probabilities[value],
+        })),
+      },
+      {
+        type: 'score',
+        name: null,
+        score: urgency.score,
+        confidence: urgency.confidence,
+        probabilities: ALL_TYPES.urgency.criteria.map((label, value) => ({
+          label,
+          value,
+          probability: urgency.probabilities[value],
+        })),
+      },
+    ]);
+    const { input_tokens, cost_usd } = contract.usage;
+    expect<unknown>(usage).toEqual({
+      input_tokens,
+      input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+      output_tokens: 0,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: input_tokens,
+      cost_usd,
+    });
   });
-  const error = await rejection(refused);
-  if (!(error instanceof OpenAI.BadRequestError)) throw error;
-  expect(error.code).toBe('missing_state');
-  expect(error.param).toBe('state');
-  expect(error.message).toContain('state');
-  expect(await booksOf(service, account)).toEqual(before);
+
+  test('takes the mode from the query, and sends our headers', async () => {
+    const { key } = await addAccount(service);
+    const fast = clientFor(key).decisions.create(REQUEST).withResponse();
+    const consistent = clientFor(key)
+      .decisions.create(REQUEST, { query: { mode: 'consistent' } })
+      .withResponse();
+    expect((await consistent).data.usage.input_tokens).toBeGreaterThan((await fast).data.usage.input_tokens);
+    expect((await fast).request_id).toStartWith('req_');
+    expect((await fast).response.headers.get('x-ratelimit-limit-requests')).not.toBeNull();
+  });
+
+  test('keeps booleans and strings of the same text apart', async () => {
+    const { key } = await addAccount(service);
+    const values = [true, 'true', false];
+    const choices = values.map((value) => ({ value }));
+    const { answers } = await clientFor(key).decisions.create({
+      ...REQUEST,
+      questions: [{ type: 'choice', instructions: 'Is it so?', choices }],
+    });
+    const [answer] = answers;
+    if (answer?.type !== 'choice') throw new TypeError('a choice is answered by a choice');
+    expect(answer.probabilities.map(({ value }) => value)).toEqual(values);
+    expect(values).toContain(answer.choice);
+    const likeliest = answer.probabilities.toSorted((a, b) => b.probability - a.probability)[0];
+    expect(answer.choice).toBe(likeliest?.value ?? '');
+  });
+
+  test('reads one message of a user as its text', async () => {
+    const { key } = await addAccount(service);
+    const { decisions } = clientFor(key);
+    const alone = await decisions.create(REQUEST);
+    const content = [{ type: 'input_text' as const, text: SMALL_REQUEST.state }];
+    const message = await decisions.create({ ...REQUEST, input: [{ role: 'user', content }] });
+    expect(message).toEqual(alone);
+  });
+
+  test('retries after a 429, as long as Retry-After says', async () => {
+    const { account, watched } = await rateLimited(service);
+    await clientFor(account.key, watched).decisions.create(REQUEST);
+    expect(watched.statuses).toEqual([429, 200]);
+  });
+
+  test('a request that is aborted is not charged', async () => {
+    const account = await addAccount(service);
+    const before = await booksOf(service, account);
+    const abort = new AbortController();
+    const refused = clientFor(account.key).decisions.create(REQUEST, { signal: abort.signal });
+    abort.abort();
+    expect(await rejection(refused)).toBeInstanceOf(OpenAI.APIUserAbortError);
+    expect(await booksOf(service, account)).toEqual(before);
+  });
+
+  test('an error has our code, and the path of the field in its shape', async () => {
+    const account = await addAccount(service);
+    const before = await booksOf(service, account);
+    const image = { type: 'input_image' as const, image_url: 'data:image/png;base64,AA==' };
+    const input: Request['input'] = [
+      { role: 'user', content: [{ type: 'input_text', text: 'See:' }, image] },
+    ];
+    const error = await rejection(clientFor(account.key).decisions.create({ ...REQUEST, input }));
+    if (!(error instanceof OpenAI.APIError)) throw error;
+    expect({ code: error.code, param: error.param }).toEqual({
+      code: 'invalid_request',
+      param: 'input[0].content[1]',
+    });
+    expect(error.message).toContain('This model reads text only');
+    expect(await booksOf(service, account)).toEqual(before);
+  });
+
+  test('a bad key is not retried', async () => {
+    const watched = watchedFetch();
+    const error = await rejection(clientFor(`sk_svc_${'0'.repeat(32)}`, watched).decisions.create(REQUEST));
+    expect(error).toBeInstanceOf(OpenAI.AuthenticationError);
+    expect(watched.statuses).toEqual([401]);
+  });
 });
 
 test('its models list works', async () => {
   const { key } = await addAccount(service);
-  const client = new OpenAI({ apiKey: key, baseURL: `${service.server.address}/v1` });
   const ids: string[] = [];
-  for await (const model of client.models.list()) ids.push(model.id);
+  for await (const model of clientFor(key).models.list()) ids.push(model.id);
   expect(ids).toEqual(['decision-1']);
 });

@@ -30,6 +30,7 @@ export function playgroundRoutes(services: ConsoleServices, contexts: RequestCon
         default_model: null,
         key: { key_id },
         query_mode: null,
+        openai: null,
       } as const;
       const { outcome } = await answerDecision(services.decisions, asked, request, context);
       const { result } = outcome;

@@ -1,0 +1,63 @@
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
+import { DecisionRefusal } from '../refusal.ts';
+
+/** How fields of OpenAI's shape are read, and how those that do not fit are refused. */
+
+/** The refusal of a field that does not fit the shape. `path` is the field's, such as `input[2].role`. */
+export function unfit(path: string, message: string): DecisionRefusal {
+  return new DecisionRefusal('invalid_request', { message, param: path });
+}
+
+/** The string under a name, or a refusal that names the field. */
+export function stringField(
+  object: JsonObject<JsonValue>,
+  name: string,
+  path: string,
+): string | DecisionRefusal {
+  const value = object.get(name);
+  return typeof value === 'string' ? value : unfit(`${path}.${name}`, `"${name}" must be a string.`);
+}
+
+/** The types of parts that carry text, each with the field that has it. */
+const TEXT_FIELDS: Readonly<Record<string, string>> = {
+  input_text: 'text',
+  output_text: 'text',
+  refusal: 'refusal',
+};
+
+/**
+ * The value of a text or of its parts. Neighbouring texts are joined by line breaks, an `input_json` part is its JSON,
+ * and a list stands for several of both. Refuses images, and parts of any other type.
+ */
+export function contentOf(content: JsonValue | undefined, path: string): JsonValue | DecisionRefusal {
+  if (typeof content === 'string') return content;
+  if (!isJsonArray(content)) return unfit(path, 'The content must be a string or a list of parts.');
+  const values: JsonValue[] = [];
+  for (const [index, part] of content.entries()) {
+    const value = partOf(part, `${path}[${index}]`);
+    if (value instanceof DecisionRefusal) return value;
+    const last = values.at(-1);
+    if (typeof value === 'string' && typeof last === 'string')
+      values[values.length - 1] = `${last}\n${value}`;
+    else values.push(value);
+  }
+  return values.length === 1 ? (values[0] ?? '') : values.length === 0 ? '' : values;
+}
+
+function partOf(part: JsonValue, path: string): JsonValue | DecisionRefusal {
+  const type = isJsonObject(part) ? part.get('type') : undefined;
+  if (!isJsonObject(part) || typeof type !== 'string')
+    return unfit(path, 'A part must be an object with a type.');
+  if (type === 'input_image')
+    return unfit(path, 'This model reads text only: send the input without images.');
+  if (type === 'input_json') {
+    const data = part.get('data');
+    return typeof data === 'object' && data !== null
+      ? data
+      : unfit(`${path}.data`, '"data" must be an object or an array.');
+  }
+  const field = Object.hasOwn(TEXT_FIELDS, type) ? TEXT_FIELDS[type] : undefined;
+  return field === undefined
+    ? unfit(`${path}.type`, 'A part must be "input_text", "input_json", "output_text" or "refusal".')
+    : stringField(part, field, path);
+}

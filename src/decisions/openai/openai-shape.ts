@@ -1,0 +1,120 @@
+import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
+import type { WrittenAnswer } from '../../questions/answer.ts';
+import { largest } from '../../questions/probabilities.ts';
+import { DecisionRefusal } from '../refusal.ts';
+import type { WrittenDecision } from '../schemas.ts';
+import { recordOf } from './input.ts';
+import { type OpenAiQuestion, questionOf } from './questions.ts';
+import type { OpenAiAnswer, WrittenOpenAiDecision } from './schemas.ts';
+
+/**
+ * One request between OpenAI's shape and the contract's: its body becomes the contract's, and what it is answered
+ * becomes OpenAI's again. A body of the contract stays as it is, and so does its answer.
+ */
+export class OpenAiTranslation {
+  /** Null until the body turns out to have OpenAI's shape. */
+  #questions: readonly OpenAiQuestion[] | null = null;
+
+  /**
+   * The body in the contract's shape, with the places of the questions, from 0, as their ids. OpenAI's shape has `input`
+   * and no `state`, and its questions are a list. Refuses a body of both shapes, and one that does not fit; the contract
+   * has no order of codes for these.
+   */
+  request(body: JsonValue): JsonValue | DecisionRefusal {
+    const listed = isJsonObject(body) ? body.get('questions') : undefined;
+    const input = isJsonObject(body) ? body.get('input') : undefined;
+    if (!isJsonObject(body) || input === undefined || !isJsonArray(listed)) return body;
+    if (body.get('state') !== undefined) {
+      return missingQuestions(
+        'The body has two shapes: send "state" with an object of questions, or "input" with a list of questions.',
+      );
+    }
+    if (listed.length === 0) return missingQuestions('The list of questions is empty.');
+    const state = recordOf(input);
+    if (state instanceof DecisionRefusal) return state;
+    const questions: OpenAiQuestion[] = [];
+    for (const [index, value] of listed.entries()) {
+      const question = questionOf(value, `questions[${index}]`);
+      if (question instanceof DecisionRefusal) return question;
+      questions.push(question);
+    }
+    this.#questions = questions;
+    const asked = new JsonObject<JsonValue>(
+      questions.map((_, index) => String(index)),
+      questions.map(({ question }) => question),
+    );
+    return new JsonObject<JsonValue>(
+      ['model', 'state', 'questions'],
+      [body.get('model') ?? null, state, asked],
+    );
+  }
+
+  /** The decision in the shape of its request. */
+  decision(decision: WrittenDecision): WrittenDecision | WrittenOpenAiDecision {
+    return this.#questions === null ? decision : openAiDecision(decision, this.#questions);
+  }
+
+  /** The refusal with the path of its field in the shape of its request. */
+  refusal(refusal: DecisionRefusal): DecisionRefusal {
+    const { code, message, param, retry_after_s } = refusal;
+    const own = this.#questions === null || param === null ? param : openAiParam(param);
+    if (own === param || own === null) return refusal;
+    return new DecisionRefusal(code, {
+      message,
+      param: own,
+      ...(retry_after_s === null ? {} : { retry_after_s }),
+    });
+  }
+}
+
+function missingQuestions(message: string): DecisionRefusal {
+  return new DecisionRefusal('missing_questions', { message, param: 'questions' });
+}
+
+/** The path of a field of the contract's shape, as OpenAI's has it. */
+function openAiParam(param: string): string {
+  return param === 'state' ? 'input' : param.replace(/^questions\.(\d+)/, 'questions[$1]');
+}
+
+/** No prompt cache is reported: all input is billed alike. */
+function openAiDecision(
+  { model, answers, usage }: WrittenDecision,
+  questions: readonly OpenAiQuestion[],
+): WrittenOpenAiDecision {
+  return {
+    model,
+    answers: questions.map((question, index) => openAiAnswer(answers.values[index], question)),
+    usage: {
+      input_tokens: usage.input_tokens,
+      input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+      output_tokens: 0,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: usage.input_tokens,
+      cost_usd: usage.cost_usd,
+    },
+  };
+}
+
+/** Throws RangeError for a question without an answer. */
+function openAiAnswer(
+  answer: WrittenAnswer | undefined,
+  { name, values, labels }: OpenAiQuestion,
+): OpenAiAnswer {
+  switch (answer?.type) {
+    case 'noul':
+      return { type: 'predicate', name, probability: answer.noul };
+    case 'choice': {
+      const given = answer.probabilities.values;
+      const probabilities = values.map((value, index) => ({ value, probability: given[index] ?? 0 }));
+      const { confidence } = answer;
+      return { type: 'choice', name, choice: values[largest(given).index] ?? '', confidence, probabilities };
+    }
+    case 'score': {
+      const given = answer.probabilities.values;
+      const probabilities = labels.map((label, value) => ({ label, value, probability: given[value] ?? 0 }));
+      return { type: 'score', name, score: answer.score, confidence: answer.confidence, probabilities };
+    }
+    case undefined:
+      throw new RangeError('a question has no answer');
+  }
+}

@@ -1,0 +1,141 @@
+import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
+import { isOptionCount } from '../../questions/question-fields.ts';
+import { DecisionRefusal } from '../refusal.ts';
+import { contentOf, unfit } from './fields.ts';
+
+/** A question of OpenAI's shape: as the contract has it, and what its answer repeats. */
+export interface OpenAiQuestion {
+  readonly name: string | null;
+  /** The question of the contract's shape. */
+  readonly question: JsonObject<JsonValue>;
+  /** The values of a choice, as they were sent; none for other types. */
+  readonly values: readonly (string | boolean)[];
+  /** The labels of a score's levels; none for other types. */
+  readonly labels: readonly string[];
+}
+
+/** Added to a boolean's text where a string of the same question has that text already. */
+const BOOLEAN_SUFFIX = ' (boolean)';
+
+const OPENAI_TYPES = ['predicate', 'choice', 'score'] as const;
+
+function isOpenAiType(type: JsonValue | undefined): type is (typeof OPENAI_TYPES)[number] {
+  return OPENAI_TYPES.some((known) => known === type);
+}
+
+/** One question, or why it does not fit: `invalid_question_type`, `invalid_criteria`, `invalid_request`. */
+export function questionOf(value: JsonValue, path: string): OpenAiQuestion | DecisionRefusal {
+  const type = isJsonObject(value) ? value.get('type') : undefined;
+  if (!isJsonObject(value) || !isOpenAiType(type)) {
+    return new DecisionRefusal('invalid_question_type', {
+      message: 'The type of a question in a list must be "predicate", "choice" or "score".',
+      param: `${path}.type`,
+    });
+  }
+  const name = value.get('name') ?? null;
+  if (name !== null && typeof name !== 'string') return unfit(`${path}.name`, '"name" must be a string.');
+  const instructions = contentOf(value.get('instructions'), `${path}.instructions`);
+  if (instructions instanceof DecisionRefusal) return instructions;
+  switch (type) {
+    case 'predicate':
+      return { name, question: contractQuestion('noul', instructions), values: [], labels: [] };
+    case 'choice':
+      return choiceOf(value.get('choices'), name, instructions, `${path}.choices`);
+    case 'score':
+      return scoreOf(value.get('levels'), name, instructions, `${path}.levels`);
+  }
+}
+
+function contractQuestion(
+  type: string,
+  instructions: JsonValue,
+  criteria?: JsonValue,
+): JsonObject<JsonValue> {
+  const question = new JsonObject<JsonValue>(['type', 'instructions'], [type, instructions]);
+  return criteria === undefined ? question : question.with('criteria', criteria);
+}
+
+function badCriteria(path: string, message: string): DecisionRefusal {
+  return new DecisionRefusal('invalid_criteria', { message, param: path });
+}
+
+/** The objects of a list of 2 to 255 options, or why there are none. */
+function optionsOf(
+  list: JsonValue | undefined,
+  noun: string,
+  path: string,
+): readonly JsonObject<JsonValue>[] | DecisionRefusal {
+  const count = isJsonArray(list) ? list.length : 0;
+  if (!isJsonArray(list) || !isOptionCount(count)) {
+    return badCriteria(path, `A list of 2 to 255 ${noun} is needed; ${count} were sent.`);
+  }
+  const options = list.filter(isJsonObject);
+  return options.length === count ? options : badCriteria(path, `All ${noun} must be objects.`);
+}
+
+function descriptionOf(option: JsonObject<JsonValue>): string | null | undefined {
+  const description = option.get('description') ?? null;
+  return description === null || typeof description === 'string' ? description : undefined;
+}
+
+function choiceOf(
+  list: JsonValue | undefined,
+  name: string | null,
+  instructions: JsonValue,
+  path: string,
+): OpenAiQuestion | DecisionRefusal {
+  const options = optionsOf(list, 'choices', path);
+  if (options instanceof DecisionRefusal) return options;
+  const values: (string | boolean)[] = [];
+  const descriptions: (string | null)[] = [];
+  for (const [index, option] of options.entries()) {
+    const value = option.get('value');
+    const description = descriptionOf(option);
+    if ((typeof value !== 'string' && typeof value !== 'boolean') || description === undefined) {
+      return badCriteria(
+        `${path}[${index}]`,
+        'A choice has a "value", a string or a boolean, and may have a "description", a string.',
+      );
+    }
+    if (values.includes(value)) return badCriteria(`${path}[${index}].value`, 'Each choice must be unique.');
+    values.push(value);
+    descriptions.push(description);
+  }
+  const criteria = new JsonObject<JsonValue>(optionIds(values), descriptions);
+  return { name, question: contractQuestion('choice', instructions, criteria), values, labels: [] };
+}
+
+/** The texts of the values, each once: a boolean beside a string of the same text says that it is one. */
+function optionIds(values: readonly (string | boolean)[]): readonly string[] {
+  return values.map((value) => {
+    if (typeof value === 'string') return value;
+    let id = String(value);
+    while (values.includes(id)) id += BOOLEAN_SUFFIX;
+    return id;
+  });
+}
+
+function scoreOf(
+  list: JsonValue | undefined,
+  name: string | null,
+  instructions: JsonValue,
+  path: string,
+): OpenAiQuestion | DecisionRefusal {
+  const options = optionsOf(list, 'levels', path);
+  if (options instanceof DecisionRefusal) return options;
+  const labels: string[] = [];
+  const levels: string[] = [];
+  for (const [index, option] of options.entries()) {
+    const label = option.get('label');
+    const description = descriptionOf(option);
+    if (typeof label !== 'string' || description === undefined) {
+      return badCriteria(
+        `${path}[${index}]`,
+        'A level has a "label", a string, and may have a "description", a string.',
+      );
+    }
+    labels.push(label);
+    levels.push(description === null ? label : `${label}: ${description}`);
+  }
+  return { name, question: contractQuestion('score', instructions, levels), values: [], labels };
+}

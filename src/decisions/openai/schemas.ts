@@ -1,0 +1,142 @@
+import { type Static, Type } from '@sinclair/typebox';
+import type { Written } from '../../json/written.ts';
+import { OPTIONS_MAX, OPTIONS_MIN, Probability } from '../../questions/question-fields.ts';
+
+/**
+ * OpenAI's request for decisions and its response, as `client.decisions` of the `openai` packages has them. They are the
+ * single source of the types in the code and of the OpenAPI document. An addition to the specification.
+ */
+
+const TextPart = Type.Object({ type: Type.Literal('input_text'), text: Type.String() });
+const JsonPart = Type.Object({
+  type: Type.Literal('input_json'),
+  data: Type.Unknown({ description: 'An object, or an array of objects.' }),
+});
+
+const Instructions = Type.Union([Type.String(), Type.Array(Type.Union([TextPart, JsonPart]))], {
+  description: 'The question, in plain English, answerable from the input alone.',
+});
+
+const Name = Type.Optional(Type.String({ description: 'Repeated in the answer.' }));
+
+const MessageSchema = Type.Object({
+  type: Type.Optional(Type.Literal('message')),
+  role: Type.Union(['user', 'developer', 'system', 'assistant'].map((role) => Type.Literal(role))),
+  content: Type.Union([
+    Type.String(),
+    Type.Array(
+      Type.Union([
+        TextPart,
+        JsonPart,
+        Type.Object({ type: Type.Literal('output_text'), text: Type.String() }),
+        Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }),
+      ]),
+    ),
+  ]),
+});
+
+const CallSchema = Type.Union([
+  Type.Object({
+    type: Type.Literal('function_call'),
+    call_id: Type.String(),
+    name: Type.String(),
+    arguments: Type.String(),
+  }),
+  Type.Object({
+    type: Type.Literal('custom_tool_call'),
+    call_id: Type.String(),
+    name: Type.String(),
+    input: Type.String(),
+  }),
+]);
+
+const CallOutputSchema = Type.Object({
+  type: Type.Union([Type.Literal('function_call_output'), Type.Literal('custom_tool_call_output')]),
+  call_id: Type.String({ description: 'The id of an earlier call.' }),
+  output: Type.Union([Type.String(), Type.Array(TextPart)]),
+});
+
+const QuestionSchema = Type.Union([
+  Type.Object({ type: Type.Literal('predicate'), name: Name, instructions: Instructions }),
+  Type.Object({
+    type: Type.Literal('choice'),
+    name: Name,
+    instructions: Instructions,
+    choices: Type.Array(
+      Type.Object({
+        value: Type.Union([Type.String(), Type.Boolean()]),
+        description: Type.Optional(Type.String()),
+      }),
+      { minItems: OPTIONS_MIN, maxItems: OPTIONS_MAX },
+    ),
+  }),
+  Type.Object({
+    type: Type.Literal('score'),
+    name: Name,
+    instructions: Instructions,
+    levels: Type.Array(Type.Object({ label: Type.String(), description: Type.Optional(Type.String()) }), {
+      minItems: OPTIONS_MIN,
+      maxItems: OPTIONS_MAX,
+      description: 'Lowest first.',
+    }),
+  }),
+]);
+
+/** Body of `POST /v1/decisions` in OpenAI's shape. Unknown fields are ignored. */
+export const OpenAiDecisionRequestSchema = Type.Object({
+  model: Type.String({ minLength: 1 }),
+  input: Type.Union(
+    [Type.String(), Type.Array(Type.Union([MessageSchema, CallSchema, CallOutputSchema]), { minItems: 1 })],
+    { description: 'The record: a text, or messages, calls and their outputs in order.' },
+  ),
+  questions: Type.Array(QuestionSchema, { minItems: 1 }),
+});
+
+const AnswerName = Type.Union([Type.String(), Type.Null()], {
+  description: 'Null where the question had none.',
+});
+
+export const OpenAiAnswerSchema = Type.Union([
+  Type.Object({ type: Type.Literal('predicate'), name: AnswerName, probability: Probability }),
+  Type.Object({
+    type: Type.Literal('choice'),
+    name: AnswerName,
+    choice: Type.Union([Type.String(), Type.Boolean()]),
+    confidence: Probability,
+    probabilities: Type.Array(
+      Type.Object({ value: Type.Union([Type.String(), Type.Boolean()]), probability: Probability }),
+    ),
+  }),
+  Type.Object({
+    type: Type.Literal('score'),
+    name: AnswerName,
+    score: Type.Number({ minimum: 0, description: 'Expected level index, from 0.' }),
+    confidence: Probability,
+    probabilities: Type.Array(
+      Type.Object({
+        label: Type.String(),
+        value: Type.Integer({ minimum: 0, description: 'The index of the level, from 0.' }),
+        probability: Probability,
+      }),
+    ),
+  }),
+]);
+export type OpenAiAnswer = Static<typeof OpenAiAnswerSchema>;
+
+/** The response to a request in OpenAI's shape: answers in the order of the questions. */
+export const OpenAiDecisionSchema = Type.Object({
+  model: Type.String(),
+  answers: Type.Array(OpenAiAnswerSchema),
+  usage: Type.Object({
+    input_tokens: Type.Integer({ minimum: 0 }),
+    input_tokens_details: Type.Object({
+      cached_tokens: Type.Literal(0),
+      cache_write_tokens: Type.Literal(0),
+    }),
+    output_tokens: Type.Literal(0, { description: 'Output is never billed.' }),
+    output_tokens_details: Type.Object({ reasoning_tokens: Type.Literal(0) }),
+    total_tokens: Type.Integer({ minimum: 0 }),
+    cost_usd: Type.Number({ minimum: 0, description: 'Exactly what was deducted.' }),
+  }),
+});
+export type WrittenOpenAiDecision = Written<Static<typeof OpenAiDecisionSchema>>;
