@@ -26,7 +26,9 @@ export class PostgresMovementReader implements MovementReader {
   }
 
   movementLines(question: MovementQuestion): Promise<MovementPage> {
-    return readOneState(this.#db, (executor) => new Movements(executor, question).page());
+    return readOneState(this.#db, (executor, requireTime) =>
+      new Movements(executor, question, requireTime).page(),
+    );
   }
 }
 
@@ -35,7 +37,12 @@ class Movements {
   readonly #executor: Executor;
   readonly #question: MovementQuestion;
 
-  constructor(executor: Executor, question: MovementQuestion) {
+  constructor(
+    executor: Executor,
+    question: MovementQuestion,
+    /** Throws when the read has taken too long. */
+    private readonly requireTime: () => void,
+  ) {
     this.#executor = executor;
     this.#question = question;
   }
@@ -67,6 +74,7 @@ class Movements {
     const limit = charges_by === 'request' ? Math.min(lines + 1, CHUNK_MOVEMENTS) : CHUNK_MOVEMENTS;
     let before_entry_id = entry_id;
     while (true) {
+      this.requireTime();
       const chunk = { organization_id, before_entry_id, limit };
       const found = movementsOf(chunk, await this.#entries(chunk), await this.#days(chunk));
       yield* found;

@@ -1,6 +1,5 @@
 import type { ServedDatabase, ServingParts } from '../../src/database.ts';
-import type { MovementReader } from '../../src/ledger/movement-reader.ts';
-import type { UsageReader } from '../../src/usage/usage-reader.ts';
+import { FairReader } from '../../src/usage/fair-reader.ts';
 import { connectPostgres, type PgConnection } from './connection.ts';
 import { isAway } from './failures.ts';
 import { PostgresHistoryRuns } from './history-runs.ts';
@@ -52,7 +51,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
   readonly books: PostgresBooks;
   readonly catalog: JoinedCatalogReads;
   readonly windows: PostgresRateWindows;
-  readonly reader: UsageReader & MovementReader;
+  readonly reader: FairReader;
   readonly history: PostgresHistoryRuns;
   readonly signIn: ServedDatabase['signIn'];
   readonly write: () => Promise<void>;
@@ -93,13 +92,16 @@ export class ServedPostgresDatabase implements ServedDatabase {
     });
     const usage = new PostgresUsageReader(reader.db);
     const movements = new PostgresMovementReader(reader.db);
-    this.reader = {
-      page: usage.page.bind(usage),
-      series: usage.series.bind(usage),
-      values: usage.values.bind(usage),
-      firstAnswer_ms: usage.firstAnswer_ms.bind(usage),
-      movementLines: movements.movementLines.bind(movements),
-    };
+    this.reader = new FairReader(
+      {
+        page: usage.page.bind(usage),
+        series: usage.series.bind(usage),
+        values: usage.values.bind(usage),
+        firstAnswer_ms: usage.firstAnswer_ms.bind(usage),
+        movementLines: movements.movementLines.bind(movements),
+      },
+      READER_CONNECTIONS,
+    );
     this.history = new PostgresHistoryRuns(history.db, clock, beforeWrite);
     this.signIn = signInDatabase(requests.db);
     const probe = writeProbe(requests.db);

@@ -1,6 +1,7 @@
 import type { MovementPage, MovementQuestion, MovementReader } from '../../src/ledger/movement-reader.ts';
 import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
 import { workerScript } from '../../src/project-root.ts';
+import { READ_MS_MAX, ReadTookTooLong } from '../../src/usage/fair-reader.ts';
 import type {
   SeriesQuestion,
   UsageReader,
@@ -18,13 +19,17 @@ type Answer =
   | 'closed';
 
 interface Waiting {
+  readonly read: Read;
   readonly resolve: (result: never) => void;
-  readonly reject: (error: ThreadFailed) => void;
+  readonly reject: (error: ThreadFailed | ReadTookTooLong) => void;
 }
 
 /**
  * Reads of a database file that may take long, one after the other in a thread of their own. The thread begins with the
  * first read. Every method also rejects with `ThreadFailed`; the read after that begins a new thread if it has to.
+ *
+ * A read that takes too long rejects with `ReadTookTooLong`, and its thread is given up for a new one. SQLite cannot be
+ * stopped in the middle of a statement. Until that has ended, its organization's reads are refused: each has one at most.
  */
 export class ReaderThread implements UsageReader, MovementReader {
   readonly #path: string;
@@ -32,9 +37,16 @@ export class ReaderThread implements UsageReader, MovementReader {
   #worker: Worker | undefined;
   #isClosed = false;
   #last_number = 0;
+  /** Is over when the oldest read that waits has taken too long. */
+  #timer: Timer | undefined;
+  /** Whose statements still go on in threads that were given up. */
+  readonly #overdue = new Set<string | null>();
   readonly #closed = Promise.withResolvers<void>();
 
-  constructor(path: string) {
+  constructor(
+    path: string,
+    private readonly read_ms_max = READ_MS_MAX,
+  ) {
     this.#path = path;
   }
 
@@ -70,12 +82,42 @@ export class ReaderThread implements UsageReader, MovementReader {
 
   #ask<T>(read: Read): Promise<T> {
     if (this.#isClosed) return Promise.reject(new ThreadFailed('The thread that reads is closed.', []));
+    if (this.#overdue.has(organizationOf(read))) return Promise.reject(new ReadTookTooLong());
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#worker ??= this.#start();
     this.#last_number += 1;
-    this.#waiting.set(this.#last_number, { resolve, reject });
+    this.#waiting.set(this.#last_number, { read, resolve, reject });
     this.#tell(this.#worker, { number: this.#last_number, read });
+    if (this.#waiting.size === 1) this.#watchOldest();
     return promise;
+  }
+
+  /** Gives the oldest read its time. */
+  #watchOldest(): void {
+    clearTimeout(this.#timer);
+    if (this.#waiting.size === 0) return;
+    this.#timer = setTimeout(() => this.#giveUpOldest(), this.read_ms_max);
+    this.#timer.unref();
+  }
+
+  /** Leaves the thread to its statement, and asks a new one for the reads behind it. */
+  #giveUpOldest(): void {
+    const given_up = this.#worker;
+    const [oldest] = this.#waiting;
+    if (given_up === undefined || oldest === undefined) return;
+    const [number, { read, reject }] = oldest;
+    const organization_id = organizationOf(read);
+    this.#overdue.add(organization_id);
+    given_up.addEventListener('close', () => this.#overdue.delete(organization_id));
+    given_up.terminate();
+    this.#waiting.delete(number);
+    reject(new ReadTookTooLong());
+    this.#worker = this.#start();
+    for (const [later, waiting] of this.#waiting) {
+      this.#tell(this.#worker, { number: later, read: waiting.read });
+    }
+    if (this.#isClosed) this.#tell(this.#worker, 'close');
+    this.#watchOldest();
   }
 
   #start(): Worker {
@@ -89,6 +131,7 @@ export class ReaderThread implements UsageReader, MovementReader {
       }
       const waiting = this.#waiting.get(data.number);
       this.#waiting.delete(data.number);
+      this.#watchOldest();
       if ('failed' in data) waiting?.reject(new ThreadFailed(data.failed.message, data.failed.causes));
       else waiting?.resolve(data.result);
     };
@@ -105,11 +148,28 @@ export class ReaderThread implements UsageReader, MovementReader {
     this.#worker = undefined;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
+    clearTimeout(this.#timer);
     // Otherwise the next read begins a new thread, whose end `close` waits for.
     if (this.#isClosed) this.#closed.resolve();
   }
 
   #tell(worker: Worker, order: ReaderOrder): void {
     worker.postMessage(order);
+  }
+}
+
+/** Whose usage is read; null for everybody's. */
+function organizationOf(read: Read): string | null {
+  switch (read.of) {
+    case 'page':
+      return read.filter.organization_id;
+    case 'series':
+      return read.question.organization_id;
+    case 'values':
+      return read.span.organization_id;
+    case 'firstAnswer_ms':
+      return read.organization_id;
+    case 'movementLines':
+      return read.question.organization_id;
   }
 }

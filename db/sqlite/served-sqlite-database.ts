@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import type { ServedDatabase, ServingParts } from '../../src/database.ts';
 import { withCauses } from '../../src/error-causes.ts';
+import { FairReader } from '../../src/usage/fair-reader.ts';
 import { startCheckpoints } from './checkpoint.ts';
 import { type Db, neverWait } from './connection.ts';
 import { GroupCommit, type GroupCommitOptions, isDiskFull, WriteQueueFull } from './group-commit.ts';
@@ -17,11 +18,12 @@ export class ServedSqliteDatabase implements ServedDatabase {
   readonly store: SqliteStore;
   readonly books: SqliteBooks;
   readonly catalog: ServedDatabase['catalog'];
-  readonly reader: ReaderThread;
+  readonly reader: FairReader;
   readonly history: HistoryThread;
   readonly signIn: ServedDatabase['signIn'];
   readonly write: () => Promise<void>;
   readonly windows = null;
+  readonly #reader: ReaderThread;
   #stopCheckpoints = () => Promise.resolve();
 
   constructor(
@@ -37,7 +39,8 @@ export class ServedSqliteDatabase implements ServedDatabase {
       onProblem: report,
       onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
     });
-    this.reader = new ReaderThread(db.$client.filename);
+    this.#reader = new ReaderThread(db.$client.filename);
+    this.reader = new FairReader(this.#reader, 1);
     this.history = new HistoryThread(db.$client.filename);
     this.signIn = signInDatabase(db, this.store.outside);
     this.write = writeProbe(commits);
@@ -72,7 +75,7 @@ export class ServedSqliteDatabase implements ServedDatabase {
   }
 
   async close(): Promise<void> {
-    await this.reader.close();
+    await this.#reader.close();
     await this.#stopCheckpoints();
   }
 }

@@ -1,5 +1,8 @@
 import type { DecoderSize } from '../../native/engine.ts';
 
+/** Organizations beyond so many are forgotten once nothing of theirs waits, with the turn that they are ahead. */
+const REMEMBERED_MAX = 1_000;
+
 /** A piece of work that waits. */
 export interface Waiting<Piece> {
   readonly organization_id: string;
@@ -12,7 +15,7 @@ export interface Waiting<Piece> {
 interface Flow<Piece> {
   /** Where its next piece starts on the common scale of tokens. */
   level_tokens: number;
-  /** Whether it has had nothing since it began to wait: among equals it is first. */
+  /** Whether it has had nothing since it began to wait, nor more than others before: among equals it is first. */
   is_new: boolean;
   waiting_tokens: number;
   /** By decoder, oldest first; `order` compares pieces of different decoders. */
@@ -36,8 +39,8 @@ export class FairQueue<Piece> {
   add(organization_id: string, decoder: DecoderSize, tokens: number, piece: Piece): Waiting<Piece> {
     const flow = this.#flowOf(organization_id);
     if (isEmpty(flow)) {
+      flow.is_new = flow.level_tokens <= this.#level_tokens;
       flow.level_tokens = Math.max(flow.level_tokens, this.#level_tokens);
-      flow.is_new = true;
     }
     const waiting = { organization_id, decoder, tokens, piece };
     flow[decoder].set(waiting, this.#order++);
@@ -60,7 +63,8 @@ export class FairQueue<Piece> {
     let due: Flow<Piece> | undefined;
     for (const [organization_id, flow] of this.#flows) {
       if (isEmpty(flow)) {
-        if (flow.level_tokens <= this.#level_tokens) this.#flows.delete(organization_id);
+        const is_behind = flow.level_tokens <= this.#level_tokens;
+        if (is_behind || this.#flows.size > REMEMBERED_MAX) this.#flows.delete(organization_id);
         continue;
       }
       if (flow.small.size === 0 && !room.large) continue;

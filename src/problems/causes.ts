@@ -54,6 +54,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'NestedTransaction',
   'PragmaRefused',
   'PruneRefused',
+  'ReadTookTooLong',
   'SchemaRefused',
   'SessionDropped',
   'SettingRefused',

@@ -4,6 +4,7 @@ import { ReaderThread } from '../../db/sqlite/reader-thread.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
 import { ThreadFailed } from '../../src/problems/causes.ts';
 import { exportUsage } from '../../src/usage/export.ts';
+import { FairReader, ReadTookTooLong } from '../../src/usage/fair-reader.ts';
 import { LedgerSetup, NOW_MS, usageOf } from '../ledger/support.ts';
 import { longestBlock_ms } from '../support/event-loop.ts';
 
@@ -63,6 +64,42 @@ test('the thread answers what it was asked for before it closes, and nothing aft
   await expect(thread.values({ organization_id })).rejects.toThrow(ThreadFailed);
   await new ReaderThread(setup.path).close();
 });
+
+test('one organization with many reads delays the read of another by one of them', async () => {
+  const { organization_id } = setup.account;
+  const reader = new FairReader(thread, 1);
+  const answered: string[] = [];
+  const many = Array.from({ length: 30 }, () =>
+    reader.values({ organization_id }).then(() => answered.push('many')),
+  );
+  const other = reader.values({ organization_id: 'org_other' }).then(() => answered.push('other'));
+  await Promise.all([...many, other]);
+  expect(answered.indexOf('other')).toBeLessThanOrEqual(1);
+});
+
+test('a read that takes too long is ended; others are answered, and its organization when its statement has ended', async () => {
+  const { organization_id } = setup.account;
+  await setup.charge(await setup.hold('req_1'), 'req_1');
+  setup.db.$client.run('ALTER TABLE usage_records RENAME TO usage_away');
+  // A statement of seconds, however few rows there are.
+  setup.db.$client.run(
+    `CREATE VIEW usage_records AS SELECT usage_away.* FROM usage_away, (
+      WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 20000000)
+      SELECT count(*) AS numbers FROM numbers) WHERE numbers > 0`,
+  );
+  const hasty = new ReaderThread(setup.path, 2_000);
+  const too_long = hasty.values({ organization_id });
+  const behind = hasty.movementLines({ organization_id: 'org_other', charges_by: 'day', limit: 9 });
+  await expect(too_long).rejects.toThrow(ReadTookTooLong);
+  expect((await behind).items).toEqual([]);
+  const lines = () => hasty.movementLines({ organization_id, charges_by: 'day', limit: 9 });
+  // Otherwise whoever asks again and again would have as many threads.
+  await expect(lines()).rejects.toThrow(ReadTookTooLong);
+  const wait_until_ms = Date.now() + 60_000;
+  while ((await lines().catch(() => null)) === null && Date.now() < wait_until_ms) await Bun.sleep(50);
+  expect((await lines()).items.length).toBeGreaterThan(0);
+  await hasty.close();
+}, 120_000);
 
 describe('a thread that dies', () => {
   const { Worker: RealWorker } = globalThis;

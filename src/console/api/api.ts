@@ -5,6 +5,7 @@ import { Refusal } from '../../errors.ts';
 import { readBytes } from '../../http/body-bytes.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import { jsonResponse } from '../../http/responses.ts';
+import { ReadTookTooLong } from '../../usage/fair-reader.ts';
 import { SignInError } from '../people/errors.ts';
 import { accountRoutes } from './account.ts';
 import { billingRoutes } from './billing.ts';
@@ -19,6 +20,7 @@ import { playgroundRoutes } from './playground.ts';
 import { projectRoutes } from './projects.ts';
 import {
   ConsoleRefusal,
+  refused,
   refusedByPort,
   refusedByRule,
   refusedBySignIn,
@@ -59,7 +61,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
         context.code = refusal.code;
         // What the port refuses is reported where that is decided, and too much at once is no failure of ours.
         const cause = error instanceof ParseError ? error.cause : error;
-        const is_told = cause instanceof ConsoleRefusal || cause instanceof SignInError;
+        const is_told = [ConsoleRefusal, SignInError, ReadTookTooLong].some((told) => cause instanceof told);
         if (refusal.status >= 500 && !is_told) {
           const told = is_away ? 'auth_unavailable' : 'internal_error';
           problems.report({ request_id: context.request_id, step: 'http', code: told, error });
@@ -138,6 +140,7 @@ function refusalOf(code: string | number, error: unknown): ConsoleRefusal {
   if (error instanceof AccountError) return refusedByRule(error);
   if (error instanceof SignInError) return refusedBySignIn(error);
   if (error instanceof CatalogChangeRefused) return refusedChange(error);
+  if (error instanceof ReadTookTooLong) return refused('read_too_long');
   if (code === 'NOT_FOUND') return refusedByPort(new Refusal('not_found'));
   if (error instanceof ValidationError && error.type !== 'response') return invalid(error);
   return refusedByPort(new Refusal('internal_error'));

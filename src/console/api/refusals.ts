@@ -71,6 +71,7 @@ const CONSOLE_ERRORS = {
   wrong_origin: { status: 403, message: "Changes are taken from the console's own pages only." },
   invalid_csrf_token: { status: 403, message: 'This page is no longer signed in: load it again.' },
   change_refused: { status: 409, message: 'This cannot be changed so.' },
+  read_too_long: { status: 503, message: 'This takes too long to add up: choose a shorter time.' },
   unsupported_media_type: { status: 422, message: 'Send the request body as JSON.' },
 } as const satisfies Record<string, { readonly status: ConsoleStatus; readonly message: string }>;
 

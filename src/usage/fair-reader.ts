@@ -1,0 +1,58 @@
+import type { MovementPage, MovementQuestion, MovementReader } from '../ledger/movement-reader.ts';
+import { FairTurns } from '../limits/fair-turns.ts';
+import type { SeriesQuestion, UsageReader, UsageSeries, UsageSpan, UsageValues } from './usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
+
+/** A read of one organization may take so long: longer than any chart of it, and short for those who wait. */
+export const READ_MS_MAX = 20_000;
+
+/** A read was ended because it took longer than that. */
+export class ReadTookTooLong extends Error {
+  override readonly name = 'ReadTookTooLong';
+
+  constructor() {
+    super('A read of usage took too long.');
+  }
+}
+
+/** The turns of the operator, who reads the usage of all organizations. */
+const OF_ALL = '';
+
+/** A reader that does so many reads at once, and of one organization one: its members delay nobody else's reads. */
+export class FairReader implements UsageReader, MovementReader {
+  readonly #turns: FairTurns;
+
+  constructor(
+    private readonly reader: UsageReader & MovementReader,
+    reads_at_once: number,
+  ) {
+    this.#turns = new FairTurns(reads_at_once);
+  }
+
+  page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
+    return this.#inTurn(filter, () => this.reader.page(filter, limit, after));
+  }
+
+  series(question: SeriesQuestion): Promise<UsageSeries> {
+    return this.#inTurn(question, () => this.reader.series(question));
+  }
+
+  values(span: UsageSpan): Promise<UsageValues> {
+    return this.#inTurn(span, () => this.reader.values(span));
+  }
+
+  firstAnswer_ms(organization_id: string): Promise<number | undefined> {
+    return this.#inTurn({ organization_id }, () => this.reader.firstAnswer_ms(organization_id));
+  }
+
+  movementLines(question: MovementQuestion): Promise<MovementPage> {
+    return this.#inTurn(question, () => this.reader.movementLines(question));
+  }
+
+  #inTurn<T>(
+    { organization_id }: { readonly organization_id: string | null },
+    read: () => Promise<T>,
+  ): Promise<T> {
+    return this.#turns.run(organization_id ?? OF_ALL, read);
+  }
+}
