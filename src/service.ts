@@ -28,6 +28,7 @@ import { RateLimiter } from './limits/rate-limiter.ts';
 import { WINDOW_MS } from './limits/rate-status.ts';
 import { LocalRateWindows } from './limits/rate-windows.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
+import { RejectedRows } from './limits/rejected-rows.ts';
 import { followCatalog, startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
 import { type ReloadParts, ReloadRefused, type ReloadRequest, reloadModel } from './models/reload.ts';
@@ -72,6 +73,8 @@ export interface ServiceParts {
   readonly upstreams?: Partial<Pick<UpstreamOptions, 'schedule' | 'answer_ms' | 'trial_ms' | 'openPlanner'>>;
   /** Requests that may be at one model, waiting or running. */
   readonly queue_limit?: number;
+  /** Usage rows of rejected requests that an organization may leave in a day. */
+  readonly rejected_rows_per_day?: number;
   /** Milliseconds from a request's first turn at the model to its answer. */
   readonly evaluation_ms?: number;
   readonly clock: Clock;
@@ -169,6 +172,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const limiter = database.windows ?? new LocalRateWindows(await restoredLimiter(store.usage, clock), clock);
   const refusals = new RefusalBudgets(drawHashKey());
+  const rejected_rows = new RejectedRows(drawHashKey(), parts.rejected_rows_per_day);
   const keys = new KeyDirectory(store.keys, clock);
   const catalog = new Catalog(database.catalog);
   const models = new Models({
@@ -224,6 +228,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     catalog,
     limiter,
     refusals,
+    rejected_rows,
     planning: new PerOrganizationQueue(PLANNED_AT_ONCE),
     unplanned_bodies: new BodyBudget(),
     books,

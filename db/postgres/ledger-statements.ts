@@ -38,7 +38,7 @@ const FIND_LOCKED = `
   WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb))) AND id NOT IN (SELECT id FROM free)`;
 
 const READ_PROJECTS = `
-  SELECT projects.id, projects.organization_id, projects.spend_limit_micros
+  SELECT projects.id, projects.organization_id, projects.name, projects.spend_limit_micros
   FROM projects WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)))`;
 
 const READ_MONTHS = `
@@ -105,34 +105,6 @@ const INSERT_MONTHS = `
   SELECT project_id, month, spent_micros, held_micros
   FROM jsonb_to_recordset($1::text::jsonb) AS change(project_id text, month text, spent_micros bigint,
     held_micros bigint)`;
-
-const READ_FUNDS = `
-  SELECT projects.spend_limit_micros, organizations.credit_micros, organizations.held_micros,
-    project_months.spent_micros AS month_spent_micros, project_months.held_micros AS month_held_micros
-  FROM projects JOIN organizations ON organizations.id = projects.organization_id
-  LEFT JOIN project_months ON project_months.project_id = projects.id AND project_months.month = $3
-  WHERE projects.id = $2 AND projects.organization_id = $1`;
-
-/** What a hold of a project is decided on. */
-export interface Funds {
-  readonly spend_limit_micros: number | null;
-  readonly month: { readonly spent_micros: number; readonly held_micros: number };
-  readonly organization: { readonly credit_micros: number; readonly held_micros: number };
-}
-
-/** Reads, without a lock, what a hold is decided on; null for a project that the organization does not have. */
-export async function readFunds(
-  client: SQL,
-  of: { readonly organization_id: string; readonly project_id: string; readonly month: string },
-): Promise<Funds | null> {
-  const [row] = await client.unsafe<FundsRow[]>(READ_FUNDS, [of.organization_id, of.project_id, of.month]);
-  if (row === undefined) return null;
-  return {
-    spend_limit_micros: numberOrNull(row.spend_limit_micros),
-    month: { spent_micros: Number(row.month_spent_micros), held_micros: Number(row.month_held_micros) },
-    organization: microsOf(row),
-  };
-}
 
 /** Those of the organizations whose rows somebody else has locked now. */
 export async function findLocked(
@@ -227,15 +199,10 @@ interface OrganizationRow {
   readonly credit_micros: string;
   readonly held_micros: string;
 }
-interface FundsRow extends Omit<OrganizationRow, 'id'> {
-  readonly spend_limit_micros: string | null;
-  /** Null for a month without a row. */
-  readonly month_spent_micros: string | null;
-  readonly month_held_micros: string | null;
-}
 interface ProjectRow {
   readonly id: string;
   readonly organization_id: string;
+  readonly name: string;
   readonly spend_limit_micros: string | null;
 }
 interface MonthRow {
@@ -262,8 +229,8 @@ function microsOf(row: Omit<OrganizationRow, 'id'>) {
   return { credit_micros: Number(row.credit_micros), held_micros: Number(row.held_micros) };
 }
 
-function projectOf({ organization_id, spend_limit_micros }: ProjectRow) {
-  return { organization_id, spend_limit_micros: numberOrNull(spend_limit_micros) };
+function projectOf({ organization_id, name, spend_limit_micros }: ProjectRow) {
+  return { organization_id, name, spend_limit_micros: numberOrNull(spend_limit_micros) };
 }
 
 function monthRow(row: MonthRow) {

@@ -38,7 +38,7 @@ export interface LockedLedger {
   >;
   readonly projects: ReadonlyMap<
     string,
-    { readonly organization_id: string; readonly spend_limit_micros: number | null }
+    { readonly organization_id: string; readonly name: string; readonly spend_limit_micros: number | null }
   >;
   /** By `monthKey`; months that have no row yet are missing. */
   readonly months: ReadonlyMap<string, { readonly spent_micros: number; readonly held_micros: number }>;
@@ -111,19 +111,21 @@ export function requireHonest(write: LedgerWrite): void {
 }
 
 /** What refuses a hold, the limit first (`Books.hold`); null when it is covered. */
-export function refusalOf(
+function refusalOf(
   amount_micros: number,
-  limit_micros: number | null,
+  project: { readonly name: string; readonly spend_limit_micros: number | null },
   month: { readonly spent_micros: number; readonly held_micros: number },
   organization: { readonly credit_micros: number; readonly held_micros: number },
 ): HoldRefusal | null {
   const { spent_micros } = month;
-  if (limit_micros !== null) {
+  const { name, spend_limit_micros } = project;
+  if (spend_limit_micros !== null) {
     const would_be_micros = spent_micros + month.held_micros + amount_micros;
-    if (spent_micros >= limit_micros || would_be_micros > limit_micros) return 'project_spend_limit';
+    if (spent_micros >= spend_limit_micros || would_be_micros > spend_limit_micros)
+      return { refusal: 'project_spend_limit', project: name, spend_limit_micros };
   }
-  const free_micros = organization.credit_micros - organization.held_micros;
-  return free_micros >= amount_micros ? null : 'insufficient_credit';
+  const available_micros = organization.credit_micros - organization.held_micros;
+  return available_micros >= amount_micros ? null : { refusal: 'insufficient_credit', available_micros };
 }
 
 /**
@@ -203,7 +205,7 @@ class Batch {
     const credit = this.#organizations.get(organization_id);
     const refusal = refusalOf(
       amount_micros,
-      project.spend_limit_micros,
+      project,
       {
         spent_micros: (stored?.spent_micros ?? 0) + (changed?.spent_micros ?? 0),
         held_micros: (stored?.held_micros ?? 0) + (changed?.held_micros ?? 0),
@@ -213,7 +215,7 @@ class Batch {
         held_micros: organization.held_micros + (credit?.held_micros ?? 0),
       },
     );
-    if (refusal !== null) return { kind: 'held', result: { held: false, refusal } };
+    if (refusal !== null) return { kind: 'held', result: { held: false, ...refusal } };
     const { request_id, at_ms } = request;
     this.#entries.push({
       kind: 'hold',

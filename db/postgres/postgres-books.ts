@@ -4,15 +4,11 @@ import { inTime } from '../../src/in-time.ts';
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import type { BooksEvents } from '../../src/ledger/books.ts';
 import { DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
-import { UnknownAccount } from '../../src/ledger/errors.ts';
-import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
-import { monthOf } from '../../src/ledger/month.ts';
+import type { Hold, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { isStatementError } from './failures.ts';
 import { DEADLINE_MS, LedgerBatches, type LedgerBatchOptions } from './ledger-batches.ts';
-import { readFunds } from './ledger-statements.ts';
 import type { Written } from './ledger-transaction.ts';
-import { refusalOf } from './ledger-writes.ts';
 import type { NodeLease } from './nodes.ts';
 
 /**
@@ -47,13 +43,11 @@ export class PostgresBooks extends DurableBooks {
 }
 
 class PostgresLedgerWriter implements LedgerWriter {
-  readonly #client: SQL;
   readonly #node: NodeLease;
   readonly #batches: LedgerBatches;
   readonly #deadline_ms: number;
 
   constructor(client: SQL, node: NodeLease, options: LedgerBatchOptions) {
-    this.#client = client;
     this.#node = node;
     this.#batches = new LedgerBatches(client, node, options);
     this.#deadline_ms = options.deadline_ms ?? DEADLINE_MS;
@@ -72,18 +66,6 @@ class PostgresLedgerWriter implements LedgerWriter {
     if (written.kind === 'failed') throw written.error;
     if (written.kind !== 'held') throw new Error(`the hold of ${request.request_id} was not decided`);
     return written.result;
-  }
-
-  async refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null> {
-    requireMicros(request.amount_micros, 0);
-    const { organization_id, project_id } = request;
-    const funds = await readFunds(this.#client, {
-      organization_id,
-      project_id,
-      month: monthOf(request.at_ms),
-    });
-    if (funds === null) throw new UnknownAccount(`${organization_id} has no project ${project_id}`);
-    return refusalOf(request.amount_micros, funds.spend_limit_micros, funds.month, funds.organization);
   }
 
   async charge(hold: Hold, cost_micros: number, at_ms: number, usage: UsageRow): Promise<void> {

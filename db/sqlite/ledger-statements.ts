@@ -36,7 +36,7 @@ export function prepareLedger(db: Db) {
   const paidMovement = (kind: 'top_up' | 'refund') => sql`NULL, ${organizations.id}, NULL, ${kind},
     ${kind === 'top_up' ? sql`${amount}` : sql`-${amount}`}, 0, NULL, NULL, NULL, ${placeholder('payment_id')}, ${placeholder('at_ms')}, NULL`;
 
-  const creditCovers = sql`${organizations.credit_micros} - ${organizations.held_micros} >= ${amount}`;
+  const availableMicros = sql<number>`${organizations.credit_micros} - ${organizations.held_micros}`;
 
   return {
     insertHold: db
@@ -47,20 +47,20 @@ export function prepareLedger(db: Db) {
         FROM ${projects}
         JOIN ${organizations} ON ${eq(organizations.id, projects.organization_id)}
         LEFT JOIN ${projectMonths} ON ${ofProjectMonth}
-        WHERE ${ofRequest} AND ${projectAllows} AND ${creditCovers}`,
+        WHERE ${ofRequest} AND ${projectAllows} AND ${availableMicros} >= ${amount}`,
       )
       .returning({ id: ledgerEntries.id })
       .prepare(),
-    covers: db
-      .select({ id: projects.id })
+    /** Whether the project allows the hold, and what a refusal tells of it and of the credit. */
+    funds: db
+      .select({
+        allows: projectAllows,
+        project: projects.name,
+        spend_limit_micros: projects.spend_limit_micros,
+        available_micros: availableMicros,
+      })
       .from(projects)
       .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-      .leftJoin(projectMonths, ofProjectMonth)
-      .where(and(ofRequest, projectAllows, creditCovers))
-      .prepare(),
-    projectAllows: db
-      .select({ allows: projectAllows })
-      .from(projects)
       .leftJoin(projectMonths, ofProjectMonth)
       .where(ofRequest)
       .prepare(),

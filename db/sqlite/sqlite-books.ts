@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/clock.ts';
 import type { BooksEvents } from '../../src/ledger/books.ts';
 import { DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
-import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
+import type { Hold, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { transact } from './connection.ts';
 import { type GroupCommit, isStorageFailure } from './group-commit.ts';
@@ -39,10 +39,6 @@ class SqliteLedgerWriter implements LedgerWriter {
 
   hold(request: HoldRequest): Promise<HoldResult> {
     return this.#commits.run(() => this.#ledger.hold(request, this.#process_id));
-  }
-
-  refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null> {
-    return Promise.try(() => this.#ledger.refusalOf(request));
   }
 
   charge(hold: Hold, cost_micros: number, at_ms: number, usage: UsageRow): Promise<void> {

@@ -27,21 +27,11 @@ export class SqliteLedger {
     const month = monthOf(request.at_ms);
     const asked = { ...request, month, process_id };
     const entry = this.#statements.insertHold.get(asked);
-    if (entry === undefined) return { held: false, refusal: this.#refusal(asked) };
+    if (entry === undefined) return { held: false, ...this.#refusal(asked) };
     this.#statements.reserveCredit.run(asked);
     this.#statements.reserveMonth.run(asked);
     const { organization_id, project_id, amount_micros } = request;
     return { held: true, hold: { entry_id: entry.id, organization_id, project_id, amount_micros, month } };
-  }
-
-  /**
-   * Whether a hold of the amount would be placed now, or what refuses it, as `hold` would; writes nothing. Throws as
-   * `hold` does.
-   */
-  refusalOf(request: Omit<HoldRequest, 'request_id'>): HoldRefusal | null {
-    requireMicros(request.amount_micros, 0);
-    const asked = { ...request, month: monthOf(request.at_ms) };
-    return this.#statements.covers.get(asked) === undefined ? this.#refusal(asked) : null;
   }
 
   /**
@@ -107,12 +97,15 @@ export class SqliteLedger {
     this.#statements.takePaid.run({ ...movement });
   }
 
-  #refusal(asked: Omit<HoldRequest, 'request_id'> & { readonly month: string }): HoldRefusal {
-    const project = this.#statements.projectAllows.get({ ...asked });
-    if (project === undefined) {
+  #refusal(asked: HoldRequest & { readonly month: string }): HoldRefusal {
+    const funds = this.#statements.funds.get({ ...asked });
+    if (funds === undefined) {
       throw new UnknownAccount(`${asked.organization_id} has no project ${asked.project_id}`);
     }
-    return project.allows ? 'insufficient_credit' : 'project_spend_limit';
+    const { allows, project, spend_limit_micros, available_micros } = funds;
+    return allows || spend_limit_micros === null
+      ? { refusal: 'insufficient_credit', available_micros }
+      : { refusal: 'project_spend_limit', project, spend_limit_micros };
   }
 }
 

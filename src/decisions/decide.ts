@@ -3,11 +3,10 @@ import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/k
 import { MissingKey } from '../accounts/key-format.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
-import type { CatalogModel } from '../catalog/catalog-records.ts';
 import { ERRORS } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
-import type { RateRefusal, RateStatus } from '../limits/rate-status.ts';
+import type { RateStatus } from '../limits/rate-status.ts';
 import type { TokenReservation } from '../limits/rate-windows.ts';
 import type { ServedModel } from '../models/models.ts';
 import { dollarsOf } from '../money.ts';
@@ -17,6 +16,7 @@ import type { UsageRow } from '../usage/usage-row.ts';
 import { answerRequest, type Decided, engineInput, roundedLatency } from './answer-request.ts';
 import { ServiceStopped } from './cut-requests.ts';
 import { estimatedTokens } from './estimate.ts';
+import { holdRefused, modelNotFound, rateLimited } from './explained-refusals.ts';
 import { ModelDeadline } from './model-deadline.ts';
 import { isOwnFault, modelRefusal } from './model-refusal.ts';
 import { ModelTime } from './model-time.ts';
@@ -83,9 +83,8 @@ interface AdmittedRequest extends ServedRequest {
   readonly rate: RateStatus;
 }
 
-/** A request that the model will answer, and is paid for. */
+/** A request that is paid for. */
 interface HeldRequest extends AdmittedRequest {
-  readonly plan: DecisionPlan;
   readonly hold: Hold;
 }
 
@@ -115,24 +114,23 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
     return { result: planned.refusal, caller, rate: planned.rate, reached_model: false, asked };
   }
 
-  const { plan } = planned.request;
-  if (plan instanceof Refusal) {
-    const { result, reached_model } = await inStep(
-      span,
-      'hold',
-      () => refuseUnplanned(services, planned.request, plan),
-      (refused) => refused.result,
-    );
-    return { result, caller, rate: planned.request.rate, reached_model, asked };
-  }
-
-  const held = await inStep(span, 'hold', () => placeHold(services, planned.request, plan));
+  const held = await inStep(span, 'hold', () => placeHold(services, planned.request));
   if (held instanceof Refusal) {
     return { result: held, caller, rate: planned.request.rate, reached_model: false, asked };
   }
 
+  const { plan, rate } = held;
+  if (plan instanceof Refusal) {
+    const result = await inStep(
+      span,
+      'release',
+      () => releaseRejected(services, held, plan),
+      expectedRefusal,
+    );
+    return { result, caller, rate, reached_model: true, asked };
+  }
   const model_time = new ModelTime(services.clock, span);
-  const decided = await askModel(services, held, model_time);
+  const decided = await askModel(services, held, plan, model_time);
   model_time.end(decided instanceof Refusal ? decided : null);
   const result =
     decided instanceof Refusal
@@ -140,11 +138,15 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
           span,
           'release',
           () => releaseHold(services, held, decided, model_time.queue_ms + model_time.model_ms),
-          // The refusal is the model's, and the release is as it must be.
-          () => null,
+          expectedRefusal,
         )
       : await inStep(span, 'charge', () => charge(services, held, decided));
-  return { result, caller, rate: held.rate, reached_model: true, asked, model_time };
+  return { result, caller, rate, reached_model: true, asked, model_time };
+}
+
+/** The refusal is the model's, and its release is as it must be. */
+function expectedRefusal(): null {
+  return null;
 }
 
 /** Why there is no plan, or it may not go on. */
@@ -215,21 +217,6 @@ async function findModel(
   }
 }
 
-/** Of a longer list of models, the message of `model_not_found` names so many. */
-const NAMED_MODELS_MAX = 20;
-
-/** The refusal for a model that there is not, with the decision models that there are. */
-function modelNotFound(live: readonly CatalogModel[]): Refusal {
-  const ids = live.filter(({ kind }) => kind === 'decision').map(({ id }) => id);
-  const more = ids.length > NAMED_MODELS_MAX ? ', …' : '';
-  const there_are =
-    ids.length === 0 ? 'There is none now' : `There are: ${ids.slice(0, NAMED_MODELS_MAX).join(', ')}${more}`;
-  return new Refusal('model_not_found', {
-    message: `${ERRORS.model_not_found.message} ${there_are}.`,
-    param: 'model',
-  });
-}
-
 /** The refusal for a failure that is our own fault, which is reported. */
 function failed(
   { problems }: DecisionServices,
@@ -297,29 +284,21 @@ async function planWithinLimits(
   try {
     // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
     const exhausted = await services.limiter.exhausted(organization_id, limits);
-    if (exhausted !== null) return rateLimited(exhausted, limits);
+    if (exhausted !== null) {
+      return { refusal: rateLimited(exhausted, limits, null), rate: exhausted.status };
+    }
     const plan = await planOrRefusal(services, checked);
     const tokens = estimatedTokens(tokensOf(plan));
     const admission = await services.limiter.admit(organization_id, limits, tokens);
-    if (!admission.admitted) return rateLimited(admission, limits);
+    if (!admission.admitted) {
+      return { refusal: rateLimited(admission, limits, tokens), rate: admission.status };
+    }
     const { reservation, status: rate } = admission;
     const admitted_at_ms = services.clock.now_ms();
     return { refusal: null, request: { ...checked, plan, reservation, admitted_at_ms, rate } };
   } catch (error) {
     return failed(services, checked.call, 'rate_windows', 'billing_unavailable', error);
   }
-}
-
-function rateLimited(
-  { limit, retry_after_s, status }: RateRefusal,
-  { requests_per_minute, tokens_per_minute }: TierLimits,
-): { readonly refusal: Refusal; readonly rate: RateStatus } {
-  const reached =
-    limit === 'requests'
-      ? `${requests_per_minute} requests per minute`
-      : `${tokens_per_minute} input tokens per minute`;
-  const message = `The organization has reached its limit of ${reached}.`;
-  return { refusal: new Refusal('rate_limit_exceeded', { message, retry_after_s }), rate: status };
 }
 
 /** The plan, or why there is none: the model rejects the request, or cannot even plan now. */
@@ -341,27 +320,6 @@ function tokensOf(plan: DecisionPlan | Refusal): number {
   return plan instanceof Refusal ? 1 : plan.input_tokens;
 }
 
-/**
- * Steps 3 and 4 of a request that has no plan: what would refuse any hold comes first. Nothing is written, because a
- * request that costs nothing must leave nothing that grows. Contract: a request refused before the model leaves no
- * usage row.
- */
-async function refuseUnplanned(
-  services: DecisionServices,
-  admitted: AdmittedRequest,
-  rejection: Refusal,
-): Promise<{ readonly result: Refusal; readonly reached_model: boolean }> {
-  void admitted.reservation.settle(0);
-  try {
-    const refusal = await services.books.refusalOf(largestCost(admitted));
-    if (refusal !== null) return { result: new Refusal(refusal), reached_model: false };
-  } catch (error) {
-    const refusal = failed(services, admitted.call, 'hold', 'billing_unavailable', error);
-    return { result: refusal, reached_model: false };
-  }
-  return { result: rejection, reached_model: true };
-}
-
 /** What a hold for the request reserves, and of whom. The plan says the most that is read. */
 function largestCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   return {
@@ -376,7 +334,6 @@ function largestCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
 async function placeHold(
   services: DecisionServices,
   admitted: AdmittedRequest,
-  plan: DecisionPlan,
 ): Promise<HeldRequest | Refusal> {
   const refuse = (refusal: Refusal): Refusal => {
     void admitted.reservation.settle(0);
@@ -390,8 +347,11 @@ async function placeHold(
   }
   try {
     const { request_id } = admitted.call;
-    const result = await services.books.hold({ ...largestCost(admitted), request_id });
-    return result.held ? { ...admitted, plan, hold: result.hold } : refuse(new Refusal(result.refusal));
+    const asked = { ...largestCost(admitted), request_id };
+    const result = await services.books.hold(asked);
+    return result.held
+      ? { ...admitted, hold: result.hold }
+      : refuse(holdRefused(result, asked.amount_micros));
   } catch (error) {
     return refuse(failed(services, admitted.call, 'hold', 'billing_unavailable', error));
   }
@@ -401,6 +361,7 @@ async function placeHold(
 async function askModel(
   services: DecisionServices,
   held: HeldRequest,
+  plan: DecisionPlan,
   time: ModelTime,
 ): Promise<Decided | Refusal> {
   const { request, caller, call, served } = held;
@@ -411,7 +372,7 @@ async function askModel(
         request.mode,
         async (model, signal) => {
           deadline.wait(() => place.retryAfter_s());
-          return await answerRequest(model, request, held.plan, {
+          return await answerRequest(model, request, plan, {
             scope: caller.organization_id,
             signal,
             takeTurn: (turn, work, given_up) => {
@@ -444,6 +405,7 @@ async function releaseHold(
   held: HeldRequest,
   refusal: Refusal,
   latency_ms: number,
+  keeps_row = true,
 ): Promise<Refusal> {
   const { signal } = held.call;
   // What a stop takes off the model has a client that is told so.
@@ -454,8 +416,22 @@ async function releaseHold(
     status: refusal.status,
     latency_ms: roundedLatency(latency_ms),
   });
-  await services.books.release(held.hold, is_abandoned ? null : row);
+  await services.books.release(held.hold, is_abandoned || !keeps_row ? null : row);
   return refusal;
+}
+
+/**
+ * Step 4 of a request that has no plan: the model rejects it, and never began. Its row of usage is kept only within the
+ * organization's budget, because neither credit nor the model's time bounds how many there are.
+ */
+function releaseRejected(
+  services: DecisionServices,
+  held: HeldRequest,
+  rejection: Refusal,
+): Promise<Refusal> {
+  const { organization_id } = held.caller;
+  const keeps_row = services.rejected_rows.take(organization_id, services.clock.monotonic_ms());
+  return releaseHold(services, held, rejection, 0, keeps_row);
 }
 
 /** Steps 5 and 6: the exact cost is deducted, and only then is the answer given. */

@@ -7,6 +7,7 @@ import type { BodyBudget } from '../limits/body-budget.ts';
 import type { PerOrganizationQueue } from '../limits/per-organization-queue.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import type { RejectedRows } from '../limits/rejected-rows.ts';
 import type { Models } from '../models/models.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { CutRequests } from './cut-requests.ts';
@@ -21,6 +22,8 @@ export interface DecisionServices {
   readonly limiter: RateWindows;
   /** Of requests that are refused and cost nothing. */
   readonly refusals: RefusalBudgets;
+  /** How many usage rows rejected requests leave. */
+  readonly rejected_rows: RejectedRows;
   /** In which requests are planned, and admitted by the limiter. */
   readonly planning: PerOrganizationQueue;
   /** Bodies of requests that wait to be planned. */

@@ -1,5 +1,5 @@
 import type { UsageRow } from '../usage/usage-row.ts';
-import type { Hold, HoldRefusal, HoldRequest, HoldResult } from './hold.ts';
+import type { Hold, HoldRequest, HoldResult } from './hold.ts';
 
 /** What an operator should know of ends that could not be written as they were asked for. */
 export interface BooksEvents {
@@ -21,10 +21,6 @@ export interface Books {
    * a whole number of micro-dollars from 0, and with the store's error.
    */
   hold(request: HoldRequest): Promise<HoldResult>;
-  /**
-   * Whether a hold of the amount would be placed now, or what refuses it. Writes nothing, and rejects as `hold` does.
-   */
-  refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null>;
   /**
    * Ends the hold by deducting the cost, from 0 to the amount held; the remainder is free again. Resolves when that and
    * `usage` are durable. When it rejects, the client must get an error (contract: no error is charged): the hold is

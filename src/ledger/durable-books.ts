@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
 import type { Books, BooksEvents } from './books.ts';
 import { HoldNotOpen } from './errors.ts';
-import type { Hold, HoldRefusal, HoldRequest, HoldResult } from './hold.ts';
+import type { Hold, HoldRequest, HoldResult } from './hold.ts';
 
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 5_000;
@@ -11,8 +11,6 @@ const LONGEST_RETRY_MS = 5_000;
 export interface LedgerWriter {
   /** As `Books.hold`. */
   hold(request: HoldRequest): Promise<HoldResult>;
-  /** As `Books.refusalOf`. */
-  refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null>;
   /** Ends the hold by deducting the cost, with the usage row. Rejects with `HoldNotOpen`, and as the database does. */
   charge(hold: Hold, cost_micros: number, at_ms: number, usage: UsageRow): Promise<void>;
   /** Ends the hold by freeing it, with the usage row if there is one. Rejects as `charge` does. */
@@ -63,10 +61,6 @@ export abstract class DurableBooks implements Books {
     const result = await this.writer.hold(request);
     if (result.held) this.#open.set(result.hold.entry_id, request.at_ms);
     return result;
-  }
-
-  refusalOf(request: Omit<HoldRequest, 'request_id'>): Promise<HoldRefusal | null> {
-    return this.writer.refusalOf(request);
   }
 
   charge(hold: Hold, cost_micros: number, usage: UsageRow, usage_if_not_charged: UsageRow): Promise<void> {

@@ -17,7 +17,20 @@ export interface Hold {
   readonly month: string;
 }
 
-export type HoldRefusal = 'insufficient_credit' | 'project_spend_limit';
+/** Why there is no hold, with what its client is told of it. */
+export type HoldRefusal =
+  | {
+      readonly refusal: 'insufficient_credit';
+      /** The credit less all holds; below zero after a refund of what was spent. */
+      readonly available_micros: number;
+    }
+  | {
+      readonly refusal: 'project_spend_limit';
+      /** The name of the project. */
+      readonly project: string;
+      readonly spend_limit_micros: number;
+    };
+
 export type HoldResult =
   | { readonly held: true; readonly hold: Hold }
-  | { readonly held: false; readonly refusal: HoldRefusal };
+  | ({ readonly held: false } & HoldRefusal);

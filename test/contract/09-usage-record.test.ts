@@ -2,6 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { DAY_MS } from '../../src/clock.ts';
+import { exportUsage } from '../../src/usage/export.ts';
 import { type Around, intercepted } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -12,7 +14,7 @@ import {
   startTestService,
   type TestService,
 } from '../support/service.ts';
-import { expectAnyError, expectDecision } from './expectations.ts';
+import { expectAnyError, expectDecision, expectError } from './expectations.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -80,6 +82,55 @@ describe('Usage record', () => {
     ]);
   });
 
+  test('of a request that the model rejected: questions 0 and cost 0, in the export too', async () => {
+    const account = await addAccount(service);
+    const rejected = { ...SMALL_REQUEST, questions: { q: { type: 'noul', criteria: [] } } };
+    const response = await post(service, account.key, rejected);
+    await expectError(response, 'invalid_request', 'questions.q.criteria');
+    const request_id = response.headers.get('x-request-id') ?? '';
+    expect(await usageOf(service, account)).toEqual([
+      {
+        request_id,
+        time_ms: expect.any(Number),
+        organization_id: account.organization_id,
+        project_id: account.project_id,
+        api_key_id: account.key_id,
+        model: 'decision-1',
+        mode: 'fast',
+        endpoint: '/v1/decisions',
+        status: 422,
+        questions: 0,
+        input_tokens: 0,
+        cost_micros: 0,
+        latency_ms: 0,
+      },
+    ]);
+    const { organization_id } = account;
+    const exported = await Array.fromAsync(exportUsage(service.accounts.store.usage, { organization_id }));
+    expect(exported.join('')).toContain(
+      `,decision-1,fast,/v1/decisions,Default,Test key,422,0,0,0.000000,0,${request_id}`,
+    );
+  });
+
+  test('of requests that the model rejected: no more of an organization than its budget, which is its own', async () => {
+    const own = await startTestService({ rejected_rows_per_day: 2 });
+    try {
+      const [greedy, other] = [await addAccount(own), await addAccount(own)];
+      const rejected = { ...SMALL_REQUEST, questions: { q: { type: 'noul', criteria: [] } } };
+      for (let request = 0; request < 4; request += 1)
+        await expectError(await post(own, greedy.key, rejected), 'invalid_request', 'questions.q.criteria');
+      await expectError(await post(own, other.key, rejected), 'invalid_request', 'questions.q.criteria');
+      await expectDecision(await ask(own, greedy.key));
+      expect((await usageOf(own, greedy)).map(({ status }) => status)).toEqual([422, 422, 200]);
+      expect(await usageOf(own, other)).toHaveLength(1);
+      own.clock.advance(DAY_MS / 2);
+      await expectError(await post(own, greedy.key, rejected), 'invalid_request', 'questions.q.criteria');
+      expect(await usageOf(own, greedy)).toHaveLength(4);
+    } finally {
+      await closeAudited(own);
+    }
+  });
+
   const ENDINGS: readonly { readonly of: string; readonly status: number; readonly around: Around }[] = [
     { of: 'was answered', status: 200, around: (run) => run() },
     { of: 'failed', status: 502, around: () => Promise.reject(new Error('a decode failed')) },
@@ -130,7 +181,6 @@ describe('Usage record', () => {
       [rich.key, '{'],
       [rich.key, { ...SMALL_REQUEST, model: 'chat-1' }],
       [rich.key, { ...SMALL_REQUEST, mode: 'slow' }],
-      [rich.key, { ...SMALL_REQUEST, questions: { q: { type: 'noul', criteria: [] } } }],
       [rich.key, ' '.repeat(1_100_000)],
     ];
     for (const [key, body] of refusals) await expectAnyError(await post(service, key, body));

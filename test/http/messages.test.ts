@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { type ErrorBody, expectAnyError } from '../contract/expectations.ts';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
+import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { type ErrorBody, expectAnyError, expectDecision } from '../contract/expectations.ts';
 import { closeAudited } from '../support/money.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import {
@@ -123,4 +126,52 @@ describe('a refusal says what to change', () => {
       });
     });
   }
+
+  test('insufficient_credit: what is free of holds, and what the hold needs', async () => {
+    const poor = await addAccount(service, { credit_dollars: 0.000002, tier: 1 });
+    const error = await errorOf(await post(service, poor.key, asking({ type: 'noul' })));
+    const [, free, needed] =
+      /: ([\d.]+) US dollars are free of holds, and its hold needs ([\d.]+)\.$/.exec(error.message) ?? [];
+    expect([error.code, free]).toEqual(['insufficient_credit', '0.000002']);
+    // A hold is the exact cost, which the same request has elsewhere.
+    const { usage } = await expectDecision(await post(service, account.key, asking({ type: 'noul' })));
+    expect(needed).toBe(usage.cost_usd.toFixed(6));
+  });
+
+  test('project_spend_limit: the project and its limit', async () => {
+    const { key, project_id } = await addAccount(service);
+    await setSpendLimit(service.accounts, OPERATOR, { project_id, spend_limit_micros: 0 });
+    expect(await errorOf(await post(service, key, SMALL_REQUEST))).toMatchObject({
+      code: 'project_spend_limit',
+      message:
+        'The project "Default" has reached its monthly spend limit of 0.000000 US dollars. It starts anew with the next UTC month.',
+    });
+  });
+
+  test('rate_limit_exceeded: which limit, and for tokens what the request needs and what is left', async () => {
+    const { key, organization_id } = await addAccount(service);
+    await setTierSettings(service.accounts, OPERATOR, organization_id, { tokens_per_minute: 40 });
+    const { usage } = await expectDecision(await post(service, key, asking({ type: 'noul' })));
+    const tokens = await errorOf(
+      await post(service, key, asking({ type: 'noul', instructions: 'Is it so?' })),
+    );
+    const [, needed, left] =
+      /^The organization has reached its limit of 40 input tokens per minute: this request needs (\d+), and (\d+) are left\.$/.exec(
+        tokens.message,
+      ) ?? [];
+    expect([tokens.code, Number(left)]).toEqual(['rate_limit_exceeded', 40 - usage.input_tokens]);
+    expect(Number(needed)).toBeGreaterThan(usage.input_tokens);
+    const large = await errorOf(
+      await post(service, key, asking({ type: 'noul', instructions: SECRET.repeat(50) })),
+    );
+    expect(large.message).toEndWith('are left. It runs when the window is empty.');
+    const asked_often = await addAccount(service);
+    await setTierSettings(service.accounts, OPERATOR, asked_often.organization_id, {
+      requests_per_minute: 1,
+    });
+    await expectDecision(await post(service, asked_often.key, SMALL_REQUEST));
+    expect((await errorOf(await post(service, asked_often.key, SMALL_REQUEST))).message).toBe(
+      'The organization has reached its limit of 1 requests per minute.',
+    );
+  });
 });

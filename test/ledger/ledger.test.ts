@@ -7,21 +7,22 @@ import { usageOf } from './support.ts';
 const JANUARY_MS = Date.UTC(2026, 0, 31, 23, 59, 59, 999);
 
 describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
-  test('a refused hold writes nothing', async () => {
+  test('a refused hold writes nothing, and says the limit of its project or the credit that is free', async () => {
     await using setup = await openLedger(database, 10);
     await setup.limit(setup.account, 5);
     const before = await setup.stored();
     const ask = (amount_micros: number) => setup.books.hold(setup.request('req_1', amount_micros));
-    expect(await ask(6)).toEqual({ held: false, refusal: 'project_spend_limit' });
+    const limited = { refusal: 'project_spend_limit', project: 'proj_acme', spend_limit_micros: 5 } as const;
+    expect(await ask(6)).toEqual({ held: false, ...limited });
     await setup.limit(setup.account, null);
-    expect(await ask(11)).toEqual({ held: false, refusal: 'insufficient_credit' });
+    expect(await ask(11)).toEqual({ held: false, refusal: 'insufficient_credit', available_micros: 10 });
     expect(await setup.stored()).toEqual(before);
   });
 
   test('when limit and credit both refuse, the limit is named: it is checked first', async () => {
     await using setup = await openLedger(database, 0);
     await setup.limit(setup.account, 5);
-    expect(await setup.books.hold(setup.request('req_1', 6))).toEqual({
+    expect(await setup.books.hold(setup.request('req_1', 6))).toMatchObject({
       held: false,
       refusal: 'project_spend_limit',
     });
@@ -31,7 +32,7 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     await using setup = await openLedger(database, 100);
     await setup.limit(setup.account, 7);
     await setup.charge(await setup.hold('req_1', 7, JANUARY_MS), 'req_1', 7);
-    expect(await setup.books.hold(setup.request('req_2', 0, JANUARY_MS))).toEqual({
+    expect(await setup.books.hold(setup.request('req_2', 0, JANUARY_MS))).toMatchObject({
       held: false,
       refusal: 'project_spend_limit',
     });
@@ -55,6 +56,7 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     expect(await setup.books.hold(setup.request('req_2', 0))).toEqual({
       held: false,
       refusal: 'insufficient_credit',
+      available_micros: -8,
     });
   });
 
@@ -77,7 +79,6 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     expect(setup.isDuplicate(await rejection(setup.books.hold(setup.request('req_1', 1))))).toBe(true);
     const unknown = { ...setup.request('req_3', 1), project_id: 'proj_other' };
     expect(await rejection(setup.books.hold(unknown))).toBeInstanceOf(UnknownAccount);
-    expect(await rejection(setup.books.refusalOf(unknown))).toBeInstanceOf(UnknownAccount);
     const nobody = { ...setup.movement(1, 'pay_1'), organization_id: 'org_other' };
     expect(await rejection(setup.ledger.topUp(nobody))).toBeInstanceOf(UnknownAccount);
     expect(await setup.stored()).toEqual(before);

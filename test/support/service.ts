@@ -84,6 +84,8 @@ export interface TestServiceOptions {
   /** Requests that may be at the model, and milliseconds that one may take there. */
   readonly queue_limit?: number;
   readonly evaluation_ms?: number;
+  /** Usage rows of rejected requests that an organization may leave in a day. */
+  readonly rejected_rows_per_day?: number;
   /** Bounds of upstreams. */
   readonly upstreams?: ServiceParts['upstreams'];
   /** What the console needs; there is none by default. */
@@ -181,6 +183,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     openPlanner: options.openPlanner ?? (() => embeddedPlanner(options.openEngine)),
     idle_unload_ms: 0,
     ...(options.queue_limit === undefined ? {} : { queue_limit: options.queue_limit }),
+    ...(options.rejected_rows_per_day === undefined
+      ? {}
+      : { rejected_rows_per_day: options.rejected_rows_per_day }),
     ...(options.evaluation_ms === undefined ? {} : { evaluation_ms: options.evaluation_ms }),
     ...(options.upstreams === undefined ? {} : { upstreams: options.upstreams }),
     clock,

@@ -1,0 +1,54 @@
+import type { CatalogModel } from '../catalog/catalog-records.ts';
+import { ERRORS } from '../errors.ts';
+import type { HoldRefusal } from '../ledger/hold.ts';
+import type { RateLimits, RateRefusal } from '../limits/rate-status.ts';
+import { formatDollars } from '../money.ts';
+import { DecisionRefusal } from './refusal.ts';
+
+/** Of a longer list of models, the message of `model_not_found` names so many. */
+const NAMED_MODELS_MAX = 20;
+
+/** The refusal for a model that there is not, with the decision models that there are. */
+export function modelNotFound(live: readonly CatalogModel[]): DecisionRefusal {
+  const ids = live.filter(({ kind }) => kind === 'decision').map(({ id }) => id);
+  const named = ids.slice(0, NAMED_MODELS_MAX).join(', ');
+  const more = ids.length > NAMED_MODELS_MAX ? ', …' : '';
+  const there_are = ids.length === 0 ? 'There is none now' : `There are: ${named}${more}`;
+  return new DecisionRefusal('model_not_found', {
+    message: `${ERRORS.model_not_found.message} ${there_are}.`,
+    param: 'model',
+  });
+}
+
+/** The refusal for a rate limit that is reached; `tokens` is what the request needs, where that is known. */
+export function rateLimited(
+  { limit, retry_after_s, status }: RateRefusal,
+  { requests_per_minute, tokens_per_minute }: RateLimits,
+  tokens: number | null,
+): DecisionRefusal {
+  const reached = 'The organization has reached its limit of';
+  if (limit === 'requests') {
+    const message = `${reached} ${requests_per_minute} requests per minute.`;
+    return new DecisionRefusal('rate_limit_exceeded', { message, retry_after_s });
+  }
+  const needs =
+    tokens === null ? '' : `: this request needs ${tokens}, and ${status.remaining_tokens} are left`;
+  // Contract: such a request runs only when the window is empty.
+  const above = tokens !== null && tokens > tokens_per_minute ? ' It runs when the window is empty.' : '';
+  const message = `${reached} ${tokens_per_minute} input tokens per minute${needs}.${above}`;
+  return new DecisionRefusal('rate_limit_exceeded', { message, retry_after_s });
+}
+
+/** The refusal for a hold of that amount that was not placed. */
+export function holdRefused(why: HoldRefusal, amount_micros: number): DecisionRefusal {
+  switch (why.refusal) {
+    case 'insufficient_credit':
+      return new DecisionRefusal('insufficient_credit', {
+        message: `The credit of the organization does not cover this request: ${formatDollars(why.available_micros)} US dollars are free of holds, and its hold needs ${formatDollars(amount_micros)}.`,
+      });
+    case 'project_spend_limit':
+      return new DecisionRefusal('project_spend_limit', {
+        message: `The project "${why.project}" has reached its monthly spend limit of ${formatDollars(why.spend_limit_micros)} US dollars. It starts anew with the next UTC month.`,
+      });
+  }
+}
