@@ -1,10 +1,14 @@
 #!/usr/bin/env bun
+import { forbidCoreDumps } from './cli/core-dumps.ts';
 import { createProgram, runCommandLine } from './cli/program.ts';
 import { standardOutput } from './ops/standard-output.ts';
 import { systemErrorCode } from './system-error-code.ts';
 
 /** What shells report of a program that a closed pipe ended: 128 and the number of SIGPIPE. */
 const EXIT_CLOSED_PIPE = 141;
+
+// Before anything secret is in memory, for every command.
+forbidCoreDumps();
 
 // Where standard error cannot be written there is nobody to tell, and nothing to stop for.
 process.stderr.on('error', () => {});
