@@ -42,6 +42,7 @@ export {
 export { EVALUATOR_CHOICES, type EvaluatorChoice } from './evaluators/evaluator-names.ts';
 export { GPUS, type Gpu } from './gpu.ts';
 export type { CpuKernels, DeviceStatus, MachineStatus } from './machine.ts';
+export { type MachineMemory, machineMemory } from './machine-memory.ts';
 export type { OpenOptions } from './open-options.ts';
 export { type PlanLogits, planTokens } from './plan/plan.ts';
 export type { DecisionInput, DecisionPlan } from './plan/profile.ts';

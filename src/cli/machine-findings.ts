@@ -2,6 +2,7 @@ import { existsSync, statfsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { newestBackup_ms } from '../../db/sqlite/sqlite-backups.ts';
+import { EMBEDDED_WEIGHTS, type MachineMemory, machineMemory, weightsBytes } from '../../native/engine.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { HOUR_MS } from '../clock.ts';
 import { connectionsThatFit, DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
@@ -15,6 +16,8 @@ import { formatTime } from './output.ts';
 const FREE_MIN_BYTES = 100 * BYTES_PER_MEGABYTE;
 /** Below this somebody should look at the disk. */
 const FREE_GOOD_BYTES = 1_000 * BYTES_PER_MEGABYTE;
+/** What the service took beside its weights' file and kept prefixes, under load with the embedded model. */
+const MEMORY_WITHOUT_WEIGHTS_BYTES = 700 * BYTES_PER_MEGABYTE;
 /** A backup is copied and compressed beside the database, unless it goes elsewhere. */
 const DATABASES_THAT_FIT = 2;
 
@@ -38,6 +41,24 @@ function sizeOf(path: string): number {
   } catch {
     return 0;
   }
+}
+
+/** Whether this process may use enough memory for the weights, which need not be there. */
+export async function memoryFinding(
+  model_path: string | undefined,
+  { bytes, limiter }: MachineMemory = machineMemory(),
+): Promise<Finding> {
+  const subject = 'memory';
+  const weights_bytes = await weightsBytes(model_path ?? EMBEDDED_WEIGHTS).catch(() => 0);
+  const needed_bytes = MEMORY_WITHOUT_WEIGHTS_BYTES + weights_bytes;
+  const detail = `${Math.floor(bytes / BYTES_PER_MEGABYTE)} MB${limiter === 'cgroup' ? ', the limit of its control group (container or unit)' : ''}`;
+  return bytes < needed_bytes
+    ? {
+        subject,
+        state: 'warning',
+        detail: `${detail}: give it ${Math.ceil(needed_bytes / BYTES_PER_MEGABYTE)} MB, or it may be killed under load`,
+      }
+    : { subject, state: 'ok', detail };
 }
 
 /** Whether the process may open enough files. */

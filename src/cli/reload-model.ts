@@ -1,7 +1,6 @@
 import { freemem } from 'node:os';
 import { resolve } from 'node:path';
-import { constrainedMemory } from 'node:process';
-import { EMBEDDED_WEIGHTS, weightsBytes } from '../../native/engine.ts';
+import { EMBEDDED_WEIGHTS, machineMemory, weightsBytes } from '../../native/engine.ts';
 import { OPERATOR } from '../accounts/actor.ts';
 import { isServed } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
@@ -73,8 +72,7 @@ export async function reloadModel(
 export async function reloadMemory(model_path: string | undefined): Promise<ReloadMemory | null> {
   // Elsewhere the number leaves out what the system would give back at once.
   if (process.platform !== 'linux') return null;
-  const limit_bytes = constrainedMemory();
-  const below_limit = limit_bytes > 0 ? limit_bytes - process.memoryUsage.rss() : Number.POSITIVE_INFINITY;
+  const below_limit = machineMemory().bytes - process.memoryUsage.rss();
   return {
     needed_bytes: await weightsBytes(model_path ?? EMBEDDED_WEIGHTS),
     free_bytes: Math.min(freemem(), below_limit),

@@ -24,7 +24,13 @@ import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
 import { hasDatabase, whyUnfillable } from './data-directory.ts';
 import { type Finding, kernelsFinding } from './findings.ts';
-import { backupsFinding, descriptorsFinding, diskFinding, portFinding } from './machine-findings.ts';
+import {
+  backupsFinding,
+  descriptorsFinding,
+  diskFinding,
+  memoryFinding,
+  portFinding,
+} from './machine-findings.ts';
 import { formatTime, printJson, printTable } from './output.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 
@@ -44,6 +50,7 @@ export async function runDoctor(options: DoctorOptions): Promise<void> {
     await weightsFinding('weights', { model_path: options.model }),
     ...(await evaluatorFindings(options)),
     ...(await dataFindings(options)),
+    await memoryFinding(options.model),
     diskFinding(options.data),
     descriptorsFinding(),
     await portFinding(options),

@@ -64,6 +64,7 @@ test('a machine without a GPU serves on its CPU', async () => {
       engine,
       found('data', 'ok', /is empty: the first start fills it$/),
       found('clock', 'ok', /^20\d\d-/),
+      { ...found('memory', '', /^\d+ MB/), state: expect.stringMatching(/^(ok|warning)$/) },
       { ...found('disk', '', /^\d+ MB free for /), state: expect.stringMatching(/^(ok|warning)$/) },
       found('file descriptors', 'ok', /^\d+, for \d+ connections$/),
       found('port', 'ok', /^any free one of 127\.0\.0\.1$/),

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { kernelsFinding } from '../../src/cli/findings.ts';
+import { memoryFinding } from '../../src/cli/machine-findings.ts';
 
 const HASWELL = 'libggml-cpu-haswell.so';
 const SANDYBRIDGE = 'libggml-cpu-sandybridge.so';
@@ -44,4 +45,18 @@ test.each([
   ],
 ] as const)('the kernels that serve: %s', (_, cpu, state, detail) => {
   expect(kernelsFinding(cpu)).toEqual({ subject: 'kernels', state, detail });
+});
+
+test('memory that is too small for the weights under load is a warning with what they need', async () => {
+  expect(await memoryFinding(undefined, { bytes: 700_000_000, limiter: 'cgroup' })).toEqual({
+    subject: 'memory',
+    state: 'warning',
+    detail:
+      '700 MB, the limit of its control group (container or unit): give it 793 MB, or it may be killed under load',
+  });
+  expect(await memoryFinding(undefined, { bytes: 900_000_000, limiter: 'machine' })).toEqual({
+    subject: 'memory',
+    state: 'ok',
+    detail: '900 MB',
+  });
 });

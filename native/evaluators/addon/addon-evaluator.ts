@@ -1,7 +1,7 @@
-import { totalmem } from 'node:os';
 import { errorMessage } from '../../../src/error-message.ts';
 import { DeviceUnavailable, EngineFailed, EngineOverloaded, EvaluationFailed } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
+import { type MachineMemory, machineMemory } from '../../machine-memory.ts';
 import type { Plan, PlanLogits } from '../../plan/plan.ts';
 import {
   type DecoderSize,
@@ -27,8 +27,14 @@ import { packPlan, unpackLogits } from './pack.ts';
 const FEW_THREADS = 8;
 /** Bytes of prefixes that are kept for reuse unless configured: what a record of 16,000 tokens takes in decision-1. */
 const DEFAULT_PREFIX_CACHE_BYTES = 512 * 2 ** 20;
-/** The part of the machine's memory that they take at most unless configured. */
+/** The part of the memory that this process may use that they take at most unless configured. */
 const PREFIX_CACHE_SHARE = 1 / 8;
+
+/** Bytes of prefixes that are kept where nothing is configured. */
+export function defaultPrefixCacheBytes({ bytes }: MachineMemory): number {
+  return Math.min(DEFAULT_PREFIX_CACHE_BYTES, Math.floor(bytes * PREFIX_CACHE_SHARE));
+}
+
 export interface AddonEvaluatorOptions {
   /** A GGUF file, or the first part of a split one. */
   readonly model_path: string;
@@ -186,8 +192,7 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
     threads,
     context_tokens: options.context_tokens,
     queue_limit: options.queue_limit ?? WAITING_PLANS_MAX,
-    prefix_cache_bytes:
-      options.prefix_cache_bytes ?? Math.min(DEFAULT_PREFIX_CACHE_BYTES, totalmem() * PREFIX_CACHE_SHARE),
+    prefix_cache_bytes: options.prefix_cache_bytes ?? defaultPrefixCacheBytes(machineMemory()),
     full_decodes: options.full_decodes ?? threads > FEW_THREADS,
     deterministic: options.deterministic ?? false,
     kernels: options.kernels ?? 'best',
