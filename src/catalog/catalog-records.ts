@@ -35,6 +35,19 @@ export interface UpstreamCalibration extends Pick<Calibration, 'temperatures' | 
   readonly fingerprint: string;
 }
 
+/** How one server of a pool is asked, where that differs from the others. */
+export interface UpstreamMember {
+  /** The absolute path of a file with its bearer token; absent for the pool's. */
+  readonly token_file?: string;
+  /** As `UpstreamPool.answer_ms`; absent for the pool's. */
+  readonly answer_ms?: number;
+  /** Its share of the calls, beside `UPSTREAM_WEIGHT` of a member that names none. */
+  readonly weight?: number;
+}
+
+/** The weight of a member that names none. */
+export const UPSTREAM_WEIGHT = 1;
+
 /** The inference servers that answer for a model, in the place of weights. */
 export interface UpstreamPool {
   readonly protocol: UpstreamProtocol;
@@ -47,6 +60,10 @@ export interface UpstreamPool {
   /** Absolute paths: of a file with the bearer token, and of the certificates (PEM) that are trusted instead of the system's. */
   readonly token_file: string | null;
   readonly ca_file: string | null;
+  /** How long a member may take to answer before another one is asked; absent for half of what a client waits. */
+  readonly answer_ms?: number;
+  /** By address; absent, like each of its entries, for members that are asked as the pool says. */
+  readonly members?: Readonly<Record<string, UpstreamMember>>;
   /** For protocols that are sent tokens; absent for `systemone`. */
   readonly vocabulary?: UpstreamVocabulary;
   /** Absent where none was fitted. */

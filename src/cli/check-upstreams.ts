@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
-import { InvalidArgumentError } from 'commander';
 import { openScoringPlanner, SetupError } from '../../native/engine.ts';
 import type { UpstreamPool, UpstreamVocabulary } from '../catalog/catalog-records.ts';
 import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import type { ModelConfig } from '../config/settings.ts';
 import { errorMessage } from '../error-message.ts';
+import { UpstreamFailed } from '../upstreams/upstream-failed.ts';
 import { UpstreamModel } from '../upstreams/upstream-model.ts';
 import { CommandFailed } from './command-failed.ts';
 
@@ -16,29 +16,6 @@ export interface AskedModel {
   readonly id: string;
   readonly upstreams: UpstreamPool;
   readonly context_tokens: number;
-}
-
-/** The URL of an upstream without a slash at its end. Credentials belong into a file. */
-export function upstreamAddress(text: string): string {
-  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : null;
-  const is_address =
-    url !== null &&
-    (url.protocol === 'http:' || url.protocol === 'https:') &&
-    url.username === '' &&
-    url.password === '' &&
-    url.search === '' &&
-    url.hash === '';
-  if (!is_address) {
-    throw new InvalidArgumentError(
-      'Give URLs such as http://10.0.0.2:8080, without a password, and without "?" or "#".',
-    );
-  }
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
-}
-
-/** The URLs of a pool, each once. */
-export function upstreamAddresses(text: string): readonly string[] {
-  return [...new Set(text.split(',').map(upstreamAddress))];
 }
 
 /** A vocabulary that plans can be made of, and how many tokens they may have. */
@@ -74,12 +51,15 @@ export async function checkVocabulary(
 
 /**
  * Asks each upstream a small question, as a server would. Says on standard error which does not answer. Throws
- * `CommandFailed` where none does.
+ * `CommandFailed` where none does, or one wants another token: a server that is down comes back, and that one does not.
  */
 export async function checkUpstreams(model: AskedModel, config: Omit<ModelConfig, 'model'>): Promise<void> {
   const { id, upstreams } = model;
   const failures = await upstreamFailures(model, config, WAITING_MS);
-  for (const failure of failures) process.stderr.write(`${failure}\n`);
+  for (const { message } of failures) process.stderr.write(`${message}\n`);
+  if (failures.some(({ is_token_refused }) => is_token_refused)) {
+    throw new CommandFailed(`An upstream of ${id} asks for a token, or for another one. Nothing was added.`);
+  }
   if (failures.length === upstreams.addresses.length) {
     throw new CommandFailed(
       `No upstream of ${id} answers a small question. With --closed it is added all the same.`,
@@ -87,12 +67,18 @@ export async function checkUpstreams(model: AskedModel, config: Omit<ModelConfig
   }
 }
 
-/** Why members of the pool do not answer a small question, a sentence for each that does not. */
+/** Why one member does not answer. */
+export interface UpstreamProblem {
+  readonly message: string;
+  readonly is_token_refused: boolean;
+}
+
+/** Why members of the pool do not answer a small question, an entry for each that does not. */
 export async function upstreamFailures(
   model: AskedModel,
   config: Omit<ModelConfig, 'model'>,
   waiting_ms: number,
-): Promise<readonly string[]> {
+): Promise<readonly UpstreamProblem[]> {
   const failures = await Promise.all(
     model.upstreams.addresses.map((address) => failureOf(model, address, config, waiting_ms)),
   );
@@ -105,7 +91,7 @@ async function failureOf(
   address: string,
   config: Omit<ModelConfig, 'model'>,
   waiting_ms: number,
-): Promise<string | null> {
+): Promise<UpstreamProblem | null> {
   let problem: unknown;
   const model = new UpstreamModel(
     {
@@ -127,7 +113,11 @@ async function failureOf(
     await model.load();
     return null;
   } catch (error) {
-    return errorMessage(problem ?? error);
+    const cause = problem ?? error;
+    return {
+      message: errorMessage(cause),
+      is_token_refused: cause instanceof UpstreamFailed && cause.is_token_refused,
+    };
   } finally {
     await model.close();
   }

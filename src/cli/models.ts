@@ -28,13 +28,14 @@ import {
 import { wholeNumberBetween } from '../config/setting.ts';
 import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { formatDollars } from '../money.ts';
-import { checkUpstreams, checkVocabulary, upstreamAddress, upstreamAddresses } from './check-upstreams.ts';
+import { checkUpstreams, checkVocabulary } from './check-upstreams.ts';
 import { checkWeights } from './check-weights.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
 import { type ReloadOptions, reloadModel } from './reload-model.ts';
 import { addSettings } from './settings.ts';
+import { answerTimeout, type GivenMembers, upstreamAddress, upstreamMembers } from './upstream-members.ts';
 import { dollars, NONE } from './values.ts';
 
 /** What an upstream is taken to read of a record with a question, unless it is said. */
@@ -44,12 +45,13 @@ const CONTEXT_TOKENS_MAX = 100_000_000;
 
 interface AddOptions extends JsonOptions, Omit<ModelConfig, 'model'> {
   readonly weights?: string;
-  readonly upstream?: readonly string[];
+  readonly upstream?: GivenMembers;
   readonly protocol: UpstreamProtocol;
   readonly upstreamModel?: string;
   readonly vocabulary?: string;
   readonly tokenFile?: string;
   readonly caFile?: string;
+  readonly timeout?: number;
   readonly closed?: true;
   readonly description?: string;
   readonly context?: number;
@@ -77,9 +79,16 @@ function printModel(model: CatalogModel, options: JsonOptions, text: string): vo
 }
 
 /** The servers, with those that are being drained marked. */
-function formatUpstreams({ addresses, draining }: UpstreamPool): string {
+function formatUpstreams({ addresses, draining, members }: UpstreamPool): string {
   return addresses
-    .map((address) => (draining.includes(address) ? `${address} (draining)` : address))
+    .map((address) => {
+      const weight = members?.[address]?.weight;
+      const notes = [
+        ...(weight === undefined ? [] : [`weight ${weight}`]),
+        ...(draining.includes(address) ? ['draining'] : []),
+      ];
+      return notes.length === 0 ? address : `${address} (${notes.join(', ')})`;
+    })
     .join(', ');
 }
 
@@ -225,6 +234,7 @@ function registerAdd(parent: Command): void {
     example: [
       'tds model add decision-2 --weights /var/lib/models/decision-2.gguf --price 0.75',
       'tds model add kev-4b --upstream http://10.0.0.3:8080,http://10.0.0.4:8080 --price 0.75',
+      'tds model add kev-4b --upstream http://10.0.0.3:8080,weight=3,http://10.0.0.4:8080,timeout=20,token-file=/etc/tds/b.token --price 0.75',
       'tds model add qwen-4b --upstream http://10.0.0.5:8000 --protocol openai --upstream-model Qwen/Qwen3-4B --vocabulary /var/lib/models/qwen3-4b.gguf --price 0.75',
     ],
   })
@@ -236,8 +246,8 @@ function registerAdd(parent: Command): void {
     )
     .option(
       '--upstream <addresses>',
-      'in the place of weights: URLs of the inference servers that answer, with commas between them',
-      upstreamAddresses,
+      'in the place of weights: URLs of the inference servers that answer, with commas between them; ",weight=N" (1 to 100, default 1), ",timeout=SECONDS" and ",token-file=PATH" behind one are its own',
+      upstreamMembers,
     )
     .addOption(
       new Option('--protocol <name>', 'what the upstreams speak')
@@ -253,6 +263,11 @@ function registerAdd(parent: Command): void {
     .option(
       '--ca-file <path>',
       'certificates (PEM) that the upstreams’ are signed by (default: the system’s)',
+    )
+    .option(
+      '--timeout <seconds>',
+      'time in which an upstream must answer before another one is asked (default: 60)',
+      answerTimeout,
     )
     .option('--closed', 'keep it closed until "tds model open"')
     .option('--description <text>', 'one sentence for the model list')
@@ -319,9 +334,10 @@ async function add(
     context_tokens: options.context ?? null,
     input_price_micros_per_million_tokens: options.price ?? null,
   };
-  const { weights: path, upstream: addresses } = options;
-  if (path === undefined && addresses === undefined) return await addModel(context, OPERATOR, model);
-  if (path !== undefined && addresses !== undefined) throw new CommandFailed('Give --weights or --upstream.');
+  const { weights: path, upstream: given } = options;
+  if (path !== undefined && given !== undefined) throw new CommandFailed('Give --weights or --upstream.');
+  const check = checkOf(id, options);
+  if (check === null) return await addModel(context, OPERATOR, model);
   if (kind !== 'decision') {
     throw new CommandFailed(`Weights and upstreams answer for decision models only, not for ${id}.`);
   }
@@ -330,10 +346,7 @@ async function add(
   }
   // Before minutes are spent on the weights.
   await requireAddable(context.store.catalog, model);
-  const { source, context_tokens } =
-    path === undefined
-      ? await checkedUpstreams(id, addresses ?? [], options)
-      : await checkedWeights(path, options);
+  const { source, context_tokens } = await check();
   const checked = { ...model, context_tokens };
   return options.closed
     ? await addModel(context, OPERATOR, checked, source)
@@ -346,6 +359,13 @@ interface CheckedSource {
   readonly context_tokens: number;
 }
 
+/** Looks at what is to answer for the model; null where nothing is. */
+function checkOf(id: string, options: AddOptions): (() => Promise<CheckedSource>) | null {
+  const { weights: path, upstream: given } = options;
+  if (path !== undefined) return () => checkedWeights(path, options);
+  return given === undefined ? null : () => checkedUpstreams(id, given, options);
+}
+
 async function checkedWeights(path: string, options: AddOptions): Promise<CheckedSource> {
   const { weights, context_tokens } = await checkWeights(path, options, options.context);
   return { source: weights, context_tokens };
@@ -354,10 +374,10 @@ async function checkedWeights(path: string, options: AddOptions): Promise<Checke
 /** Upstreams of a model that stays closed may be down. */
 async function checkedUpstreams(
   id: string,
-  addresses: readonly string[],
+  { addresses, members }: GivenMembers,
   options: AddOptions,
 ): Promise<CheckedSource> {
-  const { protocol, upstreamModel, tokenFile, caFile, closed } = options;
+  const { protocol, upstreamModel, tokenFile, caFile, timeout, closed } = options;
   const { vocabulary, context_tokens } = await vocabularyFor(options);
   const upstreams: UpstreamPool = {
     protocol,
@@ -366,6 +386,8 @@ async function checkedUpstreams(
     model: upstreamModel ?? null,
     token_file: tokenFile === undefined ? null : resolve(tokenFile),
     ca_file: caFile === undefined ? null : resolve(caFile),
+    ...(timeout === undefined ? {} : { answer_ms: timeout }),
+    ...(Object.keys(members).length === 0 ? {} : { members }),
     ...(vocabulary === null ? {} : { vocabulary }),
   };
   if (closed === undefined) await checkUpstreams({ id, upstreams, context_tokens }, options);

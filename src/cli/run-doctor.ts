@@ -97,7 +97,11 @@ async function upstreamsFinding(model: AskedModel, config: ModelConfig): Promise
   // The service runs without them, and the model's other upstreams may answer.
   return failures.length === 0
     ? { subject: `upstreams of ${id}`, state: 'ok', detail: `${addresses.join(', ')} answer` }
-    : { subject: `upstreams of ${id}`, state: 'warning', detail: failures.join(' ') };
+    : {
+        subject: `upstreams of ${id}`,
+        state: 'warning',
+        detail: failures.map(({ message }) => message).join(' '),
+      };
 }
 
 async function weightsFinding(subject: string, options: OpenOptions): Promise<Finding> {

@@ -29,8 +29,8 @@ export interface ObservedUpstream {
   readonly failures: number;
 }
 
-export const BREAKER_STATES = ['closed', 'half_open', 'open'] as const;
-/** Whether a member gets requests, is being tried, or waits for that. */
+export const BREAKER_STATES = ['untried', 'closed', 'half_open', 'open'] as const;
+/** Whether a member was not needed yet, gets requests, is being tried, or failed and waits for that. */
 export type BreakerState = (typeof BREAKER_STATES)[number];
 
 /** What stands behind a model of the catalog. */

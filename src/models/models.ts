@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   type DecisionInput,
   type DecisionPlan,
@@ -398,16 +399,6 @@ function isSameModel(one: ServedModelEntry, other: ServedModelEntry): boolean {
 
 /** Whether both mean the same servers, asked alike; who is drained, and the calibration, change in place. */
 function isSamePool(one: UpstreamPool, other: UpstreamPool): boolean {
-  const { addresses, protocol, model, token_file, ca_file } = one;
-  return (
-    addresses.length === other.addresses.length &&
-    addresses.every((address, index) => address === other.addresses[index]) &&
-    protocol === other.protocol &&
-    model === other.model &&
-    token_file === other.token_file &&
-    ca_file === other.ca_file &&
-    one.vocabulary?.path === other.vocabulary?.path &&
-    one.vocabulary?.profile === other.vocabulary?.profile &&
-    one.vocabulary?.sha256 === other.vocabulary?.sha256
-  );
+  const inPlace = { draining: [], calibration: undefined };
+  return isDeepStrictEqual({ ...one, ...inPlace }, { ...other, ...inPlace });
 }

@@ -253,7 +253,7 @@ export class PrometheusMetrics implements Metrics {
     );
     this.#gauge(
       'tds_upstream_breaker',
-      'Whether the breaker of the upstream is in that state: closed gets requests, half_open is tried, open waits.',
+      'Whether the breaker of the upstream is in that state: untried before the first request for its model, closed gets requests, half_open is tried, open failed and waits.',
       ['model', 'upstream', 'state'],
       (gauge) => {
         gauge.reset();

@@ -7,16 +7,15 @@ const REST_MIN_MS = 1_000;
 const REST_MAX_MS = 30_000;
 
 /**
- * Whether a member gets requests. It is open from the start and after failures, and then it is tried with a small
- * question of our own. No client's request is the experiment. Pure: the time is an argument.
+ * Whether a member gets requests. At the start and after failures it is tried with a small question of our own first. No client's request is the experiment. Pure: the time is an argument.
  */
 export class CircuitBreaker {
-  #state: BreakerState = 'open';
+  #state: BreakerState = 'untried';
   #failures = 0;
   #rest_ms = REST_MIN_MS;
   #due_ms = Number.NEGATIVE_INFINITY;
 
-  /** `closed`: it gets requests. `open`: it waits for a trial. `half_open`: it is being tried. */
+  /** `closed`: it gets requests. `open`: it failed and waits for a trial. `half_open`: it is being tried. `untried`: never. */
   get state(): BreakerState {
     return this.#state;
   }
@@ -43,7 +42,7 @@ export class CircuitBreaker {
    * runs goes on.
    */
   distrust(due_ms = Number.NEGATIVE_INFINITY): void {
-    if (this.#state === 'half_open') return;
+    if (this.#state === 'half_open' || this.#state === 'untried') return;
     this.#state = 'open';
     this.#failures = 0;
     this.#rest_ms = REST_MIN_MS;
@@ -52,7 +51,8 @@ export class CircuitBreaker {
 
   /** Begins a trial where one is due; whoever gets true makes it, and tells how it ended. */
   beginTrial(now_ms: number): boolean {
-    if (this.#state !== 'open' || now_ms < this.#due_ms) return false;
+    const is_waiting = this.#state === 'open' || this.#state === 'untried';
+    if (!is_waiting || now_ms < this.#due_ms) return false;
     this.#state = 'half_open';
     return true;
   }

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import type { UpstreamPool } from '../catalog/catalog-records.ts';
+import { errorMessage } from '../error-message.ts';
+import { ModelUnavailable } from '../models/lifecycle.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
-/** What a pool's members are asked with. Never logged. */
+/** What a member is asked with. Never logged. */
 export interface Credentials {
   /** The bearer token; null for none. */
   readonly token: string | null;
@@ -14,11 +15,48 @@ export interface Credentials {
 /** What a header can carry. */
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
 
-/** Reads the files of a pool as they are now. Rejects with `UpstreamFailed`, which names the file. */
-export async function readCredentials({
-  token_file,
-  ca_file,
-}: Pick<UpstreamPool, 'token_file' | 'ca_file'>): Promise<Credentials> {
+/** What the files of one member, or of several, said last. */
+interface LastRead {
+  credentials: Credentials | undefined;
+  /** Why the files cannot be read, which was reported. */
+  unreadable: string | undefined;
+}
+
+/** The files of a pool: one of certificates, and tokens of its members. */
+export class CredentialFiles {
+  readonly #ca_file: string | null;
+  readonly #onProblem: (error: unknown) => void;
+  /** By the path of the token. */
+  readonly #last = new Map<string | null, LastRead>();
+
+  constructor(ca_file: string | null, onProblem: (error: unknown) => void) {
+    this.#ca_file = ca_file;
+    this.#onProblem = onProblem;
+  }
+
+  /**
+   * The files as they are now; null for no token. A failure is reported once until they can be read, and the last
+   * content stays in use. Rejects with `ModelUnavailable` where they never could be read.
+   */
+  async read(token_file: string | null): Promise<Credentials> {
+    const last = this.#last.get(token_file) ?? { credentials: undefined, unreadable: undefined };
+    this.#last.set(token_file, last);
+    try {
+      last.credentials = await readCredentials(token_file, this.#ca_file);
+      last.unreadable = undefined;
+      return last.credentials;
+    } catch (error) {
+      const message = errorMessage(error);
+      if (message !== last.unreadable) this.#onProblem(error);
+      last.unreadable = message;
+      if (last.credentials === undefined) throw new ModelUnavailable(message, { cause: error });
+      return last.credentials;
+    }
+  }
+}
+
+/** Rejects with `UpstreamFailed`, which names the file. */
+async function readCredentials(token_file: string | null, ca_file: string | null): Promise<Credentials> {
   const token = token_file === null ? null : (await readText(token_file)).trim();
   if (token !== null && !TOKEN.test(token)) {
     throw new UpstreamFailed('refused', `${token_file} must hold a token: one line of visible ASCII.`);

@@ -41,7 +41,7 @@ export async function callUpstream(call: HttpCall): Promise<string> {
     if (signal.aborted) throw signal.reason;
     if (error instanceof UpstreamFailed) throw error;
     if (late.signal.aborted) {
-      const message = `${address} did not answer in ${Math.round(call.timeout_ms / 1_000)} seconds.`;
+      const message = `${address} did not answer in ${call.timeout_ms / 1_000} seconds.`;
       throw new UpstreamFailed(has_begun ? 'bad_answer' : 'timed_out', message);
     }
     const code = systemErrorCode(error) ?? 'no code';

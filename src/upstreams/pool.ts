@@ -1,5 +1,4 @@
-import type { UpstreamPool } from '../catalog/catalog-records.ts';
-import { errorMessage } from '../error-message.ts';
+import { UPSTREAM_WEIGHT, type UpstreamPool } from '../catalog/catalog-records.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import {
   type LifecycleStatus,
@@ -11,7 +10,7 @@ import {
 } from '../models/lifecycle.ts';
 import type { ObservedUpstream } from '../models/model-life.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
-import { type Credentials, readCredentials } from './credentials.ts';
+import { CredentialFiles, type Credentials } from './credentials.ts';
 import { callUpstream } from './http-call.ts';
 import { NO_FACTS, type ServerFacts, serverFacts } from './server-facts.ts';
 import { MODELS_PATH } from './systemone.ts';
@@ -57,7 +56,7 @@ export interface Trial {
 export interface PoolOptions {
   readonly now_ms: () => number;
   readonly schedule: Schedule;
-  /** For an answer; a second member is asked after that, and both together take no longer than a client waits. */
+  /** For an answer of a member for which the pool sets nothing else; a second member is asked after that. */
   readonly answer_ms: number;
   /** For the answer to a small question. */
   readonly trial_ms: number;
@@ -68,6 +67,14 @@ export interface PoolOptions {
 /** One server of a pool. */
 interface Member extends AskedMember {
   readonly breaker: CircuitBreaker;
+  /** Null for no token. */
+  readonly token_file: string | null;
+  readonly answer_ms: number;
+  readonly weight: number;
+  /** What its files said last. */
+  credentials: Credentials;
+  /** How many calls it is behind its share, among members that are equally loaded: it is given the next one. */
+  behind: number;
   /** Of calls that it has not answered. */
   outstanding_tokens: number;
   is_draining: boolean;
@@ -86,7 +93,7 @@ interface Member extends AskedMember {
   failure: UpstreamFailed | null;
 }
 
-/** What one member has outstanding at most, but for one call that is larger: as much as keeps a server busy. */
+/** What a member has outstanding at most on average, but for one call that is larger: as much as keeps a server busy. */
 const OUTSTANDING_TOKENS_MAX = 16_384;
 /** Members that are asked for one answer. */
 const ATTEMPTS_MAX = 2;
@@ -101,12 +108,13 @@ const LOADING_REST_S = 2;
 const UNTRIED_REST_MS = 1_000;
 /** The time until which a member rests that asked for none. */
 const NO_REST_MS = Number.NEGATIVE_INFINITY;
+const NO_CREDENTIALS: Credentials = { token: null, certificates: null };
 /** Statuses of a server that is well and has no list of models. */
 const NO_LIST: readonly (number | null)[] = [404, 405, 501];
 
 /**
  * The servers that answer for one model. Those that have proven themselves get the calls, each the one with the fewest
- * tokens outstanding. A call that was not answered at all goes to another member, once.
+ * tokens outstanding for its weight. A call that was not answered at all goes to another member, once.
  */
 export class Pool {
   readonly #settings: UpstreamPool;
@@ -114,24 +122,24 @@ export class Pool {
   readonly #members: readonly Member[];
   readonly #trial: () => Promise<Trial>;
   readonly #closed = new AbortController();
-  /** What their files said last. */
-  #credentials: Credentials = { token: null, certificates: null };
-  #has_credentials = false;
-  /** Why their files cannot be read, which was said. */
-  #unreadable: string | undefined;
+  readonly #files: CredentialFiles;
   #cancelLook: (() => void) | undefined;
   #has_started = false;
-  /** Where the search for the next member begins: of equals, each has its turn. */
-  #turn = 0;
 
   /** `trial` asks a small question about nobody's record. */
   constructor(settings: UpstreamPool, trial: () => Promise<Trial>, options: PoolOptions) {
     this.#settings = settings;
     this.#options = options;
     this.#trial = trial;
+    this.#files = new CredentialFiles(settings.ca_file, options.onProblem);
     this.#members = settings.addresses.map((address) => ({
       address,
       breaker: new CircuitBreaker(),
+      token_file: settings.members?.[address]?.token_file ?? settings.token_file,
+      answer_ms: settings.members?.[address]?.answer_ms ?? settings.answer_ms ?? options.answer_ms,
+      weight: settings.members?.[address]?.weight ?? UPSTREAM_WEIGHT,
+      credentials: NO_CREDENTIALS,
+      behind: 0,
       outstanding_tokens: 0,
       is_draining: settings.draining.includes(address),
       resting_until_ms: NO_REST_MS,
@@ -208,7 +216,7 @@ export class Pool {
       const member = await this.#take(call.tokens, tried, signal, preferred);
       member.requests += 1;
       try {
-        const answer = await this.#askMember(member, call, this.#options.answer_ms, signal);
+        const answer = await this.#askMember(member, call, member.answer_ms, signal);
         member.breaker.succeeded();
         return { answer, member, facts: member.facts };
       } catch (error) {
@@ -236,8 +244,8 @@ export class Pool {
   }
 
   /**
-   * The member that has the fewest tokens outstanding, of those that were not tried. The tokens count as its own at
-   * once, so that another caller in the same moment sees them. Waits for running trials, and for one of a member at
+   * The least loaded member of those that were not tried. The tokens count as its own at once, so that another caller
+   * in the same moment sees them. Waits for running trials, and for one of a member at
    * most: of two that hang by turns, one is always being tried.
    */
   async #take(
@@ -253,10 +261,9 @@ export class Pool {
       signal?.throwIfAborted();
       const member =
         this.#members.find((other) => other === preferred && !tried.has(other) && this.#isUsable(other)) ??
-        this.#leastLoaded(tried);
+        this.#leastLoaded(tokens, tried);
       if (member !== undefined) {
         member.outstanding_tokens += tokens;
-        if (tokens > 0) this.#turn += 1;
         return member;
       }
       const trials: Promise<boolean>[] = [];
@@ -273,15 +280,16 @@ export class Pool {
     }
   }
 
-  #leastLoaded(tried: ReadonlySet<Member>): Member | undefined {
-    const count = this.#members.length;
-    let least: Member | undefined;
-    for (let index = 0; index < count; index++) {
-      const member = this.#members[(this.#turn + index) % count];
-      if (member === undefined || tried.has(member) || !this.#isUsable(member)) continue;
-      if (least === undefined || member.outstanding_tokens < least.outstanding_tokens) least = member;
-    }
-    return least;
+  /** The member with the fewest tokens outstanding for its weight; equals take turns by weight, if there are tokens. */
+  #leastLoaded(tokens: number, tried: ReadonlySet<Member>): Member | undefined {
+    const usable = this.#members.filter((member) => !tried.has(member) && this.#isUsable(member));
+    const least = Math.min(...usable.map(load));
+    const equals = usable.filter((member) => load(member) === least);
+    if (tokens === 0 || equals.length < 2) return equals[0];
+    for (const member of equals) member.behind += member.weight;
+    const next = equals.reduce((first, other) => (other.behind > first.behind ? other : first));
+    next.behind -= equals.reduce((sum, { weight }) => sum + weight, 0);
+    return next;
   }
 
   #whyNone(): Error {
@@ -302,9 +310,8 @@ export class Pool {
     timeout_ms: number,
     signal: AbortSignal,
   ): Promise<Answer> {
-    const { address } = member;
+    const { address, credentials } = member;
     try {
-      const credentials = this.#credentials;
       return read(
         await callUpstream({
           address,
@@ -371,7 +378,7 @@ export class Pool {
     const { breaker } = member;
     try {
       const trial = await this.#trial();
-      await this.#readCredentials();
+      member.credentials = await this.#files.read(member.token_file);
       await this.#answersSmallQuestion(member, trial);
     } catch (error) {
       const is_told = error instanceof UpstreamFailed && !error.is_fault && error.failure !== 'rejected';
@@ -408,7 +415,7 @@ export class Pool {
     try {
       await this.#askMember(member, call, this.#options.trial_ms, this.#closed.signal);
     } catch (error) {
-      throw error instanceof UpstreamFailed ? explained(error, trial) : error;
+      throw error instanceof UpstreamFailed ? explained(error, trial, member) : error;
     }
     if (!reads_list) return;
     // A list that cannot be read is no reason to refuse a server that answers: the checks go on reading it.
@@ -430,8 +437,8 @@ export class Pool {
     const now_ms = this.#options.now_ms();
     if (now_ms - member.checked_at_ms < CHECK_INTERVAL_MS) return;
     member.checked_at_ms = now_ms;
-    await this.#readCredentials();
     try {
+      member.credentials = await this.#files.read(member.token_file);
       const facts = await this.#listModels(member);
       const { facts: before, breaker } = member;
       member.facts = facts;
@@ -445,27 +452,8 @@ export class Pool {
     }
   }
 
-  /**
-   * Reads their files as they are now. A failure is reported once until they can be read, and what they said last
-   * stays in use. Rejects with `ModelUnavailable` where they never could be read.
-   */
-  async #readCredentials(): Promise<void> {
-    try {
-      this.#credentials = await readCredentials(this.#settings);
-      this.#has_credentials = true;
-
-      this.#unreadable = undefined;
-    } catch (error) {
-      const message = errorMessage(error);
-      if (message !== this.#unreadable) this.#options.onProblem(error);
-      this.#unreadable = message;
-      if (!this.#has_credentials) throw new ModelUnavailable(message, { cause: error });
-    }
-  }
-
   /** Rejects as `callUpstream`; a server without such a list is well. */
-  async #listModels({ address }: Member): Promise<ServerFacts> {
-    const credentials = this.#credentials;
+  async #listModels({ address, credentials }: Member): Promise<ServerFacts> {
     const { signal } = this.#closed;
     try {
       const list = await callUpstream({
@@ -484,8 +472,16 @@ export class Pool {
   }
 }
 
+function load({ outstanding_tokens, weight }: Member): number {
+  return outstanding_tokens / weight;
+}
+
 /** The failure of a trial, with what its status means for who adds the server. */
-function explained(error: UpstreamFailed, { call, needs }: Trial): UpstreamFailed {
+function explained(
+  error: UpstreamFailed,
+  { call, needs }: Trial,
+  { token_file }: Pick<Member, 'token_file'>,
+): UpstreamFailed {
   const { failure, message, status } = error;
   if (failure === 'rejected')
     return needs === '' ? error : new UpstreamFailed('rejected', `${message} ${needs}`);
@@ -495,8 +491,16 @@ function explained(error: UpstreamFailed, { call, needs }: Trial): UpstreamFaile
       ? `It has no ${call.path}, or no model of the name that it is asked for: see --upstream-model.`
       : status === 501
         ? `It does not answer ${call.path} for its model.`
-        : null;
+        : error.is_token_refused
+          ? tokenAdvice(token_file)
+          : null;
   return meaning === null ? error : new UpstreamFailed('refused', `${message} ${meaning}`, null, status);
+}
+
+function tokenAdvice(token_file: string | null): string {
+  return token_file === null
+    ? 'It asks for a token: give the file with it by --token-file, or for this server alone by ",token-file=PATH" behind its address.'
+    : `It does not take the token in ${token_file}: see --token-file, or ",token-file=PATH" behind the address of one server.`;
 }
 
 function isSame(one: ServerFacts, other: ServerFacts): boolean {

@@ -37,6 +37,11 @@ export class UpstreamFailed extends Error {
     return this.failure !== 'bad_answer' && this.failure !== 'rejected';
   }
 
+  /** Whether it wants a token, or another one. */
+  get is_token_refused(): boolean {
+    return this.status === 401 || this.status === 403;
+  }
+
   /** Whether it speaks against the member, and not of its load or of the request. */
   get is_fault(): boolean {
     return this.failure !== 'busy' && this.failure !== 'loading' && this.failure !== 'rejected';

@@ -90,20 +90,58 @@ describe('tds model add --upstream', () => {
     });
   });
 
+  test('gives a server the weight, the time and the token that stand behind its address, and keeps no token', async () => {
+    await startMembers(answering(200, YES), answering(200, YES));
+    const [one = '', two = ''] = members.map(({ address }) => address);
+    const upstream = `${one},weight=3,timeout=20,${two},token-file=${token}`;
+    const added = await model('add', 'weighted', '--upstream', upstream, '--timeout', '30', '--price', '1');
+    expect(added).toEqual({ code: 0, stdout: 'Added weighted, which is open.\n', stderr: '' });
+    expect(members.map(({ received }) => received[0]?.authorization)).toEqual([
+      undefined,
+      'Bearer secret-token',
+    ]);
+    const rows = JSON.stringify(await listed());
+    expect(rows).toContain(
+      `"answer_ms":30000,"members":${JSON.stringify({
+        [one]: { weight: 3, answer_ms: 20_000 },
+        [two]: { token_file: token },
+      })}`,
+    );
+    expect(rows).not.toContain('secret-token');
+    expect((await model('list')).stdout).toContain(`${one} (weight 3), ${two}  systemone`);
+  });
+
+  test.each([401, 403])('adds nothing where one server answers %d, and names the flag', async (status) => {
+    const upstream = await startMembers(answering(200, YES), answering(status, 'no secret-token here'));
+    const [, two] = members.map(({ address }) => address);
+    const words = ['add', 'locked', '--upstream', upstream, '--price', '1'];
+    const refusal = 'tds: An upstream of locked asks for a token, or for another one. Nothing was added.\n';
+    expect(await model(...words)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${two} answered with status ${status}. It asks for a token: give the file with it by --token-file, or for this server alone by ",token-file=PATH" behind its address.\n${refusal}`,
+    });
+    expect(await model(...words, '--token-file', token)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${two} answered with status ${status}. It does not take the token in ${token}: see --token-file, or ",token-file=PATH" behind the address of one server.\n${refusal}`,
+    });
+  });
+
   test('says which server does not answer, and adds none where all of them do not, unless it stays closed', async () => {
-    const upstream = await startMembers(answering(200, YES), answering(401, 'no secret-token here'));
+    const upstream = await startMembers(answering(200, YES), answering(500, 'no secret-token here'));
     const [one, two] = members.map(({ address }) => address);
     const words = ['--upstream', upstream, '--token-file', token, '--price', '1'];
     expect(await model('add', 'half', ...words)).toEqual({
       code: 0,
       stdout: 'Added half, which is open.\n',
-      stderr: `${two} answered with status 401.\n`,
+      stderr: `${two} answered with status 500.\n`,
     });
     await members[0]?.kill();
     const refused = await model('add', 'none', ...words);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toBe(
-      `${one} cannot be reached (ECONNREFUSED).\n${two} answered with status 401.\n` +
+      `${one} cannot be reached (ECONNREFUSED).\n${two} answered with status 500.\n` +
         'tds: No upstream of none answers a small question. With --closed it is added all the same.\n',
     );
     expect(await model('add', 'none', ...words, '--closed')).toMatchObject({
@@ -125,6 +163,21 @@ describe('tds model add --upstream', () => {
     expect(code).toBe(2);
     expect(stderr).toContain('Give URLs such as http://10.0.0.2:8080');
   });
+
+  test.each(['weight=0', 'weight=1.5', 'timeout=121', 'timeout=', 'token=secret', 'port=1'])(
+    'takes no %s behind an address',
+    async (piece) => {
+      members = [];
+      const upstream = `http://127.0.0.1:1,${piece}`;
+      const { code, stderr } = await model('add', 'bad', '--upstream', upstream, '--price', '1');
+      expect(code).toBe(2);
+      expect(stderr).toContain(
+        /^(weight|timeout)=./.test(piece)
+          ? 'It must be a whole number from 1 to'
+          : 'Behind an address stand weight=…, timeout=…, token-file=…; a token stands in a file.',
+      );
+    },
+  );
 
   test('takes either weights or upstreams, and needs a price', async () => {
     members = [];

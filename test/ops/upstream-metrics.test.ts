@@ -40,6 +40,13 @@ const valuesOf = (text: string, name: string, more = '') =>
   members.map((member) => metricIn(text, `${name}{${labelsOf(member)}${more}}`));
 const ask = () => post(watched.service, key, REQUEST);
 
+test('an upstream that no request has needed yet is untried, which no alert on open breakers takes for a failure', async () => {
+  await followCatalog(watched.service.service.services);
+  const text = await watched.scrape();
+  expect(valuesOf(text, 'tds_upstream_breaker', ',state="untried"')).toEqual([1, 1]);
+  expect(valuesOf(text, 'tds_upstream_breaker', ',state="open"')).toEqual([0, 0]);
+});
+
 test('each upstream has its calls, its failures, what it has outstanding, and its breaker', async () => {
   const asked = () =>
     members.map(({ received }) => received.filter(({ body }) => body.includes('Xq')).length);
@@ -54,6 +61,7 @@ test('each upstream has its calls, its failures, what it has outstanding, and it
         `tds_upstream_breaker{${labelsOf(member)},state="closed"} 1`,
         `tds_upstream_breaker{${labelsOf(member)},state="half_open"} 0`,
         `tds_upstream_breaker{${labelsOf(member)},state="open"} 0`,
+        `tds_upstream_breaker{${labelsOf(member)},state="untried"} 0`,
       ])
       .sort(),
   );

@@ -10,11 +10,13 @@ function closed(): CircuitBreaker {
 }
 
 describe('a breaker', () => {
-  test('is open until the member has answered a trial, of which there is one at a time', () => {
+  test('is untried, and gives no requests, until the member has answered a trial, of which there is one at a time', () => {
     const breaker = new CircuitBreaker();
-    expect(breaker.state).toBe('open');
+    expect(breaker.state).toBe('untried');
+    breaker.distrust();
+    expect(breaker.state).toBe('untried');
     breaker.succeeded();
-    expect(breaker.state).toBe('open');
+    expect(breaker.state).toBe('untried');
     expect(breaker.beginTrial(0)).toBe(true);
     expect(breaker.state).toBe('half_open');
     expect(breaker.beginTrial(0)).toBe(false);

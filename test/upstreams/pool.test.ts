@@ -144,6 +144,44 @@ describe('a pool', () => {
     await Promise.all([large, ...small]);
   });
 
+  test('gives members calls by their weights, idle or loaded', async () => {
+    const [one, two] = [await member(), await member()];
+    const { ask, model } = world([one, two], { members: { [two.address]: { weight: 3 } } });
+    await ask();
+    await until(() => model.members().every(({ breaker }) => breaker === 'closed'));
+    const before = [asked(one), asked(two)];
+    const since = () => [asked(one) - (before[0] ?? 0), asked(two) - (before[1] ?? 0)];
+    for (let request = 0; request < 8; request++) await ask();
+    expect(since()).toEqual([2, 6]);
+    const held: (() => void)[] = [];
+    for (const each of [one, two]) {
+      each.behaviour = (_received, response) => {
+        held.push(() => void response.end(YES));
+      };
+    }
+    const calls = Array.from({ length: 8 }, () => ask());
+    await until(() => held.length === 8);
+    expect(since()).toEqual([4, 12]);
+    for (const end of held) end();
+    await Promise.all(calls);
+  });
+
+  test('leaves a member that hangs after its own time, or after the pool’s, and asks the other', async () => {
+    for (const changes of [
+      (address: string) => ({ members: { [address]: { answer_ms: 100 } } }),
+      () => ({ answer_ms: 100 }),
+    ]) {
+      const [one, two] = [await member(), await member()];
+      const { ask, problems } = world([one, two], changes(one.address), 600_000);
+      await untilAllAsked(ask, [one, two]);
+      one.behaviour = hanging;
+      while (problems.length === 0) expect((await ask()).input_tokens).toBe(7);
+      expect(problems).toMatchObject([
+        { failure: 'timed_out', message: `${one.address} did not answer in 0.1 seconds.` },
+      ]);
+    }
+  });
+
   test('asks another member where nothing was answered, once, and reports that', async () => {
     for (const failure of [
       answering(500, '{}'),
@@ -451,6 +489,10 @@ describe('what a client is told', () => {
 
   // As vLLM 0.32.0 says that it has no such model, and that it does not ask its model in that way.
   test.each([
+    [
+      401,
+      'It asks for a token: give the file with it by --token-file, or for this server alone by ",token-file=PATH" behind its address.',
+    ],
     [404, 'It has no /v1/systemone, or no model of the name that it is asked for: see --upstream-model.'],
     [501, 'It does not answer /v1/systemone for its model.'],
   ])('with what a status of %d means to who adds it', async (status, meaning) => {
@@ -627,6 +669,20 @@ describe('what members are sent', () => {
     expect(listed).toEqual(['Bearer second-secret']);
     expect(one.received.at(-1)?.authorization).toBe('Bearer second-secret');
     expect(JSON.stringify(model.status())).not.toContain('secret');
+  });
+
+  test('has the token of the member, where it has one of its own, and the pool’s elsewhere', async () => {
+    const [token_file, own] = [join(directory, 'shared'), join(directory, 'own')];
+    writeFileSync(token_file, 'shared-secret');
+    writeFileSync(own, 'own-secret');
+    const [one, two] = [await member(), await member()];
+    const { ask } = world([one, two], { token_file, members: { [two.address]: { token_file: own } } });
+    await untilAllAsked(ask, [one, two]);
+    const sent = ({ received }: TestMember) => new Set(received.map(({ authorization }) => authorization));
+    expect([sent(one), sent(two)]).toEqual([
+      new Set(['Bearer shared-secret']),
+      new Set(['Bearer own-secret']),
+    ]);
   });
 
   test('is nothing while a file cannot be read, which the message names', async () => {
