@@ -37,13 +37,14 @@ export function createApp(services: AppServices) {
   const { console } = services;
   const pathOf = (pathname: string) =>
     console !== null && isOfConsole(pathname) ? CONSOLE : paths.find(pathname);
-  const contexts = new RequestContexts((request, client_address) => {
+  const contexts = new RequestContexts((request, client_address, onKnown) => {
     const path = pathOf(new URL(request.url).pathname);
     return {
       request_id: services.identifiers.id('request'),
       started_ms: services.clock.monotonic_ms(),
       path,
       client_address,
+      onKnown,
       span: services.tracing.begin(request, path?.path ?? null),
       caller: null,
       code: null,
@@ -86,9 +87,9 @@ export function createApp(services: AppServices) {
   }
 
   return {
-    /** Answers one request of a client with that address. */
-    async handle(request: Request, client_address: string): Promise<Response> {
-      const context = contexts.of(request, client_address);
+    /** Answers one request of a client with that address, and says when it is known. */
+    async handle(request: Request, client_address: string, onKnown = () => {}): Promise<Response> {
+      const context = contexts.of(request, client_address, onKnown);
       const response =
         console !== null && context.path === CONSOLE
           ? await answerByConsole(services, console, request, context)

@@ -16,7 +16,7 @@ import type { Database } from './database.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
-import { BODY_DEADLINE_MS, type BodyLimits } from './http/body-bytes.ts';
+import { BODY_DEADLINE_MS, type BodyLimits, UNKNOWN_BODY_DEADLINE_MS } from './http/body-bytes.ts';
 import { Draining } from './http/draining.ts';
 import type { HandlerFailure } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
@@ -29,6 +29,7 @@ import { WINDOW_MS } from './limits/rate-status.ts';
 import { LocalRateWindows } from './limits/rate-windows.ts';
 import { RefusalBudgets } from './limits/refusal-budgets.ts';
 import { RejectedRows } from './limits/rejected-rows.ts';
+import { UnknownBodies } from './limits/unknown-bodies.ts';
 import { followCatalog, startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
 import { type ReloadParts, ReloadRefused, type ReloadRequest, reloadModel } from './models/reload.ts';
@@ -120,8 +121,12 @@ export interface Service {
       readonly problems: ProblemLog;
       readonly console: Console | null;
     };
-  /** Answers one HTTP request of a client with that address. */
-  readonly handle: (request: Request, client_address?: string) => Response | Promise<Response>;
+  /** Answers one HTTP request of a client with that address; `onKnown` is called once the client is known. */
+  readonly handle: (
+    request: Request,
+    client_address?: string,
+    onKnown?: () => void,
+  ) => Response | Promise<Response>;
   /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
   readonly refuse: (refusal: Refusal) => Response;
   /** Takes the cause of a failure between a request and its response. */
@@ -209,7 +214,13 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     problems,
     now_ms: () => clock.now_ms(),
   });
-  const body_limits = { budget: new BodyBudget(), deadline_ms: BODY_DEADLINE_MS, ...parts.body_limits };
+  const body_limits = {
+    budget: new BodyBudget(),
+    deadline_ms: BODY_DEADLINE_MS,
+    unknown_bodies: new UnknownBodies(),
+    unknown_deadline_ms: UNKNOWN_BODY_DEADLINE_MS,
+    ...parts.body_limits,
+  };
   const audits = new Audits(database.history, { clock, log, metrics, problems });
   const answering = {
     metrics,
@@ -297,7 +308,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   };
   return {
     services,
-    handle: (request, client_address = '') => app.handle(request, client_address),
+    handle: (request, client_address = '', onKnown = () => {}) =>
+      app.handle(request, client_address, onKnown),
     refuse: (refusal) => {
       metrics.requestAnswered({ endpoint: null, mode: null, code: refusal.code });
       return errorResponse(identifiers.id('request'), refusal);

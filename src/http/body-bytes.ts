@@ -1,11 +1,15 @@
 import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
-import type { BodyBudget } from '../limits/body-budget.ts';
+import type { BodyBudget, BodyShare } from '../limits/body-budget.ts';
+import type { UnknownBodies } from '../limits/unknown-bodies.ts';
 
 /** The largest body that is read (contract: a body has at most 1 MB). */
 export const BODY_BYTES_MAX = 1_048_576;
 
 /** How long a body may take to arrive; a client that sends slower holds a place and, at a stop, everybody else. */
 export const BODY_DEADLINE_MS = 60_000;
+
+/** The same for clients that are not known, whose bodies are small. */
+export const UNKNOWN_BODY_DEADLINE_MS = 10_000;
 
 /** Seconds after which a body that found no room is worth sending again: most arrive within one. */
 const RETRY_AFTER_S = 1;
@@ -16,54 +20,59 @@ export const BODY_CODES = ['request_too_large', 'invalid_json'] as const satisfi
 /** Why there are no bytes. */
 export type BodyRefusal = Refusal<(typeof BODY_CODES)[number] | CommonCode>;
 
-/** What bounds the bodies that are being received. */
+/** What bounds the bodies that are being received. Unknown clients cannot use up what is for known ones. */
 export interface BodyLimits {
+  /** For known clients, by organization. */
   readonly budget: BodyBudget;
   readonly deadline_ms: number;
+  /** For everybody else, by address. */
+  readonly unknown_bodies: UnknownBodies;
+  readonly unknown_deadline_ms: number;
   /** The largest body that is read, where that is less than the contract's. */
   readonly bytes_max?: number;
 }
 
+/** Who sends a body: an organization whose key may ask, or a client of which only the address is known. */
+export type BodySender = { readonly organization_id: string } | { readonly client_address: string };
+
 /**
  * The bytes of a request's body. Refuses with `request_too_large` above `bytes_max`, by Content-Length or by the
  * bytes that came. Refuses with `request_timeout` when the body is late, and with `invalid_json` when the client
- * stopped sending. Refuses with `overloaded` when bodies that are still arriving have used up the budget of `owner` or
- * of all. A body whose stream fails with a refusal is refused with that one. Nothing is read before the call.
- * `onReceived` is told how many bytes came, whatever became of them.
+ * stopped sending. Refuses with `overloaded` when bodies that are still arriving have used up the budget of the
+ * organization or of all. An unknown client's body is refused so when a later one needs the room. Bytes count as they
+ * come, because an announcement costs a client nothing. A body whose stream fails with a refusal is refused with that
+ * one. Nothing is read before the call. `onReceived` is told how many bytes came, whatever became of them.
  */
 export async function readBytes(
   request: Request,
-  owner: string,
-  { budget, deadline_ms, bytes_max = BODY_BYTES_MAX }: BodyLimits,
+  sender: BodySender,
+  limits: BodyLimits,
   onReceived: (bytes: number) => void = () => {},
 ): Promise<Uint8Array | BodyRefusal> {
+  const { bytes_max = BODY_BYTES_MAX } = limits;
   const announced = announcedBytes(request);
   if (announced !== null && announced > bytes_max) return new Refusal('request_too_large');
   if (request.body === null) return new Uint8Array();
-  // Room for the whole body is taken at once: a refusal costs least before anything was read.
-  let taken = announced ?? 0;
-  if (!budget.take(owner, taken)) return overloaded();
+  const reader = request.body.getReader();
+  const ended: { refusal: BodyRefusal | null } = { refusal: null };
+  const end = (reason: BodyRefusal) => {
+    ended.refusal ??= reason;
+    // Nothing is lost: the body is refused, however its stream ends.
+    reader.cancel().catch(() => {});
+  };
+  const share = shareOf(sender, limits, () => end(overloaded()));
+  const deadline = setTimeout(() => end(new Refusal('request_timeout')), deadlineOf(sender, limits));
   // Nearly every body comes in one piece.
   let first: Uint8Array | undefined;
   let received: Bun.ArrayBufferSink | undefined;
-  const reader = request.body.getReader();
-  let is_late = false;
-  const deadline = setTimeout(() => {
-    is_late = true;
-    // Nothing is lost: the rest of a body that is late is not read, however its stream ends.
-    reader.cancel().catch(() => {});
-  }, deadline_ms);
   let size = 0;
   try {
+    if (!share.take(0)) end(overloaded());
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       size += read.value.byteLength;
-      const refusal = size > bytes_max ? new Refusal('request_too_large') : takeUpTo(size);
-      if (refusal !== null) {
-        // Nothing is lost: the body is refused, however its stream ends.
-        reader.cancel().catch(() => {});
-        return refusal;
-      }
-      if (first === undefined) first = read.value;
+      if (size > bytes_max) end(new Refusal('request_too_large'));
+      else if (!share.take(read.value.byteLength)) end(overloaded());
+      else if (first === undefined) first = read.value;
       else {
         received ??= growing(first);
         received.write(read.value);
@@ -74,20 +83,22 @@ export async function readBytes(
     return new Refusal('invalid_json', { message: 'The request body ended early.' });
   } finally {
     clearTimeout(deadline);
-    budget.give(owner, taken);
+    share.close();
     onReceived(size);
   }
-  if (is_late) return new Refusal('request_timeout');
+  if (ended.refusal !== null) return ended.refusal;
   const bytes = received?.end() ?? first ?? new Uint8Array();
   return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
+}
 
-  function takeUpTo(bytes: number): BodyRefusal | null {
-    const more = bytes - taken;
-    if (more <= 0) return null;
-    if (!budget.take(owner, more)) return overloaded();
-    taken += more;
-    return null;
-  }
+function deadlineOf(sender: BodySender, { deadline_ms, unknown_deadline_ms }: BodyLimits): number {
+  return 'organization_id' in sender ? deadline_ms : unknown_deadline_ms;
+}
+
+function shareOf(sender: BodySender, { budget, unknown_bodies }: BodyLimits, end: () => void): BodyShare {
+  return 'organization_id' in sender
+    ? budget.open(sender.organization_id)
+    : unknown_bodies.open(sender.client_address, end);
 }
 
 /** One growing buffer: a body of single bytes, kept as it came, would take a hundred times its size. */

@@ -1,7 +1,7 @@
 import { Refusal } from '../errors.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { JsonError, type JsonPlace, NESTING_MAX, readJson } from '../json/read-json.ts';
-import { type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
+import { type BodyLimits, type BodyRefusal, type BodySender, readBytes } from './body-bytes.ts';
 
 /** Nearly all bodies are smaller. Reading one of this size takes about a millisecond. */
 const LARGE_BODY_BYTES = 65_536;
@@ -17,11 +17,11 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
  */
 export async function readJsonBody(
   request: Request,
-  owner: string,
+  sender: BodySender,
   limits: BodyLimits,
   onReceived?: (bytes: number) => void,
 ): Promise<JsonValue | BodyRefusal | JsonRefusal> {
-  const bytes = await readBytes(request, owner, limits, onReceived);
+  const bytes = await readBytes(request, sender, limits, onReceived);
   if (bytes instanceof Refusal) return bytes;
   const value = parseJson(bytes);
   if (value instanceof Refusal && value.code === 'invalid_json' && isEncoded(request.headers)) {

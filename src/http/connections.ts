@@ -13,19 +13,24 @@ export interface Connection {
   readonly port: number | undefined;
   /** Requests that are being answered on it; more than one where the client does not wait for answers. */
   requests: number;
+  /** Whether its newest request came from a known client: with the key of an organization that may ask. */
+  is_known: boolean;
   /** Since when a response waits to be read by the client, on the clock of `performance`; null when none does. */
   unread_since_ms: number | null;
   close(): void;
 }
 
 /**
- * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all, the
- * connection that has been idle for longest is closed: silent clients lock nobody out.
+ * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all, the one
+ * that has waited for its client for longest makes room. So clients that are silent, do not finish a body or do not read
+ * a response lock nobody out. A known client's connection goes only when it is idle and no unknown one waits.
  */
 export class Connections {
   readonly #open = new Set<Connection>();
-  /** Those without a request, the one that has been so for longest first. */
-  readonly #idle = new Set<Connection>();
+  /** Those of unknown clients that wait for a request, a body or the reading of a response, for longest first. */
+  readonly #waiting = new Set<Connection>();
+  /** Those of known clients without a request, the one that has been so for longest first. */
+  readonly #idle_known = new Set<Connection>();
   readonly #by_address = new Map<string, number>();
   #is_draining = false;
 
@@ -50,14 +55,34 @@ export class Connections {
     }
     this.#by_address.set(connection.address, of_address);
     this.#open.add(connection);
-    this.#idle.add(connection);
+    this.wait(connection);
     return true;
   }
 
   /** A request of the connection begins. */
   begin(connection: Connection): void {
     connection.requests += 1;
-    this.#idle.delete(connection);
+    connection.is_known = false;
+    this.work(connection);
+  }
+
+  /** The newest request of the connection turns out to be a known client's. */
+  know(connection: Connection): void {
+    connection.is_known = true;
+    this.#waiting.delete(connection);
+  }
+
+  /** The connection waits for its client from now on. */
+  wait(connection: Connection): void {
+    this.work(connection);
+    if (connection.is_known || !this.#open.has(connection)) return;
+    this.#waiting.add(connection);
+  }
+
+  /** The connection does not wait for its client any more: the service works for it. */
+  work(connection: Connection): void {
+    this.#waiting.delete(connection);
+    this.#idle_known.delete(connection);
   }
 
   /** A request of the connection is answered. */
@@ -67,13 +92,14 @@ export class Connections {
     connection.unread_since_ms = null;
     if (connection.requests > 0 || !this.#open.has(connection)) return;
     if (this.#is_draining) this.#close(connection);
-    else this.#idle.add(connection);
+    else if (connection.is_known) this.#idle_known.add(connection);
+    else this.wait(connection);
   }
 
   /** The connection is closed. */
   remove(connection: Connection): void {
     if (!this.#open.delete(connection)) return;
-    this.#idle.delete(connection);
+    this.work(connection);
     const left = (this.#by_address.get(connection.address) ?? 0) - 1;
     if (left > 0) this.#by_address.set(connection.address, left);
     else this.#by_address.delete(connection.address);
@@ -82,7 +108,7 @@ export class Connections {
   /** Closes every connection that has no request, and every other one when its requests are answered. */
   drain(): void {
     this.#is_draining = true;
-    for (const connection of [...this.#idle]) this.#close(connection);
+    for (const connection of [...this.#open]) if (connection.requests === 0) this.#close(connection);
   }
 
   /** Closes every connection. */
@@ -101,9 +127,9 @@ export class Connections {
   #makeRoom(total: number): boolean {
     // More than one where the limit was lowered.
     while (this.#open.size >= total) {
-      const [longest_idle] = this.#idle;
-      if (longest_idle === undefined) return false;
-      this.#close(longest_idle);
+      const connection = firstOf(this.#waiting) ?? firstOf(this.#idle_known);
+      if (connection === undefined) return false;
+      this.#close(connection);
     }
     return true;
   }
@@ -112,4 +138,9 @@ export class Connections {
     this.remove(connection);
     connection.close();
   }
+}
+
+function firstOf<Item>(items: ReadonlySet<Item>): Item | undefined {
+  const [first] = items;
+  return first;
 }

@@ -21,6 +21,8 @@ export interface RequestContext {
   readonly path: KnownPath | null;
   /** Tells clients without a valid key apart; empty when nothing is known. */
   readonly client_address: string;
+  /** To be called as soon as it is clear that the client is known: that it has the key of an organization that may ask. */
+  readonly onKnown: () => void;
   /** Null where the request is not traced. */
   readonly span: RequestSpan | null;
   caller: Caller | null;
@@ -38,13 +40,15 @@ export interface RequestContext {
 export class RequestContexts {
   readonly #contexts = new WeakMap<Request, RequestContext>();
 
-  constructor(private readonly begin: (request: Request, client_address: string) => RequestContext) {}
+  constructor(
+    private readonly begin: (request: Request, client_address: string, onKnown: () => void) => RequestContext,
+  ) {}
 
-  /** The context of a request, made at the first call, which is the one that names the client's address. */
-  of(request: Request, client_address = ''): RequestContext {
+  /** The context of a request, made at the first call, which is the one that tells of the client. */
+  of(request: Request, client_address = '', onKnown: () => void = () => {}): RequestContext {
     const known = this.#contexts.get(request);
     if (known !== undefined) return known;
-    const context = this.begin(request, client_address);
+    const context = this.begin(request, client_address, onKnown);
     this.#contexts.set(request, context);
     return context;
   }

@@ -133,7 +133,9 @@ export async function answerDecision(
     ...asked,
     request_id: context.request_id,
     readBody: async (organization_id) => {
-      const body = await readJsonBody(request, organization_id, services.body_limits, (received_bytes) => {
+      context.onKnown();
+      const sender = { organization_id };
+      const body = await readJsonBody(request, sender, services.body_limits, (received_bytes) => {
         body_bytes = received_bytes;
       });
       return body instanceof Refusal || openai === null ? body : openai.request(body);

@@ -16,6 +16,8 @@ export interface RequestEvents {
   readonly body_failure: AbortSignal;
   /** The body is asked for. */
   readonly onFirstRead: () => void;
+  /** All of the body is there. */
+  readonly onReceived: () => void;
 }
 
 /**
@@ -39,7 +41,7 @@ export function webRequest(message: IncomingMessage, events: RequestEvents): Req
 
 function bodyStream(
   message: IncomingMessage,
-  { body_failure, onFirstRead }: RequestEvents,
+  { body_failure, onFirstRead, onReceived }: RequestEvents,
 ): ReadableStream<Uint8Array> {
   let is_started = false;
   let is_ended = false;
@@ -63,7 +65,10 @@ function bodyStream(
         message.on('data', (chunk: Uint8Array) => {
           if (!is_ended) controller.enqueue(chunk);
         });
-        message.once('end', () => ended(() => controller.close()));
+        message.once('end', () => {
+          onReceived();
+          ended(() => controller.close());
+        });
         message.once('close', () => ended(() => controller.error(new Error('the connection was closed'))));
       },
       cancel() {

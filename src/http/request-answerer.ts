@@ -21,8 +21,6 @@ const PIPELINED_MAX = 8;
 /** Seconds after which a client that has too many requests at once may send another. */
 const RETRY_AFTER_S = 1;
 
-const LATE = ERRORS.request_timeout.status;
-
 interface AnswererParts {
   readonly handler: RequestHandler;
   readonly connections: Connections;
@@ -88,27 +86,36 @@ export class RequestAnswerer {
     reply: ServerResponse,
     is_waiting: boolean,
   ): Promise<void> {
-    const { handler, clients } = this.parts;
+    const { handler, clients, connections } = this.parts;
     const client = clients.clientOf(message, connection.address);
     const is_within_limit = clients.begin(client);
     const { gone, body_failure } = this.#open(connection, message, reply, () => clients.end(client));
     const response = is_within_limit
-      ? await respond(handler, client, () =>
-          webRequest(message, {
-            signal: gone,
-            body_failure,
-            onFirstRead: () => {
-              if (is_waiting) reply.writeContinue();
-            },
-          }),
+      ? await respond(
+          handler,
+          client,
+          () =>
+            webRequest(message, {
+              signal: gone,
+              body_failure,
+              onFirstRead: () => {
+                connections.wait(connection);
+                if (is_waiting) reply.writeContinue();
+              },
+              onReceived: () => connections.work(connection),
+            }),
+          () => connections.know(connection),
         )
       : handler.refuse(tooManyRequests());
-    // The rest of a body that was late would be read as the next request.
-    if (this.#ends_connections || response.status === LATE) reply.shouldKeepAlive = false;
+    if (this.#ends_connections || endsConnection(response, message, connection)) {
+      reply.shouldKeepAlive = false;
+    }
     connection.unread_since_ms ??= performance.now();
+    connections.wait(connection);
     // A client that reads slowly is no client that does not read.
     const onTaken = () => {
       connection.unread_since_ms = performance.now();
+      connections.wait(connection);
     };
     await writeResponse(response, reply, onTaken).catch((error: unknown) => {
       handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: null, error });
@@ -154,6 +161,19 @@ export class RequestAnswerer {
     });
     return { gone: gone.signal, body_failure: exchange.body_failure.signal };
   }
+}
+
+/**
+ * Whether a response ends its connection: the rest of a body that was late would be read as the next request. A body of
+ * an unknown client for which there is no room must not keep its connection either.
+ */
+function endsConnection(
+  { status }: Response,
+  message: IncomingMessage,
+  { is_known }: HttpConnection,
+): boolean {
+  if (status === ERRORS.request_timeout.status) return true;
+  return status === ERRORS.overloaded.status && !message.complete && !is_known;
 }
 
 function nothing(): void {

@@ -12,8 +12,11 @@ export interface HandlerFailure {
 
 /** What answers the requests. */
 export interface RequestHandler {
-  /** Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away. */
-  handle(request: Request, client_address: string): Response | Promise<Response>;
+  /**
+   * Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away. `onKnown` is
+   * called as soon as it is clear that the client is known: that it has the key of an organization that may ask.
+   */
+  handle(request: Request, client_address: string, onKnown: () => void): Response | Promise<Response>;
   /** The response to what never became a request. */
   refuse(refusal: Refusal<CommonCode>): Response;
   /** Takes the cause of a failure of ours, beside the response that tells the client of it, if any does. */
@@ -25,9 +28,10 @@ export async function respond(
   handler: RequestHandler,
   client_address: string,
   makeRequest: () => Request,
+  onKnown: () => void = () => {},
 ): Promise<Response> {
   try {
-    return await handler.handle(makeRequest(), client_address);
+    return await handler.handle(makeRequest(), client_address, onKnown);
   } catch (error) {
     const refusal = new Refusal('internal_error');
     const response = handler.refuse(refusal);

@@ -30,6 +30,7 @@ export class SocketConnections {
       address: clientAddress(null, socket.remoteAddress ?? null),
       port: socket.remotePort,
       requests: 0,
+      is_known: false,
       unread_since_ms: null,
       newest: null,
       close: () => socket.destroy(),

@@ -7,6 +7,7 @@ import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
 import type { Problems } from '../problems/problems.ts';
 import { BODY_CODES, type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
+import type { RequestContext } from './context.ts';
 import { jsonResponse } from './responses.ts';
 import { defineRoute, type Route } from './route.ts';
 
@@ -29,9 +30,6 @@ interface WebhookServices {
 class WebhookNotApplied extends Error {
   override readonly name = 'WebhookNotApplied';
 }
-
-/** Whose budget the bodies of webhooks are in: no id of an organization looks like it. */
-const WEBHOOK_BODIES = 'webhooks';
 
 const WEBHOOK_CODES = [
   'invalid_signature',
@@ -68,7 +66,7 @@ export function webhookRoute(services: WebhookServices): Route {
               // The body is not read, so nothing else can come on this connection.
               return { refusal: new Refusal('invalid_signature'), headers: { connection: 'close' } };
             }
-            const result = await receive(services, payments, request, context.request_id, signature);
+            const result = await receive(services, payments, request, context, signature);
             return result instanceof Refusal
               ? { refusal: result }
               : jsonResponse(context.request_id, 200, { outcome: result.outcome });
@@ -80,14 +78,14 @@ async function receive(
   services: WebhookServices,
   { context, provider }: Payments,
   request: Request,
-  request_id: string,
+  { request_id, client_address }: RequestContext,
   signature: string | null,
 ): Promise<WebhookResult | WebhookRefusal | BodyRefusal> {
   const failed: Failed = (code, error) => {
     services.problems.report({ request_id, step: 'webhook', code, error });
     return new Refusal(code);
   };
-  const bytes = await readBytes(request, WEBHOOK_BODIES, services.body_limits);
+  const bytes = await readBytes(request, { client_address }, services.body_limits);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;
   try {

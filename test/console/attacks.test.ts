@@ -4,7 +4,7 @@ import { invite } from '../../src/accounts/invitations.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { Mail } from '../../src/console/people/mail.ts';
-import { BodyBudget } from '../../src/limits/body-budget.ts';
+import { UnknownBodies } from '../../src/limits/unknown-bodies.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { MovableClock } from '../support/clock.ts';
@@ -84,8 +84,8 @@ describe('a body', () => {
   test('for which there is no room is refused, and is no failure of the service', async () => {
     const problems: string[] = [];
     const log = { ...createLog('silent'), problem: () => void problems.push('problem') };
-    const budget = new BodyBudget({ total_bytes: 0, owner_bytes: 0 });
-    const full = await startTestConsole({ log, body_limits: { budget } });
+    const unknown_bodies = new UnknownBodies({ total_bytes: 0, address_bytes: 0, body_bytes_min: 1 });
+    const full = await startTestConsole({ log, body_limits: { unknown_bodies } });
     const headers = { origin: full.service.server.address, 'content-type': 'application/json' };
     const body = JSON.stringify({ email: 'ada@example.com' });
     const asked = full.service.fetch('/console/api/reset-request', { method: 'POST', headers, body });

@@ -4,11 +4,22 @@ import { readJsonBody } from '../../src/http/body.ts';
 import { BODY_BYTES_MAX, readBytes } from '../../src/http/body-bytes.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
+import { UnknownBodies } from '../../src/limits/unknown-bodies.ts';
 import { refusalCode } from './refusal-code.ts';
+
+const key = { organization_id: 'key' };
+const a = { organization_id: 'a' };
+const b = { organization_id: 'b' };
+const c = { organization_id: 'c' };
 
 function limits(given: { owner_bytes?: number; total_bytes?: number; deadline_ms?: number } = {}) {
   const { owner_bytes = 8 * BODY_BYTES_MAX, total_bytes = 8 * BODY_BYTES_MAX, deadline_ms = 60_000 } = given;
-  return { budget: new BodyBudget({ owner_bytes, total_bytes }), deadline_ms };
+  return {
+    budget: new BodyBudget({ owner_bytes, total_bytes, body_bytes_min: 1 }),
+    deadline_ms,
+    unknown_bodies: new UnknownBodies(),
+    unknown_deadline_ms: deadline_ms,
+  };
 }
 
 function request(body: string | ReadableStream, headers: Record<string, string> = {}): Request {
@@ -41,7 +52,7 @@ function unfinished(bytes: number) {
 describe('readJsonBody', () => {
   test('a Content-Length beside Transfer-Encoding says nothing: the bytes are counted', async () => {
     const headers = { 'content-length': String(BODY_BYTES_MAX + 1), 'transfer-encoding': 'chunked' };
-    expect(await readJsonBody(request('{"a":1}', headers), 'key', limits())).toEqual(jsonValueOf({ a: 1 }));
+    expect(await readJsonBody(request('{"a":1}', headers), key, limits())).toEqual(jsonValueOf({ a: 1 }));
   });
 
   test('stops reading at the first byte too many', async () => {
@@ -52,7 +63,7 @@ describe('readJsonBody', () => {
         controller.enqueue(new Uint8Array(65_536));
       },
     });
-    expect(refusalCode(await readJsonBody(request(endless), 'key', limits()))).toBe('request_too_large');
+    expect(refusalCode(await readJsonBody(request(endless), key, limits()))).toBe('request_too_large');
     expect(sent).toBeLessThan(30);
   });
 
@@ -63,12 +74,12 @@ describe('readJsonBody', () => {
         controller.error(new Error('gone'));
       },
     });
-    expect(refusalCode(await readJsonBody(request(broken), 'key', limits()))).toBe('invalid_json');
+    expect(refusalCode(await readJsonBody(request(broken), key, limits()))).toBe('invalid_json');
   });
 
   test('a body that is not there in time is request_timeout', async () => {
     const { request: late } = unfinished(5);
-    expect(refusalCode(await readJsonBody(late, 'key', limits({ deadline_ms: 1 })))).toBe('request_timeout');
+    expect(refusalCode(await readJsonBody(late, key, limits({ deadline_ms: 1 })))).toBe('request_timeout');
   });
 });
 
@@ -76,26 +87,26 @@ describe('the budget of unfinished bodies', () => {
   test('an owner that has used up its own is refused, others are not, and finished bodies give it back', async () => {
     const bounds = limits({ owner_bytes: 1_000, total_bytes: 2_000 });
     const first = unfinished(900);
-    const first_bytes = readBytes(first.request, 'a', bounds);
+    const first_bytes = readBytes(first.request, a, bounds);
     await first.arrived;
-    const refused = await readBytes(request('x'.repeat(200)), 'a', bounds);
+    const refused = await readBytes(request('x'.repeat(200)), a, bounds);
     expect(refusalCode(refused)).toBe('overloaded');
     expect(refused instanceof Refusal ? refused.retry_after_s : null).toBe(1);
-    expect(await readBytes(request('x'.repeat(200)), 'b', bounds)).toHaveLength(200);
+    expect(await readBytes(request('x'.repeat(200)), b, bounds)).toHaveLength(200);
     first.finish();
     expect(await first_bytes).toHaveLength(900);
     expect(bounds.budget.taken_bytes).toBe(0);
-    expect(await readBytes(request('x'.repeat(1_000)), 'a', bounds)).toHaveLength(1_000);
+    expect(await readBytes(request('x'.repeat(1_000)), a, bounds)).toHaveLength(1_000);
   });
 
   test('all owners together stay below the total, and each leaves the next as much as it has', async () => {
     const bounds = limits({ owner_bytes: 1_000, total_bytes: 1_500 });
-    expect(refusalCode(await readBytes(request('x'.repeat(751)), 'a', bounds))).toBe('overloaded');
+    expect(refusalCode(await readBytes(request('x'.repeat(751)), a, bounds))).toBe('overloaded');
     const first = unfinished(750);
-    const first_bytes = readBytes(first.request, 'a', bounds);
+    const first_bytes = readBytes(first.request, a, bounds);
     await first.arrived;
-    expect(refusalCode(await readBytes(request('x'.repeat(376)), 'b', bounds))).toBe('overloaded');
-    expect(await readBytes(request('x'.repeat(375)), 'c', bounds)).toHaveLength(375);
+    expect(refusalCode(await readBytes(request('x'.repeat(376)), b, bounds))).toBe('overloaded');
+    expect(await readBytes(request('x'.repeat(375)), c, bounds)).toHaveLength(375);
     first.finish();
     await first_bytes;
     expect(bounds.budget.taken_bytes).toBe(0);
@@ -103,15 +114,15 @@ describe('the budget of unfinished bodies', () => {
 
   test('whatever a body ends with, its bytes are given back', async () => {
     const bounds = limits({ deadline_ms: 1 });
-    await readBytes(unfinished(500).request, 'a', bounds);
-    await readBytes(request('x'.repeat(BODY_BYTES_MAX + 1)), 'a', bounds);
+    await readBytes(unfinished(500).request, a, bounds);
+    await readBytes(request('x'.repeat(BODY_BYTES_MAX + 1)), a, bounds);
     const broken = new ReadableStream({
       start(controller) {
         controller.enqueue(new Uint8Array(500));
         controller.error(new Error('gone'));
       },
     });
-    await readBytes(request(broken), 'a', bounds);
+    await readBytes(request(broken), a, bounds);
     expect(bounds.budget.taken_bytes).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import type { Refusal } from '../../src/errors.ts';
-import type { HandlerFailure } from '../../src/http/request-handler.ts';
+import type { HandlerFailure, RequestHandler } from '../../src/http/request-handler.ts';
 import { errorResponse } from '../../src/http/responses.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { GET, parseRaw } from '../support/raw-http.ts';
@@ -19,7 +19,7 @@ const report = (failure: HandlerFailure) => void reported.push(failure);
 
 type Handle = (request: Request) => Response | Promise<Response>;
 
-async function start(handle: Handle, options: ServerOptions = {}): Promise<RunningServer> {
+async function start(handle: RequestHandler['handle'], options: ServerOptions = {}): Promise<RunningServer> {
   const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal), report };
   const server = await startServer(handler, { host: '127.0.0.1', port: 0 }, options);
   servers.push(server);
@@ -32,9 +32,9 @@ class RawClient {
   readonly closed: Promise<void>;
   received = '';
 
-  constructor({ address }: RunningServer) {
+  constructor({ address }: RunningServer, from = '127.0.0.1') {
     const { hostname, port } = new URL(address);
-    this.socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    this.socket = connect({ host: hostname, port: Number(port), localAddress: from, allowHalfOpen: true });
     sockets.push(this.socket);
     this.socket.on('error', () => {});
     this.socket.on('data', (data) => {
@@ -56,6 +56,8 @@ class RawClient {
     }
   }
 }
+
+const LENGTH_UNKNOWN = { 'transfer-encoding': 'chunked' };
 
 const ok: Handle = () => new Response('ok');
 const unauthorized: Handle = () => new Response('no', { status: 401 });
@@ -184,6 +186,74 @@ describe('the limits of connections', () => {
     expect(second.received).toBe('');
     answer();
     await busy.responses(1);
+  });
+
+  const UNFINISHED = 'POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nx';
+
+  test('two addresses with unfinished bodies lock nobody out: the longest unfinished makes room', async () => {
+    const begun: Promise<void>[] = [];
+    const server = await start(
+      async (request) => {
+        if (request.url.endsWith('/body')) await request.text();
+        return new Response('ok');
+      },
+      { connection_limit: 10, connection_limit_per_address: 5 },
+    );
+    const hostile: RawClient[] = [];
+    for (const address of ['127.0.0.2', '127.0.0.3']) {
+      for (let index = 0; index < 5; index += 1) {
+        const client = new RawClient(server, address).send(
+          UNFINISHED.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'),
+        );
+        // The server asks for the rest when it reads the body.
+        begun.push(new Promise((resolve) => client.socket.once('data', () => resolve())));
+        hostile.push(client);
+      }
+    }
+    await Promise.all(begun);
+    for (let index = 0; index < 3; index += 1) await expectServed(server);
+    // Each of the three took the place of the one before, or of the longest unfinished.
+    expect(hostile.slice(3).every(({ socket }) => !socket.destroyed)).toBe(true);
+  });
+
+  test('nor do two addresses that do not read their responses', async () => {
+    const large = new Uint8Array(16 * 1_048_576);
+    const server = await start(
+      (request) => new Response(request.url.endsWith('/large') ? large : 'ok', { headers: LENGTH_UNKNOWN }),
+      { connection_limit: 4, connection_limit_per_address: 2 },
+    );
+    for (const address of ['127.0.0.2', '127.0.0.3']) {
+      for (let index = 0; index < 2; index += 1) {
+        const client = new RawClient(server, address).send('GET /large HTTP/1.1\r\nHost: a\r\n\r\n');
+        await new Promise((resolve) => client.socket.once('data', resolve));
+        client.socket.pause();
+      }
+    }
+    await expectServed(server);
+  });
+
+  test("a known client's connection is not closed while an unknown one waits, idle or not", async () => {
+    const server = await start(
+      async (request, _address, onKnown) => {
+        if (request.headers.has('authorization')) onKnown();
+        return new Response(await request.text());
+      },
+      { connection_limit: 3, connection_limit_per_address: 10 },
+    );
+    const KEY = 'Authorization: Bearer key\r\nHost: a\r\n';
+    const idle = new RawClient(server).send(`GET / HTTP/1.1\r\n${KEY}\r\n`);
+    await idle.responses(1);
+    const uploading = new RawClient(server).send(
+      `POST / HTTP/1.1\r\n${KEY}Content-Length: 3\r\nExpect: 100-continue\r\n\r\nx`,
+    );
+    await new Promise((resolve) => uploading.socket.once('data', resolve));
+    for (let index = 0; index < 5; index += 1) {
+      const stranger = new RawClient(server).send(GET);
+      await stranger.responses(1);
+    }
+    idle.send(`GET / HTTP/1.1\r\n${KEY}\r\n`);
+    uploading.send('yz');
+    await Promise.all([idle.responses(2), uploading.responses(1)]);
   });
 
   test('behind a proxy the limit is one of requests at once, by the last element of the header', async () => {

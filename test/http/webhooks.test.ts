@@ -6,6 +6,7 @@ import { systemClock } from '../../src/clock.ts';
 import { answer } from '../../src/http/route.ts';
 import { webhookRoute } from '../../src/http/webhook-routes.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
+import { UnknownBodies } from '../../src/limits/unknown-bodies.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
@@ -99,7 +100,12 @@ describe('answers and log lines', () => {
       payments: { context, provider },
       keys: new KeyDirectory(books.context.store.keys, systemClock),
       log: { info: write('info'), warn: write('warn'), error: write('error') },
-      body_limits: { budget: new BodyBudget(), deadline_ms: 60_000 },
+      body_limits: {
+        budget: new BodyBudget(),
+        deadline_ms: 60_000,
+        unknown_bodies: new UnknownBodies(),
+        unknown_deadline_ms: 60_000,
+      },
       problems: new ProblemLog(createLog('silent'), systemClock),
     });
     if (route.handle === null) throw new Error('the route must be there');
@@ -116,6 +122,7 @@ describe('answers and log lines', () => {
         span: null,
         path: null,
         client_address: '',
+        onKnown: () => {},
         caller: null,
         code: null,
         is_over_budget: false,

@@ -80,7 +80,9 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       // Its body is read as the API reads it; the parser is for the routes that follow.
       .use(playgroundRoutes(services, contexts))
       .onParse(async ({ request }) => {
-        const bytes = await readBytes(request, contexts.of(request).client_address, limits);
+        // Whoever has a session may have signed up a moment ago, so that it makes no client known.
+        const { client_address } = contexts.of(request);
+        const bytes = await readBytes(request, { client_address }, limits);
         if (bytes instanceof Refusal) throw refusedBody(bytes);
         return jsonOf(bytes);
       })
