@@ -23,7 +23,7 @@ import { errorResponse } from './http/responses.ts';
 import type { Identifiers } from './identifiers.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { QUEUE_LIMIT } from './limits/model-turns.ts';
-import { PerOrganizationQueue } from './limits/per-organization-queue.ts';
+import { QueuePerName } from './limits/queue-per-name.ts';
 import { RateLimiter } from './limits/rate-limiter.ts';
 import { WINDOW_MS } from './limits/rate-status.ts';
 import { LocalRateWindows } from './limits/rate-windows.ts';
@@ -240,7 +240,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     limiter,
     refusals,
     rejected_rows,
-    planning: new PerOrganizationQueue(PLANNED_AT_ONCE),
+    planning: new QueuePerName(PLANNED_AT_ONCE),
     unplanned_bodies: new BodyBudget(),
     books,
     models,

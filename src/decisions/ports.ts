@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
 import type { Books } from '../ledger/books.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
-import type { PerOrganizationQueue } from '../limits/per-organization-queue.ts';
+import type { QueuePerName } from '../limits/queue-per-name.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { RejectedRows } from '../limits/rejected-rows.ts';
@@ -25,7 +25,7 @@ export interface DecisionServices {
   /** How many usage rows rejected requests leave. */
   readonly rejected_rows: RejectedRows;
   /** In which requests are planned, and admitted by the limiter. */
-  readonly planning: PerOrganizationQueue;
+  readonly planning: QueuePerName;
   /** Bodies of requests that wait to be planned. */
   readonly unplanned_bodies: BodyBudget;
   readonly books: Books;

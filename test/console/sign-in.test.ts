@@ -4,6 +4,7 @@ import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { AccountError } from '../../src/accounts/errors.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { SESSION_S } from '../../src/console/people/better-auth.ts';
+import { printingMailer } from '../../src/console/people/mail.ts';
 import { resetLink } from '../../src/console/people/reset-link.ts';
 import { TestClock } from '../accounts/support.ts';
 import {
@@ -756,7 +757,115 @@ describe('which accounts exist is not told', () => {
     await made.sign_in.requestReset(visit(), 'nobody@example.com');
     await made.sign_in.requestVerification(visit(), 'nobody@example.com');
     await made.sign_in.close();
-    expect([made.smtp.received, made.problems, await numberOf(made, 'verifications')]).toEqual([[], [], 0]);
+    expect([made.smtp.received, made.problems]).toEqual([[], []]);
+    const tokens = await made.execute('SELECT value FROM verifications');
+    expect(new Set(tokens.map(({ value }) => value))).toEqual(new Set(['user_none']));
+    await addUser(made);
+    await signedIn(made.sign_in);
+    expect(await numberOf(made, 'verifications')).toBe(0);
+  });
+
+  test.each(['requestReset', 'requestVerification'] as const)(
+    'by %s: the database has the same work for an address with an account and without one',
+    async (what) => {
+      let statements = 0;
+      await using made = await openTestSignIn({
+        onStatement: () => {
+          statements += 1;
+        },
+      });
+      await addUser(made);
+      await made.sign_in.signUp(visit(), { ...GIVEN, email: 'unverified@example.com' });
+      await made.sign_in.close();
+      const sign_in = made.reopen({ mailer: printingMailer(() => undefined) });
+      const counts = [];
+      for (const email of [EMAIL, 'unverified@example.com', 'nobody@example.com', EMAIL]) {
+        const before = statements;
+        await sign_in[what](visit(), email);
+        await sign_in.close();
+        counts.push(statements - before);
+      }
+      expect(new Set(counts).size).toBe(1);
+      expect(counts[0]).toBeGreaterThan(1);
+    },
+  );
+});
+
+test('five sign-ups of one address at once make one account, mail it each time, and are no failure', async () => {
+  await using made = await openTestSignIn();
+  await Promise.all(Array.from({ length: 5 }, () => made.sign_in.signUp(visit(), GIVEN)));
+  await made.sign_in.close();
+  expect([made.problems, await numberOf(made, 'users')]).toEqual([[], 1]);
+  const subjects = made.smtp.received.map(({ headers }) => headers.get('subject')).sort();
+  expect(subjects).toEqual([
+    'Verify your email address',
+    ...Array<string>(4).fill('You already have an account'),
+  ]);
+});
+
+describe('passwords that are checked', () => {
+  /** Passwords that are hashed when the test says so, in the order in which that was begun. */
+  function heldPasswords() {
+    const begun: string[] = [];
+    const running: (() => void)[] = [];
+    const work = (password: string) =>
+      new Promise<void>((end) => {
+        begun.push(password);
+        running.push(end);
+      });
+    return {
+      begun,
+      async endOne() {
+        running.shift()?.();
+        // Both of its queries, and what follows.
+        for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
+      },
+      passwords: {
+        hash: (password: string) => work(password).then(() => '00:00'),
+        verify: ({ password }: { readonly password: string }) => work(password).then(() => true),
+      },
+    };
+  }
+
+  test('are two at once, and an owner is next, however many guess from many addresses', async () => {
+    const { begun, endOne, passwords } = heldPasswords();
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const sign_in = made.reopen({ passwords });
+    const signIn = (email: string, password: string, address: string) =>
+      sign_in.signIn(visit('', address), { email, password }).catch(() => null);
+    const addresses = Array.from({ length: 20 }, freshAddress);
+    const all = addresses.flatMap((address) =>
+      Array.from({ length: 5 }, (_, index) =>
+        signIn(`${address}-${index}@example.com`, 'guessed password', address),
+      ),
+    );
+    // Each address has had a turn.
+    while (begun.length < 25) await endOne();
+    const before = begun.length;
+    all.push(signIn(EMAIL, PASSWORD, freshAddress()));
+    await endOne();
+    await endOne();
+    expect(begun.slice(before)).toContain(PASSWORD);
+    while (begun.length < 101) await endOne();
+    await endOne();
+    await endOne();
+    await Promise.all(all);
+  });
+
+  test('are ten of an address, waiting or not; more are refused at once', async () => {
+    const { begun, endOne, passwords } = heldPasswords();
+    await using made = await openTestSignIn({ passwords });
+    const address = freshAddress();
+    const signIn = (index: number) =>
+      made.sign_in
+        .signIn(visit('', address), { email: `user-${index}@example.com`, password: 'guessed password' })
+        .catch((error: unknown) => error);
+    const ten = Array.from({ length: 10 }, (_, index) => signIn(index));
+    expect(await signIn(11)).toEqual(refusedAs('too_busy'));
+    while (begun.length < 10) await endOne();
+    await endOne();
+    for (const refused of await Promise.all(ten)) expect(refused).toEqual(refusedAs('wrong_credentials'));
   });
 });
 

@@ -36,7 +36,9 @@ describe('turns', () => {
             const at_work = running.map(({ name }) => name);
             expect(at_work.length).toBeLessThanOrEqual(at_once);
             expect(new Set(at_work).size).toBe(at_work.length);
-            expect(turns.under_way).toBeGreaterThanOrEqual(at_work.length);
+            const by_name = [...new Set(names)].map((name) => turns.underWayOf(name));
+            expect(by_name.reduce((sum, count) => sum + count, 0)).toBe(turns.under_way);
+            expect(turns.under_way).toBe(names.length - begun.length + running.length);
             await endOne();
           }
           await Promise.all(all);

@@ -5,7 +5,7 @@ import { connectPostgres, type PgConnection, type PgOptions } from '../../db/pos
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { PostgresRateWindows } from '../../db/postgres/rate-windows.ts';
 import { systemClock } from '../../src/clock.ts';
-import { PerOrganizationQueue } from '../../src/limits/per-organization-queue.ts';
+import { QueuePerName } from '../../src/limits/queue-per-name.ts';
 import { RateLimiter } from '../../src/limits/rate-limiter.ts';
 import type { RateLimits, RateRefusal } from '../../src/limits/rate-status.ts';
 import { LocalRateWindows, type RateWindows, type TokenReservation } from '../../src/limits/rate-windows.ts';
@@ -407,7 +407,7 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
         await node.admit('org_burst', WIDE, 1);
         const resume = pausePostgres(server);
         // As requests are planned: a few of an organization at once.
-        const planning = new PerOrganizationQueue(BURST / 10);
+        const planning = new QueuePerName(BURST / 10);
         const burst = Array.from({ length: BURST }, () =>
           planning.run('org_burst', () => node.admit('org_burst', WIDE, 1)),
         );

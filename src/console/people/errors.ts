@@ -9,7 +9,7 @@ const SIGN_IN_ERRORS = {
   invitation_needed: 'This service takes new people by invitation only: open the link of your invitation.',
   link_ended: 'This link was used, or has expired: ask for a new one.',
   too_many_attempts: 'Too many attempts: try again later.',
-  too_busy: 'Too many people sign up at this moment: try again in a minute.',
+  too_busy: 'Too many people sign up or sign in at this moment: try again in a minute.',
 } as const satisfies Record<string, string>;
 
 export type SignInErrorCode = keyof typeof SIGN_IN_ERRORS;

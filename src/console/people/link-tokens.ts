@@ -8,6 +8,9 @@ export const LINK_HOURS = { 'verify-email': 24, 'reset-password': 1 } as const;
 /** What a link is for. `reset-password` is better-auth's own name: it takes these tokens itself. */
 export type LinkPurpose = keyof typeof LINK_HOURS;
 
+/** The id of no user. */
+export const NOBODY = 'user_none';
+
 /** Tokens of links that are mailed: each can be used once, for one purpose, until its time is over. Stored as hashes. */
 export class LinkTokens {
   constructor(
@@ -18,16 +21,31 @@ export class LinkTokens {
     },
   ) {}
 
-  /** A new token of a user. */
-  async issue(purpose: LinkPurpose, user_id: string): Promise<string> {
+  /**
+   * A new token of a user. With null it is nobody's, and has ended. The database does the same work for both, so that
+   * its time does not tell whether there is a user. Deletes the tokens whose time is over.
+   */
+  async issue(purpose: LinkPurpose, user_id: string | null): Promise<string> {
     const { internalAdapter } = await this.auth.$context;
     const token = this.parts.identifiers.linkToken();
+    const now_ms = this.parts.clock.now_ms();
+    await this.endExpired();
     await internalAdapter.createVerificationValue({
       identifier: identifierOf(purpose, token),
-      value: user_id,
-      expiresAt: new Date(this.parts.clock.now_ms() + LINK_HOURS[purpose] * HOUR_MS),
+      value: user_id ?? NOBODY,
+      expiresAt: new Date(user_id === null ? now_ms : now_ms + LINK_HOURS[purpose] * HOUR_MS),
     });
     return token;
+  }
+
+  /** Deletes the tokens whose time is over. */
+  async endExpired(): Promise<void> {
+    const { adapter } = await this.auth.$context;
+    const now = new Date(this.parts.clock.now_ms());
+    await adapter.deleteMany({
+      model: 'verification',
+      where: [{ field: 'expiresAt', value: now, operator: 'lte' }],
+    });
   }
 
   /** The id of a token's user, without using it up; null when it was used before, has expired, or never was. */

@@ -1,13 +1,15 @@
 import { createHmac } from 'node:crypto';
-import type { DBAdapterInstance, User, Where } from 'better-auth';
+import type { DBAdapterInstance, User } from 'better-auth';
 import { APIError } from 'better-auth/api';
 import { AccountError } from '../../accounts/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
 import { type Clock, MS_PER_S } from '../../clock.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import { inTime } from '../../in-time.ts';
+import { FairTurns } from '../../limits/fair-turns.ts';
+import { QueuePerName } from '../../limits/queue-per-name.ts';
 import type { Problems } from '../../problems/problems.ts';
-import { Attempts } from './attempts.ts';
+import { Attempts, type GiveBack } from './attempts.ts';
 import {
   ADDRESS_HEADER,
   type BetterAuth,
@@ -20,7 +22,7 @@ import {
   SESSION_UPDATE_S,
 } from './better-auth.ts';
 import { SignInError, type SignInErrorCode } from './errors.ts';
-import { LinkTokens } from './link-tokens.ts';
+import { LinkTokens, NOBODY } from './link-tokens.ts';
 import type { Links } from './links.ts';
 import type { Mail, Mailer } from './mail.ts';
 import { existingAccountMail, resetMail, verificationMail } from './mails.ts';
@@ -38,8 +40,14 @@ const USER_AGENT_LENGTH_MAX = 300;
 /** An answer waits so long for its session to be extended, which is quick unless the database takes no writes. */
 const EXTENDING_MS = 250;
 
-/** The id of no user. */
-const NOBODY = 'user_none';
+/**
+ * Passwords that are hashed at once, each for some 50 ms of a core. Addresses take turns, and of one address one is
+ * hashed at a time. So whoever guesses from many addresses delays an owner's sign-in by a hash of each at most.
+ */
+const HASHED_AT_ONCE = 2;
+/** How much of that may wait or go on: of one address, and in all. */
+const HASHED_OF_ADDRESS_MAX = 10;
+const HASHED_MAX = 1_000;
 
 /** Sessions of one user: less than better-auth lists, so that none is hidden from them. */
 const SESSIONS_MAX = 50;
@@ -77,6 +85,9 @@ export class PasswordSignIn implements SignIn {
   readonly #auth: BetterAuth;
   readonly #tokens: LinkTokens;
   readonly #attempts: Attempts;
+  readonly #hashing = new FairTurns(HASHED_AT_ONCE);
+  /** Of one email address one at a time: of several at once, only the first makes an account. */
+  readonly #sign_ups = new QueuePerName(1);
   readonly #after_answers = new Set<Promise<void>>();
   /** The ids of the sessions that are being extended. */
   readonly #extending = new Set<string>();
@@ -114,20 +125,32 @@ export class PasswordSignIn implements SignIn {
     this.#attempts.ofAddress('sign_up', client_address);
     if (this.sign_up === 'invited') await this.#requireInvitation(email, given.invitation_token);
     this.#attempts.onAccount('mailbox', email);
-    this.#afterAnswer(async () => {
-      await this.#auth.api.signUpEmail({ body: { name, email, password } });
-    });
+    this.#afterAnswer(() =>
+      this.#sign_ups.run(email, () =>
+        this.#hashing.run(client_address, async () => {
+          await this.#auth.api.signUpEmail({ body: { name, email, password } });
+        }),
+      ),
+    );
   }
 
   requestVerification({ client_address }: Visit, given: string): Promise<void> {
     return this.#mailAfterAnswer(client_address, given, async (email) => {
       const user = await this.#findUser(email);
       if (user !== null && !user.emailVerified) await this.#mailVerification(user);
+      else await this.#tokens.issue('verify-email', null);
     });
   }
 
   async verify(visit: Visit, given: { readonly token: string; readonly password: string }): Promise<Cookies> {
     this.#attempts.ofAddress('link', visit.client_address);
+    return await this.#inTurn(visit, () => this.#verify(visit, given));
+  }
+
+  async #verify(
+    visit: Visit,
+    given: { readonly token: string; readonly password: string },
+  ): Promise<Cookies> {
     const { internalAdapter, password } = await this.#auth.$context;
     const user_id = await this.#tokens.find('verify-email', given.token);
     const user = user_id === null ? null : await internalAdapter.findUserById(user_id);
@@ -148,7 +171,7 @@ export class PasswordSignIn implements SignIn {
     const email = given.email.trim().toLowerCase();
     this.#attempts.ofAddress('sign_in', visit.client_address);
     const giveBack = this.#attempts.onAccount('password', email);
-    const cookies = await this.#newSession(visit, email, password);
+    const cookies = await this.#inTurn(visit, () => this.#newSession(visit, email, password));
     giveBack();
     return cookies;
   }
@@ -222,6 +245,15 @@ export class PasswordSignIn implements SignIn {
     checkPassword(given.new_password);
     const session = await this.#requireSession(visit);
     const giveBack = this.#attempts.onAccount('own_password', session.user_id);
+    return await this.#inTurn(visit, () => this.#changePassword(visit, session, given, giveBack));
+  }
+
+  async #changePassword(
+    visit: Visit,
+    session: SignedIn,
+    given: { readonly current_password: string; readonly new_password: string },
+    giveBack: GiveBack,
+  ): Promise<Cookies> {
     const { adapter, internalAdapter, password } = await this.#auth.$context;
     const account = await internalAdapter.findCredentialAccount(session.user_id);
     const hash = account?.password;
@@ -246,23 +278,28 @@ export class PasswordSignIn implements SignIn {
   requestReset({ client_address }: Visit, given: string): Promise<void> {
     return this.#mailAfterAnswer(client_address, given, async (email) => {
       const user = await this.#findUser(email);
-      if (user !== null) this.mail(resetMail(email, await this.#resetLink(user.id)));
+      const link = await this.#resetLink(user?.id ?? null);
+      if (user !== null) this.mail(resetMail(email, link));
     });
   }
 
   async reset(
-    { client_address }: Visit,
+    visit: Visit,
     { token, new_password }: { readonly token: string; readonly new_password: string },
   ): Promise<void> {
     checkPassword(new_password);
-    this.#attempts.ofAddress('link', client_address);
-    await told(this.#auth.api.resetPassword({ body: { token, newPassword: new_password } }));
+    this.#attempts.ofAddress('link', visit.client_address);
+    await this.#inTurn(visit, () =>
+      told(this.#auth.api.resetPassword({ body: { token, newPassword: new_password } })),
+    );
   }
 
   async deleteAccount(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
     const session = await this.#requireSession(visit);
     const giveBack = this.#attempts.onAccount('own_password', session.user_id);
-    await told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) }));
+    await this.#inTurn(visit, () =>
+      told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) })),
+    );
     giveBack();
     await this.#parts.accounts.deleteAccount(session.user_id);
     // The rule has ended the sessions: this makes the cookies that say so.
@@ -367,7 +404,17 @@ export class PasswordSignIn implements SignIn {
     this.mail(existingAccountMail(email, links));
   }
 
-  async #resetLink(user_id: string): Promise<string> {
+  /** What hashes a password, in the turn of the client's address. Rejects with `too_busy`. */
+  async #inTurn<T>({ client_address }: Visit, work: () => Promise<T>): Promise<T> {
+    const of_address = this.#hashing.underWayOf(client_address);
+    if (of_address >= HASHED_OF_ADDRESS_MAX || this.#hashing.under_way >= HASHED_MAX) {
+      throw new SignInError('too_busy', BUSY_RETRY_S);
+    }
+    return await this.#hashing.run(client_address, work);
+  }
+
+  /** A link that sets a new password; with null one that does nothing. */
+  async #resetLink(user_id: string | null): Promise<string> {
     return this.#parts.links.reset(await this.#tokens.issue('reset-password', user_id));
   }
 
@@ -423,10 +470,12 @@ export class PasswordSignIn implements SignIn {
   /** Deletes sessions and links whose time is over: nobody asks for them again. */
   async #forgetEnded(): Promise<void> {
     const { adapter } = await this.#auth.$context;
-    const where: Where[] = [
-      { field: 'expiresAt', value: new Date(this.#parts.clock.now_ms()), operator: 'lt' },
-    ];
-    for (const model of ['session', 'verification']) await adapter.deleteMany({ model, where });
+    const now = new Date(this.#parts.clock.now_ms());
+    await adapter.deleteMany({
+      model: 'session',
+      where: [{ field: 'expiresAt', value: now, operator: 'lt' }],
+    });
+    await this.#tokens.endExpired();
   }
 
   /** Ends the oldest sessions of a user who has too many. */

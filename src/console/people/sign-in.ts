@@ -48,7 +48,8 @@ export type SignUpRule = 'open' | 'invited';
 /**
  * How people come into the console: sign-up, sign-in, sessions, passwords. Everything rejects with `SignInError` or
  * `AccountError`, whose codes stand at each function. Everything rejects with `too_many_attempts` where the address or
- * the account has tried too often, and otherwise with what the database throws.
+ * the account has tried too often. With `too_busy` too many passwords wait to be checked. Otherwise it is what the
+ * database throws.
  *
  * No answer tells which accounts exist. What is mailed is mailed after the answer, by work that is the same for known
  * and unknown addresses.

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
-import { PerOrganizationQueue } from '../../src/limits/per-organization-queue.ts';
+import { QueuePerName } from '../../src/limits/queue-per-name.ts';
 
 /** Pieces of work that end when the test says so, and those that have begun, in order. */
-function works(turns: PerOrganizationQueue) {
+function works(turns: QueuePerName) {
   const begun: string[] = [];
   const ends = new Map<string, PromiseWithResolvers<string>>();
   return {
@@ -21,7 +21,7 @@ function works(turns: PerOrganizationQueue) {
 }
 
 test('so many of an organization go on at once, and the others follow in their order', async () => {
-  const { begun, start, end, fail } = works(new PerOrganizationQueue(2));
+  const { begun, start, end, fail } = works(new QueuePerName(2));
   const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => start('one', name));
   expect(begun).toEqual(['a', 'b']);
   end('b');
@@ -38,7 +38,7 @@ test('so many of an organization go on at once, and the others follow in their o
 });
 
 test('organizations do not wait for each other', async () => {
-  const { begun, start, end } = works(new PerOrganizationQueue(1));
+  const { begun, start, end } = works(new QueuePerName(1));
   const all = [start('one', 'a'), start('one', 'b'), start('two', 'c')];
   expect(begun).toEqual(['a', 'c']);
   for (const name of ['a', 'b', 'c']) end(name);
@@ -46,7 +46,7 @@ test('organizations do not wait for each other', async () => {
 });
 
 test('when all work has ended, so many go on at once again', async () => {
-  const { begun, start, end } = works(new PerOrganizationQueue(1));
+  const { begun, start, end } = works(new QueuePerName(1));
   for (const name of ['a', 'b', 'c']) {
     const running = start('one', name);
     expect(begun.at(-1)).toBe(name);

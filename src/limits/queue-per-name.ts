@@ -1,18 +1,18 @@
-/** The work of one organization: how much of it goes on, and what resumes each piece that waits, oldest first. */
+/** The work of one name: how much of it goes on, and what resumes each piece that waits, oldest first. */
 interface Line {
   running: number;
   readonly waiting: (() => void)[];
 }
 
-/** Lets only so much work of one organization go on at a time; what waits is taken in the order in which it came. */
-export class PerOrganizationQueue {
+/** Lets only so much work of one name go on at a time, such as of an organization. The rest waits in its order. */
+export class QueuePerName {
   readonly #lines = new Map<string, Line>();
 
   constructor(private readonly at_once: number) {}
 
   /** What `work` resolves or rejects with, once its turn has come. */
-  async run<T>(organization_id: string, work: () => Promise<T>): Promise<T> {
-    const line = this.#lineOf(organization_id);
+  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const line = this.#lineOf(name);
     if (line.running < this.at_once) line.running += 1;
     else await new Promise<void>((resume) => line.waiting.push(resume));
     try {
@@ -22,15 +22,15 @@ export class PerOrganizationQueue {
       const resume = line.waiting.shift();
       if (resume === undefined) line.running -= 1;
       else resume();
-      if (line.running === 0) this.#lines.delete(organization_id);
+      if (line.running === 0) this.#lines.delete(name);
     }
   }
 
-  #lineOf(organization_id: string): Line {
-    const existing = this.#lines.get(organization_id);
+  #lineOf(name: string): Line {
+    const existing = this.#lines.get(name);
     if (existing !== undefined) return existing;
     const created = { running: 0, waiting: [] };
-    this.#lines.set(organization_id, created);
+    this.#lines.set(name, created);
     return created;
   }
 }
