@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { failedChecks } from '../../src/ops/audit-report.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 import type { SchemaState } from '../schema-state.ts';
 import { runAudit } from './audit.ts';
@@ -8,6 +9,7 @@ import { reachDisk, UNFINISHED } from './backup.ts';
 import { BackupRefused, hasAllPages, kindOfFile, requireWhole } from './check-file.ts';
 import { copyFileInto, decompressFile } from './compression.ts';
 import { openReadOnly } from './connection.ts';
+import { foreignObject } from './foreign-objects.ts';
 import { schemaState } from './migrate.ts';
 import { newestEntry_ms } from './newest-time.ts';
 import { makePrivateFile } from './private-file.ts';
@@ -74,9 +76,21 @@ function inspect(path: string): Omit<Restored, 'replaced'> {
     requireWhole(db.$client);
     const schema = schemaState(db.$client);
     if (schema === 'new') throw new BackupRefused('The backup holds nothing: name another file.');
+    const foreign = foreignObject(db.$client);
+    if (foreign !== null) {
+      throw new BackupRefused(
+        `The backup has the ${foreign}, which no version of this program made: restore another backup.`,
+      );
+    }
     // The audit reads tables that an older schema may lack. Whoever updates it next can audit it.
-    const { ok } = schema === 'current' ? runAudit(db) : { ok: true };
-    if (!ok) throw new BackupRefused('The books in the backup are not right: restore another backup.');
+    const checks = schema === 'current' ? runAudit(db).checks : [];
+    const broken = failedChecks(checks);
+    if (broken.length > 0) {
+      const [{ guarantee } = { guarantee: '' }] = broken;
+      throw new BackupRefused(
+        `The books in the backup are not right (${broken.map(({ name }) => name).join(', ')}: ${guarantee}): restore another backup.`,
+      );
+    }
     return { schema, newest_ms: newestEntry_ms(db.$client) };
   } finally {
     db.$client.close();

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { OWNER_ONLY_DIRECTORY } from '../../src/file-permissions.ts';
+import { failedChecks } from '../../src/ops/audit-report.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 import { SchemaRefused } from '../schema-state.ts';
 import { runAudit } from './audit.ts';
@@ -9,6 +10,7 @@ import { copyDatabase, reachDisk, UNFINISHED } from './backup.ts';
 import { BackupRefused, requireWhole } from './check-file.ts';
 import { compressFile, hashOf, hashOfCompressed } from './compression.ts';
 import { openReadOnly } from './connection.ts';
+import { foreignObject } from './foreign-objects.ts';
 import { schemaState } from './migrate.ts';
 import { makePrivateFile } from './private-file.ts';
 
@@ -61,8 +63,15 @@ function requireSound(path: string): void {
   try {
     if (schemaState(db.$client) !== 'current') throw new SchemaRefused('has another schema');
     requireWhole(db.$client);
+    // "tds restore" would refuse it.
+    const foreign = foreignObject(db.$client);
+    if (foreign !== null) {
+      throw new BackupRefused(
+        `The database has the ${foreign}, which no version of this program made, so that no backup was made of it: drop it.`,
+      );
+    }
     const { checks } = runAudit(db);
-    const broken = checks.filter(({ violations }) => violations.length > 0).map(({ name }) => name);
+    const broken = failedChecks(checks).map(({ name }) => name);
     if (broken.length > 0)
       throw new BackupRefused(
         `The database is not sound (${broken.join(', ')}), so that no backup was made of it: run "tds audit".`,

@@ -1,11 +1,24 @@
 import { createHash } from 'node:crypto';
 import { type Stats, statSync } from 'node:fs';
-import { mkdir, mkdtemp, open, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  statfs,
+  writeFile,
+} from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { DAY_MS, HOUR_MS } from '../clock.ts';
 import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { claimUnused, lastUse_ms, markInUse, markWritten, USE_FILE } from './in-use.ts';
+import { isExecutable } from './mounts.ts';
 
 /** One file of the program, as it must be after unpacking. */
 export interface PackedFile {
@@ -67,6 +80,12 @@ function requirePrivate(directory: string, { uid, mode }: Stats): void {
 async function prepareCache(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   requirePrivate(directory, await stat(directory));
+  // The libraries would be found damaged one by one. A system without the file does not say.
+  const mountinfo = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+  if (isExecutable(await realpath(directory), mountinfo)) return;
+  throw new UnpackFailed(
+    `${directory} is on a mount with noexec, from which no library can be loaded: mount it without noexec, or name another folder with TDS_CACHE.`,
+  );
 }
 
 /** Whether the file is there in its size, and nobody has written to it since it was verified and unpacked. */

@@ -33,6 +33,9 @@ export function descriptorLimit(): number {
   return Value.Check(Report, report) ? report.userLimits.open_files.soft : ASSUMED_LIMIT;
 }
 
+/** An image without a shell may have no `/dev/fd`, which is a link to the other on Linux. */
+const OPEN_FILES = process.platform === 'linux' ? '/proc/self/fd' : '/dev/fd';
+
 function openDescriptors(): number {
-  return readdirSync('/dev/fd').length;
+  return readdirSync(OPEN_FILES).length;
 }

@@ -25,6 +25,11 @@ export function damagedReport(file: AuditCheck): AuditReport {
   return { ok: false, after_entry_id: 0, checks: [file], warnings: [], open_holds: 0 };
 }
 
+/** The checks that found something. */
+export function failedChecks(checks: readonly AuditCheck[]): readonly AuditCheck[] {
+  return checks.filter(({ violations }) => violations.length > 0);
+}
+
 /** The report as text for a person: one line a check, and one a violation. */
 export function formatAudit(report: AuditReport): string {
   const lines = report.checks.flatMap(({ name, guarantee, violations }) => [

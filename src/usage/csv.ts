@@ -1,8 +1,10 @@
 /**
  * Characters that start a formula in spreadsheets, with their full-width forms. They count at the start of a cell, and
- * after characters that a spreadsheet with other settings splits at or strips.
+ * after characters that a spreadsheet with other settings splits at or strips. Characters without a width count as
+ * stripped.
  */
-const FORMULA_START = /(^|["',;|\t\r\n])(\s*)(?=[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/g;
+const FORMULA_START =
+  /(^|["',;|\t\r\n])([\s\p{C}\p{Default_Ignorable_Code_Point}]*)(?=[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/gu;
 const CONTROL_START = /^(?=[\t\r\n])/;
 const NEEDS_QUOTES = /[",;\t\r\n]/;
 

@@ -1,5 +1,5 @@
 import { dlopen } from 'bun:ffi';
-import { copyFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Finished } from '../cli/support.ts';
 
@@ -41,7 +41,6 @@ export class EmptyRoot {
       writeFileSync(join(path, 'dev', device), '');
       run('mount', '--bind', `/dev/${device}`, join(path, 'dev', device));
     }
-    symlinkSync('/proc/self/fd', join(path, 'dev/fd'));
     run('mount', '-o', 'remount,ro', path);
     run('mount', '-t', 'tmpfs', '-o', 'mode=700', 'tmpfs', join(path, 'data'));
     run('mount', '-t', 'tmpfs', '-o', 'mode=700', 'tmpfs', join(path, 'cache'));

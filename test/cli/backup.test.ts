@@ -171,6 +171,61 @@ describe('tds restore', () => {
     expect(readdirSync(other)).toEqual(['server.lock']);
   });
 
+  test.each([
+    ['CREATE TRIGGER extra AFTER INSERT ON organizations BEGIN SELECT 1; END', 'trigger "extra"'],
+    ['CREATE VIEW extra AS SELECT * FROM organizations', 'view "extra"'],
+    ['CREATE TABLE extra (id INTEGER)', 'table "extra"'],
+  ])('refuses a backup after %s, as does tds backup', async (statement, label) => {
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    client.run(statement);
+    file = backUp(client, 0);
+    client.close();
+    expectRefused(
+      await restore(),
+      `The backup has the ${label}, which no version of this program made: restore another backup.`,
+    );
+    expect(readdirSync(other)).toEqual(['server.lock']);
+    file = join(root.path, 'new.sqlite.zst');
+    expectRefused(
+      await backup(),
+      `The database has the ${label}, which no version of this program made, so that no backup was made of it: drop it.`,
+    );
+  });
+
+  test('refuses a view in the place of a table of an older version', async () => {
+    const path = join(root.path, 'schema.sqlite');
+    const { $client: client } = connectDatabase(path);
+    bringUpToDate(client, knownMigrations().slice(0, 1));
+    client.run('PRAGMA foreign_keys = OFF');
+    client.run('ALTER TABLE models RENAME TO hidden');
+    client.run('CREATE VIEW models AS SELECT * FROM hidden');
+    file = backUp(client, 0);
+    client.close();
+    expectRefused(
+      await restore(),
+      'The backup has the table "hidden", which no version of this program made: restore another backup.',
+    );
+  });
+
+  test('takes a backup with the tables of Litestream', async () => {
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    client.run('CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
+    client.run('CREATE TABLE _litestream_lock (id INTEGER)');
+    client.close();
+    expect((await backup()).code).toBe(0);
+    expect((await restore()).code).toBe(0);
+  });
+
+  test('names the check that a backup fails', async () => {
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
+    file = backUp(client, 0);
+    client.close();
+    const { code, stderr } = await restore();
+    expect(code).toBe(1);
+    expect(stderr).toStartWith('tds: The books in the backup are not right (balance_equals_ledger: ');
+  });
+
   test('takes the copy before an update, too, and a cut one not', async () => {
     const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
     file = backUp(client, 0);
