@@ -25,6 +25,17 @@ export class PostgresTrailRecords implements TrailRecords {
     await this.#executor.insert(trailEntries).values({ ...entry, detail: JSON.stringify(detail) });
   }
 
+  async timeOfEntry_ms(organization_id: string, newer: number): Promise<number | undefined> {
+    const [row] = await this.#executor
+      .select({ created_at_ms: trailEntries.created_at_ms })
+      .from(trailEntries)
+      .where(eq(trailEntries.organization_id, organization_id))
+      .orderBy(desc(trailEntries.id))
+      .limit(1)
+      .offset(newer);
+    return row?.created_at_ms;
+  }
+
   async listEntries({
     organization_id,
     before_id,

@@ -33,6 +33,20 @@ export class SqliteTrailRecords implements TrailRecords {
     );
   }
 
+  timeOfEntry_ms(organization_id: string, newer: number): Promise<number | undefined> {
+    return this.#access.read(
+      () =>
+        this.#db
+          .select({ created_at_ms: trailEntries.created_at_ms })
+          .from(trailEntries)
+          .where(eq(trailEntries.organization_id, organization_id))
+          .orderBy(desc(trailEntries.id))
+          .limit(1)
+          .offset(newer)
+          .get()?.created_at_ms,
+    );
+  }
+
   listEntries({
     organization_id,
     before_id,

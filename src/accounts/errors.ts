@@ -23,6 +23,8 @@ const ACCOUNT_ERRORS = {
   too_many_organizations: 'You own 20 organizations: use one of them.',
   too_many_projects: 'The organization has 100 active projects: archive one first.',
   too_many_keys: 'The organization has 100 active API keys: revoke one first.',
+  too_many_changes:
+    'The organization has made 1,000 changes within a day: try again later. Keys, members and invitations can still be revoked.',
   project_archived: 'The project is archived.',
   top_up_out_of_range: 'The amount is outside of what the tier allows for one top-up.',
   too_many_pending_top_ups: 'The organization has 20 top-ups that are not paid: pay or cancel one first.',

@@ -26,6 +26,8 @@ export interface SentInvitation {
   readonly email: string;
   readonly role: Role;
   readonly expires_at_ms: number;
+  /** Whether somebody paid for the organization, or the operator gave it a tier: strangers can do neither. */
+  readonly is_trusted: boolean;
   /** For the link of the mail alone: never stored, never shown to who invites. */
   readonly token: string;
 }
@@ -265,6 +267,7 @@ async function toSend(
   { id, organization_id, email, role, expires_at_ms }: Invitation,
   token: string,
 ): Promise<SentInvitation> {
-  const { name } = await readOrganization(records, organization_id);
-  return { id, organization_id, organization_name: name, email, role, expires_at_ms, token };
+  const { name, first_paid_at_ms, minimum_tier } = await readOrganization(records, organization_id);
+  const is_trusted = first_paid_at_ms !== null || minimum_tier !== null;
+  return { id, organization_id, organization_name: name, email, role, expires_at_ms, is_trusted, token };
 }

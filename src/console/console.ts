@@ -105,11 +105,11 @@ function isOfApi({ url }: Request): boolean {
 }
 
 function mailOf(links: Links, invitation: SentInvitation, inviter_name: string) {
-  const { organization_name, role, token, email } = invitation;
+  const { organization_name, role, token, email, is_trusted } = invitation;
   const days = INVITATION_MS / DAY_MS;
   return invitationMail(email, {
-    organization_name,
-    inviter_name,
+    organization_name: is_trusted ? organization_name : null,
+    inviter_name: is_trusted ? inviter_name : null,
     role,
     link: links.invitation(token),
     days,

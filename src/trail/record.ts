@@ -2,6 +2,7 @@ import type { Actor } from '../accounts/actor.ts';
 import type { Clock } from '../clock.ts';
 import type { Records } from '../store.ts';
 import { TRAIL_ACTIONS, type TrailAction } from './actions.ts';
+import { requireChangesLeft } from './changes-left.ts';
 import type { TrailDetail } from './trail-records.ts';
 
 /** What somebody did. */
@@ -19,7 +20,7 @@ export const BY_OPERATOR = 'by_operator';
 
 /**
  * Writes an act to the audit trail. To be called inside the transaction of the change, so that neither is kept without
- * the other.
+ * the other. Rejects with `too_many_changes` when members of the organization have done too much within a day.
  */
 export async function recordAct(
   { trail }: Pick<Records, 'trail'>,
@@ -27,6 +28,9 @@ export async function recordAct(
   actor: Actor,
   { action, organization_id, object_id, detail = {} }: Act,
 ): Promise<void> {
+  if (actor.kind === 'user' && organization_id !== null) {
+    await requireChangesLeft({ trail }, { action, organization_id, now_ms: clock.now_ms() });
+  }
   await trail.insertEntry({
     organization_id,
     user_id: actor.user_id,

@@ -34,4 +34,6 @@ export interface TrailRecords {
     readonly action: string | null;
     readonly limit: number;
   }): Promise<StoredTrailEntry[]>;
+  /** When the entry of an organization was made before which there are `newer` newer ones; undefined without it. */
+  timeOfEntry_ms(organization_id: string, newer: number): Promise<number | undefined>;
 }

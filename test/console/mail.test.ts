@@ -20,7 +20,7 @@ test('a mail arrives at an SMTP server as plain text, at its one address', async
   expect(mail).toMatchObject({ from: 'tds@example.com', to: ['eve@example.com'] });
   expect(mail.headers.get('content-type')).toBe('text/plain; charset=utf-8');
   expect(mail.text).toContain(
-    'Ada Lovelace invites you to join the organization Analytical\u2003Engines é as developer.',
+    'Ada Lovelace invites you to join the organization Analytical Engines é as developer.',
   );
   expect(mail.text).toContain('\nhttps://tds.example.com/console/invitation#token=token-1\n');
   mailer.close();
@@ -38,6 +38,21 @@ test.each([
   const { subject, text } = invitationMail('eve@example.com', given);
   expect([subject.includes(name), text.includes(name), text.match(/evil/)]).toEqual([false, false, null]);
   expect(text).toStartWith('You are invited to join an organization as developer.');
+});
+
+test.each([
+  ['Prize hotline 0800 / 123-456 now', null],
+  ['Prize hotline 0800 (123) 456 now', 'the organization Prize hotline … now'],
+  ['Call ١٢٣ ٤٥٦', 'the organization Call …'],
+  ['Studio 7', 'the organization Studio 7'],
+  ['x'.repeat(100), `the organization ${'x'.repeat(39)}… as`],
+  ['evil\u200b.example', null],
+  ['two\nlines', 'the organization two lines'],
+  [null, null],
+])('a name is mentioned on one line, cut, and without digits in a row: %s', (name, mentioned) => {
+  const { text } = invitationMail('eve@example.com', { ...INVITATION, organization_name: name });
+  expect(text).toContain(mentioned ?? 'Ada Lovelace invites you to join an organization as developer.');
+  expect(text).not.toMatch(/[0-9٠-٩][^\n]?[0-9٠-٩](?!.*console)/);
 });
 
 test('a subject has no name that somebody chose', () => {

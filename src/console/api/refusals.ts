@@ -30,6 +30,7 @@ const ACCOUNT_STATUS = {
   too_many_organizations: 409,
   too_many_projects: 409,
   too_many_keys: 409,
+  too_many_changes: 429,
   project_archived: 409,
   top_up_out_of_range: 422,
   too_many_pending_top_ups: 409,

@@ -1,14 +1,18 @@
-import { type Clock, MINUTE_MS, MS_PER_S } from '../../clock.ts';
+import { type Clock, DAY_MS, MINUTE_MS, MS_PER_S } from '../../clock.ts';
 import { drawHashKey } from '../../hashing/half-siphash.ts';
 import { AttemptBudgets } from '../../limits/attempt-budgets.ts';
 import { SignInError } from './errors.ts';
 
-/** Of a client's address, which may stand for a whole office. */
+/**
+ * Of a client's address, which may stand for a whole office. Sign-ups, and what new accounts change, are bounded by the
+ * day too: each stays in the database.
+ */
 const BY_ADDRESS = {
   sign_in: { at_once: 30, refill_ms: 10 * MS_PER_S },
-  sign_up: { at_once: 10, refill_ms: 2 * MINUTE_MS },
+  sign_up: { at_once: 10, refill_ms: 30 * MINUTE_MS },
   mail: { at_once: 10, refill_ms: MINUTE_MS },
   link: { at_once: 20, refill_ms: 10 * MS_PER_S },
+  changes_of_new: { at_once: 2_000, refill_ms: DAY_MS / 2_000 },
 };
 
 /**
@@ -20,6 +24,7 @@ const BY_ACCOUNT = {
   own_password: { at_once: 10, refill_ms: MINUTE_MS },
   mailbox: { at_once: 5, refill_ms: 10 * MINUTE_MS },
   changes: { at_once: 120, refill_ms: MS_PER_S / 2 },
+  changes_of_day: { at_once: 2_000, refill_ms: DAY_MS / 2_000 },
   invitations: { at_once: 50, refill_ms: 5 * MINUTE_MS },
 };
 

@@ -4,7 +4,8 @@ import type { Mail } from './mail.ts';
 
 /**
  * The texts of all mails. What somebody typed is in one of them only, the invitation: the names of who invites and into
- * what. A subject has none, and a name that a mail program could turn into a link is left out.
+ * what. A subject has none. Before anybody paid for the organization the mail has none either, so that a free account
+ * sends strangers no words of its own.
  */
 
 /** To a new user, with the link that verifies the address. */
@@ -50,14 +51,19 @@ The second link works once, for ${hours(LINK_HOURS['reset-password'])}. If it wa
 /** To somebody who is invited into an organization. */
 export function invitationMail(
   to: string,
-  given: { organization_name: string; inviter_name: string | null; role: Role; link: string; days: number },
+  given: {
+    organization_name: string | null;
+    inviter_name: string | null;
+    role: Role;
+    link: string;
+    days: number;
+  },
 ): Mail {
   const { organization_name, inviter_name, role, link, days } = given;
-  const who =
-    inviter_name === null || looksLikeLink(inviter_name) ? 'You are invited' : `${inviter_name} invites you`;
-  const where = looksLikeLink(organization_name)
-    ? 'an organization'
-    : `the organization ${organization_name}`;
+  const inviter = mentioned(inviter_name);
+  const organization = mentioned(organization_name);
+  const who = inviter === null ? 'You are invited' : `${inviter} invites you`;
+  const where = organization === null ? 'an organization' : `the organization ${organization}`;
   return {
     to,
     subject: 'You are invited to an organization',
@@ -67,6 +73,26 @@ ${link}
 
 It works once, for ${days} days. If you do not know the organization, ignore this mail.`,
   };
+}
+
+/** Characters of a name that a mail has. */
+const MENTIONED_MAX = 40;
+
+/**
+ * A name as a mail has it: on one line, cut, and without digits in a row, such as those of a telephone. Null for one that
+ * a mail program could turn into a link.
+ */
+function mentioned(name: string | null): string | null {
+  if (name === null || looksLikeLink(name)) return null;
+  const plain = name
+    .replace(/\p{Cf}/gu, '')
+    .replace(/\p{Nd}(?:[^\p{L}\p{Nd}]*\p{Nd})+/gu, '…')
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
+  const characters = [...plain];
+  const cut =
+    characters.length > MENTIONED_MAX ? `${characters.slice(0, MENTIONED_MAX - 1).join('')}…` : plain;
+  return looksLikeLink(cut) || cut === '' ? null : cut;
 }
 
 /** Whether a mail program may make a link of a name: an address has one of these, or a dot between its words. */

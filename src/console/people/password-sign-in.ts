@@ -3,7 +3,7 @@ import type { DBAdapterInstance, User } from 'better-auth';
 import { APIError } from 'better-auth/api';
 import { AccountError } from '../../accounts/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
-import { type Clock, MS_PER_S } from '../../clock.ts';
+import { type Clock, DAY_MS, MS_PER_S } from '../../clock.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import { inTime } from '../../in-time.ts';
 import { FairTurns } from '../../limits/fair-turns.ts';
@@ -34,6 +34,9 @@ const BUSY_RETRY_S = 60;
 
 /** What better-auth takes for an email address: a part of those that `checkedEmail` takes. */
 const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}$/;
+
+/** Accounts of less age share a budget of changes with the others of their address. */
+const NEW_ACCOUNT_MS = 30 * DAY_MS;
 
 const USER_AGENT_LENGTH_MAX = 300;
 
@@ -306,8 +309,15 @@ export class PasswordSignIn implements SignIn {
     return await this.signOut(visit);
   }
 
-  countChange({ user_id }: Pick<SignedIn, 'user_id'>): void {
+  countChange({
+    user_id,
+    created_at_ms,
+    client_address,
+  }: Pick<SignedIn, 'user_id' | 'created_at_ms' | 'client_address'>): void {
     this.#attempts.onAccount('changes', user_id);
+    this.#attempts.onAccount('changes_of_day', user_id);
+    const is_new = this.#parts.clock.now_ms() - created_at_ms < NEW_ACCOUNT_MS;
+    if (is_new) this.#attempts.ofAddress('changes_of_new', client_address);
   }
 
   countInvitation({ user_id }: Pick<SignedIn, 'user_id'>, given: string): void {
@@ -339,6 +349,8 @@ export class PasswordSignIn implements SignIn {
       email: user.email,
       name: user.name,
       is_operator: user.isOperator,
+      created_at_ms: user.createdAt.getTime(),
+      client_address: session.ipAddress ?? '',
       session_id: session.id,
       csrf_token: createHmac('sha256', this.#parts.secret)
         .update(`csrf ${session.token}`)

@@ -13,6 +13,10 @@ export interface SignedIn {
   readonly name: string;
   /** Whether the user may do in the console what the command line may do. */
   readonly is_operator: boolean;
+  /** When the account was made. */
+  readonly created_at_ms: number;
+  /** From where the session was begun. */
+  readonly client_address: string;
   readonly session_id: string;
   /** What a change must carry in `x-csrf-token`: the same for the whole session. */
   readonly csrf_token: string;
@@ -146,8 +150,11 @@ export interface SignIn {
    */
   deleteAccount(visit: Visit, given: { readonly password: string }): Promise<Cookies>;
 
-  /** Counts a change of a user against what one may change in a minute. Throws `too_many_attempts`. */
-  countChange(session: Pick<SignedIn, 'user_id'>): void;
+  /**
+   * Counts a change of a user against what one may change in a minute and in a day. Those of accounts under 30 days of
+   * age also count together by the address that they signed in from. Throws `too_many_attempts`.
+   */
+  countChange(session: Pick<SignedIn, 'user_id' | 'created_at_ms' | 'client_address'>): void;
   /**
    * Counts a mail that invites an address: against the user who sends it, and with the other mails to that mailbox.
    * Throws `invalid_email`, `too_many_attempts`.
