@@ -17,6 +17,8 @@ export interface EvaluatorCounts {
   readonly read_tokens: number;
   /** Tokens of prefixes that were still in memory, and so were not read. */
   readonly reused_tokens: number;
+  /** Bytes of the prefixes that are kept for reuse now, beside the context. */
+  readonly kept_prefix_bytes: number;
 }
 
 /** Computes the logits of plans. All evaluators give the same answers. */

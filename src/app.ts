@@ -95,9 +95,10 @@ export function createApp(services: AppServices) {
           ? await answerByConsole(services, console, request, context)
           : await app.handle(request);
       if (!isUnlisted(context)) {
-        const { path, endpoint = path?.path ?? null, mode = null, code } = context;
-        services.metrics.requestAnswered({ endpoint, mode, code });
-        endSpan(context, response.status);
+        const { path, endpoint = path?.path ?? null, model = null, mode = null, code } = context;
+        const { status } = response;
+        services.metrics.requestAnswered({ endpoint, model, mode, code, status });
+        endSpan(context, status);
       }
       return response;
     },

@@ -8,6 +8,7 @@ import type { AuditReport } from './ops/audit-report.ts';
 import type { Backups } from './ops/backups.ts';
 import type { HistoryRuns } from './ops/history-runs.ts';
 import type { Log } from './ops/log.ts';
+import type { DatabaseState } from './ops/metrics.ts';
 import type { ProblemStep } from './problems/problems.ts';
 import type { Store } from './store.ts';
 import type { UsageReader } from './usage/usage-reader.ts';
@@ -49,6 +50,8 @@ export interface ServedDatabase {
   readonly isAway: (error: unknown) => boolean;
   /** Free bytes where the database is; null where that is another machine. */
   readonly freeBytes: (() => Promise<number>) | null;
+  /** What it takes, for whoever watches the service. Rejects as its reads do. */
+  readonly state: () => Promise<DatabaseState>;
   /** Whether the hourly work is this service's to do now: of all services on a database one does it, once an hour. */
   readonly beginsHourlyRun: () => Promise<boolean>;
   /** What the database needs while requests are answered. Called once, when everything of the start is written. */

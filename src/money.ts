@@ -8,6 +8,11 @@ export function dollarsOf(amount_micros: number): number {
   return amount_micros / MICROS_PER_DOLLAR;
 }
 
+/** The micro-dollars of an amount that `dollarsOf` gave, exactly. */
+export function microsOf(dollars: number): number {
+  return Math.round(dollars * MICROS_PER_DOLLAR);
+}
+
 /** Micro-dollars as text with six decimals, for exports and listings: `-0.000150`. */
 export function formatDollars(amount_micros: number): string {
   const magnitude = Math.abs(amount_micros);

@@ -212,6 +212,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     turnsLoad: () => models.turnsLoad(),
     books,
     problems,
+    readiness,
+    databaseState: database.state,
     now_ms: () => clock.now_ms(),
   });
   const body_limits = {
@@ -311,7 +313,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     handle: (request, client_address = '', onKnown = () => {}) =>
       app.handle(request, client_address, onKnown),
     refuse: (refusal) => {
-      metrics.requestAnswered({ endpoint: null, mode: null, code: refusal.code });
+      const { code, status } = refusal;
+      metrics.requestAnswered({ endpoint: null, model: null, mode: null, code, status });
       return errorResponse(identifiers.id('request'), refusal);
     },
     report: (failure) => problems.report({ ...failure, step: 'http' }),

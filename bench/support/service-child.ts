@@ -32,7 +32,8 @@ await setTierSettings(context, OPERATOR, organization_id, {
   tokens_per_minute: 1e12,
 });
 
-const metrics = watching === 'watched' ? new PrometheusMetrics({ version: '0', runtime: 'bench' }) : null;
+const metrics =
+  watching === 'watched' ? new PrometheusMetrics({ version: '0', commit: '0', runtime: 'bench' }) : null;
 const service = await openService({
   database: new SqliteDatabase(db),
   openPlanner: async () => {

@@ -35,6 +35,10 @@ class UnderWay {
     return oldest_ms !== undefined && performance.now() - oldest_ms > this.bound_ms;
   }
 
+  get count(): number {
+    return this.#started.size;
+  }
+
   forget(): void {
     this.#started.clear();
   }
@@ -43,9 +47,12 @@ class UnderWay {
 /**
  * A client whose statements all end. Where the network is cut or the server hangs, its connections would wait for as
  * long as the operating system believes in them. An answer that is overdue means that all of them are cut, so that what
- * is under way rejects, and that later statements connect anew.
+ * is under way rejects, and that later statements connect anew. `underWay` counts transactions and single statements.
  */
-export function boundedClient(make: () => SQL, { statement_ms, transaction_ms }: ClientBounds): SQL {
+export function boundedClient(
+  make: () => SQL,
+  { statement_ms, transaction_ms }: ClientBounds,
+): { readonly client: SQL; readonly underWay: () => number } {
   let current = make();
   const statements = new UnderWay(statement_ms);
   const transactions = new UnderWay(transaction_ms);
@@ -79,7 +86,7 @@ export function boundedClient(make: () => SQL, { statement_ms, transaction_ms }:
       },
     });
 
-  return new Proxy(current, {
+  const client = new Proxy(current, {
     apply: (_, __, args: Parameters<SQL>) => current(...args),
     get(_, name) {
       if (name === 'unsafe') return (...args: Parameters<SQL['unsafe']>) => watched(current.unsafe(...args));
@@ -94,6 +101,7 @@ export function boundedClient(make: () => SQL, { statement_ms, transaction_ms }:
       return bound(current, name);
     },
   });
+  return { client, underWay: () => statements.count + transactions.count };
 }
 
 /** A property of the object itself, whose methods know it and not the proxy before it. */

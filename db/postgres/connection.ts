@@ -44,6 +44,8 @@ export interface PgConnection {
   readonly db: PgDb;
   /** Where the database is, for messages: without user name and password. */
   readonly place: string;
+  /** Transactions and single statements that have begun and have no answer; 0 where nothing is bounded. */
+  underWay(): number;
   /** Ends all connections; statements under way are cut off. */
   close(): Promise<void>;
 }
@@ -106,15 +108,16 @@ async function openPool(url: string, options: PgOptions): Promise<PgConnection> 
         ...SESSION_SETTINGS,
       },
     });
-  const client =
+  const { client, underWay } =
     bounds === undefined
-      ? make()
+      ? { client: make(), underWay: () => 0 }
       : boundedClient(make, { ...bounds, statement_ms: bounds.statement_ms + SERVER_LATE_MS });
   try {
     await requireSettings(client);
     return {
       db: executorOn(client),
       place: databasePlace(url),
+      underWay,
       close: () => client.close({ timeout: 0 }),
     };
   } catch (error) {

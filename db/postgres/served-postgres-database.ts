@@ -1,6 +1,8 @@
+import { sql } from 'drizzle-orm';
 import type { ServedDatabase, ServingParts } from '../../src/database.ts';
+import type { DatabaseState } from '../../src/ops/metrics.ts';
 import { FairReader } from '../../src/usage/fair-reader.ts';
-import { connectPostgres, type PgConnection } from './connection.ts';
+import { connectPostgres, type PgConnection, type PgDb } from './connection.ts';
 import { isAway } from './failures.ts';
 import { PostgresHistoryRuns } from './history-runs.ts';
 import { JoinedCatalogReads } from './joined-catalog-reads.ts';
@@ -23,6 +25,9 @@ const READER_CONNECTIONS = 2;
 const HISTORY_BOUNDS = { statement_ms: 3_600_000, transaction_ms: 7_200_000 };
 const HISTORY_CONNECTIONS = 2;
 
+/** Of the connections for requests, those that the lease, the ledger and the ends of holds may keep (`Session`). */
+const KEPT_CONNECTIONS = 4;
+
 /** How a node serves. */
 export interface NodeOptions {
   readonly url: string;
@@ -34,6 +39,13 @@ export interface NodeOptions {
   readonly windows_time_us?: () => number;
   /** How often it says that it lives, for tests. */
   readonly lease_times?: LeaseTimes;
+}
+
+async function databaseBytes(db: PgDb): Promise<number> {
+  const [row] = await db.execute<{ bytes: string }>(
+    sql`SELECT pg_database_size(current_database())::text AS bytes`,
+  );
+  return Number(row?.bytes);
 }
 
 interface Pools {
@@ -58,11 +70,12 @@ export class ServedPostgresDatabase implements ServedDatabase {
   readonly freeBytes = null;
   readonly isAway = isAway;
   readonly beginsHourlyRun: () => Promise<boolean>;
+  readonly state: () => Promise<DatabaseState>;
   readonly #pools: Pools;
   readonly #lease: NodeLease;
 
   private constructor(
-    { url, windows_time_us }: NodeOptions,
+    { url, connections, windows_time_us }: NodeOptions,
     pools: Pools,
     lease: NodeLease,
     parts: ServingParts,
@@ -109,6 +122,11 @@ export class ServedPostgresDatabase implements ServedDatabase {
       await beforeWrite();
       await probe();
     };
+    this.state = async () => ({
+      bytes: await databaseBytes(history.db),
+      free_bytes: null,
+      pool: { connections_max: connections - KEPT_CONNECTIONS, under_way: requests.underWay() },
+    });
     this.beginsHourlyRun = async () => {
       await beforeWrite();
       return await beginRun(requests.db, 'hourly');

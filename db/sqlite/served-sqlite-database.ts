@@ -1,6 +1,7 @@
-import { statfs } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
 import type { ServedDatabase, ServingParts } from '../../src/database.ts';
 import { withCauses } from '../../src/error-causes.ts';
+import type { DatabaseState } from '../../src/ops/metrics.ts';
 import { FairReader } from '../../src/usage/fair-reader.ts';
 import { startCheckpoints } from './checkpoint.ts';
 import { type Db, neverWait } from './connection.ts';
@@ -50,6 +51,18 @@ export class ServedSqliteDatabase implements ServedDatabase {
   readonly freeBytes = async (): Promise<number> => {
     const { bavail, bsize } = await statfs(this.db.$client.filename);
     return bavail * bsize;
+  };
+
+  /** The file and its write-ahead log. */
+  readonly state = async (): Promise<DatabaseState> => {
+    const { filename } = this.db.$client;
+    const [file, log, free_bytes] = await Promise.all([
+      stat(filename),
+      // Gone while nothing is written to it.
+      stat(`${filename}-wal`).catch(() => ({ size: 0 })),
+      this.freeBytes(),
+    ]);
+    return { bytes: file.size + log.size, free_bytes, pool: null };
   };
 
   /** A file is where this process is, but another process may keep its write lock, and its disk may be full. */

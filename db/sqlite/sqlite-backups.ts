@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Backups } from '../../src/ops/backups.ts';
+import type { BackupFile, Backups } from '../../src/ops/backups.ts';
 import { backupName, backupNames, backupTime_ms, removeOldBackups } from './backup.ts';
 import { BackupThread } from './backup-thread.ts';
 import { schemaVersion } from './migrate.ts';
@@ -11,12 +12,12 @@ export class SqliteBackups implements Backups {
 
   constructor(
     private readonly database: string,
-    private readonly directory: string,
+    readonly directory: string,
     private readonly kept: number,
   ) {}
 
-  newest_ms(now_ms: number): number | null {
-    return newestBackup_ms(this.directory, now_ms);
+  newest(now_ms: number): BackupFile | null {
+    return newestBackup(this.directory, now_ms);
   }
 
   async make(now_ms: number): Promise<void> {
@@ -44,10 +45,11 @@ export class SqliteBackups implements Backups {
   }
 }
 
-/** The time of the directory's newest compressed backup up to now; null for none. */
-export function newestBackup_ms(directory: string, now_ms: number): number | null {
-  const times = backupNames(directory, 'compressed')
-    .map(backupTime_ms)
-    .filter((time_ms) => time_ms !== null && time_ms <= now_ms);
-  return times.at(-1) ?? null;
+/** The directory's newest compressed backup up to now; null for none. */
+export function newestBackup(directory: string, now_ms: number): BackupFile | null {
+  for (const name of backupNames(directory, 'compressed').toReversed()) {
+    const at_ms = backupTime_ms(name);
+    if (at_ms !== null && at_ms <= now_ms) return { at_ms, bytes: statSync(join(directory, name)).size };
+  }
+  return null;
 }

@@ -33,6 +33,7 @@ interface InstallOptions extends Values<(typeof WRITTEN_SETTINGS)[number]> {
   readonly systemd?: true;
   readonly caddy?: true;
   readonly grafana?: true;
+  readonly prometheus?: true;
   readonly output: string;
   readonly force?: true;
   readonly executable?: string;
@@ -78,7 +79,7 @@ export function registerInstall(program: Command): void {
     {
       usage: 'install',
       description:
-        'write the files that run this program on this machine: a systemd unit with its settings, a Caddy file, a dashboard',
+        'write the files that run this program on this machine: a systemd unit with its settings, a Caddy file, alerts, a dashboard',
       example: 'tds install --systemd --caddy --domain decisions.example.com --output /tmp/tds',
     },
     ['data', 'database'],
@@ -90,6 +91,7 @@ export function registerInstall(program: Command): void {
     .option('--systemd', 'write tds.service, a hardened unit, and tds.toml, its settings')
     .option('--caddy', 'write Caddyfile, a proxy with TLS; needs --domain')
     .option('--grafana', 'write tds-dashboard.json, a dashboard of the metrics')
+    .option('--prometheus', 'write tds-alerts.yml, rules of alerts on the metrics')
     .option('--output <folder>', 'where the files are written', '.')
     .option('--force', 'replace files that are there')
     .option('--executable <path>', 'what the unit starts (default: this program)')
@@ -100,7 +102,8 @@ export function registerInstall(program: Command): void {
 
 async function install(options: InstallOptions, effective: readonly Effective[]): Promise<void> {
   const wanted = deployments(options, valuesOf(options, effective));
-  if (wanted.length === 0) throw new CommandFailed('Name what to write: --systemd, --caddy or --grafana.');
+  if (wanted.length === 0)
+    throw new CommandFailed('Name what to write: --systemd, --caddy, --grafana or --prometheus.');
   if (options.caddy && options.domain === undefined) {
     throw new CommandFailed('Name what clients reach the service by with --domain.');
   }
@@ -127,13 +130,15 @@ interface MachineValues {
   readonly writable: readonly string[];
   readonly is_postgres: boolean;
   readonly domain: string;
+  /** Where a Prometheus on this machine reads the metrics. */
+  readonly metrics: string;
 }
 
 function deployments(
-  { systemd, caddy, grafana, output }: InstallOptions,
+  { systemd, caddy, grafana, prometheus, output }: InstallOptions,
   values: MachineValues,
 ): readonly Deployment[] {
-  const { places, domain } = values;
+  const { places, domain, metrics } = values;
   const written = (name: string) => Bun.$.escape(join(output, name));
   return [
     ...(systemd
@@ -173,6 +178,21 @@ function deployments(
             name: 'tds-dashboard.json',
             text: () => textOf('grafana-dashboard.json', places),
             next: ['import it in Grafana: Dashboards, New, Import'],
+          },
+        ]
+      : []),
+    ...(prometheus
+      ? [
+          {
+            name: 'tds-alerts.yml',
+            text: () => textOf('prometheus-alerts.yml', places),
+            next: [
+              `install -m 644 ${written('tds-alerts.yml')} /etc/prometheus/tds-alerts.yml`,
+              'name it in rule_files of prometheus.yml, and the service in scrape_configs:',
+              '  - job_name: tds',
+              '    static_configs:',
+              `      - targets: ['${metrics}']`,
+            ],
           },
         ]
       : []),
@@ -248,7 +268,16 @@ function valuesOf(options: InstallOptions, effective: readonly Effective[]): Mac
     // The GPU is a device of the system.
     private_devices: existsSync('/proc/driver/nvidia/version') || existsSync('/dev/dri') ? 'no' : 'yes',
   };
-  return { places, settings, user: options.user, program, writable, is_postgres, domain: places.domain };
+  return {
+    places,
+    settings,
+    user: options.user,
+    program,
+    writable,
+    is_postgres,
+    domain: places.domain,
+    metrics: upstreamOf(options.metricsHost, Number(settings.get('metricsPort'))),
+  };
 }
 
 /** Where a proxy on this machine reaches the service; what listens everywhere is reached on loopback. */

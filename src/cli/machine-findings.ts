@@ -1,7 +1,7 @@
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
-import { newestBackup_ms } from '../../db/sqlite/sqlite-backups.ts';
+import { newestBackup } from '../../db/sqlite/sqlite-backups.ts';
 import { EMBEDDED_WEIGHTS, type MachineMemory, machineMemory, weightsBytes } from '../../native/engine.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { HOUR_MS } from '../clock.ts';
@@ -112,7 +112,7 @@ function hasServer(data: string): boolean {
 export function backupsFinding(directory: string, now_ms: number): Finding {
   let newest_ms: number | null;
   try {
-    newest_ms = existsSync(directory) ? newestBackup_ms(directory, now_ms) : null;
+    newest_ms = existsSync(directory) ? (newestBackup(directory, now_ms)?.at_ms ?? null) : null;
   } catch (error) {
     const detail = `${directory} cannot be read (${systemErrorCode(error) ?? error}): give this user the right to it, or name another with --backup-directory`;
     return { subject: 'backups', state: 'warning', detail };

@@ -1,5 +1,6 @@
 import { type OpenOptions, openPlanner, openScoringPlanner, SetupError } from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
+import { buildInfo } from '../build-info.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { EMBEDDED } from '../catalog/catalog-records.ts';
@@ -11,6 +12,7 @@ import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import type { ServeConfig } from '../config/settings.ts';
 import type { Database } from '../database.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
+import { descriptorLimit, openDescriptors } from '../http/file-descriptors.ts';
 import { ListenRefused } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
 import { type ConnectionBounds, type RunningServer, startServer } from '../http/server.ts';
@@ -169,7 +171,7 @@ async function serve(
     let metrics_listener: MetricsListener | null = null;
     try {
       leaveAddress(options.data, 'service', address);
-      metrics_listener = await listenForMetrics(metrics, options, service);
+      metrics_listener = await listenForMetrics(metrics, options, service, server, backups);
       if (metrics_listener !== null) leaveAddress(options.data, 'metrics', metrics_listener.url);
       // A stop may have come meanwhile: what is announced then is gone when somebody reads it.
       if (!stop.is_asked) {
@@ -247,7 +249,7 @@ async function openMetrics({ metricsPort }: ServeConfig): Promise<PrometheusMetr
   if (metricsPort === undefined) return null;
   // Only where it is asked for: it costs the start a tenth of a second.
   const { PrometheusMetrics } = await import('../ops/prometheus-metrics.ts');
-  return new PrometheusMetrics({ version: PROGRAM_VERSION, runtime: `bun ${Bun.version}` });
+  return new PrometheusMetrics({ ...buildInfo(), runtime: `bun ${Bun.version}` });
 }
 
 /** The traces that `--otlp-endpoint` asks for; undefined for none. */
@@ -274,8 +276,18 @@ async function listenForMetrics(
   metrics: PrometheusMetrics | null,
   { metricsHost: host, metricsPort: port }: ServeConfig,
   { services: { problems } }: Service,
+  server: RunningServer,
+  backups: BackupSchedule | undefined,
 ): Promise<MetricsListener | null> {
   if (metrics === null || port === undefined) return null;
+  const descriptors_max = descriptorLimit();
+  metrics.watchServer(() => ({
+    connections: server.connections,
+    connections_max: server.connection_limit,
+    descriptors: openDescriptors(),
+    descriptors_max,
+  }));
+  if (backups !== undefined) metrics.watchBackups(() => backups.state());
   try {
     return await startMetricsListener(metrics, { host, port }, problems);
   } catch (error) {

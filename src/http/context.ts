@@ -30,7 +30,8 @@ export interface RequestContext {
   code: string | null;
   /** What metrics call the request, where the path stands for many. */
   endpoint?: string;
-  /** Of a decision, once it is known. */
+  /** The catalog's id of the model, and the mode, of a decision once they are known. */
+  model?: string;
   mode?: Mode;
   /** Whether its budget of refusals was spent: such requests are counted in the log, not listed. */
   is_over_budget: boolean;

@@ -14,6 +14,7 @@ import {
 } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
+import { microsOf } from '../money.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { readJsonBody } from './body.ts';
 import type { BodyLimits } from './body-bytes.ts';
@@ -145,7 +146,10 @@ export async function answerDecision(
     span: context.span,
   });
   context.caller = outcome.caller;
-  if (outcome.asked !== undefined) context.mode = outcome.asked.mode;
+  if (outcome.asked !== undefined) {
+    context.model = outcome.asked.model;
+    context.mode = outcome.asked.mode;
+  }
   observe(services, outcome, context);
   return { outcome, body_bytes };
 }
@@ -167,8 +171,13 @@ function observe(
   const platform_ms = Math.max(0, clock.monotonic_ms() - started_ms - queue_ms - model_ms);
   metrics.decisionTimed({ ...asked, platform_ms, queue_ms, model_ms });
   if (result instanceof Refusal) return;
-  const { input_tokens, decisions } = result.usage;
-  metrics.decisionCharged({ ...asked, input_tokens, questions: decisions });
+  const { input_tokens, decisions, cost_usd } = result.usage;
+  metrics.decisionCharged({
+    ...asked,
+    input_tokens,
+    questions: decisions,
+    cost_micros: microsOf(cost_usd),
+  });
   span?.describe({ ...asked, input_tokens, questions: decisions });
 }
 

@@ -36,6 +36,7 @@ export function descriptorLimit(): number {
 /** An image without a shell may have no `/dev/fd`, which is a link to the other on Linux. */
 const OPEN_FILES = process.platform === 'linux' ? '/proc/self/fd' : '/dev/fd';
 
-function openDescriptors(): number {
+/** How many files this process has open. */
+export function openDescriptors(): number {
   return readdirSync(OPEN_FILES).length;
 }

@@ -61,7 +61,8 @@ export type ConnectionBounds = Pick<ServerOptions, 'connection_limit' | 'connect
 export interface RunningServer {
   /** Where it can be reached, without a slash at the end. */
   readonly address: string;
-  /** How many connections may be open. */
+  /** How many connections are open, and may be. */
+  readonly connections: number;
   readonly connection_limit: number;
   /** Bounds the connections that are opened from now on; the file descriptors count as they did at the start. */
   setConnectionLimits(bounds: ConnectionBounds): void;
@@ -130,6 +131,9 @@ export async function startServer(
   const scheme = certificate === undefined ? 'http' : 'https';
   return {
     address: `${scheme}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`,
+    get connections() {
+      return connections.size;
+    },
     get connection_limit() {
       return total;
     },

@@ -1,7 +1,8 @@
 import type { Clock } from '../clock.ts';
 import type { Problems } from '../problems/problems.ts';
-import type { Backups } from './backups.ts';
+import { BackupFailed, type BackupFile, type Backups } from './backups.ts';
 import type { Log } from './log.ts';
+import type { BackupState } from './metrics.ts';
 
 /** The computer's clock may be set, and may sleep: it is asked again and again instead of once for hours. */
 const LOOK_EVERY_MS = 60_000;
@@ -24,6 +25,7 @@ export class BackupSchedule {
   #timer: ReturnType<typeof setInterval> | undefined;
   #is_running = false;
   #has_stopped = false;
+  #has_failed = false;
   #not_before_ms = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly parts: ScheduleParts) {}
@@ -41,22 +43,41 @@ export class BackupSchedule {
     this.#is_running = true;
     try {
       const now_ms = clock.now_ms();
-      const newest_ms = backups.newest_ms(now_ms);
-      if (newest_ms !== null && now_ms - newest_ms < every_ms) return;
+      const newest = backups.newest(now_ms);
+      if (newest !== null && now_ms - newest.at_ms < every_ms) return;
       await backups.make(now_ms);
+      this.#has_failed = false;
       log.info('backed up', { duration_ms: Math.round(clock.now_ms() - now_ms) });
     } catch (error) {
       if (this.#has_stopped) return;
       this.#not_before_ms = clock.monotonic_ms() + Math.min(RETRY_AFTER_MS, every_ms);
-      problems.report({ request_id: null, step: 'backup', code: null, error });
+      this.#has_failed = true;
+      const failed = new BackupFailed(`No backup was made in ${backups.directory}.`, { cause: error });
+      problems.report({ request_id: null, step: 'backup', code: null, error: failed });
     } finally {
       this.#is_running = false;
     }
+  }
+
+  /** How the backups stand now. */
+  state(): BackupState {
+    const { backups, every_ms, clock } = this.parts;
+    return { every_ms, newest: newestOf(backups, clock.now_ms()), has_failed: this.#has_failed };
   }
 
   stop(): void {
     this.#has_stopped = true;
     clearInterval(this.#timer);
     this.parts.backups.stop();
+  }
+}
+
+/** The newest backup; null also where nobody can say, as when its disk is gone. */
+function newestOf(backups: Backups, now_ms: number): BackupFile | null {
+  try {
+    return backups.newest(now_ms);
+  } catch {
+    // Told by the next try to make one.
+    return null;
   }
 }

@@ -5,6 +5,8 @@ import type { LifecycleStatus } from '../models/lifecycle.ts';
 import type { ObservedUpstream } from '../models/model-life.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
+import type { BackupFile } from './backups.ts';
+import type { Readiness } from './readiness.ts';
 
 /** A request that got its response, in words of which there are few. */
 export interface AnsweredRequest {
@@ -12,8 +14,12 @@ export interface AnsweredRequest {
   readonly endpoint: string | null;
   /** Null for requests that ask for no decision, or were refused before their mode was known. */
   readonly mode: Mode | null;
+  /** The id of the catalog's model that was asked; null for requests that were refused before it was known. */
+  readonly model: string | null;
   /** One of the codes of the API or of the console; null for success. */
   readonly code: string | null;
+  /** Of the response. */
+  readonly status: number;
 }
 
 /** The time of a request that got as far as the model; the three parts make the whole. */
@@ -34,6 +40,7 @@ export interface ChargedDecision {
   readonly mode: Mode;
   readonly input_tokens: number;
   readonly questions: number;
+  readonly cost_micros: number;
 }
 
 /** One of the models that the service runs. */
@@ -47,6 +54,40 @@ export interface ObservedModel {
   readonly upstreams: () => readonly ObservedUpstream[];
 }
 
+/** What a database takes, and has left. */
+export interface DatabaseState {
+  /** Everything that it has stored. */
+  readonly bytes: number;
+  /** Of the disk that it lies on; null where that is another machine. */
+  readonly free_bytes: number | null;
+  /** The pool of connections that requests share; null where there is none. */
+  readonly pool: PoolLoad | null;
+}
+
+/** How much of a pool of connections is in use. */
+export interface PoolLoad {
+  readonly connections_max: number;
+  /** Transactions and single statements that have begun; those beyond `connections_max` wait. */
+  readonly under_way: number;
+}
+
+/** How the backups of the schedule stand. */
+export interface BackupState {
+  readonly every_ms: number;
+  /** Null where there is none. */
+  readonly newest: BackupFile | null;
+  /** Whether the last try failed. */
+  readonly has_failed: boolean;
+}
+
+/** How much of what the process may have open it has open. */
+export interface ServerLoad {
+  readonly connections: number;
+  readonly connections_max: number;
+  readonly descriptors: number;
+  readonly descriptors_max: number;
+}
+
 /** What is looked at when metrics are read, and costs nothing before. */
 export interface MetricsSources {
   /** Those that the catalog has opened now. */
@@ -55,6 +96,9 @@ export interface MetricsSources {
   readonly turnsLoad: () => TurnsLoad;
   readonly books: Pick<Books, 'open' | 'unwritten'>;
   readonly problems: Pick<Problems, 'counts'>;
+  readonly readiness: Pick<Readiness, 'failing'>;
+  /** Rejects where the database does not say. */
+  readonly databaseState: () => Promise<DatabaseState>;
   /** Wall-clock Unix milliseconds. */
   readonly now_ms: () => number;
 }

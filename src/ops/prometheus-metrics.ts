@@ -1,14 +1,19 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { MS_PER_S } from '../clock.ts';
+import { inTime } from '../in-time.ts';
 import { BREAKER_STATES } from '../models/model-life.ts';
 import type {
   AnsweredRequest,
+  BackupState,
   ChargedDecision,
+  DatabaseState,
   DecisionTimes,
   Metrics,
   MetricsSources,
   ObservedModel,
+  ServerLoad,
 } from './metrics.ts';
+import { READINESS_CHECKS } from './readiness.ts';
 
 /** Seconds; from a request on a GPU to one that waits for as long as it may. */
 const REQUEST_BUCKETS = [
@@ -23,27 +28,42 @@ const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
 /** How often the event loop is asked how late it is. */
 const LAG_INTERVAL_MS = 100;
 const US_PER_S = 1_000_000;
+/** Shorter than Prometheus waits for all metrics, which is 10 s unless configured. */
+const DATABASE_LOOK_MS = 2_000;
 
 type LabelledValue<Label extends string> = readonly [labels: Partial<Record<Label, string>>, value: number];
+
+/** A metric, as the reference describes it. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels: readonly string[];
+}
 
 /** What is said of the program itself. */
 export interface ProgramFacts {
   readonly version: string;
+  readonly commit: string;
   readonly runtime: string;
 }
 
 /**
  * Metrics in Prometheus' text format. What happens is counted as it happens; the state of the service is looked at when
- * the text is made. Labels are endpoint, mode, code, model, upstream, state and step, whose values are known beforehand or named by the
+ * the text is made. Labels are endpoint, mode, code, status, model, upstream, state, check and step, whose values are known beforehand or named by the
  * operator. Nothing that a client writes, and no id of a customer, is in them.
  */
 export class PrometheusMetrics implements Metrics {
+  /** Everything that is exported, in the order in which it was added. */
+  readonly families: MetricFamily[] = [];
   readonly #registry = new Registry();
   readonly #lag_timer: Timer;
 
   readonly #requests = this.#counter('tds_requests_total', 'Requests that got a response.', [
     'endpoint',
+    'model',
     'mode',
+    'status',
     'code',
   ]);
   readonly #request_time = this.#histogram(
@@ -78,6 +98,10 @@ export class PrometheusMetrics implements Metrics {
     'model',
     'mode',
   ]);
+  readonly #charged = this.#counter('tds_charged_micros_total', 'Millionths of a dollar that were charged.', [
+    'model',
+    'mode',
+  ]);
   readonly #commit_time = this.#histogram(
     'tds_commit_seconds',
     'Time of a durable commit of many requests at once: those of one event-loop turn, or, on PostgreSQL, a batch.',
@@ -97,11 +121,12 @@ export class PrometheusMetrics implements Metrics {
 
   constructor(program: ProgramFacts, now_ms: () => number = () => performance.now()) {
     const started_s = Date.now() / MS_PER_S - process.uptime();
-    const info = this.#gauge('tds_build_info', 'The version of this program; always 1.', [
+    const info = this.#gauge('tds_build_info', 'Version and commit of this program; always 1.', [
       'version',
+      'commit',
       'runtime',
     ]);
-    info.set({ version: program.version, runtime: program.runtime }, 1);
+    info.set({ ...program }, 1);
     this.#gauge('process_start_time_seconds', 'When the process started, in Unix time.').set(started_s);
     this.#gauge('process_resident_memory_bytes', 'Memory of the process.', [], (gauge) =>
       gauge.set(process.memoryUsage.rss()),
@@ -137,8 +162,14 @@ export class PrometheusMetrics implements Metrics {
     clearInterval(this.#lag_timer);
   }
 
-  requestAnswered({ endpoint, mode, code }: AnsweredRequest): void {
-    this.#requests.inc({ endpoint: endpoint ?? 'other', mode: mode ?? 'none', code: code ?? 'ok' });
+  requestAnswered({ endpoint, model, mode, status, code }: AnsweredRequest): void {
+    this.#requests.inc({
+      endpoint: endpoint ?? 'other',
+      model: model ?? 'none',
+      mode: mode ?? 'none',
+      status: String(status),
+      code: code ?? 'ok',
+    });
   }
 
   decisionTimed({ model, mode, platform_ms, queue_ms, model_ms }: DecisionTimes): void {
@@ -149,7 +180,8 @@ export class PrometheusMetrics implements Metrics {
     this.#model_time.observe(labels, model_ms / MS_PER_S);
   }
 
-  decisionCharged({ model, mode, input_tokens, questions }: ChargedDecision): void {
+  decisionCharged({ model, mode, input_tokens, questions, cost_micros }: ChargedDecision): void {
+    this.#charged.inc({ model, mode }, cost_micros);
     this.#input_tokens.inc({ model, mode }, input_tokens);
     this.#questions.inc({ model, mode }, questions);
   }
@@ -164,9 +196,19 @@ export class PrometheusMetrics implements Metrics {
     this.#audit_time.set(at_ms / MS_PER_S);
   }
 
-  watch({ models, turnsLoad, books, problems, now_ms }: MetricsSources): void {
+  watch({ models, turnsLoad, books, problems, readiness, databaseState, now_ms }: MetricsSources): void {
     this.#watchModels(models);
     this.#watchUpstreams(models);
+    this.#watchDatabase(databaseState);
+    this.#gauge(
+      'tds_ready',
+      'Whether the check of /readyz is well; a service that stops looks at nothing but draining.',
+      ['check'],
+      async (gauge) => {
+        const failing = await readiness.failing();
+        for (const check of READINESS_CHECKS) gauge.set({ check }, Number(!failing.includes(check)));
+      },
+    );
     this.#gauge('tds_model_requests', 'Requests at the model, waiting or running.', [], (gauge) =>
       gauge.set(turnsLoad().requests),
     );
@@ -188,6 +230,74 @@ export class PrometheusMetrics implements Metrics {
     });
     this.#counter('tds_problems_total', 'Failures that were our own fault.', ['step'], () =>
       Object.entries(problems.counts()).map(([step, count]) => [{ step }, count]),
+    );
+  }
+
+  /** Adds what is known once the service listens. */
+  watchServer(load: () => ServerLoad): void {
+    this.#gauge('tds_connections', 'Connections of clients that are open.', [], (gauge) =>
+      gauge.set(load().connections),
+    );
+    this.#gauge('tds_connections_max', 'Connections of clients that may be open.', [], (gauge) =>
+      gauge.set(load().connections_max),
+    );
+    this.#gauge('process_open_fds', 'File descriptors that are open.', [], (gauge) =>
+      gauge.set(load().descriptors),
+    );
+    this.#gauge('process_max_fds', 'File descriptors that may be open.', [], (gauge) =>
+      gauge.set(load().descriptors_max),
+    );
+  }
+
+  /** Adds the backups of a schedule. */
+  watchBackups(state: () => BackupState): void {
+    this.#gauge('tds_backup_interval_seconds', 'How often a backup is made.', [], (gauge) =>
+      gauge.set(state().every_ms / MS_PER_S),
+    );
+    this.#gauge(
+      'tds_backup_timestamp_seconds',
+      'When the newest backup was begun, in Unix time; 0 where there is none.',
+      [],
+      (gauge) => gauge.set((state().newest?.at_ms ?? 0) / MS_PER_S),
+    );
+    this.#gauge('tds_backup_bytes', 'Size of the newest backup.', [], (gauge) =>
+      gauge.set(state().newest?.bytes ?? 0),
+    );
+    this.#gauge('tds_backup_failed', 'Whether the last try to make a backup failed.', [], (gauge) =>
+      gauge.set(Number(state().has_failed)),
+    );
+  }
+
+  /** A database that does not say leaves no value: its readiness tells. */
+  #watchDatabase(databaseState: MetricsSources['databaseState']): void {
+    const look = async (gauge: Gauge, pick: (state: DatabaseState) => number | null) => {
+      gauge.remove();
+      const state = await inTime(databaseState(), DATABASE_LOOK_MS, 'The database did not say.').catch(
+        () => null,
+      );
+      const value = state === null ? null : pick(state);
+      if (value !== null) gauge.set(value);
+    };
+    this.#gauge('tds_database_bytes', 'Size of the database.', [], (gauge) =>
+      look(gauge, ({ bytes }) => bytes),
+    );
+    this.#gauge(
+      'tds_disk_free_bytes',
+      'Bytes that may still be written to the disk of the database; not on PostgreSQL.',
+      [],
+      (gauge) => look(gauge, ({ free_bytes }) => free_bytes),
+    );
+    this.#gauge(
+      'tds_database_pool_under_way',
+      'Transactions and statements of requests that PostgreSQL has not answered, or that wait for a connection.',
+      [],
+      (gauge) => look(gauge, ({ pool }) => pool?.under_way ?? null),
+    );
+    this.#gauge(
+      'tds_database_pool_connections_max',
+      'Connections to PostgreSQL for them; those that ledger and lease keep are not among them.',
+      [],
+      (gauge) => look(gauge, ({ pool }) => pool?.connections_max ?? null),
     );
   }
 
@@ -229,6 +339,18 @@ export class PrometheusMetrics implements Metrics {
       'Tokens of prefixes that were still in memory, and so were not read.',
       ['model'],
       counted(({ reused_tokens }) => reused_tokens),
+    );
+    this.#gauge(
+      'tds_prefix_cache_bytes',
+      'Memory of the prefixes that are kept for records that come again.',
+      ['model'],
+      (gauge) => {
+        gauge.reset();
+        for (const { id, counts } of models()) {
+          const bytes = counts()?.kept_prefix_bytes;
+          if (bytes !== undefined) gauge.set({ model: id }, bytes);
+        }
+      },
     );
   }
 
@@ -280,8 +402,9 @@ export class PrometheusMetrics implements Metrics {
     name: string,
     help: string,
     labelNames: Label[] = [],
-    look?: (gauge: Gauge<Label>) => void,
+    look?: (gauge: Gauge<Label>) => void | Promise<void>,
   ): Gauge<Label> {
+    this.families.push({ name, type: 'gauge', help, labels: labelNames });
     return new Gauge({
       name,
       help,
@@ -291,7 +414,7 @@ export class PrometheusMetrics implements Metrics {
         ? {}
         : {
             collect() {
-              look(this);
+              return look(this);
             },
           }),
     });
@@ -304,6 +427,7 @@ export class PrometheusMetrics implements Metrics {
     labelNames: Label[] = [],
     count?: () => readonly LabelledValue<Label>[],
   ): Counter<Label> {
+    this.families.push({ name, type: 'counter', help, labels: labelNames });
     return new Counter({
       name,
       help,
@@ -326,6 +450,7 @@ export class PrometheusMetrics implements Metrics {
     buckets: number[],
     labelNames: Label[] = [],
   ): Histogram<Label> {
+    this.families.push({ name, type: 'histogram', help, labels: labelNames });
     return new Histogram({ name, help, buckets, labelNames, registers: [this.#registry] });
   }
 }

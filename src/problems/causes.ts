@@ -39,6 +39,7 @@ export interface ThreadFailure {
 const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'AddonUnavailable',
   'AddressRefused',
+  'BackupFailed',
   'BackupRefused',
   'DeviceUnavailable',
   'EngineFailed',

@@ -189,8 +189,18 @@ test('tds install --grafana copies the dashboard as it is, where this program ha
   else expect([code, stderr]).toEqual([1, 'tds: This program has no grafana-dashboard.json.\n']);
 });
 
+test('tds install --prometheus writes the rules of alerts, and says how the metrics are read', async () => {
+  const rules = join(import.meta.dir, '../../src/ops/deploy/prometheus-alerts.yml');
+  const { code, stdout } = await install('--prometheus', '--metrics-host', '::', '--metrics-port', '9000');
+  expect(code).toBe(0);
+  expect(written('tds-alerts.yml')).toBe(readFileSync(rules, 'utf8'));
+  expect(stdout).toContain("      - targets: ['[::1]:9000']\n");
+});
+
 test('a file that is there is replaced only with --force, and nothing is written without a wish', async () => {
-  expect((await install()).stderr).toBe('tds: Name what to write: --systemd, --caddy or --grafana.\n');
+  expect((await install()).stderr).toBe(
+    'tds: Name what to write: --systemd, --caddy, --grafana or --prometheus.\n',
+  );
   const path = join(directory, 'tds.service');
   writeFileSync(path, 'mine');
   expect((await install('--systemd', ...EXECUTABLE)).stderr).toBe(

@@ -225,9 +225,23 @@ describe('metrics and the log file', () => {
 
   test('the metrics are where the start says, and the log in its file', async () => {
     const log_file = join(root.path, 'tds.log');
-    const server = await startChildServer(data, root.path, ['--metrics-port', '0', '--log-file', log_file]);
+    const flags = ['--metrics-port', '0', '--log-file', log_file, '--backup-every', '6h'];
+    const server = await startChildServer(data, root.path, flags);
     const url = /"metrics_url": "([^"]+)"/.exec(server.output())?.[1] ?? '';
-    expect(await (await fetch(url)).text()).toContain('tds_build_info{version="');
+    const metrics = async () => (await fetch(url)).text();
+    expect(await metrics()).toMatch(/tds_build_info{version="[^"]+",commit="[0-9a-f]{12}/);
+    while (metricIn(await metrics(), 'tds_backup_timestamp_seconds') === 0) await Bun.sleep(POLL_MS);
+    const text = await metrics();
+    const [backup = ''] = readdirSync(join(data, 'backups')).filter((name) => name.endsWith('.zst'));
+    expect(metricIn(text, 'tds_backup_bytes')).toBe(statSync(join(data, 'backups', backup)).size);
+    expect(metricIn(text, 'tds_backup_interval_seconds')).toBe(6 * 3_600);
+    expect(metricIn(text, 'tds_backup_failed')).toBe(0);
+    for (const name of ['tds_connections', 'process_open_fds']) {
+      expect(
+        metricIn(text, name === 'tds_connections' ? 'tds_connections_max' : 'process_max_fds'),
+      ).toBeGreaterThan(metricIn(text, name));
+    }
+    expect(metricIn(text, 'process_open_fds')).toBeGreaterThan(10);
     const page = await tds(['top', '--once', '--data', data]);
     expect(page.code).toBe(0);
     expect(page.stdout).toStartWith('Typed Decision Service ');

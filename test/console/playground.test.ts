@@ -100,8 +100,8 @@ test('metrics and the live view are told of it as of a request to the API, under
   expect((await play('owner', account.key_id, { ...SMALL_REQUEST, mode: 'slow' })).status).toBe(422);
   expect(told).toEqual(['timed', 'charged']);
   expect(answered).toEqual([
-    { endpoint: '/console/playground', mode: 'fast', code: null },
-    { endpoint: '/console/playground', mode: null, code: 'invalid_mode' },
+    { endpoint: '/console/playground', model: 'decision-1', mode: 'fast', code: null, status: 200 },
+    { endpoint: '/console/playground', model: null, mode: null, code: 'invalid_mode', status: 422 },
   ]);
   expect((await counted()) - before).toBe(1);
 });

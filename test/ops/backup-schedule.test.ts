@@ -6,6 +6,7 @@ import { openDatabase } from '../../db/sqlite/connection.ts';
 import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
 import { BackupSchedule } from '../../src/ops/backup-schedule.ts';
 import { createLog } from '../../src/ops/log.ts';
+import { causesOf } from '../../src/problems/causes.ts';
 import type { Problem } from '../../src/problems/problems.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { MovableClock } from '../support/clock.ts';
@@ -70,6 +71,9 @@ test('a backup that fails is a problem, takes no old one away, and is tried agai
   writeFileSync(database, 'no database any more, but text of more than a hundred characters'.repeat(3));
   await one.look();
   expect(problems).toMatchObject([{ request_id: null, step: 'backup', code: null }]);
+  // The disk may be full or gone: which one is in the line.
+  expect(causesOf(problems[0]?.error)[0]).toMatchObject({ message: `No backup was made in ${directory}.` });
+  expect(one.state()).toMatchObject({ has_failed: true, newest: { at_ms: clock.now_ms() - EVERY_MS } });
   expect(hours()).toEqual(before);
   // Not at the next look, but soon.
   await one.look();
@@ -80,6 +84,17 @@ test('a backup that fails is a problem, takes no old one away, and is tried agai
   await one.look();
   expect(problems).toHaveLength(1);
   expect(hours()).toEqual([6, 12, 19]);
+  const [newest = ''] = readdirSync(directory).sort().toReversed();
+  expect(one.state()).toEqual({
+    every_ms: EVERY_MS,
+    newest: { at_ms: clock.now_ms(), bytes: statSync(join(directory, newest)).size },
+    has_failed: false,
+  });
+});
+
+test('a folder of backups that is gone is a state without a backup, and no failure of who asks', () => {
+  rmSync(directory, { recursive: true });
+  expect(schedule().state()).toEqual({ every_ms: EVERY_MS, newest: null, has_failed: false });
 });
 
 test('a clock that went back is no reason to wait, and what a killed process left is removed', async () => {

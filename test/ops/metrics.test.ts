@@ -6,7 +6,9 @@ import { PortTaken } from '../../src/http/listen.ts';
 import { startMetricsListener } from '../../src/http/metrics-listener.ts';
 import { ModelTurns } from '../../src/limits/model-turns.ts';
 import { hourly } from '../../src/ops/maintenance.ts';
+import { PrometheusMetrics } from '../../src/ops/prometheus-metrics.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
+import { MovableClock } from '../support/clock.ts';
 import { withoutTable } from '../support/faults.ts';
 import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
@@ -15,7 +17,19 @@ import { addAccount, embeddedEngine, MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../s
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-const LABELS = ['code', 'endpoint', 'le', 'mode', 'model', 'runtime', 'step', 'version'];
+const LABELS = [
+  'check',
+  'code',
+  'commit',
+  'endpoint',
+  'le',
+  'mode',
+  'model',
+  'runtime',
+  'status',
+  'step',
+  'version',
+];
 const REQUESTS = 64;
 
 let watched: WatchedService;
@@ -24,10 +38,14 @@ beforeAll(async () => {
 });
 afterAll(() => watched.close());
 
-const Answer = Type.Object({ usage: Type.Object({ input_tokens: Type.Number(), decisions: Type.Number() }) });
+const Answer = Type.Object({
+  usage: Type.Object({ input_tokens: Type.Number(), decisions: Type.Number(), cost_usd: Type.Number() }),
+});
 
 /** What the answers of these requests say that they cost. */
-async function usageOf(responses: readonly Response[]): Promise<{ tokens: number; questions: number }> {
+async function usageOf(
+  responses: readonly Response[],
+): Promise<{ tokens: number; questions: number; micros: number }> {
   expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
   const bodies = await Promise.all(
     responses.map(async (response) => Value.Parse(Answer, await response.json())),
@@ -35,6 +53,7 @@ async function usageOf(responses: readonly Response[]): Promise<{ tokens: number
   return {
     tokens: bodies.reduce((sum, { usage }) => sum + usage.input_tokens, 0),
     questions: bodies.reduce((sum, { usage }) => sum + usage.decisions, 0),
+    micros: bodies.reduce((sum, { usage }) => sum + Math.round(usage.cost_usd * 1_000_000), 0),
   };
 }
 
@@ -64,27 +83,29 @@ describe('after known requests', () => {
     const text = await fresh.scrape();
     expect([...seriesOf(text, 'tds_requests_total')].sort()).toEqual(
       [
-        'tds_requests_total{endpoint="/v1/decisions",mode="fast",code="ok"} 2',
-        'tds_requests_total{endpoint="/v1/systemone",mode="consistent",code="ok"} 1',
-        'tds_requests_total{endpoint="/v1/decisions",mode="none",code="missing_api_key"} 1',
-        'tds_requests_total{endpoint="/v1/decisions",mode="none",code="invalid_json"} 1',
-        'tds_requests_total{endpoint="/v1/decisions",mode="none",code="invalid_mode"} 1',
-        'tds_requests_total{endpoint="/v1/decisions",mode="none",code="model_not_found"} 1',
-        'tds_requests_total{endpoint="/v1/models",mode="none",code="ok"} 1',
-        'tds_requests_total{endpoint="/v1/models",mode="none",code="method_not_allowed"} 1',
-        'tds_requests_total{endpoint="/readyz",mode="none",code="method_not_allowed"} 1',
-        'tds_requests_total{endpoint="other",mode="none",code="not_found"} 1',
-        'tds_requests_total{endpoint="other",mode="none",code="malformed_request"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",model="decision-1",mode="fast",status="200",code="ok"} 2',
+        'tds_requests_total{endpoint="/v1/systemone",model="decision-1",mode="consistent",status="200",code="ok"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",model="none",mode="none",status="401",code="missing_api_key"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",model="none",mode="none",status="400",code="invalid_json"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",model="none",mode="none",status="422",code="invalid_mode"} 1',
+        'tds_requests_total{endpoint="/v1/decisions",model="none",mode="none",status="404",code="model_not_found"} 1',
+        'tds_requests_total{endpoint="/v1/models",model="none",mode="none",status="200",code="ok"} 1',
+        'tds_requests_total{endpoint="/v1/models",model="none",mode="none",status="405",code="method_not_allowed"} 1',
+        'tds_requests_total{endpoint="/readyz",model="none",mode="none",status="405",code="method_not_allowed"} 1',
+        'tds_requests_total{endpoint="other",model="none",mode="none",status="404",code="not_found"} 1',
+        'tds_requests_total{endpoint="other",model="none",mode="none",status="400",code="malformed_request"} 1',
       ].sort(),
     );
     for (const [mode, responses] of [
       ['fast', fast],
       ['consistent', consistent],
     ] as const) {
-      const { tokens, questions } = await usageOf(responses);
+      const { tokens, questions, micros } = await usageOf(responses);
       const labels = `{model="decision-1",mode="${mode}"}`;
       expect(metricIn(text, `tds_input_tokens_total${labels}`)).toBe(tokens);
       expect(metricIn(text, `tds_questions_total${labels}`)).toBe(questions);
+      expect(metricIn(text, `tds_charged_micros_total${labels}`)).toBe(micros);
+      expect(micros).toBeGreaterThan(0);
       for (const part of ['request', 'platform', 'queue', 'model']) {
         expect([part, metricIn(text, `tds_${part}_seconds_count${labels}`)]).toEqual([
           part,
@@ -128,7 +149,7 @@ describe('after known requests', () => {
     expect(await watched.value('tds_problems_total{step="hold"}')).toBe(before + 1);
     expect(
       await watched.value(
-        'tds_requests_total{endpoint="/v1/decisions",mode="fast",code="billing_unavailable"}',
+        'tds_requests_total{endpoint="/v1/decisions",model="decision-1",mode="fast",status="503",code="billing_unavailable"}',
       ),
     ).toBe(1);
   });
@@ -163,10 +184,13 @@ describe('after known requests', () => {
   });
 
   test('the writes of one turn of the event loop are one commit', async () => {
-    const { organization_id, project_id } = await addAccount(watched.service);
-    const { books } = watched.service.service.services;
+    // Readiness looks once, and again never: what it writes is none of the writes that are counted.
+    const still = await startWatchedService({ clock: MovableClock.stopped() });
+    await still.scrape();
+    const { organization_id, project_id } = await addAccount(still.service);
+    const { books } = still.service.service.services;
     const counted = async () => {
-      const text = await watched.scrape();
+      const text = await still.scrape();
       return [metricIn(text, 'tds_commit_seconds_count'), metricIn(text, 'tds_commit_writes_total')] as const;
     };
     const [commits, writes] = await counted();
@@ -180,6 +204,7 @@ describe('after known requests', () => {
     await Promise.all(held.map((result) => (result.held ? books.release(result.hold, null) : undefined)));
     expect(await counted()).toEqual([commits + 2, writes + 6]);
     expect(books.open).toEqual({ holds: 0, oldest_at_ms: null });
+    await still.close();
   });
 
   test('an event loop that was held up is seen', async () => {
@@ -223,11 +248,61 @@ test(`a scrape while ${REQUESTS} requests are at the model sees them and their h
   expect(metricIn(after, 'tds_model_requests')).toBe(0);
   expect(metricIn(after, 'tds_holds_open')).toBe(0);
   expect(metricIn(after, 'tds_hold_oldest_seconds')).toBe(0);
-  expect(metricIn(after, 'tds_requests_total{endpoint="/v1/decisions",mode="fast",code="ok"}')).toBe(
-    REQUESTS,
-  );
+  expect(
+    metricIn(
+      after,
+      'tds_requests_total{endpoint="/v1/decisions",model="decision-1",mode="fast",status="200",code="ok"}',
+    ),
+  ).toBe(REQUESTS);
   expect(metricIn(after, 'tds_input_tokens_total{model="decision-1",mode="fast"}')).toBe(tokens);
   await busy.close();
+});
+
+describe('for alerts', () => {
+  test('each check of readiness has a value, and that of a full disk is the one that fails', async () => {
+    let free_bytes = 0;
+    const full = await startWatchedService({ freeBytes: () => Promise.resolve(free_bytes) });
+    const ready = async () => {
+      full.service.clock.advance(1_000);
+      return seriesOf(await full.scrape(), 'tds_ready');
+    };
+    const well = ['draining', 'model', 'database'].map((check) => `tds_ready{check="${check}"} 1`);
+    expect(await ready()).toEqual([...well, 'tds_ready{check="disk"} 0']);
+    free_bytes = 1e12;
+    expect(await ready()).toEqual([...well, 'tds_ready{check="disk"} 1']);
+    await full.close();
+  });
+
+  test('the database says how large it is and what its disk has left', async () => {
+    const { filename } = watched.service.db.$client;
+    const stored = () => [filename, `${filename}-wal`].reduce((sum, path) => sum + Bun.file(path).size, 0);
+    // The scrape itself writes, for the check of readiness.
+    const before = stored();
+    const text = await watched.scrape();
+    expect(metricIn(text, 'tds_database_bytes')).toBeWithin(before, stored() + 1);
+    expect(before).toBeGreaterThan(Bun.file(filename).size);
+    expect(metricIn(text, 'tds_disk_free_bytes')).toBeGreaterThan(0);
+    // PostgreSQL's.
+    expect(seriesOf(text, 'tds_database_pool_under_way')).toEqual([]);
+  });
+
+  test('a database that does not say leaves no value, and the rest is read', async () => {
+    const metrics = new PrometheusMetrics({ version: '1', commit: 'abc', runtime: 'test' });
+    metrics.watch({
+      models: () => [],
+      turnsLoad: () => ({ requests: 0, waiting_plans: 0, running_tokens: 0 }),
+      books: { open: { holds: 0, oldest_at_ms: null }, unwritten: 0 },
+      problems: watched.service.service.services.problems,
+      readiness: { failing: () => Promise.resolve(['database']) },
+      databaseState: () => Promise.reject(new Error('it is away')),
+      now_ms: () => 0,
+    });
+    const text = await metrics.text();
+    metrics.close();
+    expect(seriesOf(text, 'tds_database_bytes')).toEqual([]);
+    expect(metricIn(text, 'tds_ready{check="database"}')).toBe(0);
+    expect(text).toContain('tds_build_info{version="1",commit="abc",runtime="test"} 1');
+  });
 });
 
 test('turns know what waits and what runs', async () => {

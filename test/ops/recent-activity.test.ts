@@ -18,6 +18,8 @@ function setUp(metrics: Metrics = NO_METRICS) {
     turnsLoad: () => load,
     books: { open: { holds: 2, oldest_at_ms: 7 }, unwritten: 1 },
     problems: { counts: () => ({ ...noProblems(), model: 3, charge: 1 }) },
+    readiness: { failing: () => Promise.resolve([]) },
+    databaseState: () => Promise.reject(new Error('nobody asks')),
     now_ms: () => clock.now_ms(),
   };
   activity.watch(sources);
@@ -31,8 +33,10 @@ function setUp(metrics: Metrics = NO_METRICS) {
 
 const answered = (code: AnsweredRequest['code'], endpoint = '/v1/decisions'): AnsweredRequest => ({
   endpoint,
+  model: 'decision-1',
   mode: 'fast',
   code,
+  status: code === null ? 200 : 500,
 });
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
@@ -44,7 +48,13 @@ describe('the recent activity', () => {
     clock.advance(1_000);
     activity.requestAnswered(answered('model_unavailable'));
     activity.requestAnswered(answered(null));
-    activity.decisionCharged({ model: 'decision-1', mode: 'fast', input_tokens: 40, questions: 3 });
+    activity.decisionCharged({
+      model: 'decision-1',
+      mode: 'fast',
+      input_tokens: 40,
+      questions: 3,
+      cost_micros: 4,
+    });
     clock.advance(1_000);
     const { history } = now();
     expect(history.times_ms.slice(-2)).toEqual([clock.now_ms() - 2_000, clock.now_ms() - 1_000]);
@@ -113,7 +123,7 @@ describe('the recent activity', () => {
     const { activity } = setUp(recorded);
     activity.requestAnswered(answered(null, '/console'));
     activity.decisionTimed({ model: 'm', mode: 'fast', platform_ms: 1, queue_ms: 1, model_ms: 1 });
-    activity.decisionCharged({ model: 'm', mode: 'fast', input_tokens: 1, questions: 1 });
+    activity.decisionCharged({ model: 'm', mode: 'fast', input_tokens: 1, questions: 1, cost_micros: 1 });
     activity.committed(1, 1);
     activity.audited(0, 1);
     expect(heard.sort()).toEqual(Object.keys(NO_METRICS).sort());

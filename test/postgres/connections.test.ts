@@ -64,6 +64,11 @@ test.skipIf(isPostgresMissing())(
       while ((await waiting(observer)) < 3 && answered === 0) await Bun.sleep(5);
       expect((await node.catalog.allModels()).length).toBe(0);
       expect(answered).toBe(0);
+      // What metrics tell of the pool: the transaction that waits for the row. The ledger waits on connections of its own.
+      const { pool, bytes, free_bytes } = await node.state();
+      expect(pool).toEqual({ connections_max: CONNECTIONS_TO_DATABASE_MIN - 4, under_way: 1 });
+      expect(bytes).toBeGreaterThan(1_000_000);
+      expect(free_bytes).toBeNull();
     });
     await Promise.all(waits);
     await node.close();

@@ -15,7 +15,7 @@ export interface WatchedService {
 }
 
 export async function startWatchedService(options: TestServiceOptions = {}): Promise<WatchedService> {
-  const metrics = new PrometheusMetrics({ version: '1.2.3', runtime: 'test' });
+  const metrics = new PrometheusMetrics({ version: '1.2.3', commit: 'abc', runtime: 'test' });
   const service = await startTestService({ ...options, metrics });
   const listener = await startMetricsListener(
     metrics,

@@ -139,8 +139,8 @@ export class AddonEvaluator implements PlanEvaluator {
   }
 
   counts(): EvaluatorCounts {
-    const { decodes, decoded_tokens, reused_tokens } = this.stats();
-    return { decodes, read_tokens: decoded_tokens, reused_tokens };
+    const { decodes, decoded_tokens, reused_tokens, kept_prefix_bytes } = this.stats();
+    return { decodes, read_tokens: decoded_tokens, reused_tokens, kept_prefix_bytes };
   }
 
   close(): Promise<void> {

@@ -77,6 +77,8 @@ export class LlamaEvaluator implements PlanEvaluator {
       decodes: this.#decodes,
       read_tokens: this.#read_tokens,
       reused_tokens: this.#reused_tokens,
+      // The one that it holds is in the context itself.
+      kept_prefix_bytes: 0,
     };
   }
 

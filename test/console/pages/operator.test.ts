@@ -57,15 +57,21 @@ afterAll(async () => {
 /** Five minutes of traffic, of which nothing is asked: what is counted is told to who counts it. */
 function seconds(clock: MovableClock): void {
   const { metrics } = made.service.service.services;
-  const answered = { endpoint: '/v1/decisions', mode: 'fast' } as const;
+  const answered = { endpoint: '/v1/decisions', mode: 'fast', model: 'decision-1', status: 200 } as const;
   for (let second = 0; second < 300; second += 1) {
     const requests = Math.round(40 + 25 * Math.sin(second / 25) + (second % 7));
     for (let count = 0; count < requests; count += 1) {
       metrics.requestAnswered({ ...answered, code: null });
-      metrics.decisionCharged({ model: 'decision-1', mode: 'fast', input_tokens: 410, questions: 3 });
+      metrics.decisionCharged({
+        model: 'decision-1',
+        mode: 'fast',
+        input_tokens: 410,
+        questions: 3,
+        cost_micros: 20,
+      });
     }
-    if (second % 9 === 0) metrics.requestAnswered({ ...answered, code: 'rate_limit_exceeded' });
-    if (second % 70 === 0) metrics.requestAnswered({ ...answered, code: 'model_unavailable' });
+    if (second % 9 === 0) metrics.requestAnswered({ ...answered, status: 429, code: 'rate_limit_exceeded' });
+    if (second % 70 === 0) metrics.requestAnswered({ ...answered, status: 502, code: 'model_unavailable' });
     clock.advance(1_000);
   }
 }
