@@ -17,6 +17,7 @@ const DOCUMENTS = [
   'db/postgres/README.md',
   'native/addon/README.md',
   'native/models/README.md',
+  'native/training/README.md',
   'src/eval/README.md',
   'src/http/assets/README.md',
   'test/README.md',
