@@ -16,6 +16,7 @@ import { registerInit } from './init.ts';
 import { registerInstall } from './install.ts';
 import { registerKeys } from './keys.ts';
 import { registerLicenses } from './licenses.ts';
+import { registerMcp } from './mcp.ts';
 import { registerMembers } from './members.ts';
 import { registerModels } from './models.ts';
 import { registerOrganizations } from './organizations.ts';
@@ -57,6 +58,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerRestore(program);
   registerDatabase(program);
   registerDecide(program);
+  registerMcp(program);
   registerEval(program);
   registerCalibrate(program);
   registerDoctor(program);

@@ -13,6 +13,7 @@ import {
   SystemOneRequestSchema,
 } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
+import type { JsonValue } from '../json/json-value.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import { microsOf } from '../money.ts';
 import type { Metrics } from '../ops/metrics.ts';
@@ -33,6 +34,8 @@ export type DecisionRouteServices = DecisionServices & {
 type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'> & {
   /** Also takes bodies in OpenAI's shape; null where only the contract's is taken. */
   readonly openai: OpenAiTranslation | null;
+  /** The body, where it came by another way than as that of the request. */
+  readonly body?: JsonValue;
 };
 
 /** What the two paths of decisions differ in. */
@@ -125,7 +128,7 @@ async function answer(
  */
 export async function answerDecision(
   services: DecisionRouteServices,
-  { openai, ...asked }: AskedBy,
+  { openai, body: given, ...asked }: AskedBy,
   request: Request,
   context: RequestContext,
 ): Promise<{ readonly outcome: DecisionOutcome; readonly body_bytes: number }> {
@@ -134,6 +137,7 @@ export async function answerDecision(
     ...asked,
     request_id: context.request_id,
     readBody: async (organization_id) => {
+      if (given !== undefined) return given;
       context.onKnown();
       const sender = { organization_id };
       const body = await readJsonBody(request, sender, services.body_limits, (received_bytes) => {

@@ -92,12 +92,17 @@ function listOf(live: readonly CatalogModel[]): ModelList {
   return {
     object: 'list',
     data: live.map(({ id, kind, status }) => ({ id, object: 'model', owned_by: OWNED_BY, kind, status })),
-    models: live.map(({ id, description, released_at_ms }) => ({
-      name: id,
-      description,
-      release_date: new Date(released_at_ms ?? 0).toISOString().slice(0, 10),
-    })),
+    models: modelsOf(live),
   };
+}
+
+/** The models as clients of the open decision-request format list them. */
+export function modelsOf(live: readonly CatalogModel[]): ModelList['models'] {
+  return live.map(({ id, description, released_at_ms }) => ({
+    name: id,
+    description,
+    release_date: new Date(released_at_ms ?? 0).toISOString().slice(0, 10),
+  }));
 }
 
 /** What `read` resolves with, or the refusal for a database that cannot be read. */

@@ -2,9 +2,11 @@ import type { DecisionServices } from '../decisions/ports.ts';
 import type { Log } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { Readiness } from '../ops/readiness.ts';
+import type { UsageReader } from '../usage/usage-reader.ts';
 import type { BodyLimits } from './body-bytes.ts';
 import { decisionRoutes } from './decision-routes.ts';
 import { healthRoutes } from './health-routes.ts';
+import { mcpRoute } from './mcp-route.ts';
 import { modelListRoute } from './model-routes.ts';
 import { referenceRoutes } from './reference-routes.ts';
 import type { Route } from './route.ts';
@@ -19,6 +21,7 @@ export interface RouteServices extends DecisionServices {
   readonly log: Pick<Log, 'error' | 'warn' | 'info'>;
   readonly body_limits: BodyLimits;
   readonly metrics: Metrics;
+  readonly reader: UsageReader;
   readonly readiness: Pick<Readiness, 'failing'>;
 }
 
@@ -30,6 +33,7 @@ export function routesOf(services: RouteServices): readonly Route[] {
   const routes = [
     ...decisionRoutes(services),
     modelListRoute(services),
+    mcpRoute(services),
     webhookRoute(services),
     ...healthRoutes(services),
   ];

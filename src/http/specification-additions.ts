@@ -37,6 +37,7 @@ export const ADDITIONS = `## Additions to the specification
 - 422 \`invalid_request\` for a body that is nested deeper than ${NESTING_MAX} levels.
 - \`usage.output_tokens\`, always 0, and \`models\` in the model list, for clients of the open decision-request format.
 - \`POST /v1/decisions\` also takes OpenAI's shape (\`client.decisions.create\` of the \`openai\` packages): a body with \`input\` and no \`state\`, whose \`questions\` are a list. It costs and answers what the same record and questions do in the contract's shape: \`probability\` of a predicate is the \`noul\`, the \`value\` of a level its index from 0. \`mode\` comes from the query. One message of a user is read as its text; other lists keep roles and order. Other fields of that shape are taken and ignored.
+- \`POST /mcp\`: the Model Context Protocol for agents, with the API key as bearer. Its tools are \`decide\`, billed as \`POST /v1/decisions\`, \`list_models\` and \`usage\`, what the project of the key has used.
 - A \`state\` may be an array. A \`model\` on \`/v1/systemone\`, a \`mode\` and the criteria of a noul may be null, which is the same as absent. A level of a score may be null, and is the empty string in the \`legend\`.
 
 API keys belong on servers: no CORS headers are sent, and a browser's preflight is a method that no path takes.`;

@@ -61,6 +61,8 @@ const RULES = [
 /** Models behind inference servers. */
 const UPSTREAMS = ['src/upstreams/'];
 const DECISIONS = ['src/decisions/'];
+/** The tools of agents. */
+const AGENTS = ['src/mcp/'];
 const EVAL = ['src/eval/'];
 const HTTP = ['src/app.ts', 'src/http/'];
 /** The web console: its API, its files and who signs in. */
@@ -98,6 +100,7 @@ const DIRECTIONS: readonly Direction[] = [
       ...HTTP,
       ...CONSOLE,
       ...EVAL,
+      ...AGENTS,
       ...UPSTREAMS,
       ...DECISIONS,
       ...RULES,
@@ -112,7 +115,8 @@ const DIRECTIONS: readonly Direction[] = [
     may_import: [...SETTINGS, ...HTTP, ...CONSOLE, ...UPSTREAMS, ...DECISIONS, ...RULES, ...PURE, ...ENGINE],
   },
   { files: SETTINGS, may_import: [...RULES, ...PURE, ...ENGINE] },
-  { files: HTTP, may_import: [...DECISIONS, ...RULES, ...PURE] },
+  { files: HTTP, may_import: [...AGENTS, ...DECISIONS, ...RULES, ...PURE] },
+  { files: AGENTS, may_import: [...DECISIONS, ...PURE] },
   { files: CONSOLE, may_import: [...HTTP, ...DECISIONS, ...RULES, ...PURE] },
   {
     files: PAGES,

@@ -79,7 +79,7 @@ describe('help', () => {
       .filter(({ command }) => !command.options.some(({ long }) => long === '--database'))
       .map(({ words }) => words.join(' '));
     // A copy names both of its databases itself.
-    expect(without.toSorted()).toEqual(['database copy', 'decide', 'health', 'licenses', 'top']);
+    expect(without.toSorted()).toEqual(['database copy', 'decide', 'health', 'licenses', 'mcp', 'top']);
   });
 });
 

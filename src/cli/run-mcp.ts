@@ -1,0 +1,74 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
+import { SERVICE_URL, type Values } from '../config/settings.ts';
+import { ErrorResponseSchema } from '../http/schemas.ts';
+import { toolServer } from '../mcp/tool-server.ts';
+import { CommandFailed } from './command-failed.ts';
+import { jsonOrNull } from './json-body.ts';
+
+/** The options of `tds mcp`. */
+export type McpOptions = Values<'url' | 'key'>;
+
+/** The service's response to a call of a tool. */
+const RpcResponse = Type.Object({
+  result: Type.Object({
+    content: Type.Array(Type.Object({ type: Type.Literal('text'), text: Type.String() })),
+    isError: Type.Optional(Type.Boolean()),
+  }),
+});
+
+/** Serves one agent until its standard input ends. Throws `CommandFailed` without a key. */
+export async function runMcp({ url = SERVICE_URL, key }: McpOptions): Promise<void> {
+  if (key === undefined) throw new CommandFailed('An API key is needed: set TDS_API_KEY.');
+  const endpoint = URL.parse('/mcp', url);
+  if (endpoint === null)
+    throw new CommandFailed(`${url} is no address: name one such as http://127.0.0.1:8080.`);
+  const ended = new Promise((resolve) => process.stdin.once('close', resolve));
+  const served = serveStdio(() => toolServer((name, sent) => callService(endpoint, key, name, sent)));
+  await ended;
+  await served.close();
+}
+
+/** Passes a call on to the service. What goes wrong on the way is a tool's error, so that the agent reads of it. */
+async function callService(endpoint: URL, key: string, name: string, sent: unknown): Promise<CallToolResult> {
+  let response: Response;
+  try {
+    response = await fetch(endpoint, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name, arguments: sent },
+      }),
+      signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
+      // The record is for this address only, by way of the proxy that the environment names for it.
+      redirect: 'manual',
+    });
+  } catch {
+    // The agent needs to know no more: which service is meant is the setting of whoever started it.
+    return failed(
+      `No service answers at ${endpoint.origin}: start one with "tds serve", or name it by --url.`,
+    );
+  }
+  const document = await jsonOrNull(response);
+  if (Value.Check(ErrorResponseSchema, document)) {
+    const { code, message } = document.error;
+    return failed(`${code}: ${message} [${document.request_id}]`);
+  }
+  return Value.Check(RpcResponse, document)
+    ? document.result
+    : failed(`What answers at ${endpoint.origin} is not this service (HTTP ${response.status}).`);
+}
+
+function failed(text: string): CallToolResult {
+  return { content: [{ type: 'text', text }], isError: true };
+}

@@ -1,0 +1,241 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import { Value } from '@sinclair/typebox/value';
+import { type Caller, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
+import { extractKey, MissingKey } from '../accounts/key-format.ts';
+import { DEFAULT_MODEL } from '../catalog/catalog.ts';
+import { DAY_MS } from '../clock.ts';
+import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
+import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import { writeJson } from '../json/write-json.ts';
+import { toolError, toolResult } from '../mcp/results.ts';
+import { isToolName, TOOLS, USAGE_DAYS } from '../mcp/tools.ts';
+import { dollarsOf } from '../money.ts';
+import type { UsageReader } from '../usage/usage-reader.ts';
+import { readJsonBody } from './body.ts';
+import type { RequestContext } from './context.ts';
+import { answerDecision, type DecisionRouteServices } from './decision-routes.ts';
+import { modelsOf } from './model-routes.ts';
+import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
+import { REQUEST_ID_HEADER } from './responses.ts';
+import { defineRoute, type Refused, type Route } from './route.ts';
+
+/** What answering agents takes. */
+type McpServices = DecisionRouteServices & { readonly reader: Pick<UsageReader, 'series'> };
+
+const MCP_CODES = [
+  'missing_api_key',
+  'invalid_api_key',
+  'invalid_json',
+  'invalid_request',
+  'request_too_large',
+  'rate_limit_exceeded',
+  'auth_unavailable',
+] as const satisfies readonly ErrorCode[];
+
+type McpRefusal = Refusal<(typeof MCP_CODES)[number] | CommonCode>;
+
+/** What a message may have besides the arguments of a tool, as JSON text. */
+const ENVELOPE_CHARACTERS_MAX = 65_536;
+
+/**
+ * `POST /mcp`: the Model Context Protocol for agents, over streamable HTTP without sessions, with the API key of the
+ * headers. Every request is answered by one JSON document; nothing is pushed. `decide` is billed as any request is.
+ */
+export function mcpRoute(services: McpServices): Route {
+  return defineRoute({
+    method: 'POST',
+    path: '/mcp',
+    refusals: MCP_CODES,
+    operation: null,
+    handle: async (request, context) => {
+      const key = extractKey(request.headers);
+      const over_budget = await refusalOverBudget(services, key, context);
+      if (over_budget !== null) return over_budget;
+      const answered = await answerMessage(services, key, request, context);
+      if (answered instanceof Response) return answered;
+      spendRefusal(services, context, answered.refusal);
+      return answered;
+    },
+  });
+}
+
+async function answerMessage(
+  services: McpServices,
+  key: string | MissingKey,
+  request: Request,
+  context: RequestContext,
+): Promise<Response | Refused<McpRefusal['code']>> {
+  const caller = await authenticate(services, key, context);
+  if (caller instanceof Refusal) return { refusal: caller, headers: { 'www-authenticate': 'Bearer' } };
+  context.caller = caller;
+  context.onKnown();
+  const { organization_id } = caller;
+  const body = await readJsonBody(request, { organization_id }, services.body_limits);
+  if (body instanceof Refusal) return { refusal: body };
+  const message = messageOf(body);
+  if (message instanceof Refusal) return { refusal: message };
+  // Loaded only here: few services are asked by agents.
+  const { answerRpc } = await import('../mcp/answer-rpc.ts');
+  const response = await answerRpc(request, message.envelope, (name) =>
+    callTool(services, {
+      name,
+      sent: message.sent,
+      key: { key_id: caller.key_id },
+      caller,
+      request,
+      context,
+    }),
+  );
+  response.headers.set(REQUEST_ID_HEADER, context.request_id);
+  return response;
+}
+
+async function authenticate(
+  { keys, problems }: McpServices,
+  key: string | MissingKey,
+  { request_id }: RequestContext,
+): Promise<Caller | McpRefusal> {
+  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
+  try {
+    const caller = await keys.authenticate(key);
+    if (caller === null) return new Refusal('invalid_api_key');
+    return caller.is_suspended === true
+      ? new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE })
+      : caller;
+  } catch (error) {
+    problems.report({ request_id, step: 'authenticate', code: 'auth_unavailable', error });
+    return new Refusal('auth_unavailable');
+  }
+}
+
+/** A message, and apart from it what the client sent to a tool. */
+interface Message {
+  /** The message without the arguments of a tool, as plain objects. */
+  readonly envelope: unknown;
+  readonly sent: JsonValue;
+}
+
+/**
+ * Takes a message apart. Names that the client chose stay in a `JsonObject`, because plain objects are keyed by a hash
+ * without a seed; the rest is small.
+ */
+function messageOf(body: JsonValue): Message | McpRefusal {
+  if (!isJsonObject(body)) {
+    return new Refusal('invalid_request', { message: 'Send one JSON-RPC message, no batch.' });
+  }
+  const params = body.get('params');
+  const sent = isJsonObject(params) ? params.get('arguments') : undefined;
+  const rest =
+    isJsonObject(params) && sent !== undefined
+      ? body.with('params', params.with('arguments', new JsonObject<JsonValue>([], [])))
+      : body;
+  const text = writeJson(rest);
+  if (text.length > ENVELOPE_CHARACTERS_MAX) {
+    return new Refusal('request_too_large', {
+      message: 'The message is larger than 64 kB besides the arguments of a tool.',
+    });
+  }
+  return { envelope: JSON.parse(text), sent: sent ?? new JsonObject<JsonValue>([], []) };
+}
+
+/** One call of a tool by somebody who is known. */
+interface ToolCall {
+  readonly name: string;
+  readonly sent: JsonValue;
+  readonly key: { readonly key_id: string };
+  readonly caller: Caller;
+  readonly request: Request;
+  readonly context: RequestContext;
+}
+
+async function callTool(services: McpServices, call: ToolCall): Promise<CallToolResult> {
+  const { name, context } = call;
+  if (!isToolName(name)) {
+    const names = Object.keys(TOOLS).join(', ');
+    const refusal = new Refusal('not_found', { message: `There is no such tool. There are: ${names}.` });
+    return toolError(refusal, context.request_id);
+  }
+  switch (name) {
+    case 'decide':
+      return await decideTool(services, call);
+    case 'list_models':
+      return await modelsTool(services, context);
+    case 'usage':
+      return await usageTool(services, call);
+  }
+}
+
+async function decideTool(
+  services: McpServices,
+  { sent, key, request, context }: ToolCall,
+): Promise<CallToolResult> {
+  const given = isJsonObject(sent) ? sent : new JsonObject<JsonValue>([], []);
+  const field = (name: string) => given.get(name) ?? null;
+  const body = new JsonObject<JsonValue>(
+    ['model', 'state', 'questions', 'mode'],
+    [given.get('model') ?? DEFAULT_MODEL, field('record'), field('questions'), field('mode')],
+  );
+  const asked = {
+    endpoint: '/v1/decisions',
+    default_model: null,
+    key,
+    query_mode: null,
+    openai: null,
+    body,
+  } as const;
+  const { outcome } = await answerDecision(services, asked, request, context);
+  const { result } = outcome;
+  if (!(result instanceof Refusal)) return toolResult(result);
+  spendRefusal(services, context, result);
+  const param = result.param === 'state' ? 'record' : result.param;
+  const { code, message, retry_after_s } = result;
+  return toolError({ code, message, param, retry_after_s }, context.request_id);
+}
+
+async function modelsTool(
+  { catalog, problems }: McpServices,
+  { request_id }: RequestContext,
+): Promise<CallToolResult> {
+  try {
+    return toolResult({ models: modelsOf(await catalog.listLive()) });
+  } catch (error) {
+    problems.report({ request_id, step: 'catalog', code: 'catalog_unavailable', error });
+    return toolError(new Refusal('catalog_unavailable'), request_id);
+  }
+}
+
+async function usageTool(
+  { reader, clock, problems }: McpServices,
+  { sent, caller, context: { request_id } }: ToolCall,
+): Promise<CallToolResult> {
+  const days = (isJsonObject(sent) ? sent.get('days') : undefined) ?? USAGE_DAYS.default;
+  if (typeof days !== 'number' || !Value.Check(TOOLS.usage.arguments, { days })) {
+    const message = `"days" must be a whole number from 1 to ${USAGE_DAYS.maximum}.`;
+    return toolError(new Refusal('invalid_request', { message, param: 'days' }), request_id);
+  }
+  const { organization_id, project_id } = caller;
+  const to_ms = clock.now_ms() + 1;
+  const span = { from_ms: to_ms - days * DAY_MS, to_ms, offset_minutes: 0 };
+  try {
+    const { buckets, totals } = await reader.series({ organization_id, project_id, ...span });
+    return toolResult({
+      days,
+      ...summaryOf(totals),
+      over_time: buckets
+        .filter(({ requests }) => requests > 0)
+        .map((bucket) => ({ from: new Date(bucket.start_ms).toISOString(), ...summaryOf(bucket) })),
+    });
+  } catch (error) {
+    problems.report({ request_id, step: 'http', code: 'internal_error', error });
+    return toolError(new Refusal('internal_error'), request_id);
+  }
+}
+
+type Summed = Pick<
+  Awaited<ReturnType<UsageReader['series']>>['totals'],
+  'requests' | 'questions' | 'input_tokens' | 'cost_micros'
+>;
+
+function summaryOf({ requests, questions, input_tokens, cost_micros }: Summed) {
+  return { requests, questions, input_tokens, cost_usd: dollarsOf(cost_micros) };
+}

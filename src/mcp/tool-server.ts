@@ -1,0 +1,34 @@
+import { type CallToolResult, Server } from '@modelcontextprotocol/server';
+import type { TSchema } from '@sinclair/typebox';
+import { version } from '../../package.json' with { type: 'json' };
+import { TOOLS } from './tools.ts';
+
+/** Calls a tool of any name with what the client sent; a refusal is a result with `isError`. */
+export type CallTool = (name: string, sent: unknown) => Promise<CallToolResult>;
+
+const INSTRUCTIONS =
+  'Asks typed questions with fixed options about a record, and gets probabilities. Use decide for classification, routing, checks and ratings of texts and records.';
+
+/** A server of the Model Context Protocol with every tool; one connection, or one HTTP request, takes one. */
+export function toolServer(call: CallTool): Server {
+  const server = new Server(
+    { name: 'tds', title: 'Typed Decision Service', version },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  server.setRequestHandler('tools/list', () => ({
+    tools: Object.entries(TOOLS).map(([name, { title, description, arguments: schema }]) => ({
+      name,
+      title,
+      description,
+      inputSchema: { ...plain(schema), type: 'object' as const },
+      annotations: { title, readOnlyHint: true, openWorldHint: false },
+    })),
+  }));
+  server.setRequestHandler('tools/call', ({ params }) => call(params.name, params.arguments ?? {}));
+  return server;
+}
+
+/** The schema as plain JSON Schema: TypeBox adds symbols. */
+function plain(schema: TSchema): Record<string, unknown> {
+  return JSON.parse(JSON.stringify(schema));
+}
