@@ -263,6 +263,40 @@ export const ledgerEntries = sqliteTable(
   ],
 );
 
+/**
+ * Requests that came with an idempotency key: who runs, and then what was answered, for a day. Hashes and numbers only:
+ * nothing that a client sent (`src/idempotency/claim.ts`, `kept-answer.ts`).
+ */
+export const idempotentRequests = sqliteTable(
+  'idempotent_requests',
+  {
+    api_key_id: apiKeyReference(),
+    key_hash: text().notNull(),
+    body_hash: text().notNull(),
+    organization_id: organizationReference(),
+    /** Of a request that runs: the claim goes with its hold. Null once it is answered. */
+    hold_entry_id: integer().references(() => ledgerEntries.id, { onDelete: 'cascade' }),
+    /** JSON; null while the request runs. */
+    answer: text(),
+    /** How many bytes the organization's answers take up to this one: the oldest go when that is too far back. */
+    bytes_so_far: integer(),
+    created_at_ms: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.api_key_id, table.key_hash] }),
+    uniqueIndex('idempotent_requests_hold')
+      .on(table.hold_entry_id)
+      .where(sql`${table.hold_entry_id} IS NOT NULL`),
+    index('idempotent_requests_organization').on(table.organization_id, table.bytes_so_far),
+    index('idempotent_requests_created').on(table.created_at_ms),
+    check(
+      'idempotent_requests_runs_or_answered',
+      sql`(${table.hold_entry_id} IS NULL) = (${table.answer} IS NOT NULL)
+        AND (${table.answer} IS NULL) = (${table.bytes_so_far} IS NULL)`,
+    ),
+  ],
+);
+
 /** Every change of an organization's tier, with what caused it. */
 export const tierChanges = sqliteTable(
   'tier_changes',
