@@ -17,6 +17,11 @@ export const ERRORS = {
     is_addition: true,
   },
   invalid_json: { status: 400, message: 'The request body is not valid JSON.' },
+  invalid_idempotency_key: {
+    status: 400,
+    message: 'An Idempotency-Key has 1 to 255 characters.',
+    is_addition: true,
+  },
   missing_model: { status: 400, message: 'The request has no model.' },
   missing_state: {
     status: 400,
@@ -47,6 +52,16 @@ export const ERRORS = {
   not_found: { status: 404, message: 'This path does not exist.' },
   method_not_allowed: { status: 405, message: 'This path does not take this method.', is_addition: true },
   request_timeout: { status: 408, message: 'The request did not arrive in time.', is_addition: true },
+  idempotency_key_reused: {
+    status: 409,
+    message: 'This Idempotency-Key came with another request before: send a new key with a new request.',
+    is_addition: true,
+  },
+  idempotency_key_in_use: {
+    status: 409,
+    message: 'A request with this Idempotency-Key is still being answered.',
+    is_addition: true,
+  },
   request_too_large: { status: 413, message: 'The request body is larger than 1 MB.' },
   too_many_questions: { status: 422, message: 'The request has more questions than the tier allows.' },
   invalid_question_type: {
@@ -104,7 +119,7 @@ export const COMMON_CODES = [
 
 export type CommonCode = (typeof COMMON_CODES)[number];
 
-/** The category of an error, fixed by its status (contract: status to type; it does not have 405, 408, 431 and 500). */
+/** The category of an error, fixed by its status (contract: status to type; it does not have 405, 408, 409, 431 and 500). */
 export const ERROR_TYPES = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -112,6 +127,7 @@ export const ERROR_TYPES = {
   404: 'not_found_error',
   405: 'invalid_request_error',
   408: 'invalid_request_error',
+  409: 'invalid_request_error',
   413: 'invalid_request_error',
   422: 'invalid_request_error',
   429: 'rate_limit_error',

@@ -20,6 +20,7 @@ import { BODY_DEADLINE_MS, type BodyLimits, UNKNOWN_BODY_DEADLINE_MS } from './h
 import { Draining } from './http/draining.ts';
 import type { HandlerFailure } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
+import { IdempotencyTurns } from './idempotency/turns.ts';
 import type { Identifiers } from './identifiers.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { QUEUE_LIMIT } from './limits/model-turns.ts';
@@ -245,6 +246,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     planning: new QueuePerName(PLANNED_AT_ONCE),
     unplanned_bodies: new BodyBudget(),
     books,
+    idempotency: new IdempotencyTurns(store.idempotency, clock),
     models,
     body_limits,
     draining: new Draining(),

@@ -2,6 +2,7 @@ import type { AccountRecords } from './accounts/account-records.ts';
 import type { InvitationRecords } from './accounts/invitation-records.ts';
 import type { KeyRecords } from './accounts/key-records.ts';
 import type { CatalogRecords } from './catalog/catalog-records.ts';
+import type { IdempotencyRecords } from './idempotency/idempotency-records.ts';
 import type { LedgerRecords } from './ledger/ledger-records.ts';
 import type { PaymentRecords } from './payments/payment-records.ts';
 import type { TrailRecords } from './trail/trail-records.ts';
@@ -17,6 +18,7 @@ export interface Records {
   readonly usage: UsageRecords;
   readonly ledger: LedgerRecords;
   readonly trail: TrailRecords;
+  readonly idempotency: IdempotencyRecords;
 }
 
 /** A transaction, or a read outside of it, was asked for inside a transaction's work. */

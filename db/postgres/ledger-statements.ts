@@ -1,8 +1,10 @@
 import type { ReservedSQL, SQL } from 'bun';
+import type { IdempotencyClaim } from '../../src/idempotency/claim.ts';
 import type { Hold } from '../../src/ledger/hold.ts';
 import { monthOf } from '../../src/ledger/month.ts';
 import {
   type AskedWrite,
+  claimKey,
   type HoldEntry,
   type LedgerChanges,
   type LockedLedger,
@@ -59,6 +61,17 @@ const READ_PLACED = `
   SELECT ${HOLD_COLUMNS}
   WHERE held.request_id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb))) AND held.kind = 'hold'`;
 
+const READ_CLAIMS = `
+  SELECT stored.api_key_id, stored.key_hash, stored.created_at_ms, stored.hold_entry_id
+  FROM jsonb_to_recordset($1::text::jsonb) AS asked(api_key_id text, key_hash text)
+  JOIN idempotent_requests AS stored ON stored.api_key_id = asked.api_key_id AND stored.key_hash = asked.key_hash`;
+
+const READ_KEPT_BYTES = `
+  SELECT asked.id, (
+    SELECT max(bytes_so_far) FROM idempotent_requests WHERE idempotent_requests.organization_id = asked.id
+  ) AS bytes_so_far
+  FROM jsonb_array_elements_text($1::text::jsonb) AS asked(id)`;
+
 /** In the order of the rows, so that the ids of an organization's entries have the order of its decisions. */
 const INSERT_ENTRIES = `
   INSERT INTO ledger_entries (organization_id, project_id, kind, credit_delta_micros, held_delta_micros, hold_entry_id,
@@ -106,6 +119,29 @@ const INSERT_MONTHS = `
   FROM jsonb_to_recordset($1::text::jsonb) AS change(project_id text, month text, spent_micros bigint,
     held_micros bigint)`;
 
+const FORGET_CLAIMS = `
+  DELETE FROM idempotent_requests USING jsonb_to_recordset($1::text::jsonb) AS forgotten(api_key_id text, key_hash text)
+  WHERE idempotent_requests.api_key_id = forgotten.api_key_id AND idempotent_requests.key_hash = forgotten.key_hash`;
+
+/** After the entries: the numbers of the holds are not known before. */
+const INSERT_CLAIMS = `
+  INSERT INTO idempotent_requests (api_key_id, key_hash, body_hash, organization_id, hold_entry_id, created_at_ms)
+  SELECT claim.api_key_id, claim.key_hash, claim.body_hash, claim.organization_id, held.id, claim.created_at_ms
+  FROM jsonb_to_recordset($1::text::jsonb) AS claim(api_key_id text, key_hash text, body_hash text,
+    organization_id text, request_id text, created_at_ms bigint)
+  JOIN ledger_entries AS held ON held.request_id = claim.request_id`;
+
+const INSERT_ANSWERS = `
+  UPDATE idempotent_requests SET hold_entry_id = NULL, answer = given.answer, bytes_so_far = given.bytes_so_far
+  FROM jsonb_to_recordset($1::text::jsonb) AS given(hold_entry_id bigint, answer text, bytes_so_far bigint)
+  WHERE idempotent_requests.hold_entry_id = given.hold_entry_id`;
+
+const DROP_ANSWERS = `
+  DELETE FROM idempotent_requests
+  USING jsonb_to_recordset($1::text::jsonb) AS dropped(organization_id text, up_to_bytes bigint)
+  WHERE idempotent_requests.organization_id = dropped.organization_id
+    AND idempotent_requests.bytes_so_far <= dropped.up_to_bytes`;
+
 /** Those of the organizations whose rows somebody else has locked now. */
 export async function findLocked(
   connection: Connection,
@@ -132,15 +168,20 @@ export function sendReads(connection: Connection, asked: readonly AskedWrite[]):
   const months = new Map<string, { readonly project_id: string; readonly month: string }>();
   const entries: number[] = [];
   const doubtful: string[] = [];
+  const claims: Pick<IdempotencyClaim, 'api_key_id' | 'key_hash'>[] = [];
+  const keeping = new Set<string>();
   for (const { write, is_doubtful } of asked) {
     const { organization_id, project_id } = write.kind === 'hold' ? write.request : write.hold;
     const month = write.kind === 'hold' ? monthOf(write.request.at_ms) : write.hold.month;
     organizations.add(organization_id);
     months.set(monthKey(project_id, month), { project_id, month });
+    if (write.kind === 'charge' && write.kept !== null) keeping.add(organization_id);
     if (write.kind !== 'hold') entries.push(write.hold.entry_id);
     else {
       projects.add(project_id);
-      if (is_doubtful) doubtful.push(write.request.request_id);
+      const { claim, request_id } = write.request;
+      if (claim !== undefined) claims.push({ api_key_id: claim.api_key_id, key_hash: claim.key_hash });
+      if (is_doubtful) doubtful.push(request_id);
     }
   }
   const ask = <Row>(statement: string, rows: readonly unknown[]): Sent<Row> =>
@@ -150,8 +191,10 @@ export function sendReads(connection: Connection, asked: readonly AskedWrite[]):
   const of_months = ask<MonthRow>(READ_MONTHS, [...months.values()]);
   const holds = ask<HoldRow>(READ_HOLDS, entries);
   const placed = ask<HoldRow>(READ_PLACED, doubtful);
+  const claimed = ask<ClaimRow>(READ_CLAIMS, claims);
+  const kept = ask<KeptRow>(READ_KEPT_BYTES, [...keeping]);
   return {
-    sent: [locked, of_projects, of_months, holds, placed],
+    sent: [locked, of_projects, of_months, holds, placed, claimed, kept],
     async read() {
       return {
         organizations: new Map((await locked).map((row) => [row.id, microsOf(row)])),
@@ -159,6 +202,8 @@ export function sendReads(connection: Connection, asked: readonly AskedWrite[]):
         months: new Map((await of_months).map((row) => [monthKey(row.project_id, row.month), monthRow(row)])),
         holds: new Map((await holds).map((row) => [Number(row.id), entryOf(row)])),
         placed: new Map((await placed).map((row) => [row.request_id, entryOf(row)])),
+        claims: new Map((await claimed).map((row) => [claimKey(row), answeredAt(row)])),
+        kept_bytes: new Map((await kept).map((row) => [row.id, Number(row.bytes_so_far)])),
       };
     },
   };
@@ -183,6 +228,10 @@ export function sendChanges(connection: Connection, changes: LedgerChanges, proc
     ...write(CHANGE_ORGANIZATIONS, changes.organizations),
     ...write(CHANGE_MONTHS, changes.months),
     ...write(INSERT_MONTHS, changes.new_months),
+    ...write(FORGET_CLAIMS, changes.forgotten),
+    ...write(INSERT_CLAIMS, changes.claims),
+    ...write(INSERT_ANSWERS, changes.answers),
+    ...write(DROP_ANSWERS, changes.dropped),
   ];
   return { entered, sent };
 }
@@ -219,6 +268,21 @@ interface HoldRow {
   readonly held_delta_micros: string;
   readonly request_id: string;
   readonly ended_by: string | null;
+}
+
+interface ClaimRow {
+  readonly api_key_id: string;
+  readonly key_hash: string;
+  readonly created_at_ms: string;
+  readonly hold_entry_id: string | null;
+}
+interface KeptRow {
+  readonly id: string;
+  readonly bytes_so_far: string | null;
+}
+
+function answeredAt({ created_at_ms, hold_entry_id }: ClaimRow): number | null {
+  return hold_entry_id === null ? Number(created_at_ms) : null;
 }
 
 function numberOrNull(value: string | null): number | null {

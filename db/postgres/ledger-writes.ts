@@ -1,4 +1,7 @@
+import { IDEMPOTENCY_KEPT_MS, type IdempotencyClaim } from '../../src/idempotency/claim.ts';
+import { KEPT_BYTES_MAX, type KeptAnswer, writeKept } from '../../src/idempotency/kept-answer.ts';
 import { requireMicros } from '../../src/ledger/amounts.ts';
+import type { ChargeRequest } from '../../src/ledger/durable-books.ts';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
 import { monthOf } from '../../src/ledger/month.ts';
@@ -7,13 +10,7 @@ import type { UsageRow } from '../../src/usage/usage-row.ts';
 /** One write of the ledger, as a batch carries it. */
 export type LedgerWrite =
   | { readonly kind: 'hold'; readonly request: HoldRequest }
-  | {
-      readonly kind: 'charge';
-      readonly hold: Hold;
-      readonly cost_micros: number;
-      readonly at_ms: number;
-      readonly usage: UsageRow;
-    }
+  | ({ readonly kind: 'charge' } & ChargeRequest)
   | { readonly kind: 'release'; readonly hold: Hold; readonly usage: UsageRow | null };
 
 /** A write with what an earlier try has left open. */
@@ -46,6 +43,10 @@ export interface LockedLedger {
   readonly holds: ReadonlyMap<number, HoldEntry>;
   /** What doubtful holds have left, by their request. */
   readonly placed: ReadonlyMap<string, HoldEntry>;
+  /** When the claims of holds were made that are stored already, by `claimKey`; null for those that are still open. */
+  readonly claims: ReadonlyMap<string, number | null>;
+  /** How many bytes the answers of an organization take up to its last one; none is missing. */
+  readonly kept_bytes: ReadonlyMap<string, number>;
 }
 
 export interface OrganizationChange {
@@ -77,6 +78,20 @@ export interface NewEntry {
   readonly created_at_ms: number;
 }
 
+/** The claim of a hold that is to be inserted. */
+export interface NewClaim extends IdempotencyClaim {
+  readonly request_id: string;
+  readonly organization_id: string;
+  readonly created_at_ms: number;
+}
+
+/** The answer that takes the place of a hold in its claim. */
+export interface NewAnswer {
+  readonly hold_entry_id: number;
+  readonly answer: string;
+  readonly bytes_so_far: number;
+}
+
 /** Everything that a batch writes: changes are sums, one row each. */
 export interface LedgerChanges {
   /** In the order of the decisions. */
@@ -87,6 +102,12 @@ export interface LedgerChanges {
   readonly organizations: OrganizationChange[];
   readonly months: MonthChange[];
   readonly new_months: MonthChange[];
+  /** Claims that are too old, and are in the way of new ones. */
+  readonly forgotten: Pick<IdempotencyClaim, 'api_key_id' | 'key_hash'>[];
+  readonly claims: NewClaim[];
+  readonly answers: NewAnswer[];
+  /** The answers of an organization up to these bytes are more than it may have. */
+  readonly dropped: { readonly organization_id: string; readonly up_to_bytes: number }[];
 }
 
 /** What becomes of a write once the changes are durable. */
@@ -99,6 +120,14 @@ export type Outcome =
 /** The key of a project's month in `LockedLedger.months`. */
 export function monthKey(project_id: string, month: string): string {
   return `${month} ${project_id}`;
+}
+
+/** The key of a claim in `LockedLedger.claims`. */
+export function claimKey({
+  api_key_id,
+  key_hash,
+}: Pick<IdempotencyClaim, 'api_key_id' | 'key_hash'>): string {
+  return `${api_key_id} ${key_hash}`;
 }
 
 /**
@@ -149,6 +178,10 @@ class Batch {
   readonly #entries: NewEntry[] = [];
   readonly #released: number[] = [];
   readonly #usage: UsageRow[] = [];
+  readonly #forgotten: LedgerChanges['forgotten'] = [];
+  readonly #claims = new Map<string, NewClaim>();
+  readonly #answers: NewAnswer[] = [];
+  readonly #kept_bytes = new Map<string, number>();
 
   constructor(ledger: LockedLedger) {
     this.#ledger = ledger;
@@ -167,6 +200,7 @@ class Batch {
         if (entry === undefined || !this.#isOpen(entry)) return notOpen(write.hold);
         this.#charge(entry, write.cost_micros, write.at_ms);
         this.#usage.push(write.usage);
+        if (write.kept !== null) this.#keep(write.hold, write.kept);
         return ENDED;
       }
       case 'release': {
@@ -188,6 +222,13 @@ class Batch {
       organizations: [...this.#organizations.values()],
       months: months.filter(([key]) => isStored(key)).map(([, change]) => change),
       new_months: months.filter(([key]) => !isStored(key)).map(([, change]) => change),
+      forgotten: this.#forgotten,
+      claims: [...this.#claims.values()],
+      answers: this.#answers,
+      dropped: [...this.#kept_bytes].map(([organization_id, bytes_so_far]) => ({
+        organization_id,
+        up_to_bytes: bytes_so_far - KEPT_BYTES_MAX,
+      })),
     };
   }
 
@@ -199,6 +240,9 @@ class Batch {
       const error = new UnknownAccount(`${organization_id} has no project ${project_id}`);
       return { kind: 'failed', error };
     }
+    const { claim } = request;
+    if (claim !== undefined && this.#isTaken(claim, request.at_ms))
+      return { kind: 'held', result: { held: false, refusal: 'idempotency_key_in_use' } };
     const month = monthOf(request.at_ms);
     const stored = this.#ledger.months.get(monthKey(project_id, month));
     const changed = this.#months.get(monthKey(project_id, month));
@@ -217,6 +261,7 @@ class Batch {
     );
     if (refusal !== null) return { kind: 'held', result: { held: false, ...refusal } };
     const { request_id, at_ms } = request;
+    if (claim !== undefined) this.#claim(claim, request);
     this.#entries.push({
       kind: 'hold',
       organization_id,
@@ -230,6 +275,31 @@ class Batch {
     });
     this.#move({ organization_id, project_id, month }, 0, amount_micros, 1);
     return { kind: 'placed', request, month };
+  }
+
+  #isTaken(claim: IdempotencyClaim, now_ms: number): boolean {
+    const key = claimKey(claim);
+    if (this.#claims.has(key)) return true;
+    const answered_at_ms = this.#ledger.claims.get(key);
+    return (
+      answered_at_ms !== undefined &&
+      (answered_at_ms === null || answered_at_ms > now_ms - IDEMPOTENCY_KEPT_MS)
+    );
+  }
+
+  #claim(claim: IdempotencyClaim, { request_id, organization_id, at_ms }: HoldRequest): void {
+    const key = claimKey(claim);
+    const { api_key_id, key_hash } = claim;
+    if (this.#ledger.claims.has(key)) this.#forgotten.push({ api_key_id, key_hash });
+    this.#claims.set(key, { ...claim, request_id, organization_id, created_at_ms: at_ms });
+  }
+
+  #keep({ entry_id, organization_id }: Hold, kept: KeptAnswer): void {
+    const { answer, bytes } = writeKept(kept);
+    const before = this.#kept_bytes.get(organization_id) ?? this.#ledger.kept_bytes.get(organization_id) ?? 0;
+    const bytes_so_far = before + bytes;
+    this.#answers.push({ hold_entry_id: entry_id, answer, bytes_so_far });
+    this.#kept_bytes.set(organization_id, bytes_so_far);
   }
 
   #charge(entry: HoldEntry, cost_micros: number, created_at_ms: number): void {

@@ -3,7 +3,7 @@ import type { Clock } from '../../src/clock.ts';
 import { inTime } from '../../src/in-time.ts';
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import type { BooksEvents } from '../../src/ledger/books.ts';
-import { DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
+import { type ChargeRequest, DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
 import type { Hold, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { isStatementError } from './failures.ts';
@@ -68,8 +68,8 @@ class PostgresLedgerWriter implements LedgerWriter {
     return written.result;
   }
 
-  async charge(hold: Hold, cost_micros: number, at_ms: number, usage: UsageRow): Promise<void> {
-    requireEnded(await this.#batches.run({ kind: 'charge', hold, cost_micros, at_ms, usage }));
+  async charge(charge: ChargeRequest): Promise<void> {
+    requireEnded(await this.#batches.run({ kind: 'charge', ...charge }));
   }
 
   async release(hold: Hold, usage: UsageRow | null): Promise<void> {

@@ -2,6 +2,7 @@ import type { Records, Store } from '../../src/store.ts';
 import { PostgresAccountRecords } from './account-records.ts';
 import { PostgresCatalogRecords } from './catalog-records.ts';
 import type { Executor, PgDb } from './connection.ts';
+import { PostgresIdempotencyRecords } from './idempotency-records.ts';
 import { PostgresInvitationRecords } from './invitation-records.ts';
 import { PostgresKeyRecords } from './key-records.ts';
 import { PostgresLedgerRecords } from './ledger-records.ts';
@@ -20,6 +21,7 @@ export class PostgresStore implements Store {
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
   readonly trail: Records['trail'];
+  readonly idempotency: Records['idempotency'];
   readonly #transactions: Transactions;
 
   constructor(db: PgDb, options?: TransactionsOptions) {
@@ -33,6 +35,7 @@ export class PostgresStore implements Store {
     this.usage = outside.usage;
     this.ledger = outside.ledger;
     this.trail = outside.trail;
+    this.idempotency = outside.idempotency;
   }
 
   /** As the port says. What else it rejects with stands at `Transactions.run`. */
@@ -57,5 +60,6 @@ function recordsThrough(executor: Executor): Records {
     usage: new PostgresUsageRecords(executor),
     ledger: new PostgresLedgerRecords(executor),
     trail: new PostgresTrailRecords(executor),
+    idempotency: new PostgresIdempotencyRecords(executor),
   };
 }

@@ -1,10 +1,11 @@
 import type { Clock } from '../../src/clock.ts';
 import type { BooksEvents } from '../../src/ledger/books.ts';
-import { DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
+import { type ChargeRequest, DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
 import type { Hold, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { transact } from './connection.ts';
 import { type GroupCommit, isStorageFailure } from './group-commit.ts';
+import { IdempotencyWriter } from './idempotency-writer.ts';
 import { SqliteLedger } from './sqlite-ledger.ts';
 import { UsageWriter } from './usage-writer.ts';
 
@@ -29,22 +30,34 @@ class SqliteLedgerWriter implements LedgerWriter {
   readonly #process_id: string;
   readonly #ledger: SqliteLedger;
   readonly #usage: UsageWriter;
+  readonly #idempotency: IdempotencyWriter;
 
   constructor(commits: GroupCommit, process_id: string) {
     this.#commits = commits;
     this.#process_id = process_id;
     this.#ledger = new SqliteLedger(commits.db);
     this.#usage = new UsageWriter(commits.db);
+    this.#idempotency = new IdempotencyWriter(commits.db);
   }
 
   hold(request: HoldRequest): Promise<HoldResult> {
-    return this.#commits.run(() => this.#ledger.hold(request, this.#process_id));
+    const { claim, ...asked } = request;
+    if (claim === undefined) return this.#commits.run(() => this.#ledger.hold(asked, this.#process_id));
+    return this.#commits.run(() => {
+      if (this.#idempotency.isTaken(claim, asked.at_ms)) {
+        return { held: false, refusal: 'idempotency_key_in_use' };
+      }
+      const result = this.#ledger.hold(asked, this.#process_id);
+      if (result.held) this.#idempotency.claim(claim, result.hold, asked.at_ms);
+      return result;
+    });
   }
 
-  charge(hold: Hold, cost_micros: number, at_ms: number, usage: UsageRow): Promise<void> {
+  charge({ hold, cost_micros, at_ms, usage, kept }: ChargeRequest): Promise<void> {
     return this.#commits.runEvenIfFull(() => {
       this.#ledger.charge(hold, cost_micros, at_ms);
       this.#usage.record(usage);
+      if (kept !== null) this.#idempotency.keep(hold, kept);
     });
   }
 

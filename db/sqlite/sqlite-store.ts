@@ -3,6 +3,7 @@ import { SqliteAccountRecords } from './account-records.ts';
 import { prepareCatalogStatements, SqliteCatalogRecords } from './catalog-records.ts';
 import type { Db } from './connection.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
+import { SqliteIdempotencyRecords } from './idempotency-records.ts';
 import { SqliteInvitationRecords } from './invitation-records.ts';
 import { prepareKeyStatements, SqliteKeyRecords } from './key-records.ts';
 import { SqliteLedgerRecords } from './ledger-records.ts';
@@ -24,6 +25,7 @@ export class SqliteStore implements Store {
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
   readonly trail: Records['trail'];
+  readonly idempotency: Records['idempotency'];
   /** Access outside of any transaction, for what brings its own SQL (`sign-in-database.ts`). */
   readonly outside: Access;
   readonly #transactions: Transactions;
@@ -43,6 +45,7 @@ export class SqliteStore implements Store {
       usage: new SqliteUsageRecords(db, access),
       ledger: new SqliteLedgerRecords(ledger, access),
       trail: new SqliteTrailRecords(db, access),
+      idempotency: new SqliteIdempotencyRecords(db, access),
     });
     this.#transactions = new Transactions(db, writes);
     this.outside = this.#transactions.outside;
@@ -55,6 +58,7 @@ export class SqliteStore implements Store {
     this.usage = outside.usage;
     this.ledger = outside.ledger;
     this.trail = outside.trail;
+    this.idempotency = outside.idempotency;
   }
 
   /** As the port says. What else it rejects with stands at `Transactions.run`. */

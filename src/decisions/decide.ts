@@ -4,6 +4,7 @@ import { MissingKey } from '../accounts/key-format.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
 import { ERRORS } from '../errors.ts';
+import type { IdempotencyClaim } from '../idempotency/claim.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { RateStatus } from '../limits/rate-status.ts';
@@ -15,6 +16,7 @@ import type { ProblemStep } from '../problems/problems.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
 import { answerRequest, type Decided, engineInput, roundedLatency } from './answer-request.ts';
 import { ServiceStopped } from './cut-requests.ts';
+import { decideOnce, keptOf, Replay } from './decide-once.ts';
 import { estimatedTokens } from './estimate.ts';
 import { holdRefused, modelNotFound, rateLimited } from './explained-refusals.ts';
 import { ModelDeadline } from './model-deadline.ts';
@@ -35,6 +37,8 @@ export interface DecisionCall {
   /** The API key of the headers, or a reference to one, or why there is none that could be one. */
   readonly key: string | KeyReference | MissingKey;
   readonly query_mode: string | null;
+  /** Makes of all calls with it one decision, which is charged once; null where each call is a new one. */
+  readonly idempotency_key: string | null;
   /**
    * Reads and parses the body, for the budget of the organization that is named: `invalid_json`, `invalid_request`, or
    * what `readBytes` refuses it with otherwise. Called once, after the key's check.
@@ -57,16 +61,23 @@ export interface DecisionOutcome {
   readonly reached_model: boolean;
   /** Which model was asked in which mode, once the request is checked. */
   readonly asked?: Pick<WrittenDecision, 'model' | 'mode'>;
+  /** Only where the answer is that of an earlier call. */
+  readonly is_replayed?: true;
   /** How long the request was at the model, once it has a hold. */
   readonly model_time?: ModelTime;
 }
 
+/** Who asks, with access to the API. */
+type KnownCaller = Caller & { readonly limits: TierLimits };
+
 /** A request that passed the checks, with who asks and what answers. */
 interface CheckedRequest {
   readonly call: DecisionCall;
-  readonly caller: Caller & { readonly limits: TierLimits };
+  readonly caller: KnownCaller;
   readonly model: ServedModelEntry;
   readonly request: DecisionRequest;
+  /** Of a call with an idempotency key. */
+  readonly claim: IdempotencyClaim | null;
 }
 
 /** A request with the model that it asked for, whose engine stays until the request is answered. */
@@ -93,11 +104,30 @@ interface HeldRequest extends AdmittedRequest {
  * refusal, nothing that is refused is charged, and no hold outlives its call.
  */
 export async function decide(services: DecisionServices, call: DecisionCall): Promise<DecisionOutcome> {
-  const { span } = call;
-  const caller = await inStep(span, 'key', () => authenticate(services, call));
+  const caller = await inStep(call.span, 'key', () => authenticate(services, call));
   if (caller instanceof Refusal) return { result: caller, caller: null, rate: null, reached_model: false };
+  const { idempotency_key, key } = call;
+  if (idempotency_key === null || typeof key !== 'string') {
+    return await decideAnew(services, call, caller, null);
+  }
+  const { key_id: api_key_id, organization_id } = caller;
+  const keyed = { ...call, idempotency_key, api_key_id, api_key_secret: key, organization_id };
+  const outcome = await decideOnce(services, keyed, (claim, body) =>
+    decideAnew(services, { ...call, readBody: () => Promise.resolve(body) }, caller, claim),
+  );
+  if (outcome instanceof Replay) return await replay(services, call, caller, outcome.decision);
+  return outcome instanceof Refusal ? { result: outcome, caller, rate: null, reached_model: false } : outcome;
+}
 
-  const checked = await inStep(span, 'request', () => checkRequest(services, call, caller));
+/** Steps 2 to 6 of a call that is no replay; the claim is null where it cannot become one. */
+async function decideAnew(
+  services: DecisionServices,
+  call: DecisionCall,
+  caller: KnownCaller,
+  claim: IdempotencyClaim | null,
+): Promise<DecisionOutcome> {
+  const { span } = call;
+  const checked = await inStep(span, 'request', () => checkRequest(services, call, caller, claim));
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
   using served = services.models.for(checked.model);
@@ -149,6 +179,25 @@ function expectedRefusal(): null {
   return null;
 }
 
+/** The answer of an earlier call: it counts as a request of the minute, without tokens, and costs nothing. */
+async function replay(
+  services: DecisionServices,
+  call: DecisionCall,
+  caller: KnownCaller,
+  decision: WrittenDecision,
+): Promise<DecisionOutcome> {
+  const { model, mode } = decision;
+  const about = { caller, reached_model: false, asked: { model, mode } };
+  try {
+    const admission = await services.limiter.admit(caller.organization_id, caller.limits, 0);
+    if (admission.admitted) return { ...about, result: decision, rate: admission.status, is_replayed: true };
+    return { ...about, result: rateLimited(admission, caller.limits, 0), rate: admission.status };
+  } catch (error) {
+    const result = failed(services, call, 'rate_windows', 'billing_unavailable', error);
+    return { ...about, result, rate: null };
+  }
+}
+
 /** Why there is no plan, or it may not go on. */
 function refusalOfPlan(planned: Planned | Refusal): Refusal | null {
   if (planned instanceof Refusal) return planned;
@@ -157,10 +206,7 @@ function refusalOfPlan(planned: Planned | Refusal): Refusal | null {
 }
 
 /** Step 1: the key, its project and its organization. */
-async function authenticate(
-  services: DecisionServices,
-  call: DecisionCall,
-): Promise<(Caller & { readonly limits: TierLimits }) | Refusal> {
+async function authenticate(services: DecisionServices, call: DecisionCall): Promise<KnownCaller | Refusal> {
   const { key } = call;
   if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
   let caller: Caller | null;
@@ -185,7 +231,8 @@ async function authenticate(
 async function checkRequest(
   services: DecisionServices,
   call: DecisionCall,
-  caller: Caller & { readonly limits: TierLimits },
+  caller: KnownCaller,
+  claim: IdempotencyClaim | null,
 ): Promise<CheckedRequest | Refusal> {
   const value = await call.readBody(caller.organization_id);
   if (value instanceof Refusal) return value;
@@ -200,7 +247,7 @@ async function checkRequest(
   if (model instanceof Refusal) return model;
   const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
   if (request instanceof Refusal) return request;
-  return { call, caller, model, request };
+  return { call, caller, model, request, claim };
 }
 
 async function findModel(
@@ -347,7 +394,8 @@ async function placeHold(
   }
   try {
     const { request_id } = admitted.call;
-    const asked = { ...largestCost(admitted), request_id };
+    const { claim } = admitted;
+    const asked = { ...largestCost(admitted), request_id, ...(claim === null ? {} : { claim }) };
     const result = await services.books.hold(asked);
     return result.held
       ? { ...admitted, hold: result.hold }
@@ -445,14 +493,7 @@ async function charge(
   const cost = cost_micros(input_tokens, held.model.input_price_micros_per_million_tokens);
   const charged = usageRow(held, { status: 200, questions, input_tokens, cost, latency_ms });
   const released = usageRow(held, { ...FAILED, status: ERRORS.billing_unavailable.status, latency_ms });
-  try {
-    await services.books.charge(held.hold, cost, charged, released);
-  } catch (error) {
-    void held.reservation.settle(0);
-    return failed(services, held.call, 'charge', 'billing_unavailable', error);
-  }
-  void held.reservation.settle(input_tokens);
-  return {
+  const decision: WrittenDecision = {
     id: services.identifiers.id('decision'),
     object: 'decision',
     created: Math.floor(held.admitted_at_ms / 1_000),
@@ -462,6 +503,15 @@ async function charge(
     usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost) },
     latency_ms,
   };
+  const kept = held.claim === null ? null : keptOf(decision, cost);
+  try {
+    await services.books.charge(held.hold, cost, charged, released, kept);
+  } catch (error) {
+    void held.reservation.settle(0);
+    return failed(services, held.call, 'charge', 'billing_unavailable', error);
+  }
+  void held.reservation.settle(input_tokens);
+  return decision;
 }
 
 interface Ending {

@@ -1,6 +1,6 @@
 import type { CatalogModel } from '../catalog/catalog-records.ts';
 import { ERRORS } from '../errors.ts';
-import type { HoldRefusal } from '../ledger/hold.ts';
+import type { ClaimTaken, HoldRefusal } from '../ledger/hold.ts';
 import type { RateLimits, RateRefusal } from '../limits/rate-status.ts';
 import { formatDollars } from '../money.ts';
 import { DecisionRefusal } from './refusal.ts';
@@ -40,8 +40,10 @@ export function rateLimited(
 }
 
 /** The refusal for a hold of that amount that was not placed. */
-export function holdRefused(why: HoldRefusal, amount_micros: number): DecisionRefusal {
+export function holdRefused(why: HoldRefusal | ClaimTaken, amount_micros: number): DecisionRefusal {
   switch (why.refusal) {
+    case 'idempotency_key_in_use':
+      return new DecisionRefusal(why.refusal);
     case 'insufficient_credit':
       return new DecisionRefusal('insufficient_credit', {
         message: `The credit of the organization does not cover this request: ${formatDollars(why.available_micros)} US dollars are free of holds, and its hold needs ${formatDollars(amount_micros)}.`,

@@ -1,6 +1,7 @@
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
+import type { IdempotencyTurns } from '../idempotency/turns.ts';
 import type { Identifiers } from '../identifiers.ts';
 import type { Books } from '../ledger/books.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
@@ -29,6 +30,8 @@ export interface DecisionServices {
   /** Bodies of requests that wait to be planned. */
   readonly unplanned_bodies: BodyBudget;
   readonly books: Books;
+  /** Of requests with an idempotency key. */
+  readonly idempotency: IdempotencyTurns;
   /** Each with its own engine and queue. */
   readonly models: Pick<Models, 'for'>;
   /** Counts what a stop takes off the model. */

@@ -3,6 +3,7 @@ import { type CommonCode, type ErrorCode, Refusal, type RefusalDetails } from '.
 /** What a decision can be refused with, its body included, beside `COMMON_CODES`. */
 export const DECISION_CODES = [
   'invalid_json',
+  'invalid_idempotency_key',
   'missing_model',
   'missing_state',
   'missing_questions',
@@ -11,6 +12,8 @@ export const DECISION_CODES = [
   'invalid_api_key',
   'insufficient_credit',
   'model_not_found',
+  'idempotency_key_reused',
+  'idempotency_key_in_use',
   'request_too_large',
   'too_many_questions',
   'invalid_question_type',

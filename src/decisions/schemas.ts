@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { IDEMPOTENCY_KEY_LENGTH_MAX } from '../idempotency/claim.ts';
 import type { Written } from '../json/written.ts';
 import { AnswerSchema } from '../questions/answer.ts';
 import { MODES, QuestionSchema } from '../questions/question.ts';
@@ -27,6 +28,9 @@ const questions = Type.Record(AnyKey, QuestionSchema, {
 const state = Type.Union([Type.String(), Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())], {
   description: 'The record. Objects and arrays are rendered compactly as text.',
 });
+
+/** Of the header; without it each request is a new one. */
+export const IdempotencyKeySchema = Type.String({ minLength: 1, maxLength: IDEMPOTENCY_KEY_LENGTH_MAX });
 
 const ModelId = Type.String({ minLength: 1, description: 'A decision model, such as decision-1.' });
 

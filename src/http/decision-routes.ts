@@ -9,6 +9,7 @@ import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
 import {
   DecisionRequestSchema,
   DecisionResponseSchema,
+  IdempotencyKeySchema,
   ModeSchema,
   SystemOneRequestSchema,
 } from '../decisions/schemas.ts';
@@ -24,6 +25,11 @@ import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
 import { defineRoute, type NamedSchema, type Refused, type Route } from './route.ts';
 
+/** Makes one decision of all requests with its value (draft-ietf-httpapi-idempotency-key-header). */
+const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
+/** With the answer of an earlier request. */
+const REPLAYED_HEADER = 'idempotent-replayed';
+
 /** What answering a request for a decision takes. */
 export type DecisionRouteServices = DecisionServices & {
   readonly body_limits: BodyLimits;
@@ -31,12 +37,13 @@ export type DecisionRouteServices = DecisionServices & {
 };
 
 /** What a route knows of a request for a decision before its body. */
-type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'> & {
-  /** Also takes bodies in OpenAI's shape; null where only the contract's is taken. */
-  readonly openai: OpenAiTranslation | null;
-  /** The body, where it came by another way than as that of the request. */
-  readonly body?: JsonValue;
-};
+type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'> &
+  Partial<Pick<DecisionCall, 'idempotency_key'>> & {
+    /** Also takes bodies in OpenAI's shape; null where only the contract's is taken. */
+    readonly openai: OpenAiTranslation | null;
+    /** The body, where it came by another way than as that of the request. */
+    readonly body?: JsonValue;
+  };
 
 /** What the two paths of decisions differ in. */
 interface DecisionEndpoint {
@@ -87,6 +94,14 @@ export function decisionRoutes(services: DecisionRouteServices): readonly Route[
             schema: { name: 'Mode', schema: ModeSchema },
           },
         ],
+        headers: [
+          {
+            name: IDEMPOTENCY_KEY_HEADER,
+            description:
+              'Requests with the same value and body within 24 hours are one decision, charged once. An addition to the specification.',
+            schema: { name: 'IdempotencyKey', schema: IdempotencyKeySchema },
+          },
+        ],
         body: {
           description: `At most 1 MB of JSON in UTF-8, nested at most ${NESTING_MAX} levels deep. Unknown fields are ignored.`,
           schemas: endpoint.bodies,
@@ -113,7 +128,8 @@ async function answer(
   if (over_budget !== null) return over_budget;
   const query_mode = queryMode(new URL(request.url).searchParams);
   const openai = path === '/v1/decisions' ? new OpenAiTranslation() : null;
-  const asked = { endpoint: path, default_model, key, query_mode, openai };
+  const idempotency_key = request.headers.get(IDEMPOTENCY_KEY_HEADER);
+  const asked = { endpoint: path, default_model, key, query_mode, idempotency_key, openai };
   const { outcome, body_bytes } = await answerDecision(services, asked, request, context);
   if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
   const step = context.span?.beginStep('response');
@@ -134,6 +150,7 @@ export async function answerDecision(
 ): Promise<{ readonly outcome: DecisionOutcome; readonly body_bytes: number }> {
   let body_bytes = 0;
   const outcome = await decide(services, {
+    idempotency_key: null,
     ...asked,
     request_id: context.request_id,
     readBody: async (organization_id) => {
@@ -203,13 +220,18 @@ function respond(
     : { refusal, headers };
 }
 
-/** The headers of an outcome that reached the model; none otherwise (contract: response headers). */
+/**
+ * The headers of an outcome that reached the model, and the limits with a replay; none otherwise (contract: response
+ * headers).
+ */
 export function headersOf(
-  { rate, reached_model }: DecisionOutcome,
+  { rate, reached_model, is_replayed }: DecisionOutcome,
   { started_ms }: Pick<RequestContext, 'started_ms'>,
   clock: Clock,
 ): Readonly<Record<string, string>> {
-  if (rate === null || !reached_model) return {};
+  if (rate === null) return {};
+  if (is_replayed === true) return { ...rateHeaders(rate), [REPLAYED_HEADER]: 'true' };
+  if (!reached_model) return {};
   const elapsed_ms = clock.monotonic_ms() - started_ms;
   return { ...rateHeaders(rate), 'service-processing-ms': elapsed_ms.toFixed(3) };
 }

@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox';
 import { COMMON_CODES, ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
-import type { NamedSchema, Operation } from './route.ts';
+import type { NamedSchema, Operation, Parameter } from './route.ts';
 import { ErrorResponseSchema } from './schemas.ts';
 import { ADDITION, CODE_NOTES, isAddedCode } from './specification-additions.ts';
 
@@ -25,10 +25,16 @@ const RATE = {
   'service-processing-ms': header('Total platform time in milliseconds.'),
 };
 
+/** With the answer to an earlier request of the same idempotency key. */
+const REPLAYED = {
+  'idempotent-replayed': header('`true` where the answer is that of an earlier request; absent otherwise.'),
+};
+
 const RETRY_AFTER = { 'retry-after': header('Seconds to wait before the next try.') };
 
 /** What errors carry by their status; routes that ask the model add what `RATE` has where it was reached. */
 const HEADERS_OF_STATUS: Readonly<Record<number, typeof REQUEST_RATE | typeof RETRY_AFTER>> = {
+  409: RETRY_AFTER,
   429: { ...REQUEST_RATE, ...RETRY_AFTER },
   502: RETRY_AFTER,
   503: RETRY_AFTER,
@@ -39,24 +45,14 @@ const STATUSES_OF_THE_MODEL: readonly number[] = [200, 422, 502, 503];
 
 /** The OpenAPI operation of a route that is shown. */
 export function openApiOperation(
-  { query, body, success, ...operation }: Operation,
+  { query = [], headers = [], body, success, ...operation }: Operation,
   refusals: readonly ErrorCode[],
 ) {
   return {
     summary: operation.summary,
     tags: [operation.tag],
     security: SECURITY,
-    ...(query === undefined
-      ? {}
-      : {
-          parameters: query.map(({ name, description, schema }) => ({
-            name,
-            in: 'query',
-            required: false,
-            description,
-            schema: reference(schema),
-          })),
-        }),
+    ...parametersOf(query, headers),
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, description: body.description, content: json(...body.schemas) } }),
@@ -71,14 +67,30 @@ export function openApiOperation(
   };
 }
 
+function parametersOf(query: readonly Parameter[], headers: readonly Parameter[]) {
+  const listed = [
+    ...query.map((parameter) => ({ ...parameter, in: 'query' })),
+    ...headers.map((parameter) => ({ ...parameter, in: 'header' })),
+  ];
+  if (listed.length === 0) return {};
+  return {
+    parameters: listed.map(({ schema, ...parameter }) => ({
+      ...parameter,
+      required: false,
+      schema: reference(schema),
+    })),
+  };
+}
+
 /** The document's `components.schemas`: what these operations name, and the error's. */
 export function documentedSchemas(operations: readonly Operation[]): Readonly<Record<string, TSchema>> {
   const named = [ERROR, ...operations.flatMap(schemasOf)];
   return Object.fromEntries(named.map(({ name, schema }) => [name, schema]));
 }
 
-function schemasOf({ query = [], body, success }: Operation): readonly NamedSchema[] {
-  return [...query.map(({ schema }) => schema), ...(body?.schemas ?? []), ...success.schemas];
+function schemasOf({ query = [], headers = [], body, success }: Operation): readonly NamedSchema[] {
+  const parameters = [...query, ...headers].map(({ schema }) => schema);
+  return [...parameters, ...(body?.schemas ?? []), ...success.schemas];
 }
 
 /** One response a status, whose description lists the codes that it can carry, from the error catalogue. */
@@ -105,6 +117,7 @@ function headersOf(status: number, { asks_model }: Pick<Operation, 'asks_model'>
     ...REQUEST_ID,
     ...HEADERS_OF_STATUS[status],
     ...(asks_model && STATUSES_OF_THE_MODEL.includes(status) ? RATE : {}),
+    ...(asks_model && status === 200 ? REPLAYED : {}),
   };
 }
 

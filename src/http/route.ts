@@ -24,6 +24,13 @@ export interface NamedSchema {
   readonly schema: TSchema;
 }
 
+/** A parameter of the query, or a header, that a request may have. */
+export interface Parameter {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: NamedSchema;
+}
+
 /** A body, of a request or a response: one of the schemas. */
 interface Described {
   readonly description: string;
@@ -34,11 +41,9 @@ interface Described {
 export interface Operation {
   readonly summary: string;
   readonly tag: string;
-  readonly query?: readonly {
-    readonly name: string;
-    readonly description: string;
-    readonly schema: NamedSchema;
-  }[];
+  readonly query?: readonly Parameter[];
+  /** Request headers beside those of authentication. */
+  readonly headers?: readonly Parameter[];
   readonly body?: Described;
   readonly success: Described;
   /** Whether requests reach the model, whose responses carry more headers (contract: response headers). */

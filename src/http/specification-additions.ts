@@ -1,4 +1,6 @@
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
+import { IDEMPOTENCY_KEY_LENGTH_MAX } from '../idempotency/claim.ts';
+import { KEPT_BYTES_MAX } from '../idempotency/kept-answer.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../limits/refusal-budgets.ts';
 
@@ -20,6 +22,8 @@ export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
     'On `/v1/systemone` also the answer to a `model` that is no string or empty: only an absent one, or null, is the default.',
   request_timeout: 'The connection is closed.',
   rate_limit_exceeded: `Also the answer to whoever is only refused. An address without a valid key may have ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute, a key ${keyRefusalsPerMinute(0)} (more where its organization may ask more). With \`Retry-After\`.`,
+  idempotency_key_in_use:
+    'With `Retry-After`. Only after a wait for the other request that was as long as a client waits.',
   model_unavailable: 'With `Retry-After` when too many requests wait for the model; otherwise without.',
   model_warming_up: 'With `Retry-After`.',
   overloaded: 'With `Retry-After`.',
@@ -33,6 +37,7 @@ export const ADDITIONS = `## Additions to the specification
   .join(', ')}. A 405 carries \`Allow\`.
 - \`Retry-After\` also on a 502 \`model_unavailable\` that is due to too many waiting requests, and on a 503 \`overloaded\`.
 - 429 \`rate_limit_exceeded\` also for clients that are only refused. ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute are answered to an address without a valid key. A key has ${keyRefusalsPerMinute(0)}, or twice the requests per minute of its organization where that is more. Requests with a valid key are not held against their address.
+- \`Idempotency-Key\` (1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters) on \`POST /v1/decisions\` and \`POST /v1/systemone\`: all requests of one API key with the same value and the same path, query and JSON body within 24 hours are one decision, which is charged once. A repeated one gets the same body with \`idempotent-replayed: true\`, whatever became of price, model, mode, tier limits or credit meanwhile. While the first is being answered, the others wait for it. With another body it is 409 \`idempotency_key_reused\`. What is refused is not kept: the next attempt runs. A replay needs a valid key and counts as one request of the minute, with no tokens; it leaves no usage row, and carries the \`x-ratelimit-*\` headers. The service keeps keyed hashes and the numbers of the answer, never what was sent; above ${KEPT_BYTES_MAX / 1_048_576} MiB an organization the oldest go first. Without the header nothing changes: a retried request is a fresh decision.
 - 401 \`invalid_api_key\` also for a key whose organization the operator has suspended: within 60 seconds, and until the suspension is lifted.
 - 422 \`invalid_request\` for a body that is nested deeper than ${NESTING_MAX} levels.
 - \`usage.output_tokens\`, always 0, and \`models\` in the model list, for clients of the open decision-request format.

@@ -1,3 +1,4 @@
+import type { KeptAnswer } from '../idempotency/kept-answer.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
 import type { Hold, HoldRequest, HoldResult } from './hold.ts';
 
@@ -17,19 +18,27 @@ export interface Books {
   /**
    * Reserves the amount when the project's monthly limit and the organization's credit both allow it (contract: a hold
    * covers the worst-case cost). A refusal names the limit first, and writes nothing. A project that has spent its
-   * limit is refused even a hold of nothing. Rejects with `UnknownAccount`, with `RangeError` for an amount that is not
+   * limit is refused even a hold of nothing. A claim that is taken refuses a hold before both. Rejects with `UnknownAccount`, with `RangeError` for an amount that is not
    * a whole number of micro-dollars from 0, and with the store's error.
    */
   hold(request: HoldRequest): Promise<HoldResult>;
   /**
    * Ends the hold by deducting the cost, from 0 to the amount held; the remainder is free again. Resolves when that and
    * `usage` are durable. When it rejects, the client must get an error (contract: no error is charged): the hold is
-   * then released, now or later, with `usage_if_not_charged`.
+   * then released, now or later, with `usage_if_not_charged`. Where the hold has a claim, `kept` is stored for it in
+   * the same commit.
    */
-  charge(hold: Hold, cost_micros: number, usage: UsageRow, usage_if_not_charged: UsageRow): Promise<void>;
+  charge(
+    hold: Hold,
+    cost_micros: number,
+    usage: UsageRow,
+    usage_if_not_charged: UsageRow,
+    kept?: KeptAnswer | null,
+  ): Promise<void>;
   /**
-   * Ends the hold by freeing all of it, with the usage row if there is one. Resolves when that is durable or, if it
-   * cannot be written now, when it waits for the next try; never rejects. A hold that has ended stays as it ended.
+   * Ends the hold by freeing all of it, its claim too, with the usage row if there is one. Resolves when that is
+   * durable or, if it cannot be written now, when it waits for the next try; never rejects. A hold that has ended stays
+   * as it ended.
    */
   release(hold: Hold, usage: UsageRow | null): Promise<void>;
   /** Whether a write that is asked for together with a hold is in its commit, at no cost of its own. */

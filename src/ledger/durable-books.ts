@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import type { KeptAnswer } from '../idempotency/kept-answer.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
 import type { Books, BooksEvents } from './books.ts';
 import { HoldNotOpen } from './errors.ts';
@@ -7,12 +8,24 @@ import type { Hold, HoldRequest, HoldResult } from './hold.ts';
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 5_000;
 
+/** How a hold ends that was answered. */
+export interface ChargeRequest {
+  readonly hold: Hold;
+  readonly cost_micros: number;
+  readonly at_ms: number;
+  readonly usage: UsageRow;
+  readonly kept: KeptAnswer | null;
+}
+
 /** The writes of one database, each durable when it resolves. One that rejects has written nothing. */
 export interface LedgerWriter {
   /** As `Books.hold`. */
   hold(request: HoldRequest): Promise<HoldResult>;
-  /** Ends the hold by deducting the cost, with the usage row. Rejects with `HoldNotOpen`, and as the database does. */
-  charge(hold: Hold, cost_micros: number, at_ms: number, usage: UsageRow): Promise<void>;
+  /**
+   * Ends the hold by deducting the cost, with the usage row and the answer that is kept, if there is one. Rejects with
+   * `HoldNotOpen`, and as the database does.
+   */
+  charge(charge: ChargeRequest): Promise<void>;
   /** Ends the hold by freeing it, with the usage row if there is one. Rejects as `charge` does. */
   release(hold: Hold, usage: UsageRow | null): Promise<void>;
   /** Whether a charge that rejected is there nevertheless. */
@@ -63,8 +76,15 @@ export abstract class DurableBooks implements Books {
     return result;
   }
 
-  charge(hold: Hold, cost_micros: number, usage: UsageRow, usage_if_not_charged: UsageRow): Promise<void> {
-    return this.#track(this.#charge(hold, cost_micros, usage, usage_if_not_charged));
+  charge(
+    hold: Hold,
+    cost_micros: number,
+    usage: UsageRow,
+    usage_if_not_charged: UsageRow,
+    kept: KeptAnswer | null = null,
+  ): Promise<void> {
+    const at_ms = this.clock.now_ms();
+    return this.#track(this.#charge({ hold, cost_micros, at_ms, usage, kept }, usage_if_not_charged));
   }
 
   release(hold: Hold, usage: UsageRow | null): Promise<void> {
@@ -98,16 +118,11 @@ export abstract class DurableBooks implements Books {
     return this.writer.recover();
   }
 
-  async #charge(
-    hold: Hold,
-    cost_micros: number,
-    usage: UsageRow,
-    usage_if_not_charged: UsageRow,
-  ): Promise<void> {
+  async #charge(charge: ChargeRequest, usage_if_not_charged: UsageRow): Promise<void> {
+    const { hold } = charge;
     if (this.#unwritten.has(hold.entry_id)) throw new HoldNotOpen(`hold ${hold.entry_id} is being released`);
-    const at_ms = this.clock.now_ms();
     try {
-      await this.writer.charge(hold, cost_micros, at_ms, usage);
+      await this.writer.charge(charge);
       this.#open.delete(hold.entry_id);
     } catch (error) {
       if (error instanceof HoldNotOpen) {

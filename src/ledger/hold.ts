@@ -1,3 +1,5 @@
+import type { IdempotencyClaim } from '../idempotency/claim.ts';
+
 /** What a request asks to reserve: its worst-case cost, against the organization's credit and the project's limit. */
 export interface HoldRequest {
   readonly organization_id: string;
@@ -5,6 +7,8 @@ export interface HoldRequest {
   readonly request_id: string;
   readonly amount_micros: number;
   readonly at_ms: number;
+  /** Of a request with an idempotency key: stored with the hold, for as long as that is open. */
+  readonly claim?: IdempotencyClaim;
 }
 
 /** Credit that is reserved until it is charged or released. */
@@ -31,6 +35,11 @@ export type HoldRefusal =
       readonly spend_limit_micros: number;
     };
 
+/** Another request has the claim, or its answer is kept. */
+export interface ClaimTaken {
+  readonly refusal: 'idempotency_key_in_use';
+}
+
 export type HoldResult =
   | { readonly held: true; readonly hold: Hold }
-  | ({ readonly held: false } & HoldRefusal);
+  | ({ readonly held: false } & (HoldRefusal | ClaimTaken));

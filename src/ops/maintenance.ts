@@ -1,6 +1,7 @@
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
 import { type Clock, DAY_MS, HOUR_MS } from '../clock.ts';
+import { forgetAnswers } from '../idempotency/forget-answers.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
@@ -33,9 +34,9 @@ export interface MaintenanceParts {
 
 /**
  * The background work of a running service. At start and hourly: tiers that time lifts. Hourly: an audit, whose
- * violations are logged as errors, daily totals of old usage, and the end of windows of organizations that went quiet.
- * Every few seconds: last-used times of keys, and counts for the log. Resolves with its stop once the start's tiers are
- * written.
+ * violations are logged as errors, and daily totals of old usage. So end the answers to idempotency keys, and the windows
+ * of organizations that went quiet. Every few seconds: last-used times of keys, and counts for the log. Resolves with its
+ * stop once the start's tiers are written.
  */
 export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
   await recalculateTiers(parts.store, parts.clock.now_ms());
@@ -84,6 +85,7 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     await limiter.forgetIdle();
     if (!(await beginsHourlyRun())) return;
     await recalculateTiers(store, now_ms);
+    await forgetAnswers(store, now_ms);
     const report = await history.run({ now_ms, prune_before_ms });
     if (report === null) return;
     reportAudit({ clock, log, metrics }, report.audit);

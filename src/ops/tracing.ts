@@ -4,6 +4,7 @@ import type { Mode } from '../questions/question.ts';
 /** The parts of a request that have a span of their own; `wait` is the time between the hold and the first turn. */
 export type TracedStep =
   | 'key'
+  | 'idempotency'
   | 'request'
   | 'plan'
   | 'hold'

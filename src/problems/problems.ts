@@ -7,6 +7,8 @@ const NO_PROBLEMS = {
   plan: 0,
   /** The windows of requests and tokens a minute, also what is settled in them after a request. */
   rate_windows: 0,
+  /** Looking up what an idempotency key stands for. */
+  idempotency: 0,
   hold: 0,
   model: 0,
   charge: 0,

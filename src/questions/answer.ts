@@ -1,9 +1,9 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import type { Written } from '../json/written.ts';
-import { ChoiceAnswerSchema, choiceAnswer } from './choice.ts';
-import { NoulAnswerSchema, noulAnswer } from './noul.ts';
+import { ChoiceAnswerSchema, choiceAnswer, choiceAnswerOf } from './choice.ts';
+import { NoulAnswerSchema, noulAnswer, noulAnswerOf } from './noul.ts';
 import { classesOf, classProbabilities, type Question, type QuestionType, scoreCount } from './question.ts';
-import { ScoreAnswerSchema, scoreAnswer } from './score.ts';
+import { ScoreAnswerSchema, scoreAnswer, scoreAnswerOf } from './score.ts';
 
 /** In the order in which the types are documented. */
 const ANSWER_SCHEMAS = {
@@ -36,5 +36,37 @@ export function answerFrom(
       return choiceAnswer(classesOf(question), probabilities);
     case 'score':
       return scoreAnswer(question.levels, probabilities);
+  }
+}
+
+/** All of an answer that the client did not send: `answerOfNumbers` makes the answer of it again. */
+export function numbersOf(answer: WrittenAnswer): number[] {
+  switch (answer.type) {
+    case 'noul':
+      return [answer.noul];
+    case 'choice':
+    case 'score':
+      return [...answer.probabilities.values];
+  }
+}
+
+/**
+ * The answer that `numbersOf` was given, to the same question. Throws `RangeError` where the question has another number
+ * of options.
+ */
+export function answerOfNumbers(
+  { question, threshold }: { readonly question: Question; readonly threshold: number | null },
+  numbers: readonly number[],
+): WrittenAnswer {
+  const expected = scoreCount(question);
+  if (numbers.length !== expected)
+    throw new RangeError(`the kept answer has ${numbers.length} numbers and not ${expected}`);
+  switch (question.type) {
+    case 'noul':
+      return noulAnswerOf(numbers[0] ?? Number.NaN, threshold);
+    case 'choice':
+      return choiceAnswerOf(classesOf(question), numbers);
+    case 'score':
+      return scoreAnswerOf(question.levels, numbers);
   }
 }

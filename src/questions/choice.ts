@@ -61,7 +61,11 @@ export function parseChoice(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQ
  * there is no option.
  */
 export function choiceAnswer(ids: readonly string[], probabilities: readonly number[]): WrittenChoiceAnswer {
-  const rounded = roundToSumOne(probabilities);
+  return choiceAnswerOf(ids, roundToSumOne(probabilities));
+}
+
+/** The answer with these probabilities, as they were given. Throws `RangeError` where there is no option. */
+export function choiceAnswerOf(ids: readonly string[], rounded: readonly number[]): WrittenChoiceAnswer {
   const { index, value } = largest(rounded);
   const even = 1 / ids.length;
   const choice = ids[index];

@@ -100,7 +100,11 @@ export function noulAnswer(probability: number, threshold: number | null): NoulA
     probability < 0.5
       ? (probability / 0.5) * COMMITTED_NO_MAX
       : COMMITTED_YES_MIN + ((probability - 0.5) / 0.5) * (1 - COMMITTED_YES_MIN);
-  const noul = roundToParts(committed);
+  return noulAnswerOf(roundToParts(committed), threshold);
+}
+
+/** The answer with that probability of yes, as it was given. */
+export function noulAnswerOf(noul: number, threshold: number | null): NoulAnswer {
   return threshold === null
     ? { type: 'noul', noul }
     : { type: 'noul', noul, threshold, decision: noul >= threshold };

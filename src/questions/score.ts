@@ -74,7 +74,11 @@ export function scoreAnswer(
   levels: readonly JsonValue[],
   probabilities: readonly number[],
 ): WrittenScoreAnswer {
-  const rounded = roundToSumOne(probabilities);
+  return scoreAnswerOf(levels, roundToSumOne(probabilities));
+}
+
+/** The answer with these probabilities, as they were given. */
+export function scoreAnswerOf(levels: readonly JsonValue[], rounded: readonly number[]): WrittenScoreAnswer {
   const names = levelNames(levels);
   return {
     type: 'score',

@@ -46,6 +46,7 @@ const MADE_OF = ['src/build-info.ts', 'src/installed-packages.ts', 'src/licenses
 const RULES = [
   'src/accounts/',
   'src/catalog/',
+  'src/idempotency/',
   'src/ledger/',
   'src/limits/',
   'src/models/',

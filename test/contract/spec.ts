@@ -1,7 +1,7 @@
 /** The contract's tables as the tests need them, copied from its document and from nowhere else. */
 
 /**
- * "Status to type". Those of 405, 408, 431 and 500 are not shown there: a client's mistake like the other 4xx, or ours.
+ * "Status to type". Those of 405, 408, 409, 431 and 500 are not shown there: a client's mistake like the other 4xx, or ours.
  */
 export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
@@ -10,6 +10,7 @@ export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   404: 'not_found_error',
   405: 'invalid_request_error',
   408: 'invalid_request_error',
+  409: 'invalid_request_error',
   413: 'invalid_request_error',
   422: 'invalid_request_error',
   429: 'rate_limit_error',
@@ -24,6 +25,9 @@ export const STATUS_OF_ADDED_CODE = {
   malformed_request: 400,
   method_not_allowed: 405,
   request_timeout: 408,
+  invalid_idempotency_key: 400,
+  idempotency_key_reused: 409,
+  idempotency_key_in_use: 409,
   headers_too_large: 431,
   internal_error: 500,
   overloaded: 503,

@@ -27,6 +27,7 @@ import { archiveProject, createProject, setSpendLimit } from '../../src/accounts
 import { recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
+import type { KeptAnswer } from '../../src/idempotency/kept-answer.ts';
 import { RefundExceedsPayments } from '../../src/ledger/errors.ts';
 import type { Hold } from '../../src/ledger/hold.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
@@ -107,6 +108,18 @@ const EVERYTHING: Step[] = [
   { kind: 'prune' },
   { kind: 'request', pick: 0, amount: 100, status: 200, latency_ms: 1e-7 },
 ];
+
+/** The answer to a request with an idempotency key. */
+const KEPT: KeptAnswer = {
+  id: 'dec_1',
+  created: 1,
+  model: 'decision-1',
+  mode: 'fast',
+  input_tokens: 1,
+  cost_micros: 1,
+  latency_ms: 0.1,
+  numbers: [[0.9]],
+};
 
 /** What people, clients and time do to a box, by its rules. */
 class History extends TemporaryDatabase {
@@ -230,11 +243,12 @@ class History extends TemporaryDatabase {
   async #request({ pick, amount, status, latency_ms }: Extract<Step, { kind: 'request' }>): Promise<void> {
     const key = this.#keys[pick % this.#keys.length];
     if (key === undefined) return;
-    const { organization_id, project_id } = key;
+    const { organization_id, project_id, api_key_id } = key;
     const request_id = `req_${this.#serial}`;
     const at_ms = this.#clock.now_ms();
     const asked = { organization_id, project_id, request_id, amount_micros: amount, at_ms };
-    const answer = await this.#books.hold(asked);
+    const claim = { api_key_id, key_hash: `key of ${request_id}`, body_hash: 'body' };
+    const answer = await this.#books.hold({ ...asked, claim });
     if (!answer.held) return;
     await this.#end(answer.hold, status, {
       ...key,
@@ -252,7 +266,7 @@ class History extends TemporaryDatabase {
   }
 
   async #end(hold: Hold, status: number, usage: Parameters<SqliteBooks['charge']>[2]): Promise<void> {
-    if (status === 200) await this.#books.charge(hold, usage.cost_micros, usage, usage);
+    if (status === 200) await this.#books.charge(hold, usage.cost_micros, usage, usage, KEPT);
     else await this.#books.release(hold, usage);
   }
 
