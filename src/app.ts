@@ -149,9 +149,10 @@ async function refusedBeforeConsole(
 function logRequest(
   { log, clock }: Pick<AppServices, 'log' | 'clock'>,
   { method }: Request,
-  { request_id, path, started_ms, code, caller }: RequestContext,
+  context: RequestContext,
   status: number,
 ): void {
+  const { request_id, path, started_ms, code, caller, client_address } = context;
   log.request({
     request_id,
     method,
@@ -159,6 +160,11 @@ function logRequest(
     status,
     duration_ms: clock.monotonic_ms() - started_ms,
     code,
+    model: context.model ?? null,
+    mode: context.mode ?? null,
+    input_tokens: context.input_tokens ?? null,
+    trace_id: context.span?.trace_id ?? null,
+    client_address: client_address === '' ? null : client_address,
     organization_id: caller?.organization_id ?? null,
     project_id: caller?.project_id ?? null,
     key_id: caller?.key_id ?? null,

@@ -124,7 +124,7 @@ async function serve(
   const stop = stopSignal(() => reloader.reload());
   const log_file = await openLogFile(options);
   const output = log_file === null ? standardOutput : new BoundedOutput(log_file);
-  const log = createLog(options.logLevel, output);
+  const log = createLog(options.logLevel, output, { has_client_address: options.logClientAddress });
   const metrics = await openMetrics(options);
   const tracing = await openTracing(options);
   const certificate = await openCertificate(options, log);

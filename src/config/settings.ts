@@ -308,6 +308,13 @@ export const SETTINGS = {
     help: 'full log files that are kept beside it',
     default: 5,
   }),
+  logClientAddress: setting(SWITCH, {
+    flag: '--log-client-address',
+    variable: 'TDS_LOG_CLIENT_ADDRESS',
+    key: 'log.client_address',
+    help: 'name the address of the client in the log line of each request; it is personal data',
+    default: false,
+  }),
   metricsHost: setting(textOf(parseHost), {
     flag: '--metrics-host <address>',
     variable: 'TDS_METRICS_HOST',
@@ -489,6 +496,7 @@ export const SERVE_SETTINGS = [
   'logFile',
   'logFileSize',
   'logFileKeep',
+  'logClientAddress',
   'metricsHost',
   'metricsPort',
   'apiReference',

@@ -33,6 +33,8 @@ export interface RequestContext {
   /** The catalog's id of the model, and the mode, of a decision once they are known. */
   model?: string;
   mode?: Mode;
+  /** Of a decision that was answered. */
+  input_tokens?: number;
   /** Whether its budget of refusals was spent: such requests are counted in the log, not listed. */
   is_over_budget: boolean;
 }

@@ -185,14 +185,16 @@ function queryMode(query: URLSearchParams): string | null {
 function observe(
   { metrics, clock }: Pick<DecisionRouteServices, 'metrics' | 'clock'>,
   { result, asked, model_time }: DecisionOutcome,
-  { started_ms, span }: RequestContext,
+  context: RequestContext,
 ): void {
+  const { started_ms, span } = context;
   if (asked === undefined || model_time === undefined) return;
   const { queue_ms, model_ms } = model_time;
   const platform_ms = Math.max(0, clock.monotonic_ms() - started_ms - queue_ms - model_ms);
   metrics.decisionTimed({ ...asked, platform_ms, queue_ms, model_ms });
   if (result instanceof Refusal) return;
   const { input_tokens, decisions, cost_usd } = result.usage;
+  context.input_tokens = input_tokens;
   metrics.decisionCharged({
     ...asked,
     input_tokens,

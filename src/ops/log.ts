@@ -2,6 +2,7 @@ import pino from 'pino';
 import type { ErrorCode } from '../errors.ts';
 import type { Cause } from '../problems/causes.ts';
 import type { ProblemStep } from '../problems/problems.ts';
+import type { Mode } from '../questions/question.ts';
 import type { LogLevel } from './log-level.ts';
 import { type BoundedOutput, standardOutput } from './standard-output.ts';
 
@@ -14,6 +15,14 @@ export interface RequestLine {
   readonly status: number;
   readonly duration_ms: number;
   readonly code: string | null;
+  /** Of a decision, once they are known: the catalog's id of the model, the mode, and what was charged for. */
+  readonly model: string | null;
+  readonly mode: Mode | null;
+  readonly input_tokens: number | null;
+  /** Null where the request is not traced. */
+  readonly trace_id: string | null;
+  /** Written only where the operator wants it; null where nothing is known. */
+  readonly client_address: string | null;
   readonly organization_id: string | null;
   readonly project_id: string | null;
   readonly key_id: string | null;
@@ -55,14 +64,45 @@ export interface AdjustableLog extends Log {
   level: LogLevel;
 }
 
+/** What a log has in its lines beside what all have. */
+interface LogOptions {
+  /** Whether the lines of requests name the client's address, which is a person's. */
+  readonly has_client_address?: boolean;
+}
+
+/** A duration in milliseconds, as a line has it: to the microsecond. */
+function roundedDuration(duration_ms: number): number {
+  return Math.round(duration_ms * 1_000) / 1_000;
+}
+
 /** A log of that level, on standard output. Lines that could not be written are named in a line of their own. */
-export function createLog(level: LogLevel, output: BoundedOutput = standardOutput): AdjustableLog {
+export function createLog(
+  level: LogLevel,
+  output: BoundedOutput = standardOutput,
+  { has_client_address = false }: LogOptions = {},
+): AdjustableLog {
   let current = level;
-  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, output);
+  const logger = pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    output,
+  );
   output.onResumed = (lines) =>
     logger.error({ lines }, 'lines of this log were lost: it could not be written');
   return {
-    request: (line) => logger.info(line, 'request'),
+    request: ({ client_address, duration_ms, ...line }) =>
+      logger.info(
+        {
+          ...line,
+          duration_ms: roundedDuration(duration_ms),
+          ...(has_client_address ? { client_address } : {}),
+        },
+        'request',
+      ),
     problem: (line) => logger.error(line, 'problem'),
     error: (message, details = {}) => logger.error(details, message),
     warn: (message, details = {}) => logger.warn(details, message),

@@ -157,6 +157,7 @@ export class OtlpTracing implements Tracing {
     if (!span.isRecording()) return null;
     const within = trace.setSpan(ROOT_CONTEXT, span);
     return {
+      trace_id: span.spanContext().traceId,
       beginStep: (step) => this.#beginStep(step, within, now_ms),
       describe: (decision) => span.setAttributes(decisionAttributes(decision)),
       end: (request) => {

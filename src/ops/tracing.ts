@@ -48,6 +48,8 @@ export interface TracedRequest {
 
 /** The span of one request; it is sent once it is ended, and one that is never ended is never sent. */
 export interface RequestSpan {
+  /** Of the trace that the span is a part of, in hexadecimal: the log's lines name it. */
+  readonly trace_id: string;
   beginStep(step: TracedStep): StepSpan;
   describe(decision: TracedDecision): void;
   end(request: TracedRequest): void;
