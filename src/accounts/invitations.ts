@@ -26,7 +26,7 @@ export interface SentInvitation {
   readonly email: string;
   readonly role: Role;
   readonly expires_at_ms: number;
-  /** Whether somebody paid for the organization, or the operator gave it a tier: strangers can do neither. */
+  /** Whether somebody paid for the organization, or the operator invites or gave it a tier: no stranger can. */
   readonly is_trusted: boolean;
   /** For the link of the mail alone: never stored, never shown to who invites. */
   readonly token: string;
@@ -85,7 +85,7 @@ export async function invite(
       object_id: invitation.id,
       detail: { role },
     });
-    return await toSend(records, invitation, token);
+    return await toSend(records, actor, invitation, token);
   });
 }
 
@@ -127,7 +127,7 @@ export async function resendInvitation(
       object_id: invitation.id,
       detail: { role: invitation.role },
     });
-    return await toSend(records, { ...invitation, ...renewed }, token);
+    return await toSend(records, actor, { ...invitation, ...renewed }, token);
   });
 }
 
@@ -264,10 +264,11 @@ async function requireFirstIsOwner(
 
 async function toSend(
   records: Pick<Records, 'accounts'>,
+  actor: Actor,
   { id, organization_id, email, role, expires_at_ms }: Invitation,
   token: string,
 ): Promise<SentInvitation> {
   const { name, first_paid_at_ms, minimum_tier } = await readOrganization(records, organization_id);
-  const is_trusted = first_paid_at_ms !== null || minimum_tier !== null;
+  const is_trusted = actor.kind === 'operator' || first_paid_at_ms !== null || minimum_tier !== null;
   return { id, organization_id, organization_name: name, email, role, expires_at_ms, is_trusted, token };
 }

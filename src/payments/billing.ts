@@ -25,6 +25,9 @@ export interface BillingContext extends Pick<AccountContext, 'store' | 'clock'> 
 /** How many of the newest tier changes and refunds are told. */
 const NEWEST = 100;
 
+/** Changes of tier: all that payments, time and the operator make in any organization. */
+const TIER_CHANGES_MAX = 1_000;
+
 /** How an organization can add credit now. */
 export interface TopUpTerms {
   /** The range of one top-up, in micro-dollars. */
@@ -57,7 +60,7 @@ export interface Billing {
   readonly minimum_tier: number | null;
   /** With the limits that this organization would have there; null in the highest tier. */
   readonly next_tier: NextTier | null;
-  /** The newest changes, newest first. */
+  /** All changes of the tier, newest first; of more than a thousand the newest. */
   readonly tier_changes: readonly Omit<TierChange, 'organization_id'>[];
   readonly top_up: TopUpTerms;
   /** Payments and refunds that are not settled yet, oldest first. */
@@ -85,7 +88,7 @@ export async function billing(
     const dedicated_limits = { requests_per_minute, tokens_per_minute, questions_per_request };
     const { least, most } = topUpRange(organization, now_ms);
     const next = nextTier(organization, now_ms);
-    const changes = await records.accounts.tierChanges(organization_id, NEWEST);
+    const changes = await records.accounts.tierChanges(organization_id, TIER_CHANGES_MAX);
     return {
       credit_micros,
       held_micros,

@@ -4,13 +4,14 @@ import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { setOperator } from '../../src/accounts/operators.ts';
+import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import { newEntryId } from '../support/money.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount, POLL_MS, type TestAccount } from '../support/service.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
+import { addPerson, mailedToken, type Person, startTestConsole, type TestConsole } from './people.ts';
 
 setDefaultTimeout(30_000);
 
@@ -84,6 +85,11 @@ const ROUTES: Readonly<Record<string, Tried>> = {
     path: async () => `/organizations/${account.organization_id}/payments/${await pendingPayment()}/confirm`,
   },
   'set limits': { method: 'PATCH', path: inOrganization('/limits'), body: { requests_per_minute: 77 } },
+  'invite an owner': {
+    method: 'POST',
+    path: inOrganization('/owner'),
+    body: { email: 'the-owner@example.com' },
+  },
   suspend: { method: 'POST', path: inOrganization('/suspension'), body: { is_suspended: true } },
   resume: { method: 'POST', path: inOrganization('/suspension'), body: { is_suspended: false } },
   'list models': { path: '/models' },
@@ -202,6 +208,21 @@ describe('an organization', () => {
     );
     const shown = [...first.items, ...rest.items].map(({ id }) => id);
     expect(shown.toSorted()).toEqual(all.map(({ id }) => id).toSorted());
+  });
+
+  test('without an owner gets one, who is invited by name before anybody paid', async () => {
+    const { id } = await createOrganization(made.service.accounts, OPERATOR, { name: 'Ownerless Works' });
+    const email = 'new-owner@example.com';
+    const { operator } = people;
+    const person = await addPerson(made, { email });
+    made.mails.length = 0;
+    expect((await operator.ask(`${API}/organizations/${id}/owner`, { body: { email } })).status).toBe(200);
+    const token = await mailedToken(made, email);
+    expect(made.mails.findLast(({ to }) => to === email)?.text).toContain('the organization Ownerless Works');
+    expect((await person.ask('/console/api/invitation/accept', { body: { token } })).status).toBe(200);
+    expect(await (await person.ask('/console/api/session')).json()).toMatchObject({
+      organizations: expect.arrayContaining([{ id, name: 'Ownerless Works', role: 'owner' }]),
+    });
   });
 
   test('has its keys refused at once when it is suspended, and answered at once when that is lifted', async () => {

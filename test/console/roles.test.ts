@@ -281,6 +281,11 @@ const ROWS: readonly Row[] = [
   { route: `POST /operator${IN}/payments/:payment_id/confirm`, may: OPERATORS },
   { route: `PATCH /operator${IN}/limits`, may: OPERATORS, given: () => ({ body: { minimum_tier: 1 } }) },
   {
+    route: `POST /operator${IN}/owner`,
+    may: OPERATORS,
+    given: () => ({ body: { email: 'the-first-owner@example.com' } }),
+  },
+  {
     route: `POST /operator${IN}/suspension`,
     may: OPERATORS,
     given: () => ({ body: { is_suspended: false } }),

@@ -115,6 +115,9 @@ describe.skipIf(program === null)('the page of billing', () => {
     await page.reload();
     await history.waitFor();
     expect(await page.getByText('The organization is in Tier 1 now').count()).toBe(0);
+    const changes = page.getByRole('table', { name: 'Tier changes' });
+    await changes.getByText('Tier 0 to Tier 1').waitFor();
+    await changes.getByText('because of a payment').waitFor();
     // The browser says so of the amount that was refused.
     expect(opened.complaints.filter((complaint) => !complaint.includes('422'))).toEqual([]);
   });

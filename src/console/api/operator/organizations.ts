@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../../accounts/actor.ts';
 import { AccountError } from '../../../accounts/errors.ts';
+import { invite } from '../../../accounts/invitations.ts';
 import { listMembers } from '../../../accounts/members.ts';
 import {
   type OrganizationCursor,
@@ -22,6 +23,7 @@ import { cursorAt, placeOf } from '../cursor.ts';
 import {
   answerOf,
   Done,
+  Email,
   EntryId,
   Id,
   Micros,
@@ -183,6 +185,20 @@ export function organizationRoutes(services: ConsoleServices) {
           { additionalProperties: false },
         ),
         response: Done,
+      },
+    )
+    .post(
+      '/:organization_id/owner',
+      async ({ operator, session, params: { organization_id }, body: { email } }) => {
+        services.sign_in.countInvitation(session, email);
+        const invitation = await invite(services, operator, { organization_id, email, role: 'owner' });
+        services.mailInvitation(invitation, session.name);
+        return { id: invitation.id };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ email: Email }),
+        response: answerOf({ id: Type.String({ description: 'Of the invitation that was mailed.' }) }),
       },
     )
     .post(

@@ -12,6 +12,7 @@ import { History } from './history.tsx';
 import { Pending } from './pending.tsx';
 import { Refunds } from './refunds.tsx';
 import { Tier } from './tier.tsx';
+import { TierChanges } from './tier-changes.tsx';
 import { TierNotice } from './tier-notice.tsx';
 import { TopUp } from './top-up.tsx';
 
@@ -42,6 +43,7 @@ export default function Billing({ params: { organization_id = '' } }: PageProps)
             <Tier facts={facts} />
             <History organization_id={organization_id} credit_micros={facts.credit_micros} />
             <Refunds refunds={facts.refunds} />
+            <TierChanges tier_changes={facts.tier_changes} />
           </>
         )}
       </LoadedView>

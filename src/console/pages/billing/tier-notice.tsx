@@ -3,15 +3,9 @@ import { Button } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { Time } from '../components/time.tsx';
 import type { BillingFacts } from './facts.ts';
+import { TIER_REASONS } from './tier-reasons.ts';
 
 const SHOWN_MS = 30 * 86_400_000;
-
-const REASONS: Readonly<Record<string, string>> = {
-  top_up: 'because of a payment',
-  refund: 'because of a refund',
-  time: 'because enough time has passed since the first payment',
-  operator: 'by a decision of the operator',
-};
 
 /** Tells of the newest change of the tier until it is closed, which only this browser remembers. */
 export function TierNotice({
@@ -49,7 +43,7 @@ export function TierNotice({
       }
     >
       {to_tier === 0 ? 'It lost its API access' : 'Its limits changed'} <Time time_ms={created_at_ms} />
-      {REASONS[reason] === undefined ? '' : `, ${REASONS[reason]}`}.
+      {TIER_REASONS[reason] === undefined ? '' : `, ${TIER_REASONS[reason]}`}.
     </Notice>
   );
 }

@@ -15,6 +15,7 @@ import type { PageProps } from '../page.ts';
 import { TrailView } from '../trail-view.tsx';
 import { useLoaded } from '../use-loaded.ts';
 import { CreditActions } from './credit-dialogs.tsx';
+import { InviteOwner } from './invite-owner.tsx';
 import { Limits } from './limits.tsx';
 import { PendingPayments } from './pending-payments.tsx';
 import type { WholeOrganization } from './whole-organization.ts';
@@ -65,7 +66,7 @@ export default function OperatorsOrganization({ params: { organization_id = '' }
               <PendingPayments organization={data} onChange={onChange} />
             </Section>
             <Limits organization={data} onChange={onChange} />
-            <Members members={data.member_list} />
+            <Members organization={data} onChange={onChange} />
             <Section title="Audit trail">
               <TrailView
                 of="organization"
@@ -132,15 +133,29 @@ function Suspension({
   );
 }
 
-function Members({ members }: { readonly members: WholeOrganization['member_list'] }) {
+function Members({
+  organization: { id, member_list },
+  onChange,
+}: {
+  readonly organization: WholeOrganization;
+  readonly onChange: () => Promise<void>;
+}) {
   return (
-    <Section title="Members">
+    <Section
+      title="Members"
+      actions={
+        member_list.length === 0 ? <InviteOwner organization_id={id} onInvited={onChange} /> : undefined
+      }
+    >
       <Table
         caption="Members"
-        rows={members}
+        rows={member_list}
         keyOf={({ user_id }) => user_id}
         empty={
-          <EmptyState title="No members">Give it an owner on the server, with “tds member add”.</EmptyState>
+          <EmptyState title="No members">
+            Nobody can use it in the console before it has an owner. Invite one, or use “tds member add” on
+            the server.
+          </EmptyState>
         }
         columns={[
           { title: 'Name', is_name: true, cell: ({ name }) => name },

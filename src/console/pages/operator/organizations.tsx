@@ -47,10 +47,11 @@ export default function Organizations() {
               {
                 title: 'Organization',
                 is_name: true,
-                cell: ({ id, name, suspended_at_ms }) => (
+                cell: ({ id, name, suspended_at_ms, members }) => (
                   <span class="row">
                     <a href={`/console/operator/organizations/${id}`}>{name}</a>
                     {suspended_at_ms !== null && <Badge tone="danger">Suspended</Badge>}
+                    {members === 0 && <Badge tone="warning">No owner</Badge>}
                   </span>
                 ),
               },

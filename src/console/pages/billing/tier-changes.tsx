@@ -1,0 +1,33 @@
+import { Section } from '../components/page-header.tsx';
+import { EmptyState } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { Time } from '../components/time.tsx';
+import type { BillingFacts } from './facts.ts';
+import { TIER_REASONS } from './tier-reasons.ts';
+
+/** Every change of the tier, newest first. */
+export function TierChanges({ tier_changes }: Pick<BillingFacts, 'tier_changes'>) {
+  if (tier_changes.length === 0) return null;
+  return (
+    <Section title="Tier changes" description="The tier decides the limits of requests and top-ups.">
+      <Table
+        caption="Tier changes"
+        rows={tier_changes}
+        keyOf={({ id }) => String(id)}
+        empty={<EmptyState title="No changes" />}
+        columns={[
+          {
+            title: 'What',
+            is_name: true,
+            cell: ({ from_tier, to_tier }) => `Tier ${from_tier} to Tier ${to_tier}`,
+          },
+          {
+            title: 'Why',
+            cell: ({ reason }) => <span class="prose-cell">{TIER_REASONS[reason] ?? reason}</span>,
+          },
+          { title: 'Time', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
+        ]}
+      />
+    </Section>
+  );
+}

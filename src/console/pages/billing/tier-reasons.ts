@@ -1,0 +1,7 @@
+/** Why the tier of an organization changed, by the reason that is stored. */
+export const TIER_REASONS: Readonly<Record<string, string>> = {
+  top_up: 'because of a payment',
+  refund: 'because of a refund',
+  time: 'because enough time has passed since the first payment',
+  operator: 'by a decision of the operator',
+};
