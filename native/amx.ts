@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { GgmlType, readGgufFileInfo } from 'node-llama-cpp';
+import { GgmlType } from 'node-llama-cpp';
 import { WeightsError } from './errors.ts';
+import { readHeader } from './gguf.ts';
+import type { TensorFacts } from './gguf-file.ts';
 import type { Weights } from './weights.ts';
 
 /** ggml's AMX kernels give wrong products for a matrix with fewer columns than this. */
@@ -9,14 +11,7 @@ const COLUMNS_MIN = 64;
  * The types of blocks of 32 columns that ggml multiplies by AMX. Its other types have blocks of 256, so no narrow
  * matrix.
  */
-const NARROW_TYPES: ReadonlySet<GgmlType> = new Set([GgmlType.Q4_0, GgmlType.Q4_1, GgmlType.Q8_0]);
-
-/** A tensor as a GGUF file describes it; the first dimension is its columns. */
-export interface TensorFacts {
-  readonly name: string;
-  readonly dimensions: readonly (number | bigint)[];
-  readonly ggmlType: GgmlType;
-}
+const NARROW_TYPES: ReadonlySet<number> = new Set([GgmlType.Q4_0, GgmlType.Q4_1, GgmlType.Q8_0]);
 
 /** Whether `/proc/cpuinfo` lists the instructions with which ggml uses AMX. The kernel may still forbid AMX. */
 export function servesAmx(cpuinfo = readCpuinfo()): boolean {
@@ -27,8 +22,8 @@ export function servesAmx(cpuinfo = readCpuinfo()): boolean {
 /** The first matrix for which ggml's AMX kernels give wrong products, or undefined. */
 export function narrowMatrix(tensors: readonly TensorFacts[]): TensorFacts | undefined {
   return tensors.find(
-    ({ dimensions: [columns = 0, rows = 1], ggmlType }) =>
-      NARROW_TYPES.has(ggmlType) && rows > 1 && columns < COLUMNS_MIN,
+    ({ dimensions: [columns = 0, rows = 1], type }) =>
+      NARROW_TYPES.has(type) && rows > 1 && columns < COLUMNS_MIN,
   );
 }
 
@@ -46,12 +41,8 @@ function readCpuinfo(): string {
 export async function rejectNarrowMatrices(weights: Weights, cpuinfo = readCpuinfo()): Promise<void> {
   if (!servesAmx(cpuinfo)) return;
   for (const part of weights.parts) {
-    const { tensorInfo } = await readGgufFileInfo(part, {
-      sourceType: 'filesystem',
-      spliceSplitFiles: false,
-      logWarnings: false,
-    });
-    const narrow = narrowMatrix(tensorInfo ?? []);
+    const { tensors } = await readHeader(part);
+    const narrow = narrowMatrix(tensors);
     if (narrow === undefined) continue;
     throw new WeightsError(
       `The model ${weights.first} would give wrong answers on this CPU (${narrow.name} has ${narrow.dimensions[0]} columns, AMX needs ${COLUMNS_MIN}): give it in 32 bits, or use another CPU.`,

@@ -1,12 +1,13 @@
-import { readGgufFileInfo } from 'node-llama-cpp';
+import { systemErrorCode } from '../src/system-error-code.ts';
 import { WeightsError } from './errors.ts';
+import { GgufDamaged, type GgufHeader, type GgufValue, readGgufHeader } from './gguf-file.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';
 import type { PreTokenizer } from './pre-tokenizer.ts';
 
 /** What a GGUF file says of its model: what choosing a prompt profile needs. */
 export interface ModelFacts {
   readonly architecture: string;
-  /** Positions that the model was made for. */
+  /** Positions that the model was made for; 0 where the file does not say so in 32 bits, as llama.cpp reads them. */
   readonly trained_context_tokens: number;
   readonly vocabulary: Vocabulary;
   readonly pre_tokenizer: PreTokenizer;
@@ -15,41 +16,71 @@ export interface ModelFacts {
 }
 
 /** GGUF's `token_type`: 3 is a control token, 4 a user-defined one. */
-const SPECIAL_TOKEN_TYPES: ReadonlySet<number> = new Set([3, 4]);
+const SPECIAL_TOKEN_TYPES: ReadonlySet<unknown> = new Set([3, 4]);
+const TOKENS = 'tokenizer.ggml.tokens';
+const TOKEN_TYPES = 'tokenizer.ggml.token_type';
+const READ_ARRAYS: ReadonlySet<string> = new Set([TOKENS, TOKEN_TYPES]);
 
 /** Reads the metadata of the GGUF file at `path` (the first part of a split one). Throws `WeightsError`. */
 export async function readModelFacts(path: string): Promise<ModelFacts> {
-  try {
-    const { metadata, architectureMetadata } = await readGgufFileInfo(path, {
-      sourceType: 'filesystem',
-      readTensorInfo: false,
-      spliceSplitFiles: false,
-      logWarnings: false,
-      ignoreKeys: ['tokenizer.ggml.merges', 'tokenizer.ggml.scores'],
-    });
-    const { ggml, chat_template } = metadata.tokenizer;
-    return {
-      architecture: metadata.general.architecture,
-      trained_context_tokens: architectureMetadata.context_length ?? 0,
-      vocabulary: {
-        texts: ggml.tokens,
-        special: new Set(
-          (ggml.token_type ?? []).flatMap((type, id) => (SPECIAL_TOKEN_TYPES.has(type) ? [id] : [])),
-        ),
-        bos: ggml.bos_token_id,
-        eos: ggml.eos_token_id,
-        // Where a file does not say, SentencePiece models begin with it and byte-pair ones do not.
-        begins_with_bos: ggml.add_bos_token ?? ggml.model === 'llama',
-      },
-      pre_tokenizer: { model: ggml.model, pre: ggml.pre },
-      chat_template,
-    };
-  } catch (error) {
-    throw new WeightsError(
-      `${path} is not a usable GGUF model (its metadata cannot be read): download it again.`,
-      {
-        cause: error,
-      },
-    );
+  const { metadata } = await readHeader(path, (key) => READ_ARRAYS.has(key));
+  const text = (key: string) => textOf(metadata.get(key));
+  const number = (key: string) => numberOf(metadata.get(key));
+  const architecture = text('general.architecture');
+  const model = text('tokenizer.ggml.model');
+  const tokens = metadata.get(TOKENS);
+  if (architecture === undefined || model === undefined || !isList(tokens) || !tokens.every(isText)) {
+    throw unusable(path, 'it lacks an architecture or a vocabulary');
   }
+  const types = metadata.get(TOKEN_TYPES);
+  const begins_with_bos = metadata.get('tokenizer.ggml.add_bos_token');
+  return {
+    architecture,
+    trained_context_tokens: number(`${architecture}.context_length`) ?? 0,
+    vocabulary: {
+      texts: tokens,
+      special: new Set(
+        (isList(types) ? types : []).flatMap((type, id) => (SPECIAL_TOKEN_TYPES.has(type) ? [id] : [])),
+      ),
+      bos: number('tokenizer.ggml.bos_token_id'),
+      eos: number('tokenizer.ggml.eos_token_id'),
+      // Where a file does not say, SentencePiece models begin with it and byte-pair ones do not.
+      begins_with_bos: typeof begins_with_bos === 'boolean' ? begins_with_bos : model === 'llama',
+    },
+    pre_tokenizer: { model, pre: text('tokenizer.ggml.pre') },
+    chat_template: text('tokenizer.chat_template'),
+  };
+}
+
+/**
+ * Reads what the GGUF file at `path`, any part of a model, says before its tensors' data. Throws `WeightsError` where a
+ * count or a length cannot be true: llama.cpp would take time and memory for it without end.
+ */
+export async function readHeader(path: string, wantsArray?: (key: string) => boolean): Promise<GgufHeader> {
+  try {
+    return await readGgufHeader(path, wantsArray);
+  } catch (error) {
+    if (error instanceof GgufDamaged) throw unusable(path, error.message, error);
+    throw unusable(path, `it cannot be read: ${systemErrorCode(error) ?? error}`, error);
+  }
+}
+
+function unusable(path: string, reason: string, cause?: unknown): WeightsError {
+  return new WeightsError(`${path} is not a usable GGUF model (${reason}): download it again.`, { cause });
+}
+
+function isList(value: GgufValue | undefined): value is Extract<GgufValue, readonly unknown[]> {
+  return Array.isArray(value);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function textOf(value: GgufValue | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+function numberOf(value: GgufValue | undefined): number | undefined {
+  return typeof value === 'number' ? value : undefined;
 }

@@ -2,7 +2,7 @@ import { errorMessage } from '../src/error-message.ts';
 import type { DecisionEngine, ScoringPlanner } from './decision-engine.ts';
 import { WeightsError } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';
-import { type ModelFacts, readModelFacts } from './gguf.ts';
+import { type ModelFacts, readHeader, readModelFacts } from './gguf.ts';
 import { type CheckedModel, ModelPlanner } from './model-planner.ts';
 import type { ModelTokenizer } from './model-tokenizer.ts';
 import type { ExpectedModel, OpenOptions } from './open-options.ts';
@@ -17,8 +17,9 @@ import { EMBEDDED_WEIGHTS, verifyWeights, type Weights } from './weights.ts';
 const DEFAULT_CONTEXT_TOKENS = 16_384;
 
 /** What the weights' file says of the model. Throws `WeightsError` when the model cannot be served. */
-async function readServableFacts({ first }: Weights): Promise<ModelFacts> {
+async function readServableFacts({ first, parts }: Weights): Promise<ModelFacts> {
   const facts = await readModelFacts(first);
+  for (const part of parts.slice(1)) await readHeader(part);
   if (abortsOnText(facts.pre_tokenizer)) {
     throw new WeightsError(
       `The model ${first} cannot be served (llama.cpp's tokenizer for it ends the process on some texts): give another model.`,

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { GgmlType } from 'node-llama-cpp';
-import { narrowMatrix, rejectNarrowMatrices, servesAmx, type TensorFacts } from '../../native/amx.ts';
+import { narrowMatrix, rejectNarrowMatrices, servesAmx } from '../../native/amx.ts';
 import { WeightsError } from '../../native/errors.ts';
+import type { TensorFacts } from '../../native/gguf-file.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { type TinyShape, writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
@@ -28,10 +29,10 @@ test.each([
 });
 
 test('a matrix is narrow with fewer than 64 columns in a type that AMX multiplies', () => {
-  const tensor = (columns: number, rows: number | undefined, ggmlType: GgmlType): TensorFacts => ({
+  const tensor = (columns: number, rows: number | undefined, type: GgmlType): TensorFacts => ({
     name: `${columns}`,
     dimensions: rows === undefined ? [columns] : [columns, rows],
-    ggmlType,
+    type,
   });
   for (const type of [GgmlType.Q4_0, GgmlType.Q4_1, GgmlType.Q8_0]) {
     expect(narrowMatrix([tensor(64, 32, type), tensor(32, 256, type)])?.name).toBe('32');
