@@ -65,6 +65,8 @@ export interface ServiceParts {
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
   /** The memory that a second set of a model's weights takes; not looked at by default. */
   readonly memoryFor?: ReloadParts['memoryFor'];
+  /** Where it is undefined, new weights are loaded at once. */
+  readonly tryWeights?: ReloadParts['tryWeights'];
   /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
   /** Free bytes that the disk of the database must have, or the service is not ready. */
@@ -254,12 +256,13 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
   };
   const memoryFor = parts.memoryFor ?? (() => Promise.resolve(null));
+  const tryWeights = parts.tryWeights ?? (() => Promise.resolve(null));
   const reload = async (request: ReloadRequest) => {
     const { id: model } = request;
     log.info('loading a model anew', { model });
     try {
       if (answering.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
-      await reloadModel({ store, clock, models, memoryFor }, request);
+      await reloadModel({ store, clock, models, memoryFor, tryWeights }, request);
       log.info('a model is answered for by its new weights', { model });
     } catch (error) {
       const is_refused = error instanceof ReloadRefused;

@@ -1,16 +1,12 @@
 import { resolve } from 'node:path';
-import {
-  type DecisionEngine,
-  EvaluationFailed,
-  openEngine,
-  PlanRejected,
-  SetupError,
-} from '../../native/engine.ts';
+import type { Static } from '@sinclair/typebox';
+import { EMBEDDED_WEIGHTS, SetupError, weightsBytes } from '../../native/engine.ts';
 import { EMBEDDED, type ModelWeights } from '../catalog/catalog-records.ts';
-import { openOptions } from '../config/open-options.ts';
+import { MS_PER_S } from '../clock.ts';
 import type { ModelConfig } from '../config/settings.ts';
-import { askSmallQuestion } from '../models/small-question.ts';
+import { IS_UNPACKED, projectFile } from '../project-root.ts';
 import { CommandFailed } from './command-failed.ts';
+import { parse, TrialReply, type TrialRequest, WEIGHTS_TRIAL } from './weights-trial.ts';
 
 /** Weights that have answered, and how many tokens they read. */
 export interface CheckedWeights {
@@ -18,56 +14,88 @@ export interface CheckedWeights {
   readonly context_tokens: number;
 }
 
+/** How weights are checked. */
+export interface CheckOptions {
+  /** The tokens that the model is to read; the most that it can when undefined. */
+  readonly context_tokens?: number | undefined;
+  /** Whether the trial says on standard error how far it is. */
+  readonly is_silent?: boolean;
+  /** When a trial that goes on is ended; by the size of the weights when undefined. */
+  readonly deadline_ms?: number;
+}
+
+/** Compiling the addon, and starting a device. */
+const DEADLINE_MIN_MS = 300 * MS_PER_S;
+/** A slow disk reads as much, and so does the slowest device that is of any use. */
+const BYTES_PER_MS_MIN = 5_000;
+
 /**
- * Loads the weights as a server with these settings does, and asks them a small question in both modes. Says on
- * standard error how far it is. Throws `CommandFailed` with one sentence where a server could not serve them.
+ * Loads the weights as a server with these settings does, and asks them a small question in both modes. A process of its
+ * own does that, because llama.cpp ends its process over some files. Throws `CommandFailed` with one sentence where a
+ * server could not serve them.
  */
 export async function checkWeights(
   given: string,
   config: Omit<ModelConfig, 'model'>,
-  context_tokens?: number,
+  { context_tokens, is_silent = false, deadline_ms }: CheckOptions = {},
 ): Promise<CheckedWeights> {
   const weights = given === EMBEDDED ? EMBEDDED : resolve(given);
-  const model_path = weights === EMBEDDED ? undefined : weights;
-  progress(weights === EMBEDDED ? 'Loading the embedded weights.' : `Loading ${weights}.`);
-  const engine = await orFail(() =>
-    openEngine({ ...openOptions({ ...config, model: model_path }), context_tokens }),
-  );
-  try {
-    const { facts } = engine;
-    if (context_tokens !== undefined && context_tokens > facts.context_tokens) {
-      throw new CommandFailed(
-        `The model reads at most ${facts.context_tokens} tokens: give --context of at most that.`,
-      );
-    }
-    progress(`Asking it a small question by ${facts.profile} on ${facts.device}.`);
-    await orFail(() => answerBothModes(engine));
-    const { weights_sha256, profile } = facts;
-    return { weights: { weights, weights_sha256, profile }, context_tokens: facts.context_tokens };
-  } finally {
-    await engine.close();
+  if (!is_silent) {
+    process.stderr.write(weights === EMBEDDED ? 'Loading the embedded weights.\n' : `Loading ${weights}.\n`);
   }
+  const path = weights === EMBEDDED ? EMBEDDED_WEIGHTS : weights;
+  const request: Static<typeof TrialRequest> = {
+    model_path: weights === EMBEDDED ? null : weights,
+    context_tokens: context_tokens ?? null,
+    gpu: config.gpu,
+    evaluator: config.evaluator,
+    deterministic: config.deterministic,
+    threads: config.threads ?? null,
+    prefix_cache_megabytes: config.prefixCache ?? null,
+  };
+  const reply = await runTrial(path, request, is_silent, deadline_ms ?? (await deadlineFor(path)));
+  if ('refusal' in reply) throw new CommandFailed(reply.refusal);
+  const { weights_sha256, profile } = reply;
+  return { weights: { weights, weights_sha256, profile }, context_tokens: reply.context_tokens };
 }
 
-function progress(text: string): void {
-  process.stderr.write(`${text}\n`);
-}
-
-async function answerBothModes(engine: DecisionEngine): Promise<void> {
-  await askSmallQuestion(engine, 'fast');
-  await askSmallQuestion(engine, 'consistent');
-}
-
-async function orFail<Result>(work: () => Promise<Result>): Promise<Result> {
+async function deadlineFor(path: string): Promise<number> {
   try {
-    return await work();
+    return DEADLINE_MIN_MS + Math.ceil((await weightsBytes(path)) / BYTES_PER_MS_MIN);
   } catch (error) {
     if (error instanceof SetupError) throw new CommandFailed(error.message, { cause: error });
-    if (error instanceof PlanRejected || error instanceof EvaluationFailed) {
-      throw new CommandFailed(`The model does not answer a small question: ${error.message}`, {
-        cause: error,
-      });
-    }
     throw error;
   }
+}
+
+/** Throws `CommandFailed` when the process says nothing, by a crash or until the deadline. */
+async function runTrial(
+  path: string,
+  request: Static<typeof TrialRequest>,
+  is_silent: boolean,
+  deadline_ms: number,
+): Promise<Static<typeof TrialReply>> {
+  const program = IS_UNPACKED ? [process.execPath] : [process.execPath, projectFile('src/main.ts')];
+  const child = Bun.spawn([...program, WEIGHTS_TRIAL], {
+    // ggml would have a debugger look at a process that it ends.
+    env: { ...process.env, GGML_NO_BACKTRACE: '1' },
+    stdin: new Blob([JSON.stringify(request)]),
+    stdout: 'pipe',
+    stderr: is_silent ? 'ignore' : 'inherit',
+  });
+  let is_late = false;
+  const deadline = setTimeout(() => {
+    is_late = true;
+    child.kill('SIGKILL');
+  }, deadline_ms);
+  const [printed] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+  clearTimeout(deadline);
+  const reply = parse(TrialReply, printed);
+  if (reply !== null) return reply;
+  const end = is_late
+    ? `it had not answered after ${Math.round(deadline_ms / MS_PER_S)} s`
+    : `the process that loaded it was ended by ${child.signalCode ?? `an error, with code ${child.exitCode}`}`;
+  throw new CommandFailed(
+    `The model ${path} cannot be served (${end}): download it again, or give another model.`,
+  );
 }

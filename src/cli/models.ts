@@ -367,7 +367,9 @@ function checkOf(id: string, options: AddOptions): (() => Promise<CheckedSource>
 }
 
 async function checkedWeights(path: string, options: AddOptions): Promise<CheckedSource> {
-  const { weights, context_tokens } = await checkWeights(path, options, options.context);
+  const { weights, context_tokens } = await checkWeights(path, options, {
+    context_tokens: options.context,
+  });
   return { source: weights, context_tokens };
 }
 

@@ -27,6 +27,7 @@ import { applySettings } from './settings.ts';
 import { registerTop } from './top.ts';
 import { registerUsage } from './usage.ts';
 import { registerUsers } from './users.ts';
+import { runWeightsTrial, WEIGHTS_TRIAL } from './weights-trial.ts';
 
 const EXIT_OK = 0;
 const EXIT_FAILED = 1;
@@ -80,6 +81,10 @@ export async function runCommandLine(program: Command, args: readonly string[]):
     if (args[0] === '--version' || args[0] === '-V') {
       const { printVersion } = await import('./version.ts');
       await printVersion();
+      return EXIT_OK;
+    }
+    if (args[0] === WEIGHTS_TRIAL) {
+      await runWeightsTrial();
       return EXIT_OK;
     }
     await program.parseAsync(args, { from: 'user' });

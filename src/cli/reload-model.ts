@@ -53,12 +53,10 @@ export async function reloadModel(
     }
     process.stderr.write(`No service runs on ${options.data}.\n`);
   }
-  const checked = await checkWeights(
-    weights ?? model.weights,
-    options,
+  const checked = await checkWeights(weights ?? model.weights, options, {
     // A model that follows the program reads what its weights do.
-    model.weights_sha256 === null ? undefined : (model.context_tokens ?? undefined),
-  );
+    context_tokens: model.weights_sha256 === null ? undefined : (model.context_tokens ?? undefined),
+  });
   if (model.weights_sha256 === null) return { model, is_swapped: false };
   if (model.profile !== null && checked.weights.profile !== model.profile) {
     throw new CommandFailed(

@@ -29,6 +29,7 @@ import { openService, type Service } from '../service.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { announce, type FirstKey } from './announce.ts';
 import { backupDirectory } from './backup-directory.ts';
+import { checkWeights } from './check-weights.ts';
 import { clockWarning } from './clock-check.ts';
 import { type DataContext, type JsonOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -139,6 +140,7 @@ async function serve(
         openScoringPlanner(vocabularyOptions(vocabulary, context_tokens, options)),
     },
     memoryFor: (model) => reloadMemory(openOptionsOf(model, options).model_path),
+    tryWeights: (model) => tryWeights(model, options),
     idle_unload_ms: options.idleUnload * 1_000,
     disk_floor_bytes: options.diskFloor * BYTES_PER_MEGABYTE,
     usage_retention_days: options.usageRetentionDays,
@@ -318,6 +320,18 @@ function openOptionsOf(model: DecisionModelEntry, options: ServeConfig): OpenOpt
   const common = { ...openOptions(options), context_tokens };
   if (id === DEFAULT_MODEL && options.model !== undefined) return common;
   return { ...common, model_path: weights === EMBEDDED ? undefined : weights, expected: model };
+}
+
+/** Why the weights cannot be served; null where they can. */
+async function tryWeights(model: DecisionModelEntry, options: ServeConfig): Promise<string | null> {
+  const { model_path = EMBEDDED, context_tokens } = openOptionsOf(model, options);
+  try {
+    await checkWeights(model_path, options, { context_tokens, is_silent: true });
+    return null;
+  } catch (error) {
+    if (error instanceof CommandFailed) return error.message;
+    throw error;
+  }
 }
 
 /** The backups of `--backup-every`; undefined where there are none. */

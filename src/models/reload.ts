@@ -34,6 +34,8 @@ export interface ReloadParts {
   readonly models: Pick<Models, 'reload'>;
   /** Null where that cannot be known. Rejects with `SetupError`. */
   readonly memoryFor: (model: DecisionModelEntry) => Promise<ReloadMemory | null>;
+  /** Loads the weights where they can end no service. Resolves with why they cannot be served; null where they can. */
+  readonly tryWeights: (model: DecisionModelEntry) => Promise<string | null>;
 }
 
 /**
@@ -41,7 +43,7 @@ export interface ReloadParts {
  * they are. Rejects with `ReloadRefused`, or with what else failed, such as the write of the row; then all is as before.
  */
 export async function reloadModel(
-  { store, clock, models, memoryFor }: ReloadParts,
+  { store, clock, models, memoryFor, tryWeights }: ReloadParts,
   { actor, id, weights }: ReloadRequest,
 ): Promise<void> {
   requireOwnWeights(id, weights);
@@ -53,6 +55,8 @@ export async function reloadModel(
       if ('upstreams' in before) throw new ReloadRefused(`${id} has upstreams and no weights.`);
       const model = { ...before, weights: weights ?? before.weights };
       requireMemory(id, await memoryFor(model));
+      const unservable = await tryWeights(model);
+      if (unservable !== null) throw new ReloadRefused(unservable);
       return { model, write: (loaded) => setModelWeights({ store, clock }, actor, before, loaded) };
     });
   } catch (error) {

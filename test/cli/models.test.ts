@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { verifyWeights } from '../../native/engine.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { expectDecision } from '../contract/expectations.ts';
-import { writeTinyModel } from '../native/support/gguf.ts';
+import { withMetadata, writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS } from '../native/support/models.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
@@ -67,9 +67,15 @@ describe('tds model add --weights', () => {
   });
 
   const broken = join(root.path, 'broken.gguf');
+  const ending = join(root.path, 'ending.gguf');
   for (const [name, words, said] of [
     ['no file', ['--weights', join(root.path, 'nowhere.gguf'), '--price', '1'], 'is missing'],
     ['a file that is no model', ['--weights', import.meta.path, '--price', '1'], 'is not a GGUF file'],
+    [
+      'a model over which llama.cpp ends its process',
+      ['--weights', ending, '--price', '1'],
+      `The model ${ending} cannot be served (the process that loaded it was ended by SIGABRT)`,
+    ],
     ['a model that is cut', ['--weights', broken, '--price', '1'], broken],
     ['no price', ['--weights', chat], 'give --price'],
     ['a price above the bound', ['--weights', chat, '--price', '1001'], 'at most $1000'],
@@ -85,7 +91,9 @@ describe('tds model add --weights', () => {
     ],
   ] as const) {
     test(`${name}: one sentence, and nothing is added`, async () => {
-      await Bun.write(broken, (await Bun.file(chat).bytes()).subarray(0, 60_000));
+      const whole = await Bun.file(chat).bytes();
+      await Bun.write(ending, withMetadata(whole, 'llama.block_count', 1_000));
+      await Bun.write(broken, whole.subarray(0, 60_000));
       const before = await listed();
       const { code, stdout, stderr } = await add('decision-9', ...words);
       expect([code, stdout]).toEqual([1, '']);

@@ -21,10 +21,16 @@ beforeEach(async () => {
 });
 afterEach(() => service.close());
 
-function reload(memory: ReloadMemory | null = null): Promise<void> {
+function reload(memory: ReloadMemory | null = null, unservable: string | null = null): Promise<void> {
   const { store, clock, models } = service.service.services;
   return reloadModel(
-    { store, clock, models, memoryFor: () => Promise.resolve(memory) },
+    {
+      store,
+      clock,
+      models,
+      memoryFor: () => Promise.resolve(memory),
+      tryWeights: () => Promise.resolve(unservable),
+    },
     { actor: OPERATOR, id: 'decision-1', weights: null },
   );
 }
@@ -42,6 +48,12 @@ test('without the memory for both sets nothing is loaded, and one sentence says 
   expect(lifecycleOf(service.service)).toBe(before);
   await reload({ needed_bytes: 92_000_000, free_bytes: 92_000_000 });
   expect(lifecycleOf(service.service)).not.toBe(before);
+});
+
+test('weights that were found unservable elsewhere are not loaded here', async () => {
+  const before = lifecycleOf(service.service);
+  await expect(reload(null, 'They end the process.')).rejects.toThrow('They end the process.');
+  expect(lifecycleOf(service.service)).toBe(before);
 });
 
 test('the price may change meanwhile, and a model that is closed is not reloaded', async () => {

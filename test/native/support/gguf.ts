@@ -300,6 +300,18 @@ export function tinyModelBytes(model: TinyModel): Buffer {
   );
 }
 
+/**
+ * A model in which a number of its metadata is another. With a thousand layers llama.cpp ends its process over it, though
+ * all counts of the file are right.
+ */
+export function withMetadata(model: Uint8Array, key: string, value: number): Buffer {
+  const changed = Buffer.from(model);
+  const at = changed.indexOf(key);
+  if (at < 0) throw new Error(`The model has no ${key}.`);
+  changed.writeUInt32LE(value, at + key.length + 4);
+  return changed;
+}
+
 /** Writes a generated model to `path`. */
 export async function writeTinyModel(path: string, model: TinyModel): Promise<void> {
   await writeFile(path, tinyModelBytes(model));

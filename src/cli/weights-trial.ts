@@ -1,0 +1,121 @@
+import { writeFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import {
+  type DecisionEngine,
+  EVALUATOR_CHOICES,
+  EvaluationFailed,
+  GPUS,
+  openEngine,
+  PlanRejected,
+  SetupError,
+} from '../../native/engine.ts';
+import { openOptions } from '../config/open-options.ts';
+import { askSmallQuestion } from '../models/small-question.ts';
+import { CommandFailed } from './command-failed.ts';
+
+/** The word that starts this program as a trial; no command of an operator. */
+export const WEIGHTS_TRIAL = 'weights-trial';
+
+function oneOf<const Values extends readonly (string | boolean)[]>(values: Values) {
+  return Type.Union(values.map((value) => Type.Literal<Values[number]>(value)));
+}
+
+/** What a trial reads from standard input: the settings that a server loads with. */
+export const TrialRequest = Type.Object({
+  /** An absolute path; null for the embedded weights. */
+  model_path: Type.Union([Type.String(), Type.Null()]),
+  context_tokens: Type.Union([Type.Integer(), Type.Null()]),
+  gpu: oneOf(GPUS),
+  evaluator: oneOf(EVALUATOR_CHOICES),
+  deterministic: Type.Boolean(),
+  threads: Type.Union([Type.Integer(), Type.Null()]),
+  prefix_cache_megabytes: Type.Union([Type.Integer(), Type.Null()]),
+});
+
+/** What a trial prints, in one line; a refusal is a sentence for the operator. */
+export const TrialReply = Type.Union([
+  Type.Object({ refusal: Type.String() }),
+  Type.Object({ weights_sha256: Type.String(), profile: Type.String(), context_tokens: Type.Integer() }),
+]);
+
+/** The worst that Linux lets a process make itself: the first to be ended when memory runs out. */
+const ENDED_FIRST = '1000';
+
+/**
+ * Loads weights in this process, which was started for it, and asks them a small question in both modes. Whatever they
+ * do to it, the process that started it goes on.
+ */
+export async function runWeightsTrial(): Promise<void> {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', ENDED_FIRST);
+  } catch {
+    // Nothing is lost: another system chooses by itself.
+  }
+  const request = parse(TrialRequest, await text(process.stdin));
+  if (request === null) throw new CommandFailed(`${WEIGHTS_TRIAL} is started by the program itself.`);
+  const reply = await trial(request).catch((error: unknown): Static<typeof TrialReply> => {
+    if (error instanceof CommandFailed) return { refusal: error.message };
+    throw error;
+  });
+  process.stdout.write(`${JSON.stringify(reply)}\n`);
+}
+
+/** The value of a line of JSON; null for any other. */
+export function parse<Schema extends TSchema>(schema: Schema, line: string): Static<Schema> | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return Value.Check(schema, value) ? value : null;
+  } catch {
+    // Nothing is lost: what is no JSON is no message.
+    return null;
+  }
+}
+
+async function trial(request: Static<typeof TrialRequest>): Promise<Static<typeof TrialReply>> {
+  const { model_path, context_tokens, threads, prefix_cache_megabytes, gpu, evaluator, deterministic } =
+    request;
+  const options = openOptions({
+    gpu,
+    evaluator,
+    deterministic,
+    model: model_path ?? undefined,
+    threads: threads ?? undefined,
+    prefixCache: prefix_cache_megabytes ?? undefined,
+  });
+  const engine = await orFail(() => openEngine({ ...options, context_tokens: context_tokens ?? undefined }));
+  try {
+    const { facts } = engine;
+    if (context_tokens !== null && context_tokens > facts.context_tokens) {
+      throw new CommandFailed(
+        `The model reads at most ${facts.context_tokens} tokens: give --context of at most that.`,
+      );
+    }
+    process.stderr.write(`Asking it a small question by ${facts.profile} on ${facts.device}.\n`);
+    await orFail(() => answerBothModes(engine));
+    const { weights_sha256, profile } = facts;
+    return { weights_sha256, profile, context_tokens: facts.context_tokens };
+  } finally {
+    await engine.close();
+  }
+}
+
+async function answerBothModes(engine: DecisionEngine): Promise<void> {
+  await askSmallQuestion(engine, 'fast');
+  await askSmallQuestion(engine, 'consistent');
+}
+
+async function orFail<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof SetupError) throw new CommandFailed(error.message, { cause: error });
+    if (error instanceof PlanRejected || error instanceof EvaluationFailed) {
+      throw new CommandFailed(`The model does not answer a small question: ${error.message}`, {
+        cause: error,
+      });
+    }
+    throw error;
+  }
+}
