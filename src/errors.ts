@@ -1,5 +1,7 @@
 interface CatalogueEntry {
   readonly status: number;
+  /** The other status that the contract has for the code, for a refusal that asks for it. */
+  readonly other_status?: 400;
   /** For when the place that refuses has nothing more exact to say. */
   readonly message: string;
   /** The contract does not have the code. */
@@ -73,7 +75,7 @@ export const ERRORS = {
     message: 'A choice needs an object of 2 to 255 options, a score an array of 2 to 255 levels.',
   },
   invalid_mode: { status: 422, message: 'The mode must be "fast" or "consistent".' },
-  invalid_request: { status: 422, message: 'The model rejected the request.' },
+  invalid_request: { status: 422, other_status: 400, message: 'The model rejected the request.' },
   headers_too_large: {
     status: 431,
     message: 'The headers of the request are larger than 16 kB.',
@@ -145,6 +147,8 @@ export interface RefusalDetails {
   readonly param?: string;
   /** Whole seconds after which a retry makes sense. */
   readonly retry_after_s?: number;
+  /** In the place of the code's usual status, where its row of `ERRORS` has this one too. */
+  readonly status?: 400;
 }
 
 /**
@@ -155,6 +159,7 @@ export class Refusal<Code extends ErrorCode = ErrorCode> {
   readonly message: string;
   readonly param: string | null;
   readonly retry_after_s: number | null;
+  readonly status: (typeof ERRORS)[ErrorCode]['status'];
 
   constructor(
     readonly code: Code,
@@ -163,10 +168,18 @@ export class Refusal<Code extends ErrorCode = ErrorCode> {
     this.message = details.message ?? ERRORS[code].message;
     this.param = details.param ?? null;
     this.retry_after_s = details.retry_after_s ?? null;
+    this.status = details.status ?? ERRORS[code].status;
   }
 
-  get status(): (typeof ERRORS)[ErrorCode]['status'] {
-    return ERRORS[this.code].status;
+  /** The same refusal, of a field with that path. */
+  withParam(param: string): Refusal<Code> {
+    const { code, message, retry_after_s, status } = this;
+    return new Refusal(code, {
+      message,
+      param,
+      ...(retry_after_s === null ? {} : { retry_after_s }),
+      ...(status === 400 ? { status } : {}),
+    });
   }
 
   get type(): (typeof ERROR_TYPES)[keyof typeof ERROR_TYPES] {

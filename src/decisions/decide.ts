@@ -63,6 +63,8 @@ export interface DecisionOutcome {
   readonly asked?: Pick<WrittenDecision, 'model' | 'mode'>;
   /** Only where the answer is that of an earlier call. */
   readonly is_replayed?: true;
+  /** Fields of the checked request that nothing read. */
+  readonly ignored_fields?: readonly string[];
   /** How long the request was at the model, once it has a hold. */
   readonly model_time?: ModelTime;
 }
@@ -149,7 +151,8 @@ async function decideAnew(
     return { result: held, caller, rate: planned.request.rate, reached_model: false, asked };
   }
 
-  const { plan, rate } = held;
+  const { plan, rate, request } = held;
+  const { ignored_fields } = request;
   if (plan instanceof Refusal) {
     const result = await inStep(
       span,
@@ -157,7 +160,7 @@ async function decideAnew(
       () => releaseRejected(services, held, plan),
       expectedRefusal,
     );
-    return { result, caller, rate, reached_model: true, asked };
+    return { result, caller, rate, reached_model: true, asked, ignored_fields };
   }
   const model_time = new ModelTime(services.clock, span);
   const decided = await askModel(services, held, plan, model_time);
@@ -171,7 +174,7 @@ async function decideAnew(
           expectedRefusal,
         )
       : await inStep(span, 'charge', () => charge(services, held, decided));
-  return { result, caller, rate, reached_model: true, asked, model_time };
+  return { result, caller, rate, reached_model: true, asked, ignored_fields, model_time };
 }
 
 /** The refusal is the model's, and its release is as it must be. */

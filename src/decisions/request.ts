@@ -1,6 +1,8 @@
 import { isJsonObject, type JsonObject, type JsonValue, kindOf } from '../json/json-value.ts';
 import { type Mode, parseQuestion, type Question, questionTypeOf } from '../questions/question.ts';
 import { InvalidCriteria } from '../questions/question-fields.ts';
+import { ignoredFields } from './ignored-fields.ts';
+import { imageRefusal } from './images.ts';
 import { DecisionRefusal } from './refusal.ts';
 
 /** A question as the client asked it: its id, what the model is asked, and the threshold for a yes/no answer. */
@@ -17,6 +19,8 @@ export interface DecisionRequest {
   readonly mode: Mode;
   /** Why the model will reject the request although it passed the service's checks; null normally. */
   readonly rejection: DecisionRefusal | null;
+  /** Of the request and its questions, as `ignoredFields` gives them. */
+  readonly ignored_fields: readonly string[];
 }
 
 /**
@@ -77,7 +81,7 @@ export function parseDecisionRequest(
     return new DecisionRefusal('invalid_question_type', { param: `questions.${ids[untyped]}.type` });
   }
   const questions: RequestedQuestion[] = [];
-  let rejected: DecisionRefusal | null = null;
+  let rejected: DecisionRefusal | null = imageRefusal(body) ?? repeatedId(asked, 'questions');
   for (const [index, id] of ids.entries()) {
     const parsed = parseQuestion(asked.values[index]);
     const param = `questions.${id}.criteria`;
@@ -89,10 +93,24 @@ export function parseDecisionRequest(
     const { question, threshold, rejection } = parsed;
     if (rejection !== null)
       rejected ??= new DecisionRefusal('invalid_request', { message: rejection, param });
+    rejected ??= repeatedId(field(asked.values[index], 'criteria'), param);
     questions.push({ id, question, threshold });
   }
 
   const mode = body.get('mode') ?? query_mode ?? 'fast';
   if (mode !== 'fast' && mode !== 'consistent') return new DecisionRefusal('invalid_mode', { param: 'mode' });
-  return { state, questions, mode, rejection: rejected };
+  return { state, questions, mode, rejection: rejected, ignored_fields: ignoredFields(body) };
+}
+
+function field(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  return isJsonObject(value) ? value.get(name) : undefined;
+}
+
+/** The refusal for ids of questions or options that are there twice: only one of the two could be answered. */
+function repeatedId(object: JsonValue | undefined, path: string): DecisionRefusal | null {
+  if (!isJsonObject(object) || object.repeated === null) return null;
+  return new DecisionRefusal('invalid_request', {
+    message: 'An id is there twice in the same object.',
+    param: `${path}.${object.repeated}`,
+  });
 }

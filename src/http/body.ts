@@ -1,3 +1,4 @@
+import { readsTextOnly } from '../decisions/images.ts';
 import { Refusal } from '../errors.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { JsonError, type JsonPlace, NESTING_MAX, readJson } from '../json/read-json.ts';
@@ -12,8 +13,9 @@ type JsonRefusal = Refusal<'invalid_json' | 'invalid_request'>;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The JSON value of a request's body. Refuses as `readBytes` does, with `invalid_json` for text that is not JSON or not
- * UTF-8, and with `invalid_request` for text nested too deeply. `onReceived` is told how many bytes came.
+ * The JSON value of a request's body. Refuses as `readBytes` does, and with `invalid_json` for text that is not JSON or
+ * not UTF-8. Refuses with `invalid_request` text nested too deeply, and a body of several parts. `onReceived` is told
+ * how many bytes came.
  */
 export async function readJsonBody(
   request: Request,
@@ -24,7 +26,9 @@ export async function readJsonBody(
   const bytes = await readBytes(request, sender, limits, onReceived);
   if (bytes instanceof Refusal) return bytes;
   const value = parseJson(bytes);
-  if (value instanceof Refusal && value.code === 'invalid_json' && isEncoded(request.headers)) {
+  const is_not_json = value instanceof Refusal && value.code === 'invalid_json';
+  if (is_not_json && isMultipart(request.headers)) return readsTextOnly(null);
+  if (is_not_json && isEncoded(request.headers)) {
     return new Refusal('invalid_json', {
       message: 'The request body is not valid JSON: send it without a Content-Encoding.',
     });
@@ -32,6 +36,11 @@ export async function readJsonBody(
   // The next step with a large value is long work too: other requests get a turn in between.
   if (bytes.byteLength >= LARGE_BODY_BYTES) await new Promise(setImmediate);
   return value;
+}
+
+/** Whether a body is said to have several parts, as clients send images in. */
+function isMultipart(headers: Headers): boolean {
+  return /^\s*multipart\//i.test(headers.get('content-type') ?? '');
 }
 
 /** Whether a body is said to be compressed, or otherwise encoded. */

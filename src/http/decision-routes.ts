@@ -2,6 +2,7 @@ import { extractKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import { type DecisionCall, type DecisionOutcome, decide } from '../decisions/decide.ts';
+import { ignoredFieldsHeader } from '../decisions/ignored-fields.ts';
 import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
 import { OpenAiDecisionRequestSchema, OpenAiDecisionSchema } from '../decisions/openai/schemas.ts';
 import type { DecisionServices } from '../decisions/ports.ts';
@@ -222,12 +223,15 @@ function respond(
     : { refusal, headers };
 }
 
+/** Names the fields of a request that nothing read. An addition to the specification. */
+const IGNORED_FIELDS_HEADER = 'tds-ignored-fields';
+
 /**
  * The headers of an outcome that reached the model, and the limits with a replay; none otherwise (contract: response
  * headers).
  */
 export function headersOf(
-  { rate, reached_model, is_replayed }: DecisionOutcome,
+  { rate, reached_model, is_replayed, ignored_fields = [] }: DecisionOutcome,
   { started_ms }: Pick<RequestContext, 'started_ms'>,
   clock: Clock,
 ): Readonly<Record<string, string>> {
@@ -235,5 +239,9 @@ export function headersOf(
   if (is_replayed === true) return { ...rateHeaders(rate), [REPLAYED_HEADER]: 'true' };
   if (!reached_model) return {};
   const elapsed_ms = clock.monotonic_ms() - started_ms;
-  return { ...rateHeaders(rate), 'service-processing-ms': elapsed_ms.toFixed(3) };
+  return {
+    ...rateHeaders(rate),
+    'service-processing-ms': elapsed_ms.toFixed(3),
+    ...(ignored_fields.length === 0 ? {} : { [IGNORED_FIELDS_HEADER]: ignoredFieldsHeader(ignored_fields) }),
+  };
 }

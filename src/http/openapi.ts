@@ -23,6 +23,9 @@ const RATE = {
   'x-ratelimit-limit-tokens': header('Input tokens per minute of the organization.'),
   'x-ratelimit-remaining-tokens': header('Input tokens left, counting this request at its estimated size.'),
   'service-processing-ms': header('Total platform time in milliseconds.'),
+  'tds-ignored-fields': header(
+    'Fields of the request and its questions that nothing read: at most 8 names, percent-encoded, each cut at 64 characters. Absent where there are none. An addition to the specification.',
+  ),
 };
 
 /** With the answer to an earlier request of the same idempotency key. */
@@ -41,7 +44,7 @@ const HEADERS_OF_STATUS: Readonly<Record<number, typeof REQUEST_RATE | typeof RE
 };
 
 /** The statuses of requests that reached the model (contract: response headers). */
-const STATUSES_OF_THE_MODEL: readonly number[] = [200, 422, 502, 503];
+const STATUSES_OF_THE_MODEL: readonly number[] = [200, 400, 422, 502, 503];
 
 /** The OpenAPI operation of a route that is shown. */
 export function openApiOperation(
@@ -97,14 +100,16 @@ function schemasOf({ query = [], headers = [], body, success }: Operation): read
 function errorResponses(refusals: readonly ErrorCode[], operation: Pick<Operation, 'asks_model'>) {
   const given = new Set<ErrorCode>([...COMMON_CODES, ...refusals]);
   const by_status = Map.groupBy(
-    ERROR_CODES.filter((code) => given.has(code)),
-    (code) => ERRORS[code].status,
+    ERROR_CODES.filter((code) => given.has(code)).flatMap((code) =>
+      statusesOf(code).map((status) => ({ code, status })),
+    ),
+    ({ status }) => status,
   );
   return Object.fromEntries(
     [...by_status].map(([status, codes]) => [
       status,
       {
-        description: codes.map(describe).join('\n\n'),
+        description: codes.map(({ code }) => describe(code)).join('\n\n'),
         headers: headersOf(status, operation),
         content: json(ERROR),
       },
@@ -119,6 +124,11 @@ function headersOf(status: number, { asks_model }: Pick<Operation, 'asks_model'>
     ...(asks_model && STATUSES_OF_THE_MODEL.includes(status) ? RATE : {}),
     ...(asks_model && status === 200 ? REPLAYED : {}),
   };
+}
+
+function statusesOf(code: ErrorCode): readonly number[] {
+  const row = ERRORS[code];
+  return 'other_status' in row ? [row.other_status, row.status] : [row.status];
 }
 
 function describe(code: ErrorCode): string {

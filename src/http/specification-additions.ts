@@ -16,7 +16,7 @@ export function isAddedCode(code: ErrorCode): boolean {
 export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
   invalid_api_key:
     'Also the answer to a key whose organization the operator has suspended; its message says so.',
-  invalid_request: `Also the answer to a body that is nested deeper than ${NESTING_MAX} levels, whatever else is wrong with it.`,
+  invalid_request: `Also the answer to a body that is nested deeper than ${NESTING_MAX} levels, whatever else is wrong with it. 400 for a request with images, also in a body of several parts, and 422 for an id of a question or an option that is there twice in one object.`,
   invalid_mode: 'Also the answer to a query with more than one `mode`, when the body has none.',
   model_not_found:
     'On `/v1/systemone` also the answer to a `model` that is no string or empty: only an absent one, or null, is the default.',
@@ -39,7 +39,10 @@ export const ADDITIONS = `## Additions to the specification
 - 429 \`rate_limit_exceeded\` also for clients that are only refused. ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute are answered to an address without a valid key. A key has ${keyRefusalsPerMinute(0)}, or twice the requests per minute of its organization where that is more. Requests with a valid key are not held against their address.
 - \`Idempotency-Key\` (1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters) on \`POST /v1/decisions\` and \`POST /v1/systemone\`: all requests of one API key with the same value and the same path, query and JSON body within 24 hours are one decision, which is charged once. A repeated one gets the same body with \`idempotent-replayed: true\`, whatever became of price, model, mode, tier limits or credit meanwhile. While the first is being answered, the others wait for it. With another body it is 409 \`idempotency_key_reused\`. What is refused is not kept: the next attempt runs. A replay needs a valid key and counts as one request of the minute, with no tokens; it leaves no usage row, and carries the \`x-ratelimit-*\` headers. The service keeps keyed hashes and the numbers of the answer, never what was sent; above ${KEPT_BYTES_MAX / 1_048_576} MiB an organization the oldest go first. Without the header nothing changes: a retried request is a fresh decision.
 - 401 \`invalid_api_key\` also for a key whose organization the operator has suspended: within 60 seconds, and until the suspension is lifted.
-- 422 \`invalid_request\` for a body that is nested deeper than ${NESTING_MAX} levels.
+- 422 \`invalid_request\` for a body that is nested deeper than ${NESTING_MAX} levels, and for an id of a question or an option that is there twice in one object.
+- 400 \`invalid_request\` for images: \`assets\`, parts such as \`{"type": "image", "image": …}\` in a list, and multipart bodies. This model reads text only.
+- \`tds-ignored-fields\` on responses that reached the model: fields of the request and its questions that nothing read, at most 8 names, percent-encoded, each cut at 64 characters.
+- A request that the model rejects has a usage row with its status, 0 questions and no cost: 10,000 a day of an organization, and as many once more at first.
 - \`usage.output_tokens\`, always 0, and \`models\` in the model list, for clients of the open decision-request format.
 - \`POST /v1/decisions\` also takes OpenAI's shape (\`client.decisions.create\` of the \`openai\` packages): a body with \`input\` and no \`state\`, whose \`questions\` are a list. It costs and answers what the same record and questions do in the contract's shape: \`probability\` of a predicate is the \`noul\`, the \`value\` of a level its index from 0. \`mode\` comes from the query. One message of a user is read as its text; other lists keep roles and order. Other fields of that shape are taken and ignored.
 - \`POST /mcp\`: the Model Context Protocol for agents, with the API key as bearer. Its tools are \`decide\`, billed as \`POST /v1/decisions\`, \`list_models\` and \`usage\`, what the project of the key has used.

@@ -11,6 +11,8 @@ export class JsonObject<Value> {
   constructor(
     readonly names: readonly string[],
     readonly values: readonly Value[],
+    /** A name that its text has more than once, of which only the last value is here; null normally. */
+    readonly repeated: string | null = null,
   ) {}
 
   /** The value of a name, or undefined where the object has none of it. Takes time by the number of names. */
@@ -23,8 +25,8 @@ export class JsonObject<Value> {
   with(name: string, value: Value): JsonObject<Value> {
     const index = this.names.indexOf(name);
     return index < 0
-      ? new JsonObject([...this.names, name], [...this.values, value])
-      : new JsonObject(this.names, this.values.with(index, value));
+      ? new JsonObject([...this.names, name], [...this.values, value], this.repeated)
+      : new JsonObject(this.names, this.values.with(index, value), this.repeated);
   }
 }
 

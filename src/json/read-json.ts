@@ -158,6 +158,7 @@ class Reader {
     const is_large = names.length > FEW_NAMES;
     this.large_objects += is_large ? 1 : 0;
     let kept = 0;
+    let repeated: string | null = null;
     for (let index = 0; index < names.length; index += 1) {
       const name = names[index] ?? '';
       // Names from `kept` on are copies of earlier ones, or were not looked at yet.
@@ -165,10 +166,11 @@ class Reader {
       names[place] = name;
       values[place] = values[index] ?? null;
       if (place === kept) kept += 1;
+      else repeated ??= name;
     }
     names.length = kept;
     values.length = kept;
-    return new JsonObject(names, values);
+    return new JsonObject(names, values, repeated);
   }
 
   /** Where the large object that is being made has the name: at `end`, if it had none of it. */

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox';
-import { isJsonObject, type JsonValue } from '../json/json-value.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { type ChoiceQuestion, ChoiceQuestionSchema, parseChoice } from './choice.ts';
 import { type NoulQuestion, NoulQuestionSchema, noulProbabilities, parseNoul } from './noul.ts';
 import { softmax } from './probabilities.ts';
@@ -40,6 +40,12 @@ function isQuestionType(name: string): name is QuestionType {
 export function questionTypeOf(body: JsonValue | undefined): QuestionType | null {
   const type = isJsonObject(body) ? body.get('type') : undefined;
   return typeof type === 'string' && isQuestionType(type) ? type : null;
+}
+
+/** The fields that are read of a question in a request's body; all of them where its type is none. */
+export function questionFields(body: JsonObject<JsonValue>): readonly string[] {
+  const type = questionTypeOf(body);
+  return type === null ? body.names : Object.keys(QUESTION_SCHEMAS[type].properties);
 }
 
 /** A question in a request's body; `InvalidCriteria` when they do not fit its type, and null when it has none. */

@@ -56,14 +56,8 @@ export class OpenAiTranslation {
 
   /** The refusal with the path of its field in the shape of its request. */
   refusal(refusal: DecisionRefusal): DecisionRefusal {
-    const { code, message, param, retry_after_s } = refusal;
-    const own = this.#questions === null || param === null ? param : openAiParam(param);
-    if (own === param || own === null) return refusal;
-    return new DecisionRefusal(code, {
-      message,
-      param: own,
-      ...(retry_after_s === null ? {} : { retry_after_s }),
-    });
+    const { param } = refusal;
+    return this.#questions === null || param === null ? refusal : refusal.withParam(openAiParam(param));
   }
 }
 

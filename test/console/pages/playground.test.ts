@@ -224,6 +224,12 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     await answersTo(page, 'haste').waitFor();
     await answered(page);
     expect(await cells(page).getByRole('rowheader').allInnerTexts()).toEqual(['Consistent']);
+    const read = await text.inputValue();
+    await text.fill(read.replace('{', '{"temperature": 0,'));
+    await run(page).click();
+    await page.getByText('Some fields of the request were not read.').waitFor();
+    await page.getByText('temperature', { exact: true }).waitFor();
+    await text.fill(read);
     await view.getByText('Form').click();
     await page.getByRole('button', { name: /^haste/ }).waitFor();
   });

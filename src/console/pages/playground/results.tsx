@@ -76,6 +76,7 @@ export function Results({
           </Notice>
         )}
         <RunTable runs={runs} />
+        <IgnoredFields names={answered[0]?.ignored_fields ?? []} />
       </div>
       {runs.map(({ mode, order, outcome }) => (
         <Trouble key={`${mode} ${order}`} organization_id={organization_id} outcome={outcome} />
@@ -94,6 +95,20 @@ export function Results({
           />
         ))}
     </>
+  );
+}
+
+/** A misspelt field is no error, and is charged. All runs ask the same body. */
+function IgnoredFields({ names }: { readonly names: readonly string[] }) {
+  if (names.length === 0) return null;
+  return (
+    <Notice tone="warning" title="Some fields of the request were not read.">
+      {names.map((name) => (
+        <>
+          <code>{name}</code>{' '}
+        </>
+      ))}
+    </Notice>
   );
 }
 

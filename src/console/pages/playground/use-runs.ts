@@ -30,6 +30,8 @@ export interface Answered {
   readonly request_id: string | null;
   /** Milliseconds in the service, those of the model included; null where it did not say. */
   readonly service_ms: number | null;
+  /** Names of fields of the request that nothing read. */
+  readonly ignored_fields: readonly string[];
 }
 
 /** What was asked, and the answers to it so far. */
@@ -105,7 +107,13 @@ export function useRuns(organization_id: string): Runs {
       void run(key_id, { ...comparison, runs });
     },
     showRecorded: (body, decision) => {
-      const outcome = { state: 'answered', decision, request_id: null, service_ms: null } as const;
+      const outcome = {
+        state: 'answered',
+        decision,
+        request_id: null,
+        service_ms: null,
+        ignored_fields: [],
+      } as const;
       const runs = [{ mode: 'fast', order: 'as_written', outcome }] as const;
       setComparison({ body, questions: askedQuestions(body), runs, is_recorded: true });
     },
@@ -175,10 +183,16 @@ async function ask({ organization_id, key_id, text, signal }: Question): Promise
       decision: data,
       request_id: headers.get('x-request-id'),
       service_ms: service_ms === null ? null : Number(service_ms),
+      ignored_fields: ignoredFields(headers),
     };
   } catch (thrown) {
     return signal.aborted ? { state: 'aborted' } : { state: 'failed', error: asApiError(thrown) };
   }
+}
+
+function ignoredFields(headers: Headers): readonly string[] {
+  const names = headers.get('tds-ignored-fields');
+  return names === null ? [] : names.split(', ').map(decodeURIComponent);
 }
 
 /** Resolves after that time, or as soon as the signal is aborted. */

@@ -1,0 +1,71 @@
+import type { Refusal } from '../errors.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import { DecisionRefusal } from './refusal.ts';
+
+/** What clients name the type of a part that is an image. */
+const IMAGE_TYPES: readonly JsonValue[] = ['image', 'image_url', 'input_image'];
+
+/** Where such a part has the image, or where it can be had. */
+const IMAGE_FIELDS = [
+  'image',
+  'image_url',
+  'source',
+  'data',
+  'data_base64',
+  'base64',
+  'url',
+  'file_id',
+  'part',
+];
+
+/** What clients name the media type of a part that is a file. */
+const MEDIA_TYPE_FIELDS = ['mediaType', 'media_type', 'mimeType', 'mime_type'];
+
+/** The refusal for a request with images (contract: the model rejects it, 400 or 422), with the field that has them. */
+export function readsTextOnly(param: string | null): Refusal<'invalid_request'> {
+  return new DecisionRefusal('invalid_request', {
+    status: 400,
+    message: 'This model reads text only: send JSON without images.',
+    ...(param === null ? {} : { param }),
+  });
+}
+
+/**
+ * The refusal for a body that has images, or null. Answering it without them would charge for what was not asked.
+ * Images are the `assets` of the open decision-request format, and parts of a list, as messages have them. An object
+ * that merely has a field named `image`, or describes one, is a record.
+ */
+export function imageRefusal(body: JsonObject<JsonValue>): Refusal<'invalid_request'> | null {
+  const assets = body.get('assets');
+  if (isJsonObject(assets) && assets.names.length > 0) return readsTextOnly('assets');
+  if (hasImagePart(body.get('state'))) return readsTextOnly('state');
+  const questions = body.get('questions');
+  if (!isJsonObject(questions)) return null;
+  const index = questions.values.findIndex(
+    (question) => isJsonObject(question) && hasImagePart(question.get('instructions')),
+  );
+  return index < 0 ? null : readsTextOnly(`questions.${questions.names[index]}.instructions`);
+}
+
+/** Whether a list has an image among its parts, or among those of its messages. */
+function hasImagePart(value: JsonValue | undefined): boolean {
+  if (isJsonObject(value)) return hasImagePart(value.get('content')) || hasImagePart(value.get('messages'));
+  return (
+    isJsonArray(value) &&
+    value.some((part) => isJsonObject(part) && (isImage(part) || hasImagePart(part.get('content'))))
+  );
+}
+
+function isImage(part: JsonObject<JsonValue>): boolean {
+  const type = part.get('type');
+  if (type === undefined) return false;
+  const has_data = IMAGE_FIELDS.some((name) => (part.get(name) ?? null) !== null);
+  return has_data && (IMAGE_TYPES.includes(type) || (type === 'file' && isOfImageType(part)));
+}
+
+function isOfImageType(part: JsonObject<JsonValue>): boolean {
+  return MEDIA_TYPE_FIELDS.some((name) => {
+    const media_type = part.get(name);
+    return typeof media_type === 'string' && media_type.startsWith('image/');
+  });
+}
