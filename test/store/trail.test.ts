@@ -86,6 +86,18 @@ describe.each(DATABASES)('the trail in $name', ({ open }) => {
     expect(await list({ before_id: Number.MAX_SAFE_INTEGER })).toEqual(whole);
   });
 
+  test('the time of an entry is found by how many of its organization are newer', async () => {
+    for (const created_at_ms of [5, 9, 1]) {
+      await trail.insertEntry(entry({ created_at_ms }));
+      await trail.insertEntry(entry({ organization_id: 'other' }));
+    }
+    const { organization_id } = entry({});
+    if (organization_id === null) throw new Error('the entry is of no organization');
+    const times = [];
+    for (const newer of [0, 1, 2, 3]) times.push(await trail.timeOfEntry_ms(organization_id, newer));
+    expect(times).toEqual([1, 9, 5, undefined]);
+  });
+
   test('entries of one action are listed alone', async () => {
     for (const action of ['key.create', 'key.revoke', 'key.create']) {
       await trail.insertEntry(entry({ action }));
