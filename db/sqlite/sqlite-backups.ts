@@ -20,7 +20,7 @@ export class SqliteBackups implements Backups {
     return newestBackup(this.directory, now_ms);
   }
 
-  async make(now_ms: number): Promise<void> {
+  async make(now_ms: number): Promise<string> {
     const file = join(this.directory, backupName(now_ms, this.#schemaVersion(), 'compressed'));
     this.#running = new BackupThread({ database: this.database, file });
     try {
@@ -29,6 +29,7 @@ export class SqliteBackups implements Backups {
       this.#running = undefined;
     }
     removeOldBackups(this.directory, this.kept, 'compressed');
+    return file;
   }
 
   stop(): void {

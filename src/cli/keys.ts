@@ -4,6 +4,7 @@ import { createKey, listKeys, revokeKey } from '../accounts/keys.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { askToForgetKeys } from './reload-socket.ts';
 
 /** The option of commands that a person can be noted for. */
 const AS = [
@@ -94,7 +95,8 @@ export function registerKeys(program: Command): void {
 
   jsonCommand(parent, {
     usage: 'revoke',
-    description: 'revoke an API key for good; running servers refuse it within 60 seconds',
+    description:
+      'revoke an API key for good; the server on the data refuses it at once, and other nodes within 60 seconds',
     example: 'tds key revoke "Production server"',
   })
     .argument('<key>', 'id or unique name')
@@ -104,7 +106,16 @@ export function registerKeys(program: Command): void {
         const id = await keyId(context, text);
         return { id, ...(await revokeKey(context, await actorOf(context, options.as), id)) };
       });
-      if (options.json) printJson(revoked);
-      else printLine(`${revoked.id} is revoked since ${formatTime(revoked.revoked_at_ms)}.`);
+      const is_refused = await askToForgetKeys(options.data);
+      if (options.json) {
+        printJson(revoked);
+        return;
+      }
+      printLine(`${revoked.id} is revoked since ${formatTime(revoked.revoked_at_ms)}.`);
+      printLine(
+        is_refused
+          ? `The service on ${options.data} refuses it from now on; other nodes do within 60 seconds.`
+          : `No service was reached on ${options.data}; those elsewhere refuse it within 60 seconds.`,
+      );
     });
 }

@@ -8,7 +8,7 @@ import { ReloadRefused, type ReloadRequest } from '../models/reload.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 
-/** In the data directory while a server runs on it. Whoever may write it there may ask for a reload. */
+/** In the data directory while a server runs on it. Whoever may write it there may ask for what it takes. */
 const FILE = 'reload.sock';
 const FILE_MODE = 0o600;
 /** Operators who wait at once. */
@@ -17,11 +17,22 @@ const CONNECTIONS_MAX = 16;
 const LINE_BYTES_MAX = 16_384;
 
 /** One line each way. */
-const Request = Type.Object({ id: Type.String(), weights: Type.Union([Type.String(), Type.Null()]) });
+const ModelRequest = Type.Object({ id: Type.String(), weights: Type.Union([Type.String(), Type.Null()]) });
+/** Keys were revoked: what was read of them counts no more. */
+const KEYS_CHANGED = { keys: 'changed' } as const;
+const KeysRequest = Type.Object({ keys: Type.Literal(KEYS_CHANGED.keys) });
+const Request = Type.Union([ModelRequest, KeysRequest]);
 const Reply = Type.Object({
   /** Why the old weights stay; null when the new ones answer. */
   refusal: Type.Union([Type.String(), Type.Null()]),
 });
+
+/** What the server does when it is asked. */
+export interface ReloadHandlers {
+  readonly reload: (request: ReloadRequest) => Promise<void>;
+  /** Reads all keys anew, from the next request on. */
+  readonly forgetKeys: () => void;
+}
 
 export interface ReloadListener {
   /** Answers those who still wait. Call it when no reload can begin any more. */
@@ -29,14 +40,10 @@ export interface ReloadListener {
 }
 
 /**
- * Takes requests of other processes to reload a model, from whoever may write to the data directory: the operator at the
- * command line. Rejects when the
- * socket cannot be made there, as beneath a long path.
+ * Takes requests of other processes to reload a model, or to read keys anew. Whoever may write to the data directory is
+ * the operator at the command line. Rejects when the socket cannot be made there, as beneath a long path.
  */
-export async function startReloadListener(
-  data: string,
-  reload: (request: ReloadRequest) => Promise<void>,
-): Promise<ReloadListener> {
+export async function startReloadListener(data: string, handlers: ReloadHandlers): Promise<ReloadListener> {
   const path = join(data, FILE);
   // A server that was killed has left it; the data directory is claimed for this one.
   rmSync(path, { force: true });
@@ -47,7 +54,7 @@ export async function startReloadListener(
     socket.once('close', () => sockets.delete(socket));
     void firstLine(socket).then(
       (line) => {
-        const answered = answer(socket, line, reload).finally(() => reloads.delete(answered));
+        const answered = answer(socket, line, handlers).finally(() => reloads.delete(answered));
         reloads.add(answered);
       },
       // Nothing is lost: who asked has gone, and has asked for nothing.
@@ -72,14 +79,15 @@ export async function startReloadListener(
 }
 
 /** Never rejects: when who asked has gone, the reload goes on. */
-async function answer(
-  socket: Socket,
-  line: string,
-  reload: (request: ReloadRequest) => Promise<void>,
-): Promise<void> {
+async function answer(socket: Socket, line: string, { reload, forgetKeys }: ReloadHandlers): Promise<void> {
   const request = parse(Request, line);
   if (request === null) {
     socket.destroy();
+    return;
+  }
+  if ('keys' in request) {
+    forgetKeys();
+    end(socket, null);
     return;
   }
   const refusal = await reload({ ...request, actor: OPERATOR }).then(
@@ -89,15 +97,36 @@ async function answer(
       return `The service failed to reload ${request.id}: its log says why.`;
     },
   );
+  end(socket, refusal);
+}
+
+function end(socket: Socket, refusal: string | null): void {
   const reply: Static<typeof Reply> = { refusal };
   socket.end(`${JSON.stringify(reply)}\n`);
+}
+
+/**
+ * Lets the server on the data directory read keys anew. Returns false where none listens or it cannot be asked: a server
+ * elsewhere does so within a minute by itself.
+ */
+export async function askToForgetKeys(data: string): Promise<boolean> {
+  const socket = connect(join(data, FILE));
+  try {
+    await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+    socket.write(`${JSON.stringify(KEYS_CHANGED)}\n`);
+    return parse(Reply, await firstLine(socket)) !== null;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
 }
 
 /**
  * Asks the server on the data directory to reload a model, and waits until it has. Returns false where no server
  * listens. Throws `CommandFailed` with the reason when the old weights stay.
  */
-export async function askForReload(data: string, request: Static<typeof Request>): Promise<boolean> {
+export async function askForReload(data: string, request: Static<typeof ModelRequest>): Promise<boolean> {
   const socket = connect(join(data, FILE));
   try {
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));

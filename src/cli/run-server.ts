@@ -17,6 +17,7 @@ import { ListenRefused } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
 import { type ConnectionBounds, type RunningServer, startServer } from '../http/server.ts';
 import { randomIdentifiers } from '../identifiers.ts';
+import { BackupCommand } from '../ops/backup-command.ts';
 import { BackupSchedule } from '../ops/backup-schedule.ts';
 import { type AdjustableLog, createLog, type Log } from '../ops/log.ts';
 import { LogFile } from '../ops/log-file.ts';
@@ -298,18 +299,24 @@ async function listenForMetrics(
   }
 }
 
-/** Takes reloads of models from `tds model reload`; null where no socket can be made, which is no reason not to serve. */
+/** Takes what `tds model reload` and `tds key revoke` ask for; null where no socket can be made, which is no reason not to serve. */
 async function listenForReloads(
   { data }: ServeConfig & JsonOptions,
   service: Service,
   log: Log,
 ): Promise<ReloadListener | null> {
   try {
-    return await startReloadListener(data, (request) => service.reloadModel(request));
-  } catch (error) {
-    log.warn('models cannot be reloaded: no socket can be made in the data directory', {
-      reason: systemErrorCode(error) ?? String(error),
+    return await startReloadListener(data, {
+      reload: (request) => service.reloadModel(request),
+      forgetKeys: () => service.services.keys.invalidate(),
     });
+  } catch (error) {
+    log.warn(
+      'models cannot be reloaded, nor revoked keys be refused at once: no socket can be made in the data directory',
+      {
+        reason: systemErrorCode(error) ?? String(error),
+      },
+    );
     return null;
   }
 }
@@ -336,7 +343,7 @@ async function tryWeights(model: DecisionModelEntry, options: ServeConfig): Prom
 
 /** The backups of `--backup-every`; undefined where there are none. */
 function backupSchedule(
-  { backupEvery: every_ms, backupKeep }: ServeConfig,
+  { backupEvery: every_ms, backupKeep, backupCommand }: ServeConfig,
   directory: string | undefined,
   { database }: DataContext,
   { services: { clock, problems } }: Service,
@@ -344,7 +351,8 @@ function backupSchedule(
 ): BackupSchedule | undefined {
   if (every_ms === undefined || directory === undefined || database.backups === null) return undefined;
   const backups = database.backups(directory, backupKeep);
-  return new BackupSchedule({ backups, every_ms, clock, log, problems });
+  const command = backupCommand === undefined ? null : new BackupCommand(backupCommand);
+  return new BackupSchedule({ backups, command, every_ms, clock, log, problems });
 }
 
 /** The certificate of `--tls-cert`, which is read again when its files change; undefined where there is none. */

@@ -279,6 +279,13 @@ export const SETTINGS = {
     help: 'where backups go, best on another disk; without it, "backups" in the data directory',
     example: '/var/backups/tds',
   }),
+  backupCommand: setting(TEXT, {
+    flag: '--backup-command <program>',
+    variable: 'TDS_BACKUP_COMMAND',
+    key: 'backup.command',
+    help: 'program that is run with the path of each new backup, to copy it off this machine; it has half an hour',
+    example: '/usr/local/bin/copy-backup',
+  }),
   logLevel: setting(oneOf(LOG_LEVELS), {
     flag: '--log-level <level>',
     variable: 'TDS_LOG_LEVEL',
@@ -492,6 +499,7 @@ export const SERVE_SETTINGS = [
   'backupEvery',
   'backupKeep',
   'backupDirectory',
+  'backupCommand',
   'logLevel',
   'logFile',
   'logFileSize',

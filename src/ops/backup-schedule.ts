@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Problems } from '../problems/problems.ts';
+import { type BackupCommand, BackupCommandFailed } from './backup-command.ts';
 import { BackupFailed, type BackupFile, type Backups } from './backups.ts';
 import type { Log } from './log.ts';
 import type { BackupState } from './metrics.ts';
@@ -11,6 +12,8 @@ const RETRY_AFTER_MS = 10 * 60_000;
 
 interface ScheduleParts {
   readonly backups: Backups;
+  /** Gets the path of each backup; null for none. */
+  readonly command: Pick<BackupCommand, 'run' | 'stop'> | null;
   readonly every_ms: number;
   readonly clock: Clock;
   readonly log: Pick<Log, 'info'>;
@@ -18,8 +21,8 @@ interface ScheduleParts {
 }
 
 /**
- * Makes a backup when the newest one is older than it may be, so that restarts neither skip nor repeat one. A failure
- * is reported as a problem and tried again.
+ * Makes a backup when the newest one is older than it may be, so that restarts neither skip nor repeat one. The
+ * operator's command gets each of them. A failure of either is reported as a problem and tried again.
  */
 export class BackupSchedule {
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -27,6 +30,8 @@ export class BackupSchedule {
   #has_stopped = false;
   #has_failed = false;
   #not_before_ms = Number.NEGATIVE_INFINITY;
+  /** The newest backup, until the command has taken it. */
+  #untaken: string | null = null;
 
   constructor(private readonly parts: ScheduleParts) {}
 
@@ -38,21 +43,29 @@ export class BackupSchedule {
 
   /** Makes a backup if one is due. Never rejects. */
   async look(): Promise<void> {
-    const { backups, every_ms, clock, log, problems } = this.parts;
+    const { backups, command, every_ms, clock, log, problems } = this.parts;
     if (this.#is_running || this.#has_stopped || clock.monotonic_ms() < this.#not_before_ms) return;
     this.#is_running = true;
     try {
       const now_ms = clock.now_ms();
       const newest = backups.newest(now_ms);
-      if (newest !== null && now_ms - newest.at_ms < every_ms) return;
-      await backups.make(now_ms);
+      const is_due = newest === null || now_ms - newest.at_ms >= every_ms;
+      if (!is_due && this.#untaken === null) return;
+      if (is_due) {
+        this.#untaken = await backups.make(now_ms);
+        log.info('backed up', { duration_ms: Math.round(clock.now_ms() - now_ms) });
+      }
+      if (this.#untaken !== null && !this.#has_stopped) await command?.run(this.#untaken);
+      this.#untaken = null;
       this.#has_failed = false;
-      log.info('backed up', { duration_ms: Math.round(clock.now_ms() - now_ms) });
     } catch (error) {
       if (this.#has_stopped) return;
       this.#not_before_ms = clock.monotonic_ms() + Math.min(RETRY_AFTER_MS, every_ms);
       this.#has_failed = true;
-      const failed = new BackupFailed(`No backup was made in ${backups.directory}.`, { cause: error });
+      const failed =
+        error instanceof BackupCommandFailed
+          ? error
+          : new BackupFailed(`No backup was made in ${backups.directory}.`, { cause: error });
       problems.report({ request_id: null, step: 'backup', code: null, error: failed });
     } finally {
       this.#is_running = false;
@@ -69,6 +82,7 @@ export class BackupSchedule {
     this.#has_stopped = true;
     clearInterval(this.#timer);
     this.parts.backups.stop();
+    this.parts.command?.stop();
   }
 }
 

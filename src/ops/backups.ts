@@ -15,8 +15,11 @@ export interface Backups {
   readonly directory: string;
   /** The newest backup that is not from the future; null without one. Throws what the store throws. */
   newest(now_ms: number): BackupFile | null;
-  /** Writes a checked backup beside the requests, then removes what is too many. Rejects with why there is none. */
-  make(now_ms: number): Promise<void>;
+  /**
+   * Writes a checked backup beside the requests, then removes what is too many. Resolves with its path. Rejects with
+   * why there is none.
+   */
+  make(now_ms: number): Promise<string>;
   /** Gives up the backup that is being written, and leaves nothing of it. */
   stop(): void;
 }

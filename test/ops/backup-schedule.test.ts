@@ -1,15 +1,17 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { backupTime_ms } from '../../db/sqlite/backup.ts';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
+import { BackupCommand } from '../../src/ops/backup-command.ts';
 import { BackupSchedule } from '../../src/ops/backup-schedule.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import type { Problem } from '../../src/problems/problems.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { MovableClock } from '../support/clock.ts';
+import { until } from '../upstreams/support.ts';
 
 const HOUR_MS = 3_600_000;
 const EVERY_MS = 6 * HOUR_MS;
@@ -32,9 +34,10 @@ beforeEach(() => {
 afterEach(() => root.remove());
 
 /** A schedule as a process has it that has just started. */
-function schedule(): BackupSchedule {
+function schedule(command: BackupCommand | null = null): BackupSchedule {
   return new BackupSchedule({
     backups: new SqliteBackups(database, directory, KEPT),
+    command,
     every_ms: EVERY_MS,
     clock,
     log: createLog('silent'),
@@ -120,4 +123,67 @@ test('a stop gives up the backup that is being written, and leaves nothing of it
   await one.look();
   expect(readdirSync(directory)).toEqual([]);
   expect(problems).toEqual([]);
+});
+
+/** A program of the operator that does what the script says with the backup's path, `$1`. */
+function program(script: string): string {
+  const path = join(root.path, 'copy-backup');
+  writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o700 });
+  return path;
+}
+
+test('the command gets the path of each backup once it is checked, and none of the service\u2019s own variables', async () => {
+  const seen = join(root.path, 'seen');
+  const path = program(`test -s "$1" && echo "$1 [$TDS_PADDLE_API_KEY]" >> '${seen}'`);
+  process.env.TDS_PADDLE_API_KEY = 'secret';
+  try {
+    const one = schedule(new BackupCommand(path));
+    for (let count = 0; count < 3; count += 1) {
+      await one.look();
+      clock.advance(EVERY_MS / 2);
+    }
+  } finally {
+    delete process.env.TDS_PADDLE_API_KEY;
+  }
+  const lines = readdirSync(directory)
+    .sort()
+    .map((name) => `${join(directory, name)} []`);
+  expect(lines).toHaveLength(2);
+  expect(readFileSync(seen, 'utf8').trim().split('\n')).toEqual(lines);
+  expect(problems).toEqual([]);
+});
+
+test('a command that fails is a problem, and gets the same backup again', async () => {
+  const seen = join(root.path, 'seen');
+  const one = schedule(
+    new BackupCommand(program(`echo "$1" >> '${seen}'; test "$(wc -l < '${seen}')" -gt 1`)),
+  );
+  await one.look();
+  expect(problems).toMatchObject([{ step: 'backup', error: { name: 'BackupCommandFailed' } }]);
+  expect(String(problems[0]?.error)).toEndWith('copy-backup ended with code 1.');
+  await one.look();
+  clock.advance(HOUR_MS);
+  await one.look();
+  await one.look();
+  expect(hours()).toEqual([0]);
+  const [first, second, ...more] = readFileSync(seen, 'utf8').trim().split('\n');
+  expect([second, more]).toEqual([first, []]);
+  expect(problems).toHaveLength(1);
+});
+
+test('a command that hangs is ended with what it has started, and one that is missing is named', async () => {
+  const child = join(root.path, 'child');
+  const path = program(`sleep 600 & echo $! > '${child}'; wait`);
+  const one = schedule(new BackupCommand(path, 2_000));
+  await one.look();
+  expect(String(problems[0]?.error)).toContain('was ended, because it took more than 2 seconds');
+  const pid = readFileSync(child, 'utf8').trim();
+  // The signal may still be on its way, and a process that has ended may not be waited for yet.
+  const isRunning = () =>
+    existsSync(`/proc/${pid}`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(' Z ');
+  await until(() => !isRunning());
+  rmSync(path);
+  clock.advance(HOUR_MS);
+  await one.look();
+  expect(String(problems[1]?.error)).toContain('cannot be started (ENOENT)');
 });
