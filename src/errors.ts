@@ -65,6 +65,11 @@ export const ERRORS = {
     is_addition: true,
   },
   request_too_large: { status: 413, message: 'The request body is larger than 1 MB.' },
+  unsupported_encoding: {
+    status: 415,
+    message: 'The Content-Encoding of a request is one of gzip, deflate, br and zstd, or there is none.',
+    is_addition: true,
+  },
   too_many_questions: { status: 422, message: 'The request has more questions than the tier allows.' },
   invalid_question_type: {
     status: 422,
@@ -121,7 +126,7 @@ export const COMMON_CODES = [
 
 export type CommonCode = (typeof COMMON_CODES)[number];
 
-/** The category of an error, fixed by its status (contract: status to type; it does not have 405, 408, 409, 431 and 500). */
+/** The category of an error, fixed by its status. The contract does not have 405, 408, 409, 415, 431 and 500. */
 export const ERROR_TYPES = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -131,6 +136,7 @@ export const ERROR_TYPES = {
   408: 'invalid_request_error',
   409: 'invalid_request_error',
   413: 'invalid_request_error',
+  415: 'invalid_request_error',
   422: 'invalid_request_error',
   429: 'rate_limit_error',
   431: 'invalid_request_error',

@@ -15,6 +15,7 @@ export const DECISION_CODES = [
   'idempotency_key_reused',
   'idempotency_key_in_use',
   'request_too_large',
+  'unsupported_encoding',
   'too_many_questions',
   'invalid_question_type',
   'invalid_criteria',

@@ -1,6 +1,7 @@
 import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
 import type { BodyBudget, BodyShare } from '../limits/body-budget.ts';
 import type { UnknownBodies } from '../limits/unknown-bodies.ts';
+import { type ContentCoding, decompress } from './content-encoding.ts';
 
 /** The largest body that is read (contract: a body has at most 1 MB). */
 export const BODY_BYTES_MAX = 1_048_576;
@@ -35,19 +36,27 @@ export interface BodyLimits {
 /** Who sends a body: an organization whose key may ask, or a client of which only the address is known. */
 export type BodySender = { readonly organization_id: string } | { readonly client_address: string };
 
+/** How a body is read. */
+export interface BodyReading {
+  /** How it is compressed; null when it is not. */
+  readonly coding?: ContentCoding | null;
+  /** Is told how many bytes came, and were made of them, whatever became of them. */
+  readonly onReceived?: ((bytes: number) => void) | undefined;
+}
+
 /**
- * The bytes of a request's body. Refuses with `request_too_large` above `bytes_max`, by Content-Length or by the
- * bytes that came. Refuses with `request_timeout` when the body is late, and with `invalid_json` when the client
- * stopped sending. Refuses with `overloaded` when bodies that are still arriving have used up the budget of the
+ * The bytes of a request's body, which are decompressed piece by piece within the same bounds. Refuses with `request_too_large` above `bytes_max`, by Content-Length or by the
+ * bytes that came or were made of them. Refuses with `request_timeout` when the body is late, and with `invalid_json` when the client
+ * stopped sending, or what it sent cannot be decompressed. Refuses with `overloaded` when bodies that are still arriving have used up the budget of the
  * organization or of all. An unknown client's body is refused so when a later one needs the room. Bytes count as they
  * come, because an announcement costs a client nothing. A body whose stream fails with a refusal is refused with that
- * one. Nothing is read before the call. `onReceived` is told how many bytes came, whatever became of them.
+ * one. Nothing is read before the call.
  */
 export async function readBytes(
   request: Request,
   sender: BodySender,
   limits: BodyLimits,
-  onReceived: (bytes: number) => void = () => {},
+  { coding = null, onReceived = () => {} }: BodyReading = {},
 ): Promise<Uint8Array | BodyRefusal> {
   const { bytes_max = BODY_BYTES_MAX } = limits;
   const announced = announcedBytes(request);
@@ -62,21 +71,22 @@ export async function readBytes(
   };
   const share = shareOf(sender, limits, () => end(overloaded()));
   const deadline = setTimeout(() => end(new Refusal('request_timeout')), deadlineOf(sender, limits));
-  // Nearly every body comes in one piece.
-  let first: Uint8Array | undefined;
-  let received: Bun.ArrayBufferSink | undefined;
+  const received = new Pieces();
+  const decoded = new Pieces();
   let size = 0;
+  const keep = (piece: Uint8Array, pieces: Pieces): boolean => {
+    size += piece.byteLength;
+    if (pieces.size + piece.byteLength > bytes_max) end(new Refusal('request_too_large'));
+    else if (!share.take(piece.byteLength)) end(overloaded());
+    else pieces.add(piece);
+    return ended.refusal === null;
+  };
   try {
     if (!share.take(0)) end(overloaded());
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      size += read.value.byteLength;
-      if (size > bytes_max) end(new Refusal('request_too_large'));
-      else if (!share.take(read.value.byteLength)) end(overloaded());
-      else if (first === undefined) first = read.value;
-      else {
-        received ??= growing(first);
-        received.write(read.value);
-      }
+    for (let read = await reader.read(); !read.done; read = await reader.read()) keep(read.value, received);
+    if (coding !== null && ended.refusal === null) {
+      const damaged = await decompress(received.bytes(), coding, (piece) => keep(piece, decoded));
+      if (damaged !== null) end(damaged);
     }
   } catch (reason) {
     if (reason instanceof Refusal) return reason;
@@ -86,9 +96,7 @@ export async function readBytes(
     share.close();
     onReceived(size);
   }
-  if (ended.refusal !== null) return ended.refusal;
-  const bytes = received?.end() ?? first ?? new Uint8Array();
-  return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
+  return ended.refusal ?? (coding === null ? received : decoded).bytes();
 }
 
 function deadlineOf(sender: BodySender, { deadline_ms, unknown_deadline_ms }: BodyLimits): number {
@@ -101,12 +109,33 @@ function shareOf(sender: BodySender, { budget, unknown_bodies }: BodyLimits, end
     : unknown_bodies.open(sender.client_address, end);
 }
 
-/** One growing buffer: a body of single bytes, kept as it came, would take a hundred times its size. */
-function growing(first: Uint8Array): Bun.ArrayBufferSink {
-  const buffer = new Bun.ArrayBufferSink();
-  buffer.start({ asUint8Array: true });
-  buffer.write(first);
-  return buffer;
+/** The pieces of a body, put together. */
+class Pieces {
+  size = 0;
+  /** Nearly every body comes in one piece. */
+  #first: Uint8Array | undefined;
+  /** One growing buffer: a body of single bytes, kept as it came, would take a hundred times its size. */
+  #buffer: Bun.ArrayBufferSink | undefined;
+
+  add(piece: Uint8Array): void {
+    this.size += piece.byteLength;
+    if (this.#first === undefined) {
+      this.#first = piece;
+      return;
+    }
+    if (this.#buffer === undefined) {
+      this.#buffer = new Bun.ArrayBufferSink();
+      this.#buffer.start({ asUint8Array: true });
+      this.#buffer.write(this.#first);
+    }
+    this.#buffer.write(piece);
+  }
+
+  /** All of them; no more can be added. */
+  bytes(): Uint8Array {
+    const bytes = this.#buffer?.end() ?? this.#first ?? new Uint8Array();
+    return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
+  }
 }
 
 /** The size that a request announces; null when it does not, as beside Transfer-Encoding (RFC 9112, 6.3). */

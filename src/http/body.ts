@@ -3,6 +3,7 @@ import { Refusal } from '../errors.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { JsonError, type JsonPlace, NESTING_MAX, readJson } from '../json/read-json.ts';
 import { type BodyLimits, type BodyRefusal, type BodySender, readBytes } from './body-bytes.ts';
+import { contentCodingOf } from './content-encoding.ts';
 
 /** Nearly all bodies are smaller. Reading one of this size takes about a millisecond. */
 const LARGE_BODY_BYTES = 65_536;
@@ -14,7 +15,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * The JSON value of a request's body. Refuses as `readBytes` does, and with `invalid_json` for text that is not JSON or
- * not UTF-8. Refuses with `invalid_request` text nested too deeply, and a body of several parts. `onReceived` is told
+ * not UTF-8. Refuses with `invalid_request` text nested too deeply, and a body of several parts. A compressed body is
+ * decompressed first; with `unsupported_encoding` are refused compressions that there is none of. `onReceived` is told
  * how many bytes came.
  */
 export async function readJsonBody(
@@ -22,17 +24,14 @@ export async function readJsonBody(
   sender: BodySender,
   limits: BodyLimits,
   onReceived?: (bytes: number) => void,
-): Promise<JsonValue | BodyRefusal | JsonRefusal> {
-  const bytes = await readBytes(request, sender, limits, onReceived);
+): Promise<JsonValue | BodyRefusal | JsonRefusal | Refusal<'unsupported_encoding'>> {
+  const coding = contentCodingOf(request.headers);
+  if (coding instanceof Refusal) return coding;
+  const bytes = await readBytes(request, sender, limits, { coding, onReceived });
   if (bytes instanceof Refusal) return bytes;
   const value = parseJson(bytes);
   const is_not_json = value instanceof Refusal && value.code === 'invalid_json';
   if (is_not_json && isMultipart(request.headers)) return readsTextOnly(null);
-  if (is_not_json && isEncoded(request.headers)) {
-    return new Refusal('invalid_json', {
-      message: 'The request body is not valid JSON: send it without a Content-Encoding.',
-    });
-  }
   // The next step with a large value is long work too: other requests get a turn in between.
   if (bytes.byteLength >= LARGE_BODY_BYTES) await new Promise(setImmediate);
   return value;
@@ -41,11 +40,6 @@ export async function readJsonBody(
 /** Whether a body is said to have several parts, as clients send images in. */
 function isMultipart(headers: Headers): boolean {
   return /^\s*multipart\//i.test(headers.get('content-type') ?? '');
-}
-
-/** Whether a body is said to be compressed, or otherwise encoded. */
-function isEncoded(headers: Headers): boolean {
-  return (headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity';
 }
 
 /**

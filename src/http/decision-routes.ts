@@ -21,6 +21,7 @@ import { microsOf } from '../money.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { readJsonBody } from './body.ts';
 import type { BodyLimits } from './body-bytes.ts';
+import { ACCEPTED_CODINGS } from './content-encoding.ts';
 import type { RequestContext } from './context.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
@@ -218,6 +219,9 @@ function respond(
     return jsonResponse(context.request_id, 200, openai?.decision(result) ?? result, headers);
   }
   const refusal = openai?.refusal(result) ?? result;
+  if (refusal.code === 'unsupported_encoding') {
+    return { refusal, headers: { 'accept-encoding': ACCEPTED_CODINGS } };
+  }
   return rate !== null && refusal.code === 'rate_limit_exceeded'
     ? { refusal, headers: { ...headers, ...requestRateHeaders(rate) } }
     : { refusal, headers };

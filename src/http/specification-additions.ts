@@ -3,6 +3,7 @@ import { IDEMPOTENCY_KEY_LENGTH_MAX } from '../idempotency/claim.ts';
 import { KEPT_BYTES_MAX } from '../idempotency/kept-answer.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../limits/refusal-budgets.ts';
+import { ACCEPTED_CODINGS } from './content-encoding.ts';
 
 /** Marks in the reference what the contract does not have. */
 export const ADDITION = 'An addition to the specification.';
@@ -35,6 +36,7 @@ export const ADDITIONS = `## Additions to the specification
 - Codes: ${ERROR_CODES.filter(isAddedCode)
   .map((code) => `\`${code}\``)
   .join(', ')}. A 405 carries \`Allow\`.
+- A body may come with a \`Content-Encoding\` of ${ACCEPTED_CODINGS}, one of them. The limit of 1 MB holds for what is sent and for what it becomes. Any other is 415 \`unsupported_encoding\` with \`Accept-Encoding\`.
 - \`Retry-After\` also on a 502 \`model_unavailable\` that is due to too many waiting requests, and on a 503 \`overloaded\`.
 - 429 \`rate_limit_exceeded\` also for clients that are only refused. ${ADDRESS_REFUSALS_PER_MINUTE} refusals a minute are answered to an address without a valid key. A key has ${keyRefusalsPerMinute(0)}, or twice the requests per minute of its organization where that is more. Requests with a valid key are not held against their address.
 - \`Idempotency-Key\` (1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters) on \`POST /v1/decisions\` and \`POST /v1/systemone\`: all requests of one API key with the same value and the same path, query and JSON body within 24 hours are one decision, which is charged once. A repeated one gets the same body with \`idempotent-replayed: true\`, whatever became of price, model, mode, tier limits or credit meanwhile. While the first is being answered, the others wait for it. With another body it is 409 \`idempotency_key_reused\`. What is refused is not kept: the next attempt runs. A replay needs a valid key and counts as one request of the minute, with no tokens; it leaves no usage row, and carries the \`x-ratelimit-*\` headers. The service keeps keyed hashes and the numbers of the answer, never what was sent; above ${KEPT_BYTES_MAX / 1_048_576} MiB an organization the oldest go first. Without the header nothing changes: a retried request is a fresh decision.

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import {
   closeModel,
@@ -334,29 +334,44 @@ describe('the body as a whole', () => {
     });
   }
 
-  const GZIPPED = gzipSync(JSON.stringify(SMALL_REQUEST));
-  const ENCODINGS: readonly {
-    readonly of: string;
-    readonly encoding: string | undefined;
-    readonly body: string | Uint8Array<ArrayBuffer>;
-    readonly is_named: boolean;
-  }[] = [
-    { of: 'a compressed body', encoding: 'gzip', body: GZIPPED, is_named: true },
-    { of: 'no JSON that is said to be compressed', encoding: 'GZIP', body: '{', is_named: true },
-    { of: 'no JSON that is said not to be encoded', encoding: 'Identity', body: '{', is_named: false },
-    { of: 'a compressed body without a word of it', encoding: undefined, body: GZIPPED, is_named: false },
-  ];
-  for (const { of, encoding, body, is_named } of ENCODINGS) {
-    test(`${of}: 400 invalid_json, which ${is_named ? 'names' : 'does not name'} the Content-Encoding`, async () => {
-      const headers = {
-        'x-api-key': key,
-        ...(encoding === undefined ? {} : { 'content-encoding': encoding }),
-      };
-      const response = await service.fetch('/v1/decisions', { method: 'POST', headers, body });
-      const { error } = await expectError(response, 'invalid_json');
-      expect(error.message.includes('Content-Encoding')).toBe(is_named);
+  const SMALL_JSON = JSON.stringify(SMALL_REQUEST);
+  const send = (body: string | Uint8Array<ArrayBuffer>, encoding?: string, by = key) =>
+    service.fetch('/v1/decisions', {
+      method: 'POST',
+      headers: { 'x-api-key': by, ...(encoding === undefined ? {} : { 'content-encoding': encoding }) },
+      body,
+    });
+
+  for (const [encoding, body] of [
+    ['gzip', gzipSync(SMALL_JSON)],
+    ['X-Gzip', gzipSync(SMALL_JSON)],
+    ['deflate', deflateSync(SMALL_JSON)],
+    ['br', brotliCompressSync(SMALL_JSON)],
+    ['zstd', zstdCompressSync(SMALL_JSON)],
+    ['Identity', SMALL_JSON],
+  ] as const) {
+    test(`a body with Content-Encoding ${encoding} is answered and billed as it is without`, async () => {
+      const plain = await expectDecision(await send(SMALL_JSON));
+      const { answers, usage } = await expectDecision(await send(body, encoding));
+      expect({ answers, usage }).toEqual({ answers: plain.answers, usage: plain.usage });
     });
   }
+
+  test.each(['gzip, br', 'compress', 'aes128gcm', '', 'gzip;q=1'])(
+    'a Content-Encoding of "%s" is 415, with those that there are, and is never charged',
+    async (encoding) => {
+      const account = await addAccount(service);
+      const before = await booksOf(service, account);
+      const response = await send(gzipSync(SMALL_JSON), encoding, account.key);
+      expect(response.headers.get('accept-encoding')).toBe('gzip, deflate, br, zstd');
+      await expectError(response, 'unsupported_encoding');
+      expect(await booksOf(service, account)).toEqual(before);
+    },
+  );
+
+  test('a compressed body without a word of it is 400 invalid_json', async () => {
+    await expectError(await send(gzipSync(SMALL_JSON)), 'invalid_json');
+  });
 
   test('the content type does not matter', async () => {
     for (const type of [

@@ -1,7 +1,7 @@
 /** The contract's tables as the tests need them, copied from its document and from nowhere else. */
 
 /**
- * "Status to type". Those of 405, 408, 409, 431 and 500 are not shown there: a client's mistake like the other 4xx, or ours.
+ * "Status to type". Those of 405, 408, 409, 415, 431 and 500 are not shown: a client's mistake like the other 4xx, or ours.
  */
 export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
@@ -12,6 +12,7 @@ export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   408: 'invalid_request_error',
   409: 'invalid_request_error',
   413: 'invalid_request_error',
+  415: 'invalid_request_error',
   422: 'invalid_request_error',
   429: 'rate_limit_error',
   431: 'invalid_request_error',
@@ -28,6 +29,7 @@ export const STATUS_OF_ADDED_CODE = {
   invalid_idempotency_key: 400,
   idempotency_key_reused: 409,
   idempotency_key_in_use: 409,
+  unsupported_encoding: 415,
   headers_too_large: 431,
   internal_error: 500,
   overloaded: 503,

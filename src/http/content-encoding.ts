@@ -1,0 +1,78 @@
+import type { Transform } from 'node:stream';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+} from 'node:zlib';
+import { Refusal } from '../errors.ts';
+
+/** The most that a decoder makes at once, before somebody looks at how much it is. */
+const PIECE = { chunkSize: 65_536 };
+
+/** The largest window that a sender may use, as RFC 9659 fixes it: a larger one would take that much memory at once. */
+const ZSTD_WINDOW_LOG_MAX = 23;
+
+/** Undoes a compression, and counts what it has read. */
+type Decoder = Transform & { readonly bytesWritten: number };
+
+/** A compression of bodies. */
+export interface ContentCoding {
+  /** As it is called in `Content-Encoding`. */
+  readonly name: string;
+  /** Makes a decoder that works on another thread, a piece at a time. */
+  readonly decoder: () => Decoder;
+}
+
+const GZIP: ContentCoding = { name: 'gzip', decoder: () => createGunzip(PIECE) };
+
+/** The codings by their names; `x-gzip` is the same as `gzip` (RFC 9110, 8.4.1.3). */
+const CODINGS = new Map<string, ContentCoding | null>([
+  ['identity', null],
+  ['gzip', GZIP],
+  ['x-gzip', GZIP],
+  ['deflate', { name: 'deflate', decoder: () => createInflate(PIECE) }],
+  ['br', { name: 'br', decoder: () => createBrotliDecompress(PIECE) }],
+  [
+    'zstd',
+    {
+      name: 'zstd',
+      decoder: () =>
+        createZstdDecompress({
+          ...PIECE,
+          params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX },
+        }),
+    },
+  ],
+]);
+
+/** The value of `Accept-Encoding` for clients that sent another coding. */
+export const ACCEPTED_CODINGS = 'gzip, deflate, br, zstd';
+
+/** How the body of a request is compressed; null when it is not. Refuses every other coding, and more than one. */
+export function contentCodingOf(headers: Headers): ContentCoding | null | Refusal<'unsupported_encoding'> {
+  const coding = CODINGS.get((headers.get('content-encoding') ?? 'identity').trim().toLowerCase());
+  return coding === undefined ? new Refusal('unsupported_encoding') : coding;
+}
+
+/**
+ * Undoes a compression. `onPiece` is given each piece as it is made, and ends the work with false: nothing more is made
+ * then. Returns `invalid_json` for bytes that are damaged, or followed by others.
+ */
+export async function decompress(
+  bytes: Uint8Array,
+  { name, decoder }: ContentCoding,
+  onPiece: (piece: Uint8Array) => boolean,
+): Promise<Refusal<'invalid_json'> | null> {
+  const damaged = () => new Refusal('invalid_json', { message: `The request body is not valid ${name}.` });
+  const stream = decoder();
+  stream.end(bytes);
+  try {
+    for await (const piece of stream) if (!onPiece(piece)) return null;
+  } catch {
+    // The client's fault: the refusal says all that there is to say.
+    return damaged();
+  }
+  return stream.bytesWritten < bytes.byteLength ? damaged() : null;
+}
