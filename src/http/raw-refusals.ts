@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { type CommonCode, Refusal } from '../errors.ts';
 import { type RequestHandler, respond } from './request-handler.ts';
 import type { HttpConnection, SocketConnections } from './socket-connections.ts';
-import { firstLine, urlOf } from './target.ts';
+import { firstLine, isAmbiguous, urlOf } from './target.ts';
 
 /** The largest head of a request that is read. */
 export const HEAD_BYTES_MAX = 16_384;
@@ -34,7 +34,7 @@ export class RawRefusals {
     const refusal = refusalOf(error.code);
     const connection = this.sockets.of(socket);
     const target = targetOfUnknownMethod(error, (connection?.newest ?? null) !== null);
-    if (connection === undefined || target === null) {
+    if (connection === undefined || target === null || isAmbiguous(target)) {
       this.refuse(socket, refusal);
       return;
     }

@@ -10,6 +10,7 @@ import type { RequestsByClient } from './requests-by-client.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import type { Exchange, HttpConnection, SocketConnections } from './socket-connections.ts';
+import { isAmbiguous } from './target.ts';
 import type { TlsListener } from './tls-listener.ts';
 
 /**
@@ -90,23 +91,25 @@ export class RequestAnswerer {
     const client = clients.clientOf(message, connection.address);
     const is_within_limit = clients.begin(client);
     const { gone, body_failure } = this.#open(connection, message, reply, () => clients.end(client));
-    const response = is_within_limit
-      ? await respond(
-          handler,
-          client,
-          () =>
-            webRequest(message, {
-              signal: gone,
-              body_failure,
-              onFirstRead: () => {
-                connections.wait(connection);
-                if (is_waiting) reply.writeContinue();
-              },
-              onReceived: () => connections.work(connection),
-            }),
-          () => connections.know(connection),
-        )
-      : handler.refuse(tooManyRequests());
+    const refusal = is_within_limit ? refusalOfTarget(message) : tooManyRequests();
+    const response =
+      refusal === null
+        ? await respond(
+            handler,
+            client,
+            () =>
+              webRequest(message, {
+                signal: gone,
+                body_failure,
+                onFirstRead: () => {
+                  connections.wait(connection);
+                  if (is_waiting) reply.writeContinue();
+                },
+                onReceived: () => connections.work(connection),
+              }),
+            () => connections.know(connection),
+          )
+        : handler.refuse(refusal);
     if (this.#ends_connections || endsConnection(response, message, connection)) {
       reply.shouldKeepAlive = false;
     }
@@ -178,6 +181,14 @@ function endsConnection(
 
 function nothing(): void {
   // A client that goes away is no failure; what it left is seen by the close of its response.
+}
+
+/** The refusal of a path that is not the same to everybody who reads it. */
+function refusalOfTarget({ url = '/' }: IncomingMessage): Refusal<'malformed_request'> | null {
+  if (!isAmbiguous(url)) return null;
+  return new Refusal('malformed_request', {
+    message: 'The path has a backslash, a segment of dots or a control character.',
+  });
 }
 
 function tooManyRequests(): Refusal<'overloaded'> {

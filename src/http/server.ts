@@ -11,6 +11,7 @@ import { RequestAnswerer } from './request-answerer.ts';
 import type { RequestHandler } from './request-handler.ts';
 import { RequestsByClient } from './requests-by-client.ts';
 import { SocketConnections } from './socket-connections.ts';
+import { withStrictTransport } from './strict-transport.ts';
 import { TlsListener } from './tls-listener.ts';
 
 /** How long a client may take over what; milliseconds. */
@@ -90,7 +91,7 @@ const CONNECTION_LIMIT = 10_000;
 
 /** Serves over HTTP, or HTTPS where there is a certificate. Rejects with `ListenRefused`. */
 export async function startServer(
-  handler: RequestHandler,
+  answering: RequestHandler,
   address: { readonly host: string; readonly port: number },
   options: ServerOptions = {},
 ): Promise<RunningServer> {
@@ -98,6 +99,7 @@ export async function startServer(
   const that_fit = connectionsThatFit();
   let { total, per_address } = limitsOf(options, that_fit);
   const { certificate, drain_ms = DRAIN_MS } = options;
+  const handler = certificate === undefined ? answering : withStrictTransport(answering);
   const header = options.client_address_header?.toLowerCase() ?? null;
 
   const connections = new Connections({ total, per_address: header === null ? per_address : null });

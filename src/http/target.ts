@@ -11,6 +11,21 @@ export function urlOf(target: string): string {
   return `http://localhost${path.startsWith('/') ? '' : '/'}${path}`;
 }
 
+/**
+ * Parts of a path that programs read differently: a backslash, which is a slash in a URL; a segment of dots, encoded or
+ * not; and a slash or a dot that is encoded beside one.
+ */
+const AMBIGUOUS = /\\|%5c|(?:^|\/|%2f)(?:\.|%2e){1,2}(?:\/|%2f|$)|[\0- \x7f]/i;
+
+/**
+ * Whether the path of a target may be read as another path. A proxy in front would take it for one that it lets through,
+ * and the service for one below `/console`.
+ */
+export function isAmbiguous(target: string): boolean {
+  const [path = ''] = target.replace(ORIGIN, '').split(/[?#]/);
+  return AMBIGUOUS.test(path);
+}
+
 /** A request line whose target is a path. The method is any token (RFC 9110, 5.6.2). */
 const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\/\S*) HTTP\/1\.[01]\r\n/;
 

@@ -1,6 +1,8 @@
 import type { AccountContext } from '../accounts/context.ts';
 import type { KeyDirectory } from '../accounts/key-directory.ts';
+import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
+import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Log } from '../ops/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
@@ -8,8 +10,9 @@ import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
 import type { Problems } from '../problems/problems.ts';
 import { BODY_CODES, type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
+import { refusalOverAddressBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse } from './responses.ts';
-import { defineRoute, type Route } from './route.ts';
+import { defineRoute, type Refused, type Route } from './route.ts';
 
 const SIGNATURE_HEADER = 'paddle-signature';
 
@@ -24,6 +27,8 @@ interface WebhookServices {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   readonly body_limits: BodyLimits;
   readonly problems: Problems;
+  readonly refusals: RefusalBudgets;
+  readonly clock: Clock;
 }
 
 /** A genuine event of the provider moved no credit yet: a clock, a program or a payment must change first. */
@@ -54,7 +59,7 @@ export function webhookRoute(services: WebhookServices): Route {
   return defineRoute({
     method: 'POST',
     path: '/webhooks/paddle',
-    refusals: [...WEBHOOK_CODES, ...BODY_CODES],
+    refusals: [...WEBHOOK_CODES, ...BODY_CODES, 'rate_limit_exceeded'],
     operation: null,
     handle:
       payments === null
@@ -62,16 +67,44 @@ export function webhookRoute(services: WebhookServices): Route {
         : async (request, context) => {
             const signature = request.headers.get(SIGNATURE_HEADER);
             if (!payments.provider.isSignature(signature)) {
-              services.log.warn('a payment webhook had no signature');
+              const { refusal, headers } = refuseStranger(
+                services,
+                context,
+                new Refusal('invalid_signature'),
+              );
               // The body is not read, so nothing else can come on this connection.
-              return { refusal: new Refusal('invalid_signature'), headers: { connection: 'close' } };
+              return { refusal, headers: { ...headers, connection: 'close' } };
             }
             const result = await receive(services, payments, request, context, signature);
-            return result instanceof Refusal
-              ? { refusal: result }
-              : jsonResponse(context.request_id, 200, { outcome: result.outcome });
+            if (!(result instanceof Refusal)) {
+              return jsonResponse(context.request_id, 200, { outcome: result.outcome });
+            }
+            return isOfProvider(result) ? { refusal: result } : refuseStranger(services, context, result);
           },
   });
+}
+
+/** Whether a refusal is of a call that the provider signed. */
+function isOfProvider(refusal: WebhookRefusal | BodyRefusal): refusal is WebhookRefusal {
+  return refusal.code !== 'invalid_signature' && WEBHOOK_CODES.some((code) => code === refusal.code);
+}
+
+/**
+ * Refuses a call that may be anybody's, from the budget of refusals of its address. That is looked at here and not
+ * before the signature: a call that the provider signed is taken, whatever else its address, or its proxy, sends.
+ */
+function refuseStranger(
+  services: WebhookServices,
+  context: RequestContext,
+  refusal: WebhookRefusal | BodyRefusal,
+): Refused<WebhookCode | BodyRefusal['code'] | 'rate_limit_exceeded'> {
+  const over_budget = refusalOverAddressBudget(services, context);
+  if (over_budget !== null) return over_budget;
+  spendRefusal(services, context, refusal);
+  if (refusal.code === 'invalid_signature') {
+    services.log.warn('a payment webhook was not signed by the provider');
+  }
+  return { refusal };
 }
 
 async function receive(
@@ -107,7 +140,6 @@ function answer(
 ): WebhookResult | WebhookRefusal {
   switch (result.outcome) {
     case 'forged':
-      log.warn('a payment webhook was not signed by the provider');
       return new Refusal('invalid_signature');
     case 'outside_tolerance':
       log.error('a payment webhook was signed too long ago or ahead: check the clock of this machine', {

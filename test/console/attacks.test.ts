@@ -8,7 +8,7 @@ import { UnknownBodies } from '../../src/limits/unknown-bodies.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { MovableClock } from '../support/clock.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import {
   addPerson,
   mailedToken,
@@ -63,6 +63,38 @@ async function addReader(person: Person, role: 'admin' | 'reader' = 'reader'): P
   const { organization_id } = ada;
   await addMember(made.service.accounts, OPERATOR, { organization_id, user_id: person.user_id, role });
 }
+
+describe('a path that two programs read differently', () => {
+  const targets = [
+    '/healthz\\..\\console',
+    '/\\console',
+    '/x/../console',
+    '/x/%2e%2e/console',
+    '/x/.%2E/console/api/session',
+    '/./console',
+    '/x%2f..%2fconsole',
+    '/console/..%2fapi/session',
+    '/x/%5c../console',
+    'http://tds.example.com/x/../console',
+  ];
+  test.each(targets)('is refused before it is looked up: %s', async (target) => {
+    const head = `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
+    const { status, headers, body } = parseRaw(await sendRaw(made.service.server.address, head));
+    expect(status).toBe(400);
+    expect(JSON.parse(body)).toMatchObject({
+      error: { code: 'malformed_request' },
+      request_id: headers['x-request-id'],
+    });
+  });
+
+  test.each(['/console/a.b', '/console/...', '/console/.a', '/console?x=/../\\', '/console/%41'])(
+    'is no path with other dots, or with such a query: %s',
+    async (target) => {
+      const head = `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
+      expect(parseRaw(await sendRaw(made.service.server.address, head)).status).toBe(200);
+    },
+  );
+});
 
 describe('a body', () => {
   test('above 64 KB is refused, whether its size is told before or not', async () => {

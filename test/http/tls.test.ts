@@ -131,6 +131,20 @@ describe.skipIf(!hasOpenssl)('over TLS', () => {
     expect([response.status, await response.text()]).toEqual([200, body]);
   });
 
+  test('every response tells browsers to come back over TLS only; in the clear none does', async () => {
+    const told = async (server: RunningServer, text: string) => {
+      const client = new TlsClient(server).send(text);
+      await client.responses(1);
+      client.socket.destroy();
+      return parseRaw(client.received).headers['strict-transport-security'];
+    };
+    const server = await start(ok);
+    expect(await told(server, GET)).toBe('max-age=15552000');
+    expect(await told(server, 'HELO\r\n\r\n')).toBe('max-age=15552000');
+    const clear = await start(ok, { certificate: undefined });
+    expect((await fetch(clear.address)).headers.has('strict-transport-security')).toBe(false);
+  });
+
   test('several requests share a connection, and requests sent at once are answered in order', async () => {
     const server = await start((request) => new Response(new URL(request.url).pathname));
     const client = new TlsClient(server);

@@ -6,6 +6,7 @@ import { systemClock } from '../../src/clock.ts';
 import { answer } from '../../src/http/route.ts';
 import { webhookRoute } from '../../src/http/webhook-routes.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
+import { ADDRESS_REFUSALS_PER_MINUTE, RefusalBudgets } from '../../src/limits/refusal-budgets.ts';
 import { UnknownBodies } from '../../src/limits/unknown-bodies.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
@@ -71,6 +72,33 @@ test('a call without what can be a signature is refused before its body is read'
   }
 });
 
+test('forged calls have a budget of refusals, and genuine ones of the same address are taken', async () => {
+  const address = '198.51.100.7';
+  const answerTo = ({ body, signature }: Call) =>
+    Promise.resolve(
+      service.service.handle(
+        new Request('http://localhost/webhooks/paddle', {
+          method: 'POST',
+          headers: { 'paddle-signature': signature ?? '' },
+          body,
+        }),
+        address,
+      ),
+    );
+  const genuine = sign(transaction('transaction.updated'));
+  const forged = sign(genuine.body, { secret: 'another' });
+  const { refusals, clock } = service.service.services;
+  for (let count = 1; count < ADDRESS_REFUSALS_PER_MINUTE; count += 1) {
+    refusals.spendOfAddress(address, clock.monotonic_ms());
+  }
+  // The clock of the service goes on, so that a few more are answered.
+  const statuses: number[] = [];
+  while (statuses.at(-1) !== 429 && statuses.length < 200) statuses.push((await answerTo(forged)).status);
+  expect(statuses[0]).toBe(401);
+  expect(statuses.at(-1)).toBe(429);
+  expect((await answerTo(genuine)).status).toBe(200);
+});
+
 test('a genuine payment of nobody is answered 503 until the operator has decided, and then 200', async () => {
   const { organization_id } = await addAccount(service, { credit_dollars: 0 });
   const body = transaction('transaction.completed', { id: 'txn_nobody' });
@@ -107,6 +135,8 @@ describe('answers and log lines', () => {
         unknown_deadline_ms: 60_000,
       },
       problems: new ProblemLog(createLog('silent'), systemClock),
+      refusals: new RefusalBudgets([1, 2]),
+      clock: systemClock,
     });
     if (route.handle === null) throw new Error('the route must be there');
     const response = await answer(
