@@ -28,6 +28,7 @@ const MCP_CODES = [
   'invalid_json',
   'invalid_request',
   'request_too_large',
+  'unsupported_encoding',
   'rate_limit_exceeded',
   'auth_unavailable',
 ] as const satisfies readonly ErrorCode[];

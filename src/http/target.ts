@@ -11,10 +11,7 @@ export function urlOf(target: string): string {
   return `http://localhost${path.startsWith('/') ? '' : '/'}${path}`;
 }
 
-/**
- * Parts of a path that programs read differently: a backslash, which is a slash in a URL; a segment of dots, encoded or
- * not; and a slash or a dot that is encoded beside one.
- */
+/** What programs read differently in a path: a backslash, a segment of dots, encoded or not, and a control character. */
 const AMBIGUOUS = /\\|%5c|(?:^|\/|%2f)(?:\.|%2e){1,2}(?:\/|%2f|$)|[\0- \x7f]/i;
 
 /**

@@ -90,8 +90,8 @@ function isOfProvider(refusal: WebhookRefusal | BodyRefusal): refusal is Webhook
 }
 
 /**
- * Refuses a call that may be anybody's, from the budget of refusals of its address. That is looked at here and not
- * before the signature: a call that the provider signed is taken, whatever else its address, or its proxy, sends.
+ * Refuses a call that may be anybody's, from the budget of refusals of its address. The signature is looked at first: a
+ * call of the provider is taken, whatever else its address, or its proxy, sends.
  */
 function refuseStranger(
   services: WebhookServices,
