@@ -152,7 +152,7 @@ describe('client.decisions.create', () => {
       { role: 'user', content: [{ type: 'input_text', text: 'See:' }, image] },
     ];
     const error = await rejection(clientFor(account.key).decisions.create({ ...REQUEST, input }));
-    if (!(error instanceof OpenAI.APIError)) throw error;
+    if (!(error instanceof OpenAI.BadRequestError)) throw error;
     expect({ code: error.code, param: error.param }).toEqual({
       code: 'invalid_request',
       param: 'input[0].content[1]',

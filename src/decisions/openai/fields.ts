@@ -1,4 +1,5 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
+import { readsTextOnly } from '../images.ts';
 import { DecisionRefusal } from '../refusal.ts';
 
 /** How fields of OpenAI's shape are read, and how those that do not fit are refused. */
@@ -48,8 +49,7 @@ function partOf(part: JsonValue, path: string): JsonValue | DecisionRefusal {
   const type = isJsonObject(part) ? part.get('type') : undefined;
   if (!isJsonObject(part) || typeof type !== 'string')
     return unfit(path, 'A part must be an object with a type.');
-  if (type === 'input_image')
-    return unfit(path, 'This model reads text only: send the input without images.');
+  if (type === 'input_image') return readsTextOnly(path);
   if (type === 'input_json') {
     const data = part.get('data');
     return typeof data === 'object' && data !== null
