@@ -129,7 +129,11 @@ describe('the running service does what its list says', () => {
       const codes = Object.entries(responses).flatMap(([status, { description }]) =>
         [...description.matchAll(/^`(\w+)`: /gm)].map(([, code]) => `${status} ${code}`),
       );
-      const listed = [...COMMON_CODES, ...refusals].map((code) => `${ERRORS[code].status} ${code}`);
+      const listed = [...COMMON_CODES, ...refusals].flatMap((code) => {
+        const row = ERRORS[code];
+        const statuses = 'other_status' in row ? [row.status, row.other_status] : [row.status];
+        return statuses.map((status) => `${status} ${code}`);
+      });
       expect(codes.sort()).toEqual(listed.sort());
     }
   });
