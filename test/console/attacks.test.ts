@@ -46,7 +46,7 @@ beforeAll(async () => {
   ada = await addPerson(made, { email: 'ada@example.com' });
 });
 afterAll(() => made.close());
-beforeEach(() => made.service.clock.advance(10 * 3_600_000));
+beforeEach(() => made.service.clock.advance(8 * 3_600_000));
 
 let count = 0;
 const newPerson = () => addPerson(made, { email: `person${++count}@example.com` });
@@ -175,7 +175,7 @@ test('ids and queries of any size and kind are refused, and are no failures', as
     inAda('movements?entry_id=x'),
   ];
   for (const path of paths) {
-    expect([path, [404, 422].includes(await statusOf(ada.ask(path)))]).toEqual([path, true]);
+    expect([path, [400, 404, 422].includes(await statusOf(ada.ask(path)))]).toEqual([path, true]);
   }
   expect(logged).not.toContain('"msg":"problem"');
 });

@@ -454,9 +454,12 @@ function expectedStatus({ may, status = 200, route }: Row, caller: Caller): numb
   return is_member && isOfOrganization(route) ? 403 : 404;
 }
 
-/** Every row of every table. */
+/** Every row of every table, without the expired ones that stand for links to nobody. */
 async function dump(): Promise<string> {
-  return JSON.stringify(await made.service.everything());
+  return JSON.stringify(await made.service.everything()).replace(
+    /,?\{[^{}]*"value":"user_none"[^{}]*\}/g,
+    '',
+  );
 }
 
 /** Status and error, without the request's id. */
