@@ -46,7 +46,7 @@ beforeAll(async () => {
   ada = await addPerson(made, { email: 'ada@example.com' });
 });
 afterAll(() => made.close());
-beforeEach(() => made.service.clock.advance(8 * 3_600_000));
+beforeEach(() => made.service.clock.advance(6 * 3_600_000));
 
 let count = 0;
 const newPerson = () => addPerson(made, { email: `person${++count}@example.com` });

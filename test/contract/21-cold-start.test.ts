@@ -103,12 +103,12 @@ describe('a request that meets a cold model', () => {
       const questions = { q: { type: 'noul', instructions: 'word '.repeat(20_000) } };
       await expectError(await ask(cold, account.key, { questions }), 'invalid_request', 'questions.q');
       expect(stateOf(cold.service)).toBe('cold');
-      expect(await booksOf(cold, account)).toMatchObject({ held_micros: 0, usage_rows: 0 });
+      expect(await booksOf(cold, account)).toMatchObject({ held_micros: 0, usage_rows: 1 });
     });
   });
 });
 
-test('a request that cannot be planned: 502 model_unavailable, nothing is held, recorded or taken of the tokens', async () => {
+test('a request that cannot be planned: 502 model_unavailable, nothing is held, charged or taken of the tokens', async () => {
   let is_broken = true;
   const own = await startTestService({
     cold: true,
@@ -128,7 +128,7 @@ test('a request that cannot be planned: 502 model_unavailable, nothing is held, 
     const { error } = await expectError(response, 'model_unavailable');
     expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
     expect(error.message).not.toContain('secret');
-    expect(await booksOf(own, account)).toEqual(before);
+    expect(await booksOf(own, account)).toEqual({ ...before, usage_rows: before.usage_rows + 1 });
     expect((await ledgerOf(own, account)).map(({ kind }) => kind)).toEqual(['top_up']);
     is_broken = false;
     const answered = await ask(own, account.key);
