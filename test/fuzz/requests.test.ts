@@ -52,6 +52,8 @@ interface Answered extends Sent {
   readonly status: number;
   readonly code: string | null;
   readonly decision: DecisionResponse | null;
+  /** Whether it got as far as the model, which alone leaves a row of usage. */
+  readonly reached_model: boolean;
 }
 
 /** Sends a request and checks what every answer has: a status of the contract, an id, and one of the two shapes. */
@@ -63,6 +65,7 @@ async function send(account: TestAccount, { path, body }: Sent): Promise<Answere
   });
   expect(response.headers.get('x-request-id')).toMatch(/^req_/);
   const { status } = response;
+  const reached_model = response.headers.has('service-processing-ms');
   if (status === 200) {
     const decision: unknown = await response.json();
     if (!Value.Check(DecisionResponseSchema, decision)) {
@@ -70,14 +73,14 @@ async function send(account: TestAccount, { path, body }: Sent): Promise<Answere
         `not a decision: ${JSON.stringify([...Value.Errors(DecisionResponseSchema, decision)][0])}`,
       );
     }
-    return { path, body, status, code: null, decision };
+    return { path, body, status, code: null, decision, reached_model };
   }
   const { error } = await expectAnyError(response);
   const statusOfCode = new Map<string, number>(Object.entries(STATUS_OF_CODE));
   expect([error.code, statusOfCode.get(error.code)]).toEqual([error.code, status]);
   // Nothing is broken here but the requests.
   expect([error.code, status < 500]).toEqual([error.code, true]);
-  return { path, body, status, code: error.code, decision: null };
+  return { path, body, status, code: error.code, decision: null, reached_model };
 }
 
 /** Sends a batch at once and checks that the books moved by what the answers say, and by nothing else. */
@@ -89,11 +92,11 @@ async function sendBatch(account: TestAccount, batch: readonly Sent[]): Promise<
     (sum, { decision }) => sum + Math.round((decision?.usage.cost_usd ?? 0) * 1e6),
     0,
   );
-  const decided = answered.filter(({ status }) => status === 200);
+  const reached = answered.filter(({ reached_model }) => reached_model);
   expect(after).toEqual({
     credit_micros: before.credit_micros - cost_micros,
     held_micros: 0,
-    usage_rows: before.usage_rows + decided.length,
+    usage_rows: before.usage_rows + reached.length,
   });
   return answered;
 }
