@@ -79,6 +79,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     await page.getByText('No active keys').waitFor();
     expect((await post(made.service, key, '{}')).status).toBe(401);
     await page.getByRole('tab', { name: 'Revoked' }).click();
+    await row.waitFor();
     expect(await row.getByRole('cell').allTextContents()).toEqual([
       'Shop server',
       `${key.slice(0, 12)}…`,
