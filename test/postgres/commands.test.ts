@@ -166,7 +166,7 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
         );
         expect(stderr).not.toContain('secret');
       }
-      expect([by_flag.code, by_variable.code]).toEqual([2, 1]);
+      expect([by_flag.code, by_variable.code]).toEqual([2, 2]);
     }
   });
 
