@@ -415,6 +415,8 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [['audit', '--data', '/data/other'], 0],
       [['audit'], 0],
       [['decide', '/data/question.json', '--url', server.address, '--key', key], 0],
+      // Its standard input has ended before it began.
+      [['mcp', '--url', server.address, '--key', key], 0],
       [['eval', '/data/cases.jsonl', '--output', '/data/evaluation', '--probes', '1', ...work], 0],
       [
         ['calibrate', '/data/cases.jsonl', '--work', '/data/evaluation', '--output', '/data/c.json', ...work],

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import type { Written } from '../../json/written.ts';
-import { OPTIONS_MAX, OPTIONS_MIN, Probability } from '../../questions/question-fields.ts';
+import { AnyKey, OPTIONS_MAX, OPTIONS_MIN, Probability } from '../../questions/question-fields.ts';
 
 /**
  * OpenAI's request for decisions and its response, as `client.decisions` of the `openai` packages has them. They are the
@@ -10,7 +10,7 @@ import { OPTIONS_MAX, OPTIONS_MIN, Probability } from '../../questions/question-
 const TextPart = Type.Object({ type: Type.Literal('input_text'), text: Type.String() });
 const JsonPart = Type.Object({
   type: Type.Literal('input_json'),
-  data: Type.Unknown({ description: 'An object, or an array of objects.' }),
+  data: Type.Union([Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())]),
 });
 
 const Instructions = Type.Union([Type.String(), Type.Array(Type.Union([TextPart, JsonPart]))], {
