@@ -27,14 +27,14 @@ export function stateOfMigrated(
   applied: readonly AppliedMigration[],
   known: Migrations,
 ): Exclude<SchemaState, 'new'> {
-  if (applied.length > known.length) throw new SchemaRefused('was made by a newer version of this program');
-  applied.forEach(({ hash, created_at }, index) => {
+  applied.slice(0, known.length).forEach(({ hash, created_at }, index) => {
     const migration = known[index];
     if (migration?.hash !== hash || migration.folderMillis !== created_at)
       throw new SchemaRefused(
         'was made by another version of this program, whose schema this one does not know',
       );
   });
+  if (applied.length > known.length) throw new SchemaRefused('was made by a newer version of this program');
   return applied.length < known.length ? 'older' : 'current';
 }
 

@@ -92,8 +92,13 @@ test('a database names the versions that wrote it; an older one refuses a newer 
   const directory = directoryOf(1);
   const open = (version: string, migrations = knownMigrations()) =>
     openDataDirectory(directory.path, { create: false, version, migrations }).$client.close();
-  open('0.0.9');
-  open('9.9.9', newerMigrations());
+  const newest = newerMigrations().map((migration) => ({
+    ...migration,
+    sql: [],
+    hash: `newest ${migration.hash}`,
+  }));
+  open('0.0.9', newerMigrations());
+  open('9.9.9', [...newerMigrations(), ...newest.slice(-1)]);
   const { $client: client } = connectDatabase(join(directory.path, 'tds.sqlite'));
   expect(lastWriter(client)?.version).toBe('9.9.9');
   expect(client.query('SELECT version FROM program_versions ORDER BY first_ms, rowid').values()).toEqual([

@@ -37,6 +37,20 @@ CREATE TABLE "audited_project_months" (
 	CONSTRAINT "audited_project_months_project_id_month_pk" PRIMARY KEY("project_id","month")
 );
 --> statement-breakpoint
+CREATE TABLE "idempotent_requests" (
+	"api_key_id" text COLLATE "C" NOT NULL,
+	"key_hash" text COLLATE "C" NOT NULL,
+	"body_hash" text COLLATE "C" NOT NULL,
+	"organization_id" text COLLATE "C" NOT NULL,
+	"hold_entry_id" bigint,
+	"answer" text COLLATE "C",
+	"bytes_so_far" bigint,
+	"created_at_ms" bigint NOT NULL,
+	CONSTRAINT "idempotent_requests_api_key_id_key_hash_pk" PRIMARY KEY("api_key_id","key_hash"),
+	CONSTRAINT "idempotent_requests_runs_or_answered" CHECK (("idempotent_requests"."hold_entry_id" IS NULL) = ("idempotent_requests"."answer" IS NOT NULL)
+        AND ("idempotent_requests"."answer" IS NULL) = ("idempotent_requests"."bytes_so_far" IS NULL))
+);
+--> statement-breakpoint
 CREATE TABLE "invitations" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
 	"organization_id" text COLLATE "C" NOT NULL,
@@ -353,6 +367,9 @@ ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_project_id_projects_id_fk" FOREI
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_created_by_user_id_users_id_fk" FOREIGN KEY ("created_by_user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "audited_organizations" ADD CONSTRAINT "audited_organizations_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "audited_project_months" ADD CONSTRAINT "audited_project_months_project_id_projects_id_fk" FOREIGN KEY ("project_id") REFERENCES "public"."projects"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "idempotent_requests" ADD CONSTRAINT "idempotent_requests_api_key_id_api_keys_id_fk" FOREIGN KEY ("api_key_id") REFERENCES "public"."api_keys"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "idempotent_requests" ADD CONSTRAINT "idempotent_requests_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "idempotent_requests" ADD CONSTRAINT "idempotent_requests_hold_entry_id_ledger_entries_id_fk" FOREIGN KEY ("hold_entry_id") REFERENCES "public"."ledger_entries"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "invitations" ADD CONSTRAINT "invitations_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "invitations" ADD CONSTRAINT "invitations_invited_by_user_id_users_id_fk" FOREIGN KEY ("invited_by_user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "ledger_days" ADD CONSTRAINT "ledger_days_project_id_projects_id_fk" FOREIGN KEY ("project_id") REFERENCES "public"."projects"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -383,6 +400,9 @@ ALTER TABLE "usage_records" ADD CONSTRAINT "usage_records_project_id_projects_id
 ALTER TABLE "usage_records" ADD CONSTRAINT "usage_records_api_key_id_api_keys_id_fk" FOREIGN KEY ("api_key_id") REFERENCES "public"."api_keys"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "api_keys_project" ON "api_keys" USING btree ("project_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "api_keys_row" ON "api_keys" USING btree ("row_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "idempotent_requests_hold" ON "idempotent_requests" USING btree ("hold_entry_id") WHERE "idempotent_requests"."hold_entry_id" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX "idempotent_requests_organization" ON "idempotent_requests" USING btree ("organization_id","bytes_so_far");--> statement-breakpoint
+CREATE INDEX "idempotent_requests_created" ON "idempotent_requests" USING btree ("created_at_ms");--> statement-breakpoint
 CREATE INDEX "invitations_organization" ON "invitations" USING btree ("organization_id","created_at_ms");--> statement-breakpoint
 CREATE INDEX "invitations_email" ON "invitations" USING btree ("email");--> statement-breakpoint
 CREATE INDEX "ledger_days_organization" ON "ledger_days" USING btree ("organization_id","last_entry_id");--> statement-breakpoint
@@ -390,10 +410,12 @@ CREATE UNIQUE INDEX "ledger_one_end_a_hold" ON "ledger_entries" USING btree ("ho
 CREATE UNIQUE INDEX "ledger_one_hold_a_request" ON "ledger_entries" USING btree ("request_id") WHERE "ledger_entries"."request_id" IS NOT NULL;--> statement-breakpoint
 CREATE UNIQUE INDEX "ledger_one_entry_a_payment" ON "ledger_entries" USING btree ("payment_id") WHERE "ledger_entries"."payment_id" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX "ledger_organization_ends" ON "ledger_entries" USING btree ("organization_id","id") WHERE "ledger_entries"."kind" <> 'hold';--> statement-breakpoint
+CREATE INDEX "members_user" ON "members" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "payment_events_payment" ON "payment_events" USING btree ("provider","payment_external_id");--> statement-breakpoint
 CREATE INDEX "payment_events_received" ON "payment_events" USING btree ("received_at_ms");--> statement-breakpoint
 CREATE UNIQUE INDEX "payments_external" ON "payments" USING btree ("provider","external_id");--> statement-breakpoint
 CREATE INDEX "payments_organization" ON "payments" USING btree ("organization_id","created_at_ms");--> statement-breakpoint
+CREATE INDEX "payments_refunds" ON "payments" USING btree ("refunds_payment_id") WHERE "payments"."refunds_payment_id" IS NOT NULL;--> statement-breakpoint
 CREATE UNIQUE INDEX "projects_active_name" ON "projects" USING btree ("organization_id","name") WHERE "projects"."archived_at_ms" IS NULL;--> statement-breakpoint
 CREATE INDEX "sessions_user" ON "sessions" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "sessions_expiry" ON "sessions" USING btree ("expires_at_ms");--> statement-breakpoint
@@ -405,4 +427,174 @@ CREATE INDEX "usage_row" ON "usage_records" USING btree ("row_id");--> statement
 CREATE INDEX "usage_organization_time" ON "usage_records" USING btree ("organization_id","time_ms");--> statement-breakpoint
 CREATE INDEX "usage_time" ON "usage_records" USING btree ("time_ms");--> statement-breakpoint
 CREATE INDEX "verifications_identifier" ON "verifications" USING btree ("identifier_hash");--> statement-breakpoint
-CREATE INDEX "verifications_expiry" ON "verifications" USING btree ("expires_at_ms");
+CREATE INDEX "verifications_expiry" ON "verifications" USING btree ("expires_at_ms");--> statement-breakpoint
+-- A window's row is written at every admission: room on its page keeps the new version beside the old one.
+ALTER TABLE rate_windows SET (fillfactor = 50);
+--> statement-breakpoint
+-- Settles and admits what the requests of a node ask of the rate windows, in one transaction.
+--
+-- Organizations come sorted by id, each once. Settlements and requests name theirs by its place (from 1); requests are
+-- sorted by it, then by arrival. A request without tokens only asks where its organization stands.
+--
+-- Of each request the result has: what became of it (0 admitted, 1 lacks requests, 2 lacks tokens, 3 only asked), the
+-- sums of both windows after it, microseconds until the oldest entry of the requests leaves and, where tokens lack,
+-- until the oldest entry with tokens does (0 where there is none), and the time of its own entry. They are float8
+-- because clients read int8 as text; whole numbers up to 2^53 are exact.
+CREATE FUNCTION admit_requests(
+  organizations text[],
+  settled_organizations int[],
+  settled_at_us bigint[],
+  settled_tokens bigint[],
+  request_organizations int[],
+  request_limits bigint[],
+  token_limits bigint[],
+  request_tokens bigint[],
+  -- Only tests give the time.
+  time_us bigint DEFAULT NULL,
+  OUT outcomes int[],
+  OUT used_requests float8[],
+  OUT used_tokens float8[],
+  OUT requests_leave_us float8[],
+  OUT tokens_leave_us float8[],
+  OUT admitted_at_us float8[]
+)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+  span_us CONSTANT bigint := 60000000;
+  clock_us bigint;
+  now_us bigint;
+  cutoff_us bigint;
+  place int := 0;
+  settlement int := 1;
+  request int := 1;
+  settlement_count CONSTANT int := cardinality(settled_organizations);
+  request_count CONSTANT int := cardinality(request_organizations);
+  organization text;
+  windows rate_windows;
+  left_requests bigint;
+  left_tokens bigint;
+  new_requests bigint;
+  new_tokens bigint;
+  asked_tokens bigint;
+  outcome int;
+  leave_us bigint;
+  is_changed boolean;
+BEGIN
+  outcomes := '{}'; used_requests := '{}'; used_tokens := '{}';
+  requests_leave_us := '{}'; tokens_leave_us := '{}'; admitted_at_us := '{}';
+
+  -- A crash of the server loses the last entries at most (well under a second of them), and never a part of one
+  -- transaction: sums and entries stay equal. No money depends on them, so nobody waits for the disk or a standby.
+  -- Plans are kept, also those that were made while the tables were so small that an index seemed useless.
+  -- Nobody waits for a lock any more whose caller has given up.
+  PERFORM set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
+    set_config('lock_timeout', '3s', true);
+
+  -- Makes or locks all rows, in the order of their ids, so that nodes never wait for each other in a circle. The
+  -- update never happens, but its lock is taken.
+  INSERT INTO rate_windows (organization_id) SELECT unnest(organizations)
+    ON CONFLICT (organization_id) DO UPDATE SET requests = excluded.requests WHERE false;
+
+  -- Read under the locks: nobody else's later entry can have an earlier time.
+  clock_us := coalesce(time_us, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+
+  FOREACH organization IN ARRAY organizations LOOP
+    place := place + 1;
+    SELECT * INTO windows FROM rate_windows WHERE organization_id = organization;
+    is_changed := false;
+
+    -- The windows' time never goes back. Where the clock did, it goes on from where it was.
+    now_us := clock_us + windows.ahead_us;
+    IF now_us < windows.latest_us THEN
+      windows.ahead_us := windows.latest_us - clock_us;
+      now_us := windows.latest_us;
+      is_changed := true;
+    END IF;
+    cutoff_us := now_us - span_us;
+
+    -- The index is entered at the oldest entry: it never leads over entries that were deleted before.
+    IF windows.requests > 0 AND windows.oldest_us <= cutoff_us THEN
+      WITH expired AS (
+        DELETE FROM rate_window_entries
+          WHERE organization_id = organization AND at_us >= windows.oldest_us AND at_us <= cutoff_us
+          RETURNING rate_window_entries.requests, rate_window_entries.tokens
+      )
+      SELECT sum(expired.requests), sum(expired.tokens) INTO left_requests, left_tokens FROM expired;
+      windows.requests := windows.requests - left_requests;
+      windows.tokens := windows.tokens - left_tokens;
+      is_changed := true;
+      IF windows.requests > 0 THEN
+        SELECT at_us INTO windows.oldest_us FROM rate_window_entries
+          WHERE organization_id = organization AND at_us > cutoff_us ORDER BY at_us LIMIT 1;
+      END IF;
+    END IF;
+
+    WHILE settlement <= settlement_count AND settled_organizations[settlement] = place LOOP
+      UPDATE rate_window_entries SET tokens = tokens + settled_tokens[settlement]
+        WHERE organization_id = organization AND at_us = settled_at_us[settlement];
+      IF FOUND THEN
+        windows.tokens := windows.tokens + settled_tokens[settlement];
+        windows.oldest_tokens_us := least(windows.oldest_tokens_us, settled_at_us[settlement]);
+        is_changed := true;
+      END IF;
+      settlement := settlement + 1;
+    END LOOP;
+
+    new_requests := 0;
+    new_tokens := 0;
+    WHILE request <= request_count AND request_organizations[request] = place LOOP
+      asked_tokens := request_tokens[request];
+      leave_us := 0;
+      IF asked_tokens IS NULL THEN
+        outcome := 3;
+      ELSIF windows.requests >= request_limits[request] THEN
+        outcome := 1;
+      ELSE
+        IF windows.requests = 0 THEN windows.oldest_us := now_us; END IF;
+        windows.requests := windows.requests + 1;
+        new_requests := new_requests + 1;
+        IF windows.tokens = 0 OR windows.tokens + asked_tokens <= token_limits[request] THEN
+          outcome := 0;
+          windows.tokens := windows.tokens + asked_tokens;
+          new_tokens := new_tokens + asked_tokens;
+        ELSE
+          outcome := 2;
+          -- What was admitted just now is not stored yet; it is the oldest with tokens where the search finds none.
+          IF windows.oldest_tokens_us < now_us THEN
+            SELECT at_us INTO windows.oldest_tokens_us FROM rate_window_entries
+              WHERE organization_id = organization AND at_us >= greatest(windows.oldest_tokens_us, cutoff_us + 1)
+                AND tokens > 0
+              ORDER BY at_us LIMIT 1;
+            windows.oldest_tokens_us := coalesce(windows.oldest_tokens_us, now_us);
+          END IF;
+          leave_us := windows.oldest_tokens_us + span_us - now_us;
+        END IF;
+      END IF;
+      outcomes[request] := outcome;
+      used_requests[request] := windows.requests;
+      used_tokens[request] := windows.tokens;
+      requests_leave_us[request] :=
+        CASE WHEN windows.requests = 0 THEN 0 ELSE windows.oldest_us + span_us - now_us END;
+      tokens_leave_us[request] := leave_us;
+      admitted_at_us[request] := now_us;
+      request := request + 1;
+    END LOOP;
+
+    IF new_requests > 0 THEN
+      INSERT INTO rate_window_entries AS entry (organization_id, at_us, requests, tokens)
+        VALUES (organization, now_us, new_requests, new_tokens)
+        ON CONFLICT (organization_id, at_us) DO UPDATE
+          SET requests = entry.requests + excluded.requests, tokens = entry.tokens + excluded.tokens;
+      windows.latest_us := now_us;
+      is_changed := true;
+    END IF;
+    IF is_changed THEN
+      UPDATE rate_windows SET requests = windows.requests, tokens = windows.tokens, oldest_us = windows.oldest_us,
+          oldest_tokens_us = windows.oldest_tokens_us, latest_us = windows.latest_us, ahead_us = windows.ahead_us
+        WHERE organization_id = organization;
+    END IF;
+  END LOOP;
+END
+$$;

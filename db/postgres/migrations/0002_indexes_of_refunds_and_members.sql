@@ -1,2 +1,0 @@
-CREATE INDEX "members_user" ON "members" USING btree ("user_id");--> statement-breakpoint
-CREATE INDEX "payments_refunds" ON "payments" USING btree ("refunds_payment_id") WHERE "payments"."refunds_payment_id" IS NOT NULL;

@@ -1,1 +1,0 @@
-ALTER TABLE `ledger_entries` ADD `process_id` text;
