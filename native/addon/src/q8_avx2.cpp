@@ -42,23 +42,24 @@ void pack(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * blo
 }
 
 /** The largest of all lanes. */
-TDS_AVX2 float largest_of(__m256 values) {
-    __m128 four = _mm_max_ps(_mm256_castps256_ps128(values), _mm256_extractf128_ps(values, 1));
-    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+TDS_AVX2 int32_t largest_of(__m256i values) {
+    __m128i four = _mm_max_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
+    four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b01'00'11'10));
+    return _mm_cvtsi128_si32(_mm_max_epi32(four, _mm_shuffle_epi32(four, 0b10'11'00'01)));
 }
 
 TDS_AVX2 void quantize(const float * values, size_t blocks, size_t column, uint8_t * tile) {
     constexpr size_t registers = BLOCK / LANES;
-    const __m256 no_sign = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+    const __m256i no_sign = _mm256_set1_epi32(0x7fffffff);
     for (size_t i = 0; i < blocks; i++, values += BLOCK, tile += COLUMN_BLOCK) {
         __m256 numbers[registers];
-        __m256 sizes = _mm256_setzero_ps();
+        // Bits without a sign have the order of numbers, and NaN's are the largest. A maximum of floats forgets a NaN.
+        __m256i sizes = _mm256_setzero_si256();
         for (size_t r = 0; r < registers; r++) {
             numbers[r] = _mm256_loadu_ps(values + r * LANES);
-            sizes = _mm256_max_ps(sizes, _mm256_and_ps(numbers[r], no_sign));
+            sizes = _mm256_max_epi32(sizes, _mm256_and_si256(_mm256_castps_si256(numbers[r]), no_sign));
         }
-        const float largest = largest_of(sizes);
+        const float largest = _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(largest_of(sizes))));
         // The scale is rounded as ggml rounds it: both kernels start from the same numbers.
         const float scale = _cvtsh_ss(_cvtss_sh(largest / 127.0f, _MM_FROUND_TO_NEAREST_INT));
         const __m256 inverse = _mm256_set1_ps(largest > 0.0f ? 127.0f / largest : 0.0f);

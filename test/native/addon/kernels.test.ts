@@ -2,9 +2,12 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { servesAmx } from '../../../native/amx.ts';
+import { EvaluationFailed } from '../../../native/errors.ts';
 import { createAddonEvaluator } from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
 import type { KernelInstructions } from '../../../native/evaluators/addon/binding.ts';
+import { rejection } from '../../support/rejection.ts';
 import { type TinyShape, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 import { arbitraryPlan, describeAddon, filledPlan } from './support.ts';
@@ -90,6 +93,28 @@ describeAddon("the addon's kernels", () => {
     expect(off.some((logit, index) => logit !== unset[index])).toBe(here.length > 0);
     expect(farthest(off, unset)).toBeLessThanOrEqual(TOLERANCE.quantized);
   });
+
+  // On a CPU with AMX the products are ggml's, whose kernels forget a NaN.
+  test.skipIf(servesAmx())(
+    'give no answer where an activation is NaN, whatever its place in a block',
+    async () => {
+      await using directory = await temporaryDirectory();
+      const path = join(directory.path, 'tiny.gguf');
+      const shape: TinyShape = { width: 64, heads: 4, cache_heads: 4, hidden: 64, quantized: true };
+      const instructions = await instructionsHere();
+      for (let nan_hidden = 0; nan_hidden < 32; nan_hidden += 1) {
+        await writeTinyModel(path, { ...TINY_MARKERS, shape, nan_hidden });
+        for (const kernels of instructions) {
+          const evaluator = await open(path, 1, kernels);
+          const outcome = rejection(
+            evaluator.evaluate(filledPlan(1, { prefix: 20, branches: [5] }), { scope: 'a' }),
+          );
+          expect(await outcome).toBeInstanceOf(EvaluationFailed);
+          await evaluator.close();
+        }
+      }
+    },
+  );
 
   test.skipIf(process.platform !== 'linux' || process.arch !== 'x64')(
     'are there for the instructions that Linux names',

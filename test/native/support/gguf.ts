@@ -181,6 +181,8 @@ export interface TinyModel {
   readonly layers?: number;
   readonly seed?: number;
   readonly shape?: TinyShape;
+  /** A number of the feed-forward's hidden layer that is NaN for every token, in every layer. */
+  readonly nan_hidden?: number;
 }
 
 /** GPT-2's way of writing bytes as printable characters. */
@@ -213,6 +215,7 @@ function tensorsOf(
   layers: number,
   seed: number,
   { width, heads, cache_heads, hidden, quantized }: TinyShape,
+  nan_hidden?: number,
 ): readonly GgufTensor[] {
   const random = randomNumbers(seed);
   const cache_width = (width / heads) * cache_heads;
@@ -222,6 +225,11 @@ function tensorsOf(
     values: Float32Array.from({ length: columns * rows }, () => random() * Math.sqrt(3 / columns)),
     quantized,
   });
+  const gate = (layer: number): GgufTensor => {
+    const made = matrix(`blk.${layer}.ffn_gate.weight`, width, hidden);
+    if (nan_hidden !== undefined) made.values.fill(Number.NaN, nan_hidden * width, (nan_hidden + 1) * width);
+    return made;
+  };
   const norm = (name: string): GgufTensor => ({
     name,
     shape: [width],
@@ -237,7 +245,7 @@ function tensorsOf(
       matrix(`blk.${layer}.attn_v.weight`, width, cache_width),
       matrix(`blk.${layer}.attn_output.weight`, width, width),
       norm(`blk.${layer}.ffn_norm.weight`),
-      matrix(`blk.${layer}.ffn_gate.weight`, width, hidden),
+      gate(layer),
       matrix(`blk.${layer}.ffn_up.weight`, width, hidden),
       matrix(`blk.${layer}.ffn_down.weight`, hidden, width),
     ]).flat(),
@@ -296,7 +304,7 @@ export function tinyModelBytes(model: TinyModel): Buffer {
         ? {}
         : { 'tokenizer.chat_template': { type: 'string', value: model.chat_template } as const }),
     },
-    tensorsOf(tokens.length, layers, model.seed ?? 1, shape),
+    tensorsOf(tokens.length, layers, model.seed ?? 1, shape, model.nan_hidden),
   );
 }
 
