@@ -18,8 +18,12 @@ const DOCUMENTS = [
   'native/addon/README.md',
   'native/models/README.md',
   'native/training/README.md',
+  'src/binary/README.md',
+  'src/console/README.md',
   'src/eval/README.md',
   'src/http/assets/README.md',
+  'src/upstreams/README.md',
+  'test/contract/README.md',
   'test/README.md',
 ];
 
