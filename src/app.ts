@@ -2,7 +2,7 @@ import { Elysia } from 'elysia';
 import { ERRORS, isErrorCode, Refusal } from './errors.ts';
 import { type KnownPath, type RequestContext, RequestContexts } from './http/context.ts';
 import { type Draining, stopping } from './http/draining.ts';
-import { PathTable } from './http/path-table.ts';
+import { elysiaPath, PathTable } from './http/path-table.ts';
 import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './http/responses.ts';
 import { answer, type Refused, refusedResponse } from './http/route.ts';
@@ -28,7 +28,7 @@ export interface ConsolePort {
 }
 
 /** All of the console's paths, in log lines and metrics: those below it name organizations. */
-const CONSOLE: KnownPath = { path: '/console', headers: {}, allow: null };
+const CONSOLE: KnownPath = { path: '/console', headers: {}, request_id_copy: null, allow: null };
 
 /** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */
 export function createApp(services: AppServices) {
@@ -58,6 +58,7 @@ export function createApp(services: AppServices) {
       const { request_id, path } = contexts.of(request);
       set.headers[REQUEST_ID_HEADER] = request_id;
       if (path !== null) Object.assign(set.headers, path.headers);
+      if (path !== null && path.request_id_copy !== null) set.headers[path.request_id_copy] = request_id;
       set.headers['x-content-type-options'] = 'nosniff';
     })
     .onError(({ code, error, request }) => {
@@ -81,9 +82,14 @@ export function createApp(services: AppServices) {
     if (handle === null) continue;
     const handleUnlessDraining: typeof handle = (request, context) =>
       draining.has_begun && !answers_while_draining ? { refusal: stopping() } : handle(request, context);
-    app.route(method, path, ({ request }) => answer(handleUnlessDraining, request, contexts.of(request)), {
-      parse: 'none',
-    });
+    app.route(
+      method,
+      elysiaPath(path),
+      ({ request }) => answer(handleUnlessDraining, request, contexts.of(request)),
+      {
+        parse: 'none',
+      },
+    );
   }
 
   return {

@@ -34,8 +34,9 @@ export class PostgresCatalogRecords implements CatalogRecords {
     await this.#executor.insert(models).values(model);
   }
 
-  async insertModelIfMissing(model: CatalogModel): Promise<void> {
-    await this.#executor.insert(models).values(model).onConflictDoNothing();
+  async insertModelIfMissing(model: CatalogModel): Promise<boolean> {
+    const inserted = this.#executor.insert(models).values(model).onConflictDoNothing();
+    return (await inserted.returning({ id: models.id })).length > 0;
   }
 
   async updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void> {

@@ -50,8 +50,11 @@ export class SqliteCatalogRecords implements CatalogRecords {
     return this.#access.write(() => this.#db.insert(models).values(model).run());
   }
 
-  insertModelIfMissing(model: CatalogModel): Promise<void> {
-    return this.#access.write(() => this.#db.insert(models).values(model).onConflictDoNothing().run());
+  insertModelIfMissing(model: CatalogModel): Promise<boolean> {
+    return this.#access.write(() => {
+      const inserted = this.#db.insert(models).values(model).onConflictDoNothing();
+      return inserted.returning({ id: models.id }).all().length > 0;
+    });
   }
 
   updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void> {

@@ -100,8 +100,8 @@ export interface CatalogRecords {
   /** All models by id. */
   allModels(): Promise<CatalogModel[]>;
   insertModel(model: CatalogModel): Promise<void>;
-  /** Inserts the model unless there is one of its id, which stays as it is. */
-  insertModelIfMissing(model: CatalogModel): Promise<void>;
+  /** Inserts the model unless there is one of its id, which stays as it is. Resolves with whether it was inserted. */
+  insertModelIfMissing(model: CatalogModel): Promise<boolean>;
   updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void>;
   /** Deletes the model with its aliases. */
   deleteModel(id: string): Promise<void>;

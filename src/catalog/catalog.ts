@@ -3,6 +3,7 @@ import {
   type CatalogModel,
   type CatalogRecords,
   EMBEDDED,
+  type ModelAlias,
   type ModelWeights,
   type UpstreamPool,
 } from './catalog-records.ts';
@@ -64,9 +65,20 @@ const INITIAL_MODELS: readonly CatalogModel[] = [
   },
 ];
 
-/** Puts the initial models into a store that lacks them; what an operator changed stays. */
-export async function seedCatalog(catalog: Pick<CatalogRecords, 'insertModelIfMissing'>): Promise<void> {
-  for (const model of INITIAL_MODELS) await catalog.insertModelIfMissing(model);
+/** What clients of the open decision-request format ask for when they name no model themselves. */
+const INITIAL_ALIASES: readonly ModelAlias[] = [{ alias: 'jev-latest', model_id: DEFAULT_MODEL }];
+
+/**
+ * Puts the initial models into a store that lacks them, each with its aliases; what an operator changed stays. An alias
+ * that was taken away stays away, because these models are never removed.
+ */
+export async function seedCatalog(
+  catalog: Pick<CatalogRecords, 'insertModelIfMissing' | 'writeAlias'>,
+): Promise<void> {
+  for (const model of INITIAL_MODELS) {
+    if (!(await catalog.insertModelIfMissing(model))) continue;
+    for (const given of INITIAL_ALIASES) if (given.model_id === model.id) await catalog.writeAlias(given);
+  }
 }
 
 /** Reads the catalog, afresh each time; every method rejects with what the store rejects with. */

@@ -211,7 +211,7 @@ export function registerModels(program: Command): void {
     usage: 'alias',
     description:
       'let clients ask for a model by another name, or take that name away; answers name the model',
-    example: 'tds model alias jev-latest decision-1',
+    example: ['tds model alias decision-latest decision-1', 'tds model alias jev-latest none'],
   })
     .argument('<alias>', 'what clients may send as model')
     .argument('<id>', 'the model that it means, or "none"')

@@ -1,5 +1,5 @@
 import type { CatalogModel } from '../catalog/catalog-records.ts';
-import { ERRORS } from '../errors.ts';
+import { ERRORS, type Refusal } from '../errors.ts';
 import type { ClaimTaken, HoldRefusal } from '../ledger/hold.ts';
 import type { RateLimits, RateRefusal } from '../limits/rate-status.ts';
 import { formatDollars } from '../money.ts';
@@ -9,7 +9,7 @@ import { DecisionRefusal } from './refusal.ts';
 const NAMED_MODELS_MAX = 20;
 
 /** The refusal for a model that there is not, with the decision models that there are. */
-export function modelNotFound(live: readonly CatalogModel[]): DecisionRefusal {
+export function modelNotFound(live: readonly CatalogModel[]): Refusal<'model_not_found'> {
   const ids = live.filter(({ kind }) => kind === 'decision').map(({ id }) => id);
   const named = ids.slice(0, NAMED_MODELS_MAX).join(', ');
   const more = ids.length > NAMED_MODELS_MAX ? ', …' : '';

@@ -7,6 +7,8 @@ export interface KnownPath {
   readonly path: string;
   /** Headers of every response of the path. */
   readonly headers: Readonly<Record<string, string>>;
+  /** A second header with the request's id, on every response of the path; null where there is none. */
+  readonly request_id_copy: string | null;
   /** The value of `Allow`: the methods that the path takes; null where this service does without the path. */
   readonly allow: string | null;
   /** Present where its answers are in neither log nor metrics; what is refused there is in both. */

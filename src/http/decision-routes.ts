@@ -55,6 +55,7 @@ interface DecisionEndpoint {
   readonly responses: readonly [NamedSchema, ...NamedSchema[]];
   /** The model when the body names none; null where it must. */
   readonly default_model: string | null;
+  readonly request_id_copy?: string;
 }
 
 const DECISION_RESPONSE: NamedSchema = { name: 'DecisionResponse', schema: DecisionResponseSchema };
@@ -76,6 +77,8 @@ const ENDPOINTS: readonly DecisionEndpoint[] = [
     bodies: [{ name: 'SystemOneRequest', schema: SystemOneRequestSchema }],
     responses: [DECISION_RESPONSE],
     default_model: DEFAULT_MODEL,
+    // By this name the SDKs of the open format know the id.
+    request_id_copy: 'x-typesafe-request-id',
   },
 ];
 
@@ -85,6 +88,7 @@ export function decisionRoutes(services: DecisionRouteServices): readonly Route[
     defineRoute({
       method: 'POST',
       path: endpoint.path,
+      ...(endpoint.request_id_copy === undefined ? {} : { request_id_copy: endpoint.request_id_copy }),
       refusals: DECISION_CODES,
       operation: {
         summary: endpoint.summary,

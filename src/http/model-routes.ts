@@ -1,17 +1,26 @@
+import { Type } from '@sinclair/typebox';
 import { type KeyDirectory, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import { extractKey, MissingKey } from '../accounts/key-format.ts';
+import type { TierLimits } from '../accounts/tiers.ts';
 import { type Catalog, OWNED_BY } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
+import { modelNotFound } from '../decisions/explained-refusals.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
+import type { WritableJson } from '../json/write-json.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import { dollarsOf } from '../money.ts';
 import type { Problems } from '../problems/problems.ts';
+import { MODES } from '../questions/question.ts';
+import { OPTIONS_MAX } from '../questions/question-fields.ts';
+import { BODY_BYTES_MAX } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
+import { pathParameter } from './path-table.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse } from './responses.ts';
-import { defineRoute, type Route } from './route.ts';
-import { type ModelList, ModelListSchema } from './schemas.ts';
+import { defineRoute, type Refused, type Route } from './route.ts';
+import { type ListedModel, type ModelList, ModelListSchema, ModelSchema } from './schemas.ts';
 
 interface ModelServices {
   readonly keys: KeyDirectory;
@@ -30,48 +39,96 @@ const MODEL_LIST_CODES = [
   'catalog_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
+const MODEL_CODES = [...MODEL_LIST_CODES, 'model_not_found'] as const satisfies readonly ErrorCode[];
+
+type ModelCode = (typeof MODEL_CODES)[number];
+
+const MODEL_PATH = '/v1/models/{id}';
+
 /**
- * `GET /v1/models`: runs no model, and is neither billed nor limited. It does not touch a key's last-used time, and
- * looks at neither credit nor tier (contract: model list).
+ * `GET /v1/models` and `GET /v1/models/{id}`: they run no model, and are neither billed nor limited. They do not touch a
+ * key's last-used time, and look at neither credit nor tier (contract: model list).
  */
-export function modelListRoute(services: ModelServices): Route {
-  return defineRoute({
-    method: 'GET',
-    path: '/v1/models',
-    refusals: MODEL_LIST_CODES,
-    operation: {
-      summary: 'List the live models',
-      tag: 'Models',
-      success: {
-        description: 'The models that can be asked now.',
-        schemas: [{ name: 'ModelList', schema: ModelListSchema }],
+export function modelRoutes(services: ModelServices): readonly Route[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/v1/models',
+      refusals: MODEL_LIST_CODES,
+      operation: {
+        summary: 'List the live models',
+        tag: 'Models',
+        success: {
+          description: 'The models that can be asked now.',
+          schemas: [{ name: 'ModelList', schema: ModelListSchema }],
+        },
+        asks_model: false,
       },
-      asks_model: false,
-    },
-    handle: async (request, context) => {
-      const key = extractKey(request.headers);
-      const over_budget = await refusalOverBudget(services, key, context);
-      if (over_budget !== null) return over_budget;
-      const result = await listModels(services, context, key);
-      if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
-      spendRefusal(services, context, result);
-      return { refusal: result };
-    },
-  });
+      handle: (request, context) => answer<never>(services, request, context, listOf),
+    }),
+    defineRoute({
+      method: 'GET',
+      path: MODEL_PATH,
+      refusals: MODEL_CODES,
+      operation: {
+        summary: 'Show one live model',
+        tag: 'Models',
+        parameter: {
+          name: 'id',
+          description: 'The id of a model, or an alias of one. An addition to the specification.',
+          schema: { name: 'ModelId', schema: Type.String({ minLength: 1 }) },
+        },
+        success: {
+          description: 'The model as the list has it.',
+          schemas: [{ name: 'Model', schema: ModelSchema }],
+        },
+        asks_model: false,
+      },
+      handle: (request, context) =>
+        answer(services, request, context, async (live, limits) => {
+          const name = pathParameter(MODEL_PATH, request);
+          const model = name === null ? undefined : await services.catalog.findLive(name);
+          return model === undefined ? modelNotFound(live) : listedModel(model, limits);
+        }),
+    }),
+  ];
 }
 
-async function listModels(
+/** Answers whoever has a valid key with what `show` makes of the live models. */
+async function answer<Code extends ModelCode>(
+  services: ModelServices,
+  request: Request,
+  context: RequestContext,
+  show: Show<Code>,
+): Promise<Response | Refused<Code | (typeof MODEL_LIST_CODES)[number]>> {
+  const key = extractKey(request.headers);
+  const over_budget = await refusalOverBudget(services, key, context);
+  if (over_budget !== null) return over_budget;
+  const result = await showModels(services, context, key, show);
+  if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
+  spendRefusal(services, context, result);
+  return { refusal: result };
+}
+
+/** What is told of the live models to an organization with these limits. May read the catalog. */
+type Show<Code extends ModelCode> = (
+  live: readonly CatalogModel[],
+  limits: TierLimits | null,
+) => WritableJson | Refusal<Code> | Promise<WritableJson | Refusal<Code>>;
+
+async function showModels<Code extends ModelCode>(
   services: Pick<ModelServices, 'keys' | 'catalog' | 'problems'>,
-  { request_id }: RequestContext,
+  context: RequestContext,
   key: string | MissingKey,
-): Promise<ModelList | Refusal<(typeof MODEL_LIST_CODES)[number]>> {
+  show: Show<Code>,
+): Promise<WritableJson | Refusal<Code | (typeof MODEL_LIST_CODES)[number]>> {
   if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
-  const failed = <Code extends 'auth_unavailable' | 'catalog_unavailable'>(
+  const failed = <Failure extends 'auth_unavailable' | 'catalog_unavailable'>(
     step: 'authenticate' | 'catalog',
-    code: Code,
+    code: Failure,
     error: unknown,
   ) => {
-    services.problems.report({ request_id, step, code, error });
+    services.problems.report({ request_id: context.request_id, step, code, error });
     return new Refusal(code);
   };
   const caller = await orRefuse(
@@ -81,18 +138,40 @@ async function listModels(
   if (caller instanceof Refusal) return caller;
   if (caller === null) return new Refusal('invalid_api_key');
   if (caller.is_suspended === true) return new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE });
-  const live = await orRefuse(
-    () => services.catalog.listLive(),
+  context.caller = caller;
+  return await orRefuse(
+    async () => await show(await services.catalog.listLive(), caller.limits),
     (error) => failed('catalog', 'catalog_unavailable', error),
   );
-  return live instanceof Refusal ? live : listOf(live);
 }
 
-function listOf(live: readonly CatalogModel[]): ModelList {
+function listOf(live: readonly CatalogModel[], limits: TierLimits | null): ModelList {
   return {
     object: 'list',
-    data: live.map(({ id, kind, status }) => ({ id, object: 'model', owned_by: OWNED_BY, kind, status })),
+    data: live.map((model) => listedModel(model, limits)),
     models: modelsOf(live),
+  };
+}
+
+/** A model with what a request to it may be and costs, for an organization with these limits. */
+function listedModel(model: CatalogModel, limits: TierLimits | null): ListedModel {
+  const { id, kind, status, context_tokens, input_price_micros_per_million_tokens: input } = model;
+  return {
+    id,
+    object: 'model',
+    owned_by: OWNED_BY,
+    kind,
+    status,
+    context_tokens,
+    price: { input: input === null ? null : dollarsOf(input), output: 0 },
+    modes: kind === 'decision' ? [...MODES] : [],
+    limits: {
+      requests_per_minute: limits?.requests_per_minute ?? null,
+      tokens_per_minute: limits?.tokens_per_minute ?? null,
+      questions_per_request: limits?.questions_per_request ?? null,
+      options_per_question: OPTIONS_MAX,
+      body_bytes: BODY_BYTES_MAX,
+    },
   };
 }
 

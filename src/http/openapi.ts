@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox';
 import { COMMON_CODES, ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
-import type { NamedSchema, Operation, Parameter } from './route.ts';
+import type { NamedSchema, Operation } from './route.ts';
 import { ErrorResponseSchema } from './schemas.ts';
 import { ADDITION, CODE_NOTES, isAddedCode } from './specification-additions.ts';
 
@@ -47,15 +47,12 @@ const HEADERS_OF_STATUS: Readonly<Record<number, typeof REQUEST_RATE | typeof RE
 const STATUSES_OF_THE_MODEL: readonly number[] = [200, 400, 422, 502, 503];
 
 /** The OpenAPI operation of a route that is shown. */
-export function openApiOperation(
-  { query = [], headers = [], body, success, ...operation }: Operation,
-  refusals: readonly ErrorCode[],
-) {
+export function openApiOperation({ body, success, ...operation }: Operation, refusals: readonly ErrorCode[]) {
   return {
     summary: operation.summary,
     tags: [operation.tag],
     security: SECURITY,
-    ...parametersOf(query, headers),
+    ...parametersOf(operation),
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, description: body.description, content: json(...body.schemas) } }),
@@ -70,19 +67,15 @@ export function openApiOperation(
   };
 }
 
-function parametersOf(query: readonly Parameter[], headers: readonly Parameter[]) {
+function parametersOf(operation: Pick<Operation, 'parameter' | 'query' | 'headers'>) {
+  const { parameter, query = [], headers = [] } = operation;
   const listed = [
-    ...query.map((parameter) => ({ ...parameter, in: 'query' })),
-    ...headers.map((parameter) => ({ ...parameter, in: 'header' })),
+    ...(parameter === undefined ? [] : [{ ...parameter, in: 'path', required: true }]),
+    ...query.map((given) => ({ ...given, in: 'query', required: false })),
+    ...headers.map((given) => ({ ...given, in: 'header', required: false })),
   ];
   if (listed.length === 0) return {};
-  return {
-    parameters: listed.map(({ schema, ...parameter }) => ({
-      ...parameter,
-      required: false,
-      schema: reference(schema),
-    })),
-  };
+  return { parameters: listed.map(({ schema, ...given }) => ({ ...given, schema: reference(schema) })) };
 }
 
 /** The document's `components.schemas`: what these operations name, and the error's. */
@@ -91,8 +84,16 @@ export function documentedSchemas(operations: readonly Operation[]): Readonly<Re
   return Object.fromEntries(named.map(({ name, schema }) => [name, schema]));
 }
 
-function schemasOf({ query = [], headers = [], body, success }: Operation): readonly NamedSchema[] {
-  const parameters = [...query, ...headers].map(({ schema }) => schema);
+function schemasOf({
+  parameter,
+  query = [],
+  headers = [],
+  body,
+  success,
+}: Operation): readonly NamedSchema[] {
+  const parameters = [...(parameter === undefined ? [] : [parameter]), ...query, ...headers].map(
+    ({ schema }) => schema,
+  );
   return [...parameters, ...(body?.schemas ?? []), ...success.schemas];
 }
 

@@ -1,20 +1,48 @@
 import type { KnownPath } from './context.ts';
 import type { Route } from './route.ts';
 
+/** A parameter of a route's path, which stands for one whole segment. */
+const PARAMETER = /\{(\w+)\}/g;
+
+/** The path of a route as Elysia writes it. */
+export function elysiaPath(path: string): string {
+  return path.replace(PARAMETER, ':$1');
+}
+
+/**
+ * What a request has in the place of the parameter of its route's path; null where that is no valid encoding. A path
+ * has one parameter at most.
+ */
+export function pathParameter(path: string, request: Request): string | null {
+  const place = path.split('/').findIndex((segment) => segment.startsWith('{'));
+  try {
+    return decodeURIComponent(new URL(request.url).pathname.split('/')[place] ?? '');
+  } catch {
+    // The client's fault: nothing has such a name.
+    return null;
+  }
+}
+
 /** Every path of a list of routes. */
 export class PathTable {
   readonly #paths: ReadonlyMap<string, KnownPath>;
+  /** Those with parameters. */
+  readonly #patterns: readonly { readonly pattern: RegExp; readonly known: KnownPath }[];
 
   /** Throws when two routes have one method and path, or when a path ends with a slash. */
   constructor(routes: readonly Route[]) {
     const by_path = Map.groupBy(routes, ({ path }) => path);
     this.#paths = new Map([...by_path].map(([path, of_path]) => [path, knownPath(path, of_path)]));
+    this.#patterns = [...this.#paths.values()]
+      .filter(({ path }) => path.includes('{'))
+      .map((known) => ({ pattern: new RegExp(`^${known.path.replace(PARAMETER, '[^/]+')}$`), known }));
   }
 
   /** The path that a URL's path means, with or without a slash at its end; null when there is none. */
   find(pathname: string): KnownPath | null {
     const path = pathname.length > 1 && pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
-    return this.#paths.get(path) ?? null;
+    const exact = this.#paths.get(path);
+    return exact ?? this.#patterns.find(({ pattern }) => pattern.test(path))?.known ?? null;
   }
 }
 
@@ -29,6 +57,7 @@ function knownPath(path: string, routes: readonly Route[]): KnownPath {
   return {
     path,
     headers: Object.assign({}, ...routes.map(({ headers }) => headers)),
+    request_id_copy: routes.find(({ request_id_copy }) => request_id_copy)?.request_id_copy ?? null,
     allow: allowed.length === 0 ? null : allowed.join(', '),
     ...(routes.some(({ is_unlisted }) => is_unlisted) ? { is_unlisted: true } : {}),
   };

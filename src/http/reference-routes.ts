@@ -3,6 +3,7 @@ import { Elysia } from 'elysia';
 import { version } from '../../package.json' with { type: 'json' };
 import { projectFile } from '../project-root.ts';
 import { documentedSchemas, openApiOperation } from './openapi.ts';
+import { elysiaPath } from './path-table.ts';
 import { defineRoute, type Handler, type Route } from './route.ts';
 import { ADDITIONS } from './specification-additions.ts';
 
@@ -75,7 +76,7 @@ function referenceOf(routes: readonly Route[]): Pick<Elysia, 'handle'> {
     }),
   );
   for (const { method, path, operation, refusals } of shown) {
-    reference.route(method, path, () => '', { detail: openApiOperation(operation, refusals) });
+    reference.route(method, elysiaPath(path), () => '', { detail: openApiOperation(operation, refusals) });
   }
   return reference;
 }

@@ -24,7 +24,7 @@ export interface NamedSchema {
   readonly schema: TSchema;
 }
 
-/** A parameter of the query, or a header, that a request may have. */
+/** A parameter of the path or the query, or a header, that a request may have. */
 export interface Parameter {
   readonly name: string;
   readonly description: string;
@@ -41,6 +41,8 @@ interface Described {
 export interface Operation {
   readonly summary: string;
   readonly tag: string;
+  /** Of the path: its one parameter. */
+  readonly parameter?: Parameter;
   readonly query?: readonly Parameter[];
   /** Request headers beside those of authentication. */
   readonly headers?: readonly Parameter[];
@@ -53,12 +55,14 @@ export interface Operation {
 /** One method of one path, with everything that the service knows of it. */
 export interface Route<Code extends ErrorCode = ErrorCode> {
   readonly method: Method;
-  /** Without a slash at its end, and without parameters. */
+  /** Without a slash at its end. One segment may be a parameter, such as `{id}`. */
   readonly path: string;
   /** The codes that it can refuse with, beside `COMMON_CODES`. */
   readonly refusals: readonly Code[];
   /** Headers of every response of the path, whatever becomes of the request. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** A second header with the request's id, on every response of the path. */
+  readonly request_id_copy?: string;
   /** Leaves its answers out of log and metrics: whoever looks after the service asks it every few seconds. */
   readonly is_unlisted?: true;
   /** Null hides the route from the API reference. */

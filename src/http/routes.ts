@@ -7,7 +7,7 @@ import type { BodyLimits } from './body-bytes.ts';
 import { decisionRoutes } from './decision-routes.ts';
 import { healthRoutes } from './health-routes.ts';
 import { mcpRoute } from './mcp-route.ts';
-import { modelListRoute } from './model-routes.ts';
+import { modelRoutes } from './model-routes.ts';
 import { referenceRoutes } from './reference-routes.ts';
 import type { Route } from './route.ts';
 import { type Payments, webhookRoute } from './webhook-routes.ts';
@@ -32,7 +32,7 @@ export interface RouteServices extends DecisionServices {
 export function routesOf(services: RouteServices): readonly Route[] {
   const routes = [
     ...decisionRoutes(services),
-    modelListRoute(services),
+    ...modelRoutes(services),
     mcpRoute(services),
     webhookRoute(services),
     ...healthRoutes(services),

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { ModeSchema } from '../decisions/schemas.ts';
 
 /** The body of every error (contract: error object). */
 export const ErrorResponseSchema = Type.Object({
@@ -13,14 +14,39 @@ export const ErrorResponseSchema = Type.Object({
 
 export type ErrorResponse = Static<typeof ErrorResponseSchema>;
 
+/** A limit of the organization whose key asks. */
+const OwnLimit = Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+  description: 'Of the organization; null where it has no access to the API.',
+});
+
+const Dollars = Type.Number({ minimum: 0 });
+
 /** One live model (contract: model object). */
-const ModelSchema = Type.Object({
+export const ModelSchema = Type.Object({
   id: Type.String(),
   object: Type.Literal('model'),
   owned_by: Type.String(),
   kind: Type.String(),
   status: Type.String(),
+  context_tokens: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+    description:
+      'How many tokens a record and one question may have together; a longer record loses its middle. An addition to the specification, as everything below.',
+  }),
+  price: Type.Object(
+    { input: Type.Union([Dollars, Type.Null()]), output: Type.Literal(0) },
+    { description: 'US dollars for 1M tokens.' },
+  ),
+  modes: Type.Array(ModeSchema),
+  limits: Type.Object({
+    requests_per_minute: OwnLimit,
+    tokens_per_minute: OwnLimit,
+    questions_per_request: OwnLimit,
+    options_per_question: Type.Integer({ minimum: 2 }),
+    body_bytes: Type.Integer({ minimum: 1 }),
+  }),
 });
+
+export type ListedModel = Static<typeof ModelSchema>;
 
 /** Body of `GET /v1/models`. `models` repeats the list in the form that clients of `/v1/systemone` elsewhere read. */
 export const ModelListSchema = Type.Object({

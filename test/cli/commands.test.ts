@@ -221,7 +221,7 @@ describe('the words of the command line', () => {
         kind: 'decision',
         status: 'live',
         input_price_micros_per_million_tokens: 500_000,
-        aliases: [],
+        aliases: ['jev-latest'],
       },
     ]);
   });
@@ -492,9 +492,9 @@ describe('the catalog', () => {
   });
 
   test('model alias: listed with its model, moved, and taken away; no alias is an id', async () => {
-    expect(await model('alias', 'jev-latest', 'decision-1')).toMatchObject({ code: 0, stderr: '' });
+    expect(await model('alias', 'other', 'decision-1')).toMatchObject({ code: 0, stderr: '' });
     expect(await models()).toContainEqual(
-      expect.objectContaining({ id: 'decision-1', aliases: ['jev-latest'] }),
+      expect.objectContaining({ id: 'decision-1', aliases: ['jev-latest', 'other'] }),
     );
     await model('alias', 'jev-latest', 'chat-1');
     expect(await models()).toContainEqual(expect.objectContaining({ id: 'chat-1', aliases: ['jev-latest'] }));

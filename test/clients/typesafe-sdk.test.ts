@@ -101,7 +101,7 @@ test('refusals come as the errors of their statuses', async () => {
   const client = clientFor((await addAccount(service)).key);
   const questions = { q: noul('?') };
   expect(await rejection(client.systemOne({ state: null, questions }))).toBeInstanceOf(BadRequestError);
-  expect(await rejection(client.systemOne({ state: '', questions, model: 'jev-latest' }))).toBeInstanceOf(
+  expect(await rejection(client.systemOne({ state: '', questions, model: 'jev-9' }))).toBeInstanceOf(
     NotFoundError,
   );
   const one = { q: choice('?', { only: null }) };

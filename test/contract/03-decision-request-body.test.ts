@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { OPERATOR } from '../../src/accounts/actor.ts';
+import { seedCatalog } from '../../src/catalog/catalog.ts';
 import {
   closeModel,
   openModel,
@@ -98,16 +99,26 @@ describe('model', () => {
 describe('an alias of a model', () => {
   test('is answered by the model, whose id is in the answer and in the usage; unknown again when taken away', async () => {
     const account = await addAccount(service);
-    const body = { ...SMALL_REQUEST, model: 'jev-latest' };
+    const body = { ...SMALL_REQUEST, model: 'decision-latest' };
     await expectError(await post(service, account.key, body), 'model_not_found', 'model');
-    await setModelAlias(service.accounts, OPERATOR, { alias: 'jev-latest', model_id: 'decision-1' });
+    await setModelAlias(service.accounts, OPERATOR, { alias: 'decision-latest', model_id: 'decision-1' });
     for (const path of ['/v1/decisions', '/v1/systemone']) {
       const decision = await expectDecision(await post(service, account.key, body, path));
       expect(decision.model).toBe('decision-1');
     }
     expect(await usageOf(service, account)).toMatchObject([{ model: 'decision-1' }, { model: 'decision-1' }]);
-    await removeModelAlias(service.accounts, OPERATOR, 'jev-latest');
+    await removeModelAlias(service.accounts, OPERATOR, 'decision-latest');
     await expectError(await post(service, account.key, body), 'model_not_found', 'model');
+  });
+
+  test('jev-latest is one from the start, and stays away when it is taken away', async () => {
+    const body = { ...SMALL_REQUEST, model: 'jev-latest' };
+    const { model } = await expectDecision(await post(service, key, body, '/v1/systemone'));
+    expect(model).toBe('decision-1');
+    await removeModelAlias(service.accounts, OPERATOR, 'jev-latest');
+    // As every start does.
+    await service.accounts.store.transaction(({ catalog }) => seedCatalog(catalog));
+    await expectError(await post(service, key, body, '/v1/systemone'), 'model_not_found', 'model');
   });
 
   test('of a model that is coming soon: 404 model_not_found', async () => {

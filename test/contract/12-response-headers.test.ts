@@ -53,6 +53,27 @@ describe('x-ratelimit-* and service-processing-ms accompany every response that 
   });
 });
 
+describe('x-typesafe-request-id, an addition, is a copy of x-request-id', () => {
+  test('on every response of /v1/systemone, and on no other path', async () => {
+    const { key } = await addAccount(service);
+    const answered = await post(service, key, SMALL_REQUEST, '/v1/systemone');
+    const responses = [
+      answered,
+      await post(service, key, {}, '/v1/systemone'),
+      await post(service, 'nonsense', SMALL_REQUEST, '/v1/systemone'),
+      await service.fetch('/v1/systemone'),
+    ];
+    expect(responses.map(({ status }) => status)).toEqual([200, 400, 401, 405]);
+    for (const { headers } of responses) {
+      expect(headers.get('x-typesafe-request-id')).toMatch(/^req_/);
+      expect(headers.get('x-typesafe-request-id')).toBe(headers.get('x-request-id'));
+    }
+    for (const other of [await ask(service, key), await service.fetch('/v1/nothing')]) {
+      expect(other.headers.has('x-typesafe-request-id')).toBe(false);
+    }
+  });
+});
+
 describe('A 429 rate_limit_exceeded carries the x-ratelimit-* request headers and Retry-After', () => {
   for (const limit of ['requests_per_minute', 'tokens_per_minute']) {
     test(limit, async () => {

@@ -47,7 +47,7 @@ describe('the paths of a list of routes', () => {
       routeOf('GET', '/b', false),
     ]);
     expect(paths.find('/a')?.allow).toBe('POST');
-    expect(paths.find('/b')).toEqual({ path: '/b', headers: {}, allow: null });
+    expect(paths.find('/b')).toEqual({ path: '/b', headers: {}, request_id_copy: null, allow: null });
   });
 
   test('two routes of one method and path, and a path that no request can mean, stop the start', () => {

@@ -19,8 +19,6 @@ import { NOT_APPLICABLE, UNMET } from './expected.ts';
 const PACKAGES = ['jevcompat==0.1.1', 'typesafe-sdk[zstd]==0.7.5'];
 
 const MODEL = 'decision-1';
-/** What the format's SDKs send when they are told no model. */
-const DEFAULT_MODEL_OF_SDKS = 'jev-latest';
 
 const Report = Type.Object({
   results: Type.Array(Type.Object({ id: Type.String(), level: Type.String(), status: Type.String() })),
@@ -34,7 +32,6 @@ async function run(directory: string): Promise<boolean> {
     const account = await addAccount(service, { tier: 5 });
     const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };
     await setTierSettings(service.accounts, OPERATOR, account.organization_id, limits);
-    await makeAlias(service.directory);
     const report = join(directory, 'report.json');
     await exitCodeOf([
       jevcompat,
@@ -48,13 +45,6 @@ async function run(directory: string): Promise<boolean> {
   } finally {
     await service.close();
   }
-}
-
-/** An operator makes it at the command line, also while the service runs. */
-async function makeAlias(data: string): Promise<void> {
-  const tds = join(import.meta.dir, '../../src/main.ts');
-  const command = [process.execPath, tds, 'model', 'alias', DEFAULT_MODEL_OF_SDKS, MODEL, '--data', data];
-  if ((await exitCodeOf(command)) !== 0) throw new Error('the alias of the model could not be made');
 }
 
 async function exitCodeOf(command: readonly string[]): Promise<number> {
