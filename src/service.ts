@@ -182,6 +182,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const refusals = new RefusalBudgets(drawHashKey());
   const rejected_rows = new RejectedRows(drawHashKey(), parts.rejected_rows_per_day);
   const keys = new KeyDirectory(store.keys, clock);
+  store.onKeyChange(() => keys.invalidate());
   const catalog = new Catalog(database.catalog);
   const models = new Models({
     openPlanner: parts.openPlanner,

@@ -39,4 +39,10 @@ export interface Store extends Records {
    * database takes none; a write in it rejects. `work` may await nothing but the records that it gets.
    */
   snapshot<T>(work: (records: Records) => Promise<T>): Promise<T>;
+
+  /**
+   * Calls `listener` after each commit of this store that may change a lookup of a key: a revoked key, or the tier,
+   * limits or suspension of an organization.
+   */
+  onKeyChange(listener: () => void): void;
 }

@@ -40,9 +40,11 @@ const USER_COLUMNS = {
 /** Users, organizations, members and projects in PostgreSQL. */
 export class PostgresAccountRecords implements AccountRecords {
   readonly #executor: Executor;
+  readonly #noteKeyChange: () => void;
 
-  constructor(executor: Executor) {
+  constructor(executor: Executor, noteKeyChange: () => void) {
     this.#executor = executor;
+    this.#noteKeyChange = noteKeyChange;
   }
 
   findUser(user_id: string): Promise<User | undefined> {
@@ -185,16 +187,19 @@ export class PostgresAccountRecords implements AccountRecords {
     return this.#updateOrganization(organization_id, { name });
   }
 
-  writeSuspension(organization_id: string, suspended_at_ms: number | null): Promise<void> {
-    return this.#updateOrganization(organization_id, { suspended_at_ms });
+  async writeSuspension(organization_id: string, suspended_at_ms: number | null): Promise<void> {
+    await this.#updateOrganization(organization_id, { suspended_at_ms });
+    this.#noteKeyChange();
   }
 
-  writeTierSettings(organization_id: string, settings: TierSettings): Promise<void> {
-    return this.#updateOrganization(organization_id, settings);
+  async writeTierSettings(organization_id: string, settings: TierSettings): Promise<void> {
+    await this.#updateOrganization(organization_id, settings);
+    this.#noteKeyChange();
   }
 
-  writeTier(organization_id: string, tier: number): Promise<void> {
-    return this.#updateOrganization(organization_id, { tier });
+  async writeTier(organization_id: string, tier: number): Promise<void> {
+    await this.#updateOrganization(organization_id, { tier });
+    this.#noteKeyChange();
   }
 
   async insertTierChange(change: Omit<TierChange, 'id'>): Promise<void> {

@@ -17,9 +17,11 @@ import { apiKeys, organizations, projects, users } from './schema.ts';
 /** API keys in PostgreSQL. */
 export class PostgresKeyRecords implements KeyRecords {
   readonly #executor: Executor;
+  readonly #noteKeyChange: () => void;
 
-  constructor(executor: Executor) {
+  constructor(executor: Executor, noteKeyChange: () => void) {
     this.#executor = executor;
+    this.#noteKeyChange = noteKeyChange;
   }
 
   async insertKey(key: NewKey): Promise<void> {
@@ -138,6 +140,7 @@ export class PostgresKeyRecords implements KeyRecords {
 
   async revokeKey(key_id: string, revoked_at_ms: number): Promise<void> {
     await this.#executor.update(apiKeys).set({ revoked_at_ms }).where(eq(apiKeys.id, key_id));
+    this.#noteKeyChange();
   }
 
   async revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void> {
@@ -145,6 +148,7 @@ export class PostgresKeyRecords implements KeyRecords {
       .update(apiKeys)
       .set({ revoked_at_ms })
       .where(and(eq(apiKeys.project_id, project_id), isNull(apiKeys.revoked_at_ms)));
+    this.#noteKeyChange();
   }
 
   async findHash(key_id: string): Promise<string | undefined> {

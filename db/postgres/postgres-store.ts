@@ -1,4 +1,5 @@
 import type { Records, Store } from '../../src/store.ts';
+import { KeyChanges, noKeyChange } from '../key-changes.ts';
 import { PostgresAccountRecords } from './account-records.ts';
 import { PostgresCatalogRecords } from './catalog-records.ts';
 import type { Executor, PgDb } from './connection.ts';
@@ -23,10 +24,11 @@ export class PostgresStore implements Store {
   readonly trail: Records['trail'];
   readonly idempotency: Records['idempotency'];
   readonly #transactions: Transactions;
+  readonly #keyChanges = new KeyChanges();
 
   constructor(db: PgDb, options?: TransactionsOptions) {
     this.#transactions = new Transactions(db, options);
-    const outside = recordsThrough(db);
+    const outside = recordsThrough(db, this.#keyChanges.announce);
     this.accounts = outside.accounts;
     this.invitations = outside.invitations;
     this.keys = outside.keys;
@@ -40,21 +42,27 @@ export class PostgresStore implements Store {
 
   /** As the port says. What else it rejects with stands at `Transactions.run`. */
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
-    return this.#transactions.run((executor) => work(recordsThrough(executor)));
+    return this.#keyChanges.afterCommit((note) =>
+      this.#transactions.run((executor) => work(recordsThrough(executor, note))),
+    );
   }
 
   /** As the port says. What else it rejects with stands at `Transactions.snapshot`. */
   snapshot<T>(work: (records: Records) => Promise<T>): Promise<T> {
-    return this.#transactions.snapshot((executor) => work(recordsThrough(executor)));
+    return this.#transactions.snapshot((executor) => work(recordsThrough(executor, noKeyChange)));
+  }
+
+  onKeyChange(listener: () => void): void {
+    this.#keyChanges.listen(listener);
   }
 }
 
 /** What is kept, as the pool or one open transaction sees it. */
-function recordsThrough(executor: Executor): Records {
+function recordsThrough(executor: Executor, noteKeyChange: () => void): Records {
   return {
-    accounts: new PostgresAccountRecords(executor),
+    accounts: new PostgresAccountRecords(executor, noteKeyChange),
     invitations: new PostgresInvitationRecords(executor),
-    keys: new PostgresKeyRecords(executor),
+    keys: new PostgresKeyRecords(executor, noteKeyChange),
     catalog: new PostgresCatalogRecords(executor),
     payments: new PostgresPaymentRecords(executor),
     usage: new PostgresUsageRecords(executor),

@@ -41,10 +41,12 @@ const USER_COLUMNS = {
 export class SqliteAccountRecords implements AccountRecords {
   readonly #db: Db;
   readonly #access: Access;
+  readonly #noteKeyChange: () => void;
 
-  constructor(db: Db, access: Access) {
+  constructor(db: Db, access: Access, noteKeyChange: () => void) {
     this.#db = db;
     this.#access = access;
+    this.#noteKeyChange = noteKeyChange;
   }
 
   findUser(user_id: string): Promise<User | undefined> {
@@ -209,16 +211,19 @@ export class SqliteAccountRecords implements AccountRecords {
     return this.#updateOrganization(organization_id, { name });
   }
 
-  writeSuspension(organization_id: string, suspended_at_ms: number | null): Promise<void> {
-    return this.#updateOrganization(organization_id, { suspended_at_ms });
+  async writeSuspension(organization_id: string, suspended_at_ms: number | null): Promise<void> {
+    await this.#updateOrganization(organization_id, { suspended_at_ms });
+    this.#noteKeyChange();
   }
 
-  writeTierSettings(organization_id: string, settings: TierSettings): Promise<void> {
-    return this.#updateOrganization(organization_id, settings);
+  async writeTierSettings(organization_id: string, settings: TierSettings): Promise<void> {
+    await this.#updateOrganization(organization_id, settings);
+    this.#noteKeyChange();
   }
 
-  writeTier(organization_id: string, tier: number): Promise<void> {
-    return this.#updateOrganization(organization_id, { tier });
+  async writeTier(organization_id: string, tier: number): Promise<void> {
+    await this.#updateOrganization(organization_id, { tier });
+    this.#noteKeyChange();
   }
 
   insertTierChange(change: Omit<TierChange, 'id'>): Promise<void> {

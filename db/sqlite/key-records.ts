@@ -68,17 +68,20 @@ export class SqliteKeyRecords implements KeyRecords {
   readonly #access: Access;
   readonly #statements: ReturnType<typeof prepareKeyStatements>;
   readonly #commits: Pick<GroupCommit, 'run'>;
+  readonly #noteKeyChange: () => void;
 
   constructor(
     db: Db,
     access: Access,
     statements: ReturnType<typeof prepareKeyStatements>,
     commits: Pick<GroupCommit, 'run'>,
+    noteKeyChange: () => void,
   ) {
     this.#db = db;
     this.#access = access;
     this.#statements = statements;
     this.#commits = commits;
+    this.#noteKeyChange = noteKeyChange;
   }
 
   insertKey(key: NewKey): Promise<void> {
@@ -203,20 +206,22 @@ export class SqliteKeyRecords implements KeyRecords {
     );
   }
 
-  revokeKey(key_id: string, revoked_at_ms: number): Promise<void> {
-    return this.#access.write(() =>
+  async revokeKey(key_id: string, revoked_at_ms: number): Promise<void> {
+    await this.#access.write(() =>
       this.#db.update(apiKeys).set({ revoked_at_ms }).where(eq(apiKeys.id, key_id)).run(),
     );
+    this.#noteKeyChange();
   }
 
-  revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void> {
-    return this.#access.write(() =>
+  async revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void> {
+    await this.#access.write(() =>
       this.#db
         .update(apiKeys)
         .set({ revoked_at_ms })
         .where(and(eq(apiKeys.project_id, project_id), isNull(apiKeys.revoked_at_ms)))
         .run(),
     );
+    this.#noteKeyChange();
   }
 
   findHash(key_id: string): Promise<string | undefined> {

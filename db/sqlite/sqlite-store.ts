@@ -1,4 +1,5 @@
 import type { Records, Store } from '../../src/store.ts';
+import { KeyChanges, noKeyChange } from '../key-changes.ts';
 import { SqliteAccountRecords } from './account-records.ts';
 import { prepareCatalogStatements, SqliteCatalogRecords } from './catalog-records.ts';
 import type { Db } from './connection.ts';
@@ -29,17 +30,18 @@ export class SqliteStore implements Store {
   /** Access outside of any transaction, for what brings its own SQL (`sign-in-database.ts`). */
   readonly outside: Access;
   readonly #transactions: Transactions;
-  readonly #recordsThrough: (access: Access) => Records;
+  readonly #recordsThrough: (access: Access, noteKeyChange: () => void) => Records;
+  readonly #keyChanges = new KeyChanges();
 
   /** `writes` says how its transactions wait for a lock; `commits` is the group commit of the same connection. */
   constructor(db: Db, writes?: GroupCommitOptions, commits = new GroupCommit(db, writes)) {
     const keyStatements = prepareKeyStatements(db);
     const catalogStatements = prepareCatalogStatements(db);
     const ledger = new SqliteLedger(db);
-    this.#recordsThrough = (access) => ({
-      accounts: new SqliteAccountRecords(db, access),
+    this.#recordsThrough = (access, noteKeyChange) => ({
+      accounts: new SqliteAccountRecords(db, access, noteKeyChange),
       invitations: new SqliteInvitationRecords(db, access),
-      keys: new SqliteKeyRecords(db, access, keyStatements, commits),
+      keys: new SqliteKeyRecords(db, access, keyStatements, commits, noteKeyChange),
       catalog: new SqliteCatalogRecords(db, access, catalogStatements),
       payments: new SqlitePaymentRecords(db, access),
       usage: new SqliteUsageRecords(db, access),
@@ -49,7 +51,7 @@ export class SqliteStore implements Store {
     });
     this.#transactions = new Transactions(db, writes);
     this.outside = this.#transactions.outside;
-    const outside = this.#recordsThrough(this.outside);
+    const outside = this.#recordsThrough(this.outside, this.#keyChanges.announce);
     this.accounts = outside.accounts;
     this.invitations = outside.invitations;
     this.keys = outside.keys;
@@ -63,11 +65,17 @@ export class SqliteStore implements Store {
 
   /** As the port says. What else it rejects with stands at `Transactions.run`. */
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
-    return this.#transactions.run((access) => work(this.#recordsThrough(access)));
+    return this.#keyChanges.afterCommit((note) =>
+      this.#transactions.run((access) => work(this.#recordsThrough(access, note))),
+    );
   }
 
   /** As the port says. What else it rejects with stands at `Transactions.snapshot`. */
   snapshot<T>(work: (records: Records) => Promise<T>): Promise<T> {
-    return this.#transactions.snapshot((access) => work(this.#recordsThrough(access)));
+    return this.#transactions.snapshot((access) => work(this.#recordsThrough(access, noKeyChange)));
+  }
+
+  onKeyChange(listener: () => void): void {
+    this.#keyChanges.listen(listener);
   }
 }

@@ -1,5 +1,4 @@
 import type { AccountContext } from '../accounts/context.ts';
-import type { KeyDirectory } from '../accounts/key-directory.ts';
 import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
@@ -23,7 +22,6 @@ export interface Payments {
 
 interface WebhookServices {
   readonly payments: Payments | null;
-  readonly keys: KeyDirectory;
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   readonly body_limits: BodyLimits;
   readonly problems: Problems;
@@ -134,7 +132,7 @@ async function receive(
  * that can still become credit are answered so: a clock may be set, the program updated, or the payment become known.
  */
 function answer(
-  { keys, log }: WebhookServices,
+  { log }: WebhookServices,
   result: WebhookResult,
   failed: Failed,
 ): WebhookResult | WebhookRefusal {
@@ -171,8 +169,6 @@ function answer(
       log.info('a payment event moved no credit', { ...idsOf(result.report), reason: result.reason });
       return result;
     default:
-      // A new tier must not wait for the cached lookups to end.
-      keys.invalidate();
       return result;
   }
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { noKeyChange } from '../../db/key-changes.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { prepareKeyStatements, SqliteKeyRecords } from '../../db/sqlite/key-records.ts';
 import { Transactions } from '../../db/sqlite/transactions.ts';
@@ -294,7 +295,13 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
 test('times of last use join SQLite’s group commit, and a failed commit beside them does not lose them', async () => {
   const { db, remove } = temporaryDatabase();
   const commits = new GroupCommit(db);
-  const records = new SqliteKeyRecords(db, new Transactions(db).outside, prepareKeyStatements(db), commits);
+  const records = new SqliteKeyRecords(
+    db,
+    new Transactions(db).outside,
+    prepareKeyStatements(db),
+    commits,
+    noKeyChange,
+  );
   db.$client.run("INSERT INTO organizations (id, name, created_at_ms) VALUES ('org_1', 'One', 0)");
   db.$client.run(
     "INSERT INTO projects (id, organization_id, name, created_at_ms) VALUES ('p', 'org_1', 'P', 0)",

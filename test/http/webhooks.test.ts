@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/accounts/actor.ts';
-import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { answer } from '../../src/http/route.ts';
@@ -126,7 +125,6 @@ describe('answers and log lines', () => {
     const context = { ...books.context, clock: systemClock };
     const route = webhookRoute({
       payments: { context, provider },
-      keys: new KeyDirectory(books.context.store.keys, systemClock),
       log: { info: write('info'), warn: write('warn'), error: write('error') },
       body_limits: {
         budget: new BodyBudget(),

@@ -66,10 +66,7 @@ export function keyRoutes(services: ConsoleServices) {
       async ({ actor, params }) => {
         // Every member may revoke the own keys: which those are, the rule knows.
         await requireKeyOf(services.store, actor, params, 'see');
-        const revoked = await revokeKey(services, actor, params.key_id);
-        // This process forgets the key at once; others do within the contract's 60 seconds.
-        services.keys.invalidate();
-        return revoked;
+        return await revokeKey(services, actor, params.key_id);
       },
       { params: KeyParams, response: answerOf({ revoked_at_ms: Time }) },
     );

@@ -71,8 +71,6 @@ export function projectRoutes(services: ConsoleServices) {
       async ({ actor, params }) => {
         await requireProjectOf(services.store, actor, params, 'manage_projects');
         await archiveProject(services, actor, params.project_id);
-        // Its keys ended with it: this process forgets them at once.
-        services.keys.invalidate();
         return { done: true as const };
       },
       { params: ProjectParams, response: Done },

@@ -1,5 +1,4 @@
 import type { SentInvitation } from '../../accounts/invitations.ts';
-import type { KeyDirectory } from '../../accounts/key-directory.ts';
 import type { Clock } from '../../clock.ts';
 import type { BodyLimits } from '../../http/body-bytes.ts';
 import type { DecisionRouteServices } from '../../http/decision-routes.ts';
@@ -38,7 +37,6 @@ export interface ConsoleServices {
   readonly problems: Problems & RecentProblems;
   /** How credit is bought; null where it is only given by hand. */
   readonly payments: Payments | null;
-  readonly keys: KeyDirectory;
   /** Mails the link of an invitation; a mail that cannot be sent is reported, and the invitation can be sent again. */
   readonly mailInvitation: (invitation: SentInvitation, inviter_name: string) => void;
   /** Answers the playground's requests. */

@@ -86,7 +86,6 @@ const Limit = Type.Optional(nullable(Type.Integer()));
 
 /** All organizations: search, credit by hand, limits, suspension, members and trail of each. */
 export function organizationRoutes(services: ConsoleServices) {
-  const { keys } = services;
   return new Elysia({ prefix: '/organizations' })
     .use(operatorOnly(services))
     .get(
@@ -124,8 +123,6 @@ export function organizationRoutes(services: ConsoleServices) {
       async ({ operator, params: { organization_id }, body: { entry_id, amount_micros, is_forced } }) => {
         const given = { organization_id, amount_micros, entry_id, within_range: !is_forced };
         const { credit_micros, tier } = await creditByHand(services, operator, given);
-        // A first payment lifts the tier: this process knows it at once, others within the contract's 60 seconds.
-        keys.invalidate();
         return { credit_micros, tier };
       },
       {
@@ -143,7 +140,6 @@ export function organizationRoutes(services: ConsoleServices) {
       async ({ operator, params: { organization_id }, body: { entry_id, amount_micros } }) => {
         const given = { organization_id, amount_micros, entry_id };
         const { credit_micros, tier } = await refundByHand(services, operator, given);
-        keys.invalidate();
         return { credit_micros, tier };
       },
       {
@@ -160,7 +156,6 @@ export function organizationRoutes(services: ConsoleServices) {
           throw new AccountError('not_found', 'There is no such payment.');
         }
         const confirmed = await confirmManualPayment(services, operator, payment_id);
-        keys.invalidate();
         return shownPayment(confirmed);
       },
       { params: Type.Object({ organization_id: Id, payment_id: Id }), response: PaymentAnswer },
@@ -169,7 +164,6 @@ export function organizationRoutes(services: ConsoleServices) {
       '/:organization_id/limits',
       async ({ operator, params: { organization_id }, body }) => {
         await setTierSettings(services, operator, organization_id, body);
-        keys.invalidate();
         return { done: true as const };
       },
       {
@@ -206,7 +200,6 @@ export function organizationRoutes(services: ConsoleServices) {
       async ({ operator, params: { organization_id }, body: { is_suspended } }) => {
         const given = { organization_id, is_suspended };
         const { suspended_at_ms } = await setSuspended(services, operator, given);
-        keys.invalidate();
         return { suspended_at_ms };
       },
       {
