@@ -41,8 +41,8 @@ export interface Store extends Records {
   snapshot<T>(work: (records: Records) => Promise<T>): Promise<T>;
 
   /**
-   * Calls `listener` after each commit of this store that may change a lookup of a key: a revoked key, or the tier,
-   * limits or suspension of an organization.
+   * Calls `listener` after each commit of this store that may change a lookup of a key. Those are revoked keys, and
+   * the tier, the limits and the suspension of organizations.
    */
   onKeyChange(listener: () => void): void;
 }
