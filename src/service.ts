@@ -47,6 +47,7 @@ import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
 import type { Store } from './store.ts';
+import { AUDIT_LOG_RETENTION_DAYS } from './trail/roll-up.ts';
 import { UpstreamModel, type UpstreamOptions } from './upstreams/upstream-model.ts';
 import type { AnalyticsContext } from './usage/analytics.ts';
 import type { UsageRecords } from './usage/usage-records.ts';
@@ -73,6 +74,8 @@ export interface ServiceParts {
   readonly disk_floor_bytes?: number | undefined;
   /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
   readonly usage_retention_days?: number | undefined;
+  /** After how many days acts in the audit trail are rolled up. */
+  readonly audit_log_retention_days?: number;
   /** Other bounds of the upstreams than the usual ones, and how their vocabularies are read. */
   readonly upstreams?: Partial<Pick<UpstreamOptions, 'schedule' | 'answer_ms' | 'trial_ms' | 'openPlanner'>>;
   /** Requests that may be at one model, waiting or running. */
@@ -107,6 +110,7 @@ export interface ServiceChanges {
   readonly disk_floor_bytes: number;
   readonly evaluation_ms: number;
   readonly usage_retention_days: number | undefined;
+  readonly audit_log_retention_days: number;
   /** In place of the one before; without one before, or with null, nothing changes until a restart. */
   readonly payment_provider: PaymentProvider | null;
 }
@@ -305,6 +309,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     problems,
     beginsHourlyRun: database.beginsHourlyRun,
     usage_retention_days: parts.usage_retention_days ?? null,
+    audit_log_retention_days: parts.audit_log_retention_days ?? AUDIT_LOG_RETENTION_DAYS,
   };
   const stopMaintenance = await startMaintenance(maintenance);
   const stopFollowing = startFollowingCatalog({ catalog, models, problems });
@@ -340,6 +345,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       readiness.setDiskFloor(changes.disk_floor_bytes);
       services.model_time.evaluation_ms = evaluation_ms;
       maintenance.usage_retention_days = usage_retention_days ?? null;
+      maintenance.audit_log_retention_days = changes.audit_log_retention_days;
       if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
     },
     reloadModel: reload,

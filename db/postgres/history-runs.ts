@@ -6,6 +6,7 @@ import {
   type HistoryTask,
   WHOLE_AUDIT_EVERY_MS,
 } from '../../src/ops/history-runs.ts';
+import { rollUpTrail } from '../../src/trail/roll-up.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import type { PgDb } from './connection.ts';
@@ -69,26 +70,29 @@ export class PostgresHistoryRuns implements HistoryRuns {
     });
   }
 
-  async #runNow({ now_ms, prune_before_ms, whole = false }: HistoryTask): Promise<HistoryReport> {
+  async #runNow(task: HistoryTask): Promise<HistoryReport> {
+    const { now_ms, prune_before_ms, acts_before_ms, whole = false } = task;
     const { db, clock } = this;
+    const store = new PostgresStore(db);
     const until_ms = clock.monotonic_ms() + ROLL_UP_UNTIL_MS;
+    const isStopped = () => this.#is_stopped || clock.monotonic_ms() >= until_ms;
     const read_whole_ms = (await auditedWholeAt_ms(db)) ?? Number.NEGATIVE_INFINITY;
     const audit = await continueAudit(db, {
       now_ms,
       whole: whole || now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS,
     });
-    if (!audit.ok || prune_before_ms === null) return { audit, requests_rolled_up: 0 };
-    const { requests } = await pruneUsage(
-      {
-        store: new PostgresStore(db),
-        continueAudit: async (at_ms) => (await continueAudit(db, { now_ms: at_ms })).ok,
-      },
-      {
-        before_ms: prune_before_ms,
-        now_ms,
-        isStopped: () => this.#is_stopped || clock.monotonic_ms() >= until_ms,
-      },
-    );
-    return { audit, requests_rolled_up: requests };
+    const is_pruning = audit.ok && prune_before_ms !== null;
+    const { requests } = is_pruning
+      ? await pruneUsage(
+          {
+            store,
+            continueAudit: async (at_ms) => (await continueAudit(db, { now_ms: at_ms })).ok,
+          },
+          { before_ms: prune_before_ms, now_ms, isStopped },
+        )
+      : { requests: 0 };
+    const acts_rolled_up =
+      acts_before_ms === undefined ? 0 : await rollUpTrail(store, { before_ms: acts_before_ms, isStopped });
+    return { audit, requests_rolled_up: requests, acts_rolled_up };
   }
 }

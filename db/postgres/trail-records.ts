@@ -1,6 +1,11 @@
-import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gt, inArray, isNull, lt, sql } from 'drizzle-orm';
 import { readDetail } from '../../src/trail/detail.ts';
-import type { NewTrailEntry, StoredTrailEntry, TrailRecords } from '../../src/trail/trail-records.ts';
+import type {
+  NewTrailEntry,
+  RolledUpEntries,
+  StoredTrailEntry,
+  TrailRecords,
+} from '../../src/trail/trail-records.ts';
 import type { Executor } from './connection.ts';
 import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
 
@@ -34,6 +39,26 @@ export class PostgresTrailRecords implements TrailRecords {
       .limit(1)
       .offset(newer);
     return row?.created_at_ms;
+  }
+
+  async entriesAfter(after_id: number, limit: number): Promise<(NewTrailEntry & { readonly id: number })[]> {
+    const rows = await this.#executor
+      .select()
+      .from(trailEntries)
+      .where(gt(trailEntries.id, after_id))
+      .orderBy(asc(trailEntries.id))
+      .limit(limit);
+    return rows.map((row) => ({ ...row, detail: readDetail(row.detail) }));
+  }
+
+  async rollUpEntries({ kept, removed }: RolledUpEntries): Promise<void> {
+    for (const { id, object_id, detail } of kept) {
+      await this.#executor
+        .update(trailEntries)
+        .set({ object_id, detail: JSON.stringify(detail) })
+        .where(eq(trailEntries.id, id));
+    }
+    await this.#executor.delete(trailEntries).where(inArray(trailEntries.id, [...removed]));
   }
 
   async listEntries({

@@ -1,6 +1,7 @@
 import type { AuditReport } from '../../src/ops/audit-report.ts';
 import { type HistoryReport, type HistoryTask, WHOLE_AUDIT_EVERY_MS } from '../../src/ops/history-runs.ts';
 import { threadFailure } from '../../src/problems/causes.ts';
+import { rollUpTrail } from '../../src/trail/roll-up.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import { openDatabase } from './connection.ts';
@@ -20,7 +21,7 @@ export interface AuditedHistory extends HistoryReport {
 
 let is_stopped = false;
 
-/** Audits the database, and rolls up old usage, beside the event loop. Stops between two batches when told so. */
+/** Audits the database, and rolls up old usage and old acts, beside the event loop. Stops between two batches when told so. */
 self.onmessage = async ({ data }: MessageEvent<FileTask | 'stop'>) => {
   if (data === 'stop') {
     is_stopped = true;
@@ -29,7 +30,8 @@ self.onmessage = async ({ data }: MessageEvent<FileTask | 'stop'>) => {
   self.postMessage(await run(data).catch(threadFailure));
 };
 
-async function run({ path, now_ms, prune_before_ms, whole = false }: FileTask): Promise<AuditedHistory> {
+async function run(task: FileTask): Promise<AuditedHistory> {
+  const { path, now_ms, prune_before_ms, acts_before_ms, whole = false } = task;
   const db = openDatabase(path);
   try {
     const read_whole_ms = auditedWholeAt_ms(db) ?? Number.NEGATIVE_INFINITY;
@@ -37,14 +39,18 @@ async function run({ path, now_ms, prune_before_ms, whole = false }: FileTask): 
       now_ms,
       whole: whole || now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS,
     });
+    const store = new SqliteStore(db);
+    const isStopped = () => is_stopped;
     const is_pruning = audit.ok && prune_before_ms !== null;
     const { requests } = is_pruning
       ? await pruneUsage(
-          { store: new SqliteStore(db), continueAudit: (at_ms) => continueAudit(db, { now_ms: at_ms }).ok },
-          { before_ms: prune_before_ms, now_ms, isStopped: () => is_stopped },
+          { store, continueAudit: (at_ms) => continueAudit(db, { now_ms: at_ms }).ok },
+          { before_ms: prune_before_ms, now_ms, isStopped },
         )
       : { requests: 0 };
-    return { audit, requests_rolled_up: requests };
+    const acts_rolled_up =
+      acts_before_ms === undefined ? 0 : await rollUpTrail(store, { before_ms: acts_before_ms, isStopped });
+    return { audit, requests_rolled_up: requests, acts_rolled_up };
   } finally {
     db.$client.close();
   }

@@ -1,6 +1,11 @@
-import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gt, inArray, isNull, lt, sql } from 'drizzle-orm';
 import { readDetail } from '../../src/trail/detail.ts';
-import type { NewTrailEntry, StoredTrailEntry, TrailRecords } from '../../src/trail/trail-records.ts';
+import type {
+  NewTrailEntry,
+  RolledUpEntries,
+  StoredTrailEntry,
+  TrailRecords,
+} from '../../src/trail/trail-records.ts';
 import type { Db } from './connection.ts';
 import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
 import type { Access } from './transactions.ts';
@@ -45,6 +50,35 @@ export class SqliteTrailRecords implements TrailRecords {
           .offset(newer)
           .get()?.created_at_ms,
     );
+  }
+
+  entriesAfter(after_id: number, limit: number): Promise<(NewTrailEntry & { readonly id: number })[]> {
+    return this.#access.read(() =>
+      this.#db
+        .select()
+        .from(trailEntries)
+        .where(gt(trailEntries.id, after_id))
+        .orderBy(asc(trailEntries.id))
+        .limit(limit)
+        .all()
+        .map((row) => ({ ...row, detail: readDetail(row.detail) })),
+    );
+  }
+
+  rollUpEntries({ kept, removed }: RolledUpEntries): Promise<void> {
+    return this.#access.write(() => {
+      for (const { id, object_id, detail } of kept) {
+        this.#db
+          .update(trailEntries)
+          .set({ object_id, detail: JSON.stringify(detail) })
+          .where(eq(trailEntries.id, id))
+          .run();
+      }
+      this.#db
+        .delete(trailEntries)
+        .where(inArray(trailEntries.id, [...removed]))
+        .run();
+    });
   }
 
   listEntries({

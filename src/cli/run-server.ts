@@ -145,6 +145,7 @@ async function serve(
     idle_unload_ms: options.idleUnload * 1_000,
     disk_floor_bytes: options.diskFloor * BYTES_PER_MEGABYTE,
     usage_retention_days: options.usageRetentionDays,
+    audit_log_retention_days: options.auditLogRetentionDays,
     queue_limit: options.queueLimit,
     evaluation_ms: options.evaluationTimeout * 1_000,
     clock: systemClock,
@@ -402,6 +403,7 @@ async function change(
     disk_floor_bytes: config.diskFloor * BYTES_PER_MEGABYTE,
     evaluation_ms: config.evaluationTimeout * 1_000,
     usage_retention_days: config.usageRetentionDays,
+    audit_log_retention_days: config.auditLogRetentionDays,
     payment_provider,
   });
 }

@@ -6,6 +6,7 @@ import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { QUEUE_LIMIT } from '../limits/model-turns.ts';
 import { LOG_LEVELS } from '../ops/log-level.ts';
 import { DISK_FLOOR_BYTES } from '../ops/readiness.ts';
+import { AUDIT_LOG_RETENTION_DAYS } from '../trail/roll-up.ts';
 import { hiddenPassword, parseDatabaseAddress, SQLITE } from './database-address.ts';
 import { parseOtlpEndpoint, parseOtlpHeaders } from './otlp.ts';
 import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
@@ -258,6 +259,15 @@ export const SETTINGS = {
     unit: 'days',
     on_reload: 'applied',
   }),
+  auditLogRetentionDays: setting(wholeNumber(1, RETENTION_DAYS_MAX), {
+    flag: '--audit-log-retention-days <n>',
+    variable: 'TDS_AUDIT_LOG_RETENTION_DAYS',
+    key: 'audit_log.retention_days',
+    help: 'make one entry of what a user did in the same way on a day, once it is so old; what is about money stays',
+    default: AUDIT_LOG_RETENTION_DAYS,
+    unit: 'days',
+    on_reload: 'applied',
+  }),
   backupEvery: setting(DURATION, {
     flag: '--backup-every <duration>',
     variable: 'TDS_BACKUP_EVERY',
@@ -487,6 +497,7 @@ export const SERVE_SETTINGS = [
   'diskFloor',
   'idleUnload',
   'usageRetentionDays',
+  'auditLogRetentionDays',
   'connectionLimit',
   'connectionLimitPerAddress',
   'clientAddressHeader',

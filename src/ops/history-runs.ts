@@ -8,6 +8,8 @@ export interface HistoryTask {
   readonly now_ms: number;
   /** Requests before this time are rolled up into daily totals after a clean audit; null for none. */
   readonly prune_before_ms: number | null;
+  /** Acts of UTC days that ended before this time are rolled up in the audit trail; none without it. */
+  readonly acts_before_ms?: number;
   /** Reads everything from the first entry on, however recently that was done. */
   readonly whole?: boolean;
 }
@@ -19,9 +21,11 @@ export interface HistoryReport {
   };
   /** How many requests were rolled up. */
   readonly requests_rolled_up: number;
+  /** How many entries of the audit trail others stand for now. */
+  readonly acts_rolled_up: number;
 }
 
-/** Audits what is kept, and rolls old usage up, beside the event loop; one run at a time. */
+/** Audits what is kept, and rolls old usage and old acts up, beside the event loop; one run at a time. */
 export interface HistoryRuns {
   /** Null when the last run still goes on. Rejects when the run fails. */
   run(task: HistoryTask): Promise<HistoryReport | null>;

@@ -30,11 +30,13 @@ export interface MaintenanceParts {
   readonly beginsHourlyRun: () => Promise<boolean>;
   /** After how many days a request's usage is rolled up into daily totals; null for never. */
   readonly usage_retention_days: number | null;
+  /** After how many days acts in the audit trail are rolled up, those of a UTC day into one. */
+  readonly audit_log_retention_days: number;
 }
 
 /**
  * The background work of a running service. At start and hourly: tiers that time lifts. Hourly: an audit, whose
- * violations are logged as errors, and daily totals of old usage. So end the answers to idempotency keys, and the windows
+ * violations are logged as errors, and daily totals of old usage and old acts. So end the answers to idempotency keys, and the windows
  * of organizations that went quiet. Every few seconds: last-used times of keys, and counts for the log. Resolves with its
  * stop once the start's tiers are written.
  */
@@ -74,6 +76,7 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     problems,
     beginsHourlyRun,
     usage_retention_days,
+    audit_log_retention_days,
   } = parts;
   refusals.forgetIdle(clock.monotonic_ms());
   const now_ms = clock.now_ms();
@@ -86,11 +89,13 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     if (!(await beginsHourlyRun())) return;
     await recalculateTiers(store, now_ms);
     await forgetAnswers(store, now_ms);
-    const report = await history.run({ now_ms, prune_before_ms });
+    const acts_before_ms = now_ms - audit_log_retention_days * DAY_MS;
+    const report = await history.run({ now_ms, prune_before_ms, acts_before_ms });
     if (report === null) return;
     reportAudit({ clock, log, metrics }, report.audit);
-    const { requests_rolled_up: requests } = report;
+    const { requests_rolled_up: requests, acts_rolled_up: acts } = report;
     if (requests > 0) log.info('rolled old usage up into daily totals', { requests });
+    if (acts > 0) log.info('rolled old acts up in the audit trail', { acts });
   } catch (error) {
     problems.report({ request_id: null, step: 'hourly_run', code: null, error });
   }

@@ -23,7 +23,13 @@ export interface StoredTrailEntry extends NewTrailEntry {
   readonly object_name: string | null;
 }
 
-/** What is kept of the audit trail: entries are added, never changed. */
+/** What a roll-up makes of entries: some stand for others, which go. */
+export interface RolledUpEntries {
+  readonly kept: readonly (Pick<NewTrailEntry, 'object_id' | 'detail'> & { readonly id: number })[];
+  readonly removed: readonly number[];
+}
+
+/** What is kept of the audit trail: entries are added, and changed by the roll-up of old ones only. */
 export interface TrailRecords {
   insertEntry(entry: NewTrailEntry): Promise<void>;
   /** Entries of an organization (null: of the service), newest first, older than the entry `before_id`. */
@@ -36,4 +42,7 @@ export interface TrailRecords {
   }): Promise<StoredTrailEntry[]>;
   /** When the entry of an organization was made before which there are `newer` newer ones; undefined without it. */
   timeOfEntry_ms(organization_id: string, newer: number): Promise<number | undefined>;
+  /** The first entries of everything after the entry `after_id`, in the order of their ids. */
+  entriesAfter(after_id: number, limit: number): Promise<(NewTrailEntry & { readonly id: number })[]>;
+  rollUpEntries(entries: RolledUpEntries): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { auditedWholeAt_ms } from '../../db/sqlite/audit.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
-import { usageDays, usageRecords } from '../../db/sqlite/schema.ts';
+import { trailEntries, usageDays, usageRecords } from '../../db/sqlite/schema.ts';
 import { DAY_MS } from '../../src/clock.ts';
 import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
 
@@ -67,4 +67,22 @@ test('old usage is rolled up after a clean audit, and kept after any other', asy
   expect(await thread.run(task)).toMatchObject({ audit: { ok: true }, requests_rolled_up: 1 });
   expect(setup.db.select().from(usageRecords).all()).toEqual([]);
   expect(setup.db.select().from(usageDays).all()).toMatchObject([{ requests: 1, status: 200 }]);
+});
+
+test('old acts are rolled up whatever the audit finds', async () => {
+  const { organization_id } = setup.account;
+  const act = { action: 'key.create', object_kind: 'key', detail: '{}', created_at_ms: NOW_MS };
+  for (let acts = 0; acts < 3; acts += 1)
+    setup.db
+      .insert(trailEntries)
+      .values({ ...act, organization_id })
+      .run();
+  setup.db.$client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
+  const task = { now_ms: NEXT_MONTH_MS, prune_before_ms: null };
+  expect(await thread.run({ ...task, acts_before_ms: NOW_MS })).toMatchObject({ acts_rolled_up: 0 });
+  expect(await thread.run({ ...task, acts_before_ms: NOW_MS + DAY_MS })).toMatchObject({
+    audit: { ok: false },
+    acts_rolled_up: 2,
+  });
+  expect(setup.db.select().from(trailEntries).all()).toMatchObject([{ detail: '{"times":3}' }]);
 });

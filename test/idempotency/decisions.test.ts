@@ -61,7 +61,8 @@ async function maintain({ service: { services } }: TestService): Promise<void> {
   const log = { ...parts.log, problem: () => undefined };
   const history = { run: () => Promise.resolve(null), stop: () => undefined };
   const beginsHourlyRun = () => Promise.resolve(true);
-  await hourly({ ...parts, problems, log, history, beginsHourlyRun, usage_retention_days: null });
+  const kept = { usage_retention_days: null, audit_log_retention_days: 365 };
+  await hourly({ ...parts, problems, log, history, beginsHourlyRun, ...kept });
 }
 
 const DATABASES = [

@@ -173,6 +173,7 @@ describe('after known requests', () => {
         log: { ...services.log, problem: () => {} },
         beginsHourlyRun: () => Promise.resolve(true),
         usage_retention_days: null,
+        audit_log_retention_days: 365,
       });
     shift(1);
     await audit();

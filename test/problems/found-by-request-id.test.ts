@@ -481,6 +481,7 @@ describe('background work', () => {
         log: recorded.log,
         beginsHourlyRun: () => Promise.resolve(true),
         usage_retention_days: null,
+        audit_log_retention_days: 365,
       }),
     );
     const line = (await background()).find(({ step }) => step === 'hourly_run');

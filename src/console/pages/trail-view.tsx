@@ -123,7 +123,8 @@ function object({ object_kind, object_id, object_name }: Entry) {
   const kind = OBJECTS[object_kind] ?? object_kind;
   return (
     <span class="prose-cell" title={object_id ?? undefined}>
-      <span class="muted">{kind}</span> {object_name ?? <code class="wrap">{object_id}</code>}
+      <span class="muted">{kind}</span>{' '}
+      {object_name ?? (object_id !== null && <code class="wrap">{object_id}</code>)}
     </span>
   );
 }
