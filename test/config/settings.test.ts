@@ -22,7 +22,7 @@ describe('the table of settings', () => {
   test.each(SETTING_NAMES.map((name) => [name, settingOf(name)] as const))('%s is whole', (name, setting) => {
     expect(setting.help).not.toBe('');
     expect(setting.variable).toMatch(/^TDS(_[A-Z]+)+$/);
-    expect(setting.key).toMatch(/^[a-z]+\.[a-z_]+$/);
+    expect(setting.key).toMatch(/^[a-z_]+\.[a-z_]+$/);
     if (setting.flag !== null) expect(new Option(setting.flag).attributeName()).toBe(name);
     const text = setting.example ?? String(setting.default);
     expect(() => setting.kind.parse(text)).not.toThrow();
