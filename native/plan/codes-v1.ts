@@ -14,8 +14,8 @@ import type {
   Tokenizer,
 } from './profile.ts';
 import { QuestionTexts, type TextReader, type TokensOf } from './question-texts.ts';
-import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
-import { readRecord } from './record.ts';
+import { leftOut, logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
+import { type RecordTexts, readRecord, recordTokens } from './record.ts';
 import { text } from './render.ts';
 import { cutMiddle } from './shorten.ts';
 
@@ -125,11 +125,10 @@ class CodesV1 implements PromptProfile {
   }
 
   async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
-    const windows = readRecord(input.state, context_tokens);
-    if (input.mode === 'consistent')
-      return await this.#consistentPlans(windows, input.questions, context_tokens);
-    const plans = await this.#fastPlans(windows, input.questions, context_tokens);
-    return { plans, input_tokens: sharedTokens(plans) };
+    const record = readRecord(input.state, context_tokens);
+    return input.mode === 'consistent'
+      ? await this.#consistentPlans(record, input.questions, context_tokens)
+      : await this.#fastPlans(record, input.questions, context_tokens);
   }
 
   scores(
@@ -149,28 +148,31 @@ class CodesV1 implements PromptProfile {
   }
 
   async #fastPlans(
-    windows: readonly string[],
+    record_texts: RecordTexts,
     questions: readonly Question[],
     context_tokens: number,
-  ): Promise<readonly RequestPlan[]> {
+  ): Promise<RequestPlans> {
     const texts = new QuestionTexts(this.#client, context_tokens);
     const opening_text = openingText('');
     const slices = new Slices();
     const listed = await slices.map(questions, (question, index) =>
       this.#listed(question, index, 'forward', texts),
     );
-    const tokensOf = await texts.tokenize([opening_text, ...windows]);
+    const tokensOf = await texts.tokenize([opening_text, ...record_texts.windows]);
     const opening = [...this.#frame.head, ...tokensOf(opening_text)];
     const branches = await slices.map(listed, (question, index) => {
       const branch = this.#branch(question, tokensOf);
       return { branch, room: this.#room(opening.length + branch.tokens.length, index, context_tokens) };
     });
-    return sharedPlans(opening, windows.flatMap(tokensOf), branches, context_tokens);
+    const record = recordTokens(record_texts, tokensOf);
+    const plans = sharedPlans(opening, record.tokens, branches, context_tokens);
+    const record_tokens_left_out = leftOut(plans, record, opening);
+    return { plans, input_tokens: sharedTokens(plans), record_tokens_left_out };
   }
 
   /** A plan with the record and one without it, for each question. */
   async #consistentPlans(
-    windows: readonly string[],
+    record_texts: RecordTexts,
     questions: readonly Question[],
     context_tokens: number,
   ): Promise<RequestPlans> {
@@ -185,15 +187,15 @@ class CodesV1 implements PromptProfile {
       };
     });
     const opening_text = openingText('');
-    const tokensOf = await texts.tokenize([opening_text, ...windows]);
-    const record = windows.flatMap(tokensOf);
+    const tokensOf = await texts.tokenize([opening_text, ...record_texts.windows]);
+    const record = recordTokens(record_texts, tokensOf);
     const format_tokens = this.#frame.head.length + tokensOf(opening_text).length;
     const asked = await slices.map(rendered, (question, index) => {
       const opening = [...this.#frame.head, ...tokensOf(question.opening)];
       const branches = question.listed.map((listed) => this.#branch(listed, tokensOf));
       const longest = Math.max(...branches.map((branch) => branch.tokens.length));
       const room = this.#room(opening.length + longest, index, context_tokens);
-      const read = cutMiddle(record, room);
+      const read = cutMiddle(record.tokens, room);
       const first_reading = CONSISTENT_READINGS * index;
       const numbers = (from: number) => branches.map((_, order) => first_reading + from + order);
       return {
@@ -203,11 +205,13 @@ class CodesV1 implements PromptProfile {
         ],
         // Billed is the record and the question once, however often they are read.
         input_tokens: format_tokens + read.length + (branches[0]?.tokens.length ?? 0),
+        left_out: record.count - read.length,
       };
     });
     return {
       plans: asked.flatMap(({ plans }) => plans),
       input_tokens: asked.reduce((sum, { input_tokens }) => sum + input_tokens, 0),
+      record_tokens_left_out: Math.max(0, ...asked.map(({ left_out }) => left_out)),
     };
   }
 

@@ -161,6 +161,7 @@ export function withConsistentReadings(profile: PromptProfile): PromptProfile {
       return {
         plans: asked.flat(),
         input_tokens: asked.reduce((sum, plans) => sum + billedTokens(plans), 0),
+        record_tokens_left_out: all.record_tokens_left_out,
       };
     },
 

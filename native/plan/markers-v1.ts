@@ -7,8 +7,8 @@ import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
 import type { DecisionInput, PromptProfile, RegisteredProfile, RequestPlans, Tokenizer } from './profile.ts';
 import { QuestionTexts, type ReadingTexts, type TextReader, type TokensOf } from './question-texts.ts';
-import { logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
-import { readRecord } from './record.ts';
+import { leftOut, logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
+import { type RecordTokens, readRecord, recordTokens } from './record.ts';
 import { cutMiddle } from './shorten.ts';
 
 /** The control tokens that a vocabulary must have at these ids for this profile; text never produces them. */
@@ -112,14 +112,24 @@ function fastPlans(
 }
 
 function consistentPlans(
-  record: readonly number[],
+  record: RecordTokens,
   asked: readonly TokenizedQuestion[],
   context_tokens: number,
-): readonly RequestPlan[] {
-  return asked.map(({ head, branch }, index) => {
+): RequestPlans {
+  const planned = asked.map(({ head, branch }, index) => {
     const room = recordRoom(head.length + branch.tokens.length, context_tokens, index);
-    return { prefix: [...head, RECORD, ...cutMiddle(record, room)], branches: [branch], readings: [index] };
+    const read = cutMiddle(record.tokens, room);
+    return {
+      plan: { prefix: [...head, RECORD, ...read], branches: [branch], readings: [index] },
+      left_out: record.count - read.length,
+    };
   });
+  const plans = planned.map(({ plan }) => plan);
+  return {
+    plans,
+    input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0),
+    record_tokens_left_out: Math.max(0, ...planned.map(({ left_out }) => left_out)),
+  };
 }
 
 function readScore(logits: readonly number[]): number {
@@ -144,16 +154,16 @@ export function markersV1(tokenizer: Tokenizer): PromptProfile {
         renderQuestion(question, texts.reading(index)),
       );
       await slices.pause();
-      const windows = readRecord(input.state, context_tokens);
-      const tokensOf = await texts.tokenize(windows);
+      const record_texts = readRecord(input.state, context_tokens);
+      const tokensOf = await texts.tokenize(record_texts.windows);
       const asked = await slices.map(rendered, (question) => tokenizeQuestion(question, tokensOf));
-      const record = windows.flatMap(tokensOf);
+      const record = recordTokens(record_texts, tokensOf);
       if (input.mode === 'fast') {
-        const plans = fastPlans(record, asked, context_tokens);
-        return { plans, input_tokens: sharedTokens(plans) };
+        const plans = fastPlans(record.tokens, asked, context_tokens);
+        const record_tokens_left_out = leftOut(plans, record, [RECORD]);
+        return { plans, input_tokens: sharedTokens(plans), record_tokens_left_out };
       }
-      const plans = consistentPlans(record, asked, context_tokens);
-      return { plans, input_tokens: plans.reduce((sum, plan) => sum + planTokens(plan), 0) };
+      return consistentPlans(record, asked, context_tokens);
     },
 
     scores(

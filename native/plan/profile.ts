@@ -29,6 +29,11 @@ export interface RequestPlans {
    * In fast mode the record once and every question; in consistent mode the record and the question, for each question.
    */
   readonly input_tokens: number;
+  /**
+   * How many tokens of the record the question that has the least room for it does not see; 0 where all see all of it.
+   * Null where somebody else makes the plans.
+   */
+  readonly record_tokens_left_out: number | null;
 }
 
 /** The plans of a request with the request itself, so that no plan is evaluated for another one. */

@@ -1,53 +1,40 @@
 import type { DecisionPlan } from '../../native/engine.ts';
-import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
-import { MissingKey } from '../accounts/key-format.ts';
-import type { TierLimits } from '../accounts/tiers.ts';
-import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
+import type { Caller } from '../accounts/key-directory.ts';
 import { ERRORS } from '../errors.ts';
 import type { IdempotencyClaim } from '../idempotency/claim.ts';
-import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { Hold } from '../ledger/hold.ts';
 import type { RateStatus } from '../limits/rate-status.ts';
 import type { TokenReservation } from '../limits/rate-windows.ts';
 import type { ServedModel } from '../models/models.ts';
 import { dollarsOf } from '../money.ts';
 import { inStep, type RequestSpan } from '../ops/tracing.ts';
-import type { ProblemStep } from '../problems/problems.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
-import { answerRequest, type Decided, engineInput, roundedLatency } from './answer-request.ts';
+import { answerRequest, type Decided, roundedLatency } from './answer-request.ts';
+import {
+  type AskedCall,
+  authenticate,
+  type CheckedRequest,
+  checkRequest,
+  failed,
+  type KnownCaller,
+} from './check-request.ts';
 import { ServiceStopped } from './cut-requests.ts';
 import { decideOnce, keptOf, Replay } from './decide-once.ts';
 import { estimatedTokens } from './estimate.ts';
-import { holdRefused, modelNotFound, rateLimited } from './explained-refusals.ts';
+import { holdRefused, rateLimited } from './explained-refusals.ts';
 import { ModelDeadline } from './model-deadline.ts';
-import { isOwnFault, modelRefusal } from './model-refusal.ts';
 import { ModelTime } from './model-time.ts';
+import { inPlanningTurn, planOrRefusal, refusedByModel } from './plan-request.ts';
 import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
-import { type DecisionCode, DecisionRefusal as Refusal } from './refusal.ts';
-import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { WrittenDecision } from './schemas.ts';
 
 /** One call of a decision endpoint, as far as the pipeline needs to know it. */
-export interface DecisionCall {
-  readonly request_id: string;
+export interface DecisionCall extends AskedCall {
   readonly endpoint: '/v1/decisions' | '/v1/systemone';
-  /** The model when the body names none; null where it must. */
-  readonly default_model: string | null;
-  /** The API key of the headers, or a reference to one, or why there is none that could be one. */
-  readonly key: string | KeyReference | MissingKey;
-  readonly query_mode: string | null;
   /** Makes of all calls with it one decision, which is charged once; null where each call is a new one. */
   readonly idempotency_key: string | null;
-  /**
-   * Reads and parses the body, for the budget of the organization that is named: `invalid_json`, `invalid_request`, or
-   * what `readBytes` refuses it with otherwise. Called once, after the key's check.
-   */
-  readonly readBody: (organization_id: string) => Promise<JsonValue | Refusal>;
-  /** How many bytes the body had, once it is read. */
-  readonly body_bytes: () => number;
-  /** Aborted when the client goes away. */
-  readonly signal: AbortSignal;
   /** Null where the request is not traced. */
   readonly span: RequestSpan | null;
 }
@@ -65,25 +52,22 @@ export interface DecisionOutcome {
   readonly is_replayed?: true;
   /** Fields of the checked request that nothing read. */
   readonly ignored_fields?: readonly string[];
+  /** As in the plan of a request that reached the model. */
+  readonly record_tokens_left_out?: number | null;
   /** How long the request was at the model, once it has a hold. */
   readonly model_time?: ModelTime;
 }
 
-/** Who asks, with access to the API. */
-type KnownCaller = Caller & { readonly limits: TierLimits };
-
 /** A request that passed the checks, with who asks and what answers. */
-interface CheckedRequest {
+interface AcceptedRequest extends CheckedRequest {
   readonly call: DecisionCall;
   readonly caller: KnownCaller;
-  readonly model: ServedModelEntry;
-  readonly request: DecisionRequest;
   /** Of a call with an idempotency key. */
   readonly claim: IdempotencyClaim | null;
 }
 
 /** A request with the model that it asked for, whose engine stays until the request is answered. */
-interface ServedRequest extends CheckedRequest {
+interface ServedRequest extends AcceptedRequest {
   readonly served: ServedModel;
 }
 
@@ -129,7 +113,7 @@ async function decideAnew(
   claim: IdempotencyClaim | null,
 ): Promise<DecisionOutcome> {
   const { span } = call;
-  const checked = await inStep(span, 'request', () => checkRequest(services, call, caller, claim));
+  const checked = await inStep(span, 'request', () => checkRequest(services, call, caller));
   if (checked instanceof Refusal) return { result: checked, caller, rate: null, reached_model: false };
 
   using served = services.models.for(checked.model);
@@ -138,7 +122,7 @@ async function decideAnew(
   const planned = await inStep(
     span,
     'plan',
-    () => planInTurn(services, { ...checked, served }),
+    () => planInTurn(services, { ...checked, call, caller, claim, served }),
     refusalOfPlan,
   );
   if (planned instanceof Refusal) return { result: planned, caller, rate: null, reached_model: false, asked };
@@ -162,6 +146,7 @@ async function decideAnew(
     );
     return { result, caller, rate, reached_model: true, asked, ignored_fields };
   }
+  const { record_tokens_left_out } = plan;
   const model_time = new ModelTime(services.clock, span);
   const decided = await askModel(services, held, plan, model_time);
   model_time.end(decided instanceof Refusal ? decided : null);
@@ -174,7 +159,8 @@ async function decideAnew(
           expectedRefusal,
         )
       : await inStep(span, 'charge', () => charge(services, held, decided));
-  return { result, caller, rate, reached_model: true, asked, ignored_fields, model_time };
+  const about = { caller, rate, reached_model: true, asked, ignored_fields, record_tokens_left_out };
+  return { result, ...about, model_time };
 }
 
 /** The refusal is the model's, and its release is as it must be. */
@@ -208,121 +194,17 @@ function refusalOfPlan(planned: Planned | Refusal): Refusal | null {
   return planned.request.plan instanceof Refusal ? planned.request.plan : null;
 }
 
-/** Step 1: the key, its project and its organization. */
-async function authenticate(services: DecisionServices, call: DecisionCall): Promise<KnownCaller | Refusal> {
-  const { key } = call;
-  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
-  let caller: Caller | null;
-  try {
-    caller = await services.keys.authenticate(key);
-  } catch (error) {
-    return failed(services, call, 'authenticate', 'auth_unavailable', error);
-  }
-  if (caller === null) return new Refusal('invalid_api_key');
-  if (caller.is_suspended === true) return new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE });
-  const { limits } = caller;
-  if (limits === null) {
-    return new Refusal('insufficient_credit', {
-      message: 'API access starts at Tier 1: top up the credit of the organization.',
-    });
-  }
-  services.keys.touch(caller.key_id, services.clock.now_ms());
-  return { ...caller, limits };
-}
-
-/** Step 2, first half: the body, its fields, its model and its questions. */
-async function checkRequest(
-  services: DecisionServices,
-  call: DecisionCall,
-  caller: KnownCaller,
-  claim: IdempotencyClaim | null,
-): Promise<CheckedRequest | Refusal> {
-  const value = await call.readBody(caller.organization_id);
-  if (value instanceof Refusal) return value;
-  // JSON that is no object has none of the fields.
-  const body = isJsonObject(value) ? value : new JsonObject<JsonValue>([], []);
-  const model_id = modelOf(body, call.default_model);
-  if (model_id instanceof Refusal && model_id.code === 'missing_model') return model_id;
-  const missing = missingField(body);
-  if (missing !== null) return missing;
-  if (model_id instanceof Refusal) return model_id;
-  const model = await findModel(services, call, model_id);
-  if (model instanceof Refusal) return model;
-  const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
-  if (request instanceof Refusal) return request;
-  return { call, caller, model, request, claim };
-}
-
-async function findModel(
-  services: DecisionServices,
-  call: DecisionCall,
-  id: string,
-): Promise<ServedModelEntry | Refusal> {
-  try {
-    const found = await services.catalog.findLive(id);
-    if (found === undefined) return modelNotFound(await services.catalog.listLive());
-    return asDecisionModel(found) ?? new Refusal('wrong_endpoint', { param: 'model' });
-  } catch (error) {
-    return failed(services, call, 'catalog', 'catalog_unavailable', error);
-  }
-}
-
-/** The refusal for a failure that is our own fault, which is reported. */
-function failed(
-  { problems }: DecisionServices,
-  { request_id }: DecisionCall,
-  step: ProblemStep,
-  code: DecisionCode,
-  error: unknown,
-): Refusal {
-  problems.report({ request_id, step, code, error });
-  return new Refusal(code);
-}
-
-/** The refusal for what the model, or its planner, failed with; reported where that is our own fault. */
-function refusedByModel(
-  { problems, cut_requests }: DecisionServices,
-  {
-    call: { request_id, endpoint, signal },
-    request,
-    model,
-  }: Pick<CheckedRequest, 'call' | 'request' | 'model'>,
-  step: 'plan' | 'model',
-  error: unknown,
-): Refusal {
-  const refusal = modelRefusal(error, request);
-  if (error instanceof ServiceStopped) cut_requests.add(endpoint, request.mode);
-  // A client that goes away, or a stop, takes its request off the model; nothing is wrong then.
-  const is_abandoned = signal.aborted && error === signal.reason;
-  if (isOwnFault(error) && !is_abandoned) {
-    problems.report({ request_id, step, code: refusal.code, model: model.id, error });
-  }
-  return refusal;
-}
-
 type Planned =
   | { readonly refusal: null; readonly request: AdmittedRequest }
   | { readonly refusal: Refusal; readonly rate: RateStatus };
 
 /**
  * Step 2, second half, in the organization's turn. A request counts once it is planned; without turns, a whole burst
- * would be planned before any of it counts. Refused with `overloaded` where too many bytes of the organization wait.
+ * would be planned before any of it counts.
  */
-async function planInTurn(services: DecisionServices, checked: ServedRequest): Promise<Planned | Refusal> {
-  const { organization_id } = checked.caller;
-  const bytes = checked.call.body_bytes();
-  const { planning, unplanned_bodies } = services;
-  if (!unplanned_bodies.take(organization_id, bytes)) {
-    return new Refusal('overloaded', {
-      message: 'Too many large requests of the organization are waiting.',
-      retry_after_s: 1,
-    });
-  }
-  try {
-    return await planning.run(organization_id, () => planWithinLimits(services, checked));
-  } finally {
-    unplanned_bodies.give(organization_id, bytes);
-  }
+function planInTurn(services: DecisionServices, served: ServedRequest): Promise<Planned | Refusal> {
+  const { call, caller } = served;
+  return inPlanningTurn(services, call, caller, () => planWithinLimits(services, served));
 }
 
 /** Step 2, second half: requests and tokens per minute. Windows that cannot be reached admit nobody. */
@@ -348,20 +230,6 @@ async function planWithinLimits(
     return { refusal: null, request: { ...checked, plan, reservation, admitted_at_ms, rate } };
   } catch (error) {
     return failed(services, checked.call, 'rate_windows', 'billing_unavailable', error);
-  }
-}
-
-/** The plan, or why there is none: the model rejects the request, or cannot even plan now. */
-async function planOrRefusal(
-  services: DecisionServices,
-  checked: ServedRequest,
-): Promise<DecisionPlan | Refusal> {
-  const { request, served } = checked;
-  if (request.rejection !== null) return request.rejection;
-  try {
-    return await served.plan(engineInput(request), checked.call.signal);
-  } catch (error) {
-    return refusedByModel(services, checked, 'plan', error);
   }
 }
 

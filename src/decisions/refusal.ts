@@ -31,6 +31,35 @@ export const DECISION_CODES = [
   'catalog_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
+/** Those of requests that are already counted, or are to be paid for. */
+const COUNTED_CODES = [
+  'invalid_idempotency_key',
+  'idempotency_key_reused',
+  'idempotency_key_in_use',
+  'project_spend_limit',
+  'billing_unavailable',
+] as const satisfies readonly (typeof DECISION_CODES)[number][];
+
+/** What counting the tokens of a request can be refused with, beside `COMMON_CODES`. */
+export const TOKEN_CODES = DECISION_CODES.filter(isTokenCode);
+export type TokenCode = Exclude<DecisionCode, (typeof COUNTED_CODES)[number]>;
+
+function isTokenCode<Code extends DecisionCode>(
+  code: Code,
+): code is Exclude<Code, (typeof COUNTED_CODES)[number]> {
+  return !COUNTED_CODES.some((counted) => counted === code);
+}
+
+/** The refusal as one of a count. Throws RangeError for one that only a decision can have. */
+export function tokenRefusal(refusal: DecisionRefusal): Refusal<TokenCode> {
+  if (isTokenRefusal(refusal)) return refusal;
+  throw new RangeError(`counting tokens was refused with ${refusal.code}`);
+}
+
+function isTokenRefusal(refusal: DecisionRefusal): refusal is Refusal<TokenCode> {
+  return isTokenCode(refusal.code);
+}
+
 export type DecisionCode = (typeof DECISION_CODES)[number] | CommonCode;
 
 /** Why a decision is refused. A step that gives a code that is not listed does not compile. */

@@ -83,3 +83,25 @@ export const DecisionResponseSchema = Type.Object({
 
 export type DecisionResponse = Static<typeof DecisionResponseSchema>;
 export type WrittenDecision = Written<DecisionResponse>;
+
+/** What a request would read and cost. An addition to the specification. */
+export const TokenCountSchema = Type.Object({
+  object: Type.Literal('token_count'),
+  model: Type.String({ description: 'The model that would answer.' }),
+  mode: ModeSchema,
+  input_tokens: Type.Integer({ minimum: 0, description: 'What would be billed.' }),
+  read_tokens: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+    description:
+      'What the model would read in all, with the second readings of consistent mode, which are free. Null where that is up to an upstream.',
+  }),
+  cost_usd: Type.Number({ minimum: 0 }),
+  exact: Type.Boolean({
+    description: 'False where an upstream counts by itself: then the numbers are the most that it can be.',
+  }),
+  record_tokens_left_out: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+    description:
+      'How much of the record the question with the least room would not see. Estimated for records of several times the context; null where that is up to an upstream.',
+  }),
+});
+
+export type TokenCount = Static<typeof TokenCountSchema>;

@@ -25,7 +25,7 @@ import { ACCEPTED_CODINGS } from './content-encoding.ts';
 import type { RequestContext } from './context.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
-import { defineRoute, type NamedSchema, type Refused, type Route } from './route.ts';
+import { defineRoute, type NamedSchema, type Parameter, type Refused, type Route } from './route.ts';
 
 /** Makes one decision of all requests with its value (draft-ietf-httpapi-idempotency-key-header). */
 const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
@@ -58,16 +58,19 @@ interface DecisionEndpoint {
   readonly request_id_copy?: string;
 }
 
+/** Of `POST /v1/decisions`. */
+export const DECISION_BODIES: readonly [NamedSchema, ...NamedSchema[]] = [
+  { name: 'DecisionRequest', schema: DecisionRequestSchema },
+  { name: 'OpenAiDecisionRequest', schema: OpenAiDecisionRequestSchema },
+];
+
 const DECISION_RESPONSE: NamedSchema = { name: 'DecisionResponse', schema: DecisionResponseSchema };
 
 const ENDPOINTS: readonly DecisionEndpoint[] = [
   {
     path: '/v1/decisions',
     summary: 'Decide typed questions about one record',
-    bodies: [
-      { name: 'DecisionRequest', schema: DecisionRequestSchema },
-      { name: 'OpenAiDecisionRequest', schema: OpenAiDecisionRequestSchema },
-    ],
+    bodies: DECISION_BODIES,
     responses: [DECISION_RESPONSE, { name: 'OpenAiDecision', schema: OpenAiDecisionSchema }],
     default_model: null,
   },
@@ -82,6 +85,14 @@ const ENDPOINTS: readonly DecisionEndpoint[] = [
   },
 ];
 
+export const MODE_PARAMETER: Parameter = {
+  name: 'mode',
+  description: 'The mode, at most once. A mode in the body wins, whatever is here.',
+  schema: { name: 'Mode', schema: ModeSchema },
+};
+
+export const BODY_DESCRIPTION = `At most 1 MB of JSON in UTF-8, nested at most ${NESTING_MAX} levels deep. Unknown fields are ignored.`;
+
 /** `POST /v1/decisions` and `POST /v1/systemone`. */
 export function decisionRoutes(services: DecisionRouteServices): readonly Route[] {
   return ENDPOINTS.map((endpoint) =>
@@ -93,13 +104,7 @@ export function decisionRoutes(services: DecisionRouteServices): readonly Route[
       operation: {
         summary: endpoint.summary,
         tag: 'Decisions',
-        query: [
-          {
-            name: 'mode',
-            description: 'The mode, at most once. A mode in the body wins, whatever is here.',
-            schema: { name: 'Mode', schema: ModeSchema },
-          },
-        ],
+        query: [MODE_PARAMETER],
         headers: [
           {
             name: IDEMPOTENCY_KEY_HEADER,
@@ -108,10 +113,7 @@ export function decisionRoutes(services: DecisionRouteServices): readonly Route[
             schema: { name: 'IdempotencyKey', schema: IdempotencyKeySchema },
           },
         ],
-        body: {
-          description: `At most 1 MB of JSON in UTF-8, nested at most ${NESTING_MAX} levels deep. Unknown fields are ignored.`,
-          schemas: endpoint.bodies,
-        },
+        body: { description: BODY_DESCRIPTION, schemas: endpoint.bodies },
         success: {
           description: 'A probability for every option of every question.',
           schemas: endpoint.responses,
@@ -132,7 +134,7 @@ async function answer(
   const key = extractKey(request.headers);
   const over_budget = await refusalOverBudget(services, key, context);
   if (over_budget !== null) return over_budget;
-  const query_mode = queryMode(new URL(request.url).searchParams);
+  const query_mode = queryMode(request);
   const openai = path === '/v1/decisions' ? new OpenAiTranslation() : null;
   const idempotency_key = request.headers.get(IDEMPOTENCY_KEY_HEADER);
   const asked = { endpoint: path, default_model, key, query_mode, idempotency_key, openai };
@@ -154,21 +156,13 @@ export async function answerDecision(
   request: Request,
   context: RequestContext,
 ): Promise<{ readonly outcome: DecisionOutcome; readonly body_bytes: number }> {
-  let body_bytes = 0;
+  const reading = bodyReading(services, request, context, openai);
   const outcome = await decide(services, {
     idempotency_key: null,
     ...asked,
+    ...reading,
+    ...(given === undefined ? {} : { readBody: () => Promise.resolve(given) }),
     request_id: context.request_id,
-    readBody: async (organization_id) => {
-      if (given !== undefined) return given;
-      context.onKnown();
-      const sender = { organization_id };
-      const body = await readJsonBody(request, sender, services.body_limits, (received_bytes) => {
-        body_bytes = received_bytes;
-      });
-      return body instanceof Refusal || openai === null ? body : openai.request(body);
-    },
-    body_bytes: () => body_bytes,
     signal: request.signal,
     span: context.span,
   });
@@ -178,12 +172,32 @@ export async function answerDecision(
     context.mode = outcome.asked.mode;
   }
   observe(services, outcome, context);
-  return { outcome, body_bytes };
+  return { outcome, body_bytes: reading.body_bytes() };
+}
+
+/** Reads the body of a request for decisions in either shape, for the key's organization, and counts its bytes. */
+export function bodyReading(
+  { body_limits }: Pick<DecisionRouteServices, 'body_limits'>,
+  request: Request,
+  context: Pick<RequestContext, 'onKnown'>,
+  openai: OpenAiTranslation | null,
+): Pick<DecisionCall, 'readBody' | 'body_bytes'> {
+  let body_bytes = 0;
+  return {
+    readBody: async (organization_id) => {
+      context.onKnown();
+      const body = await readJsonBody(request, { organization_id }, body_limits, (received_bytes) => {
+        body_bytes = received_bytes;
+      });
+      return body instanceof Refusal || openai === null ? body : openai.request(body);
+    },
+    body_bytes: () => body_bytes,
+  };
 }
 
 /** The mode of a query; null when it has none. Several are no mode, equal or not: which one is meant is not guessed. */
-function queryMode(query: URLSearchParams): string | null {
-  const modes = query.getAll('mode');
+export function queryMode(request: Request): string | null {
+  const modes = new URL(request.url).searchParams.getAll('mode');
   return modes.length === 0 ? null : modes.join(',');
 }
 
@@ -223,23 +237,27 @@ function respond(
     return jsonResponse(context.request_id, 200, openai?.decision(result) ?? result, headers);
   }
   const refusal = openai?.refusal(result) ?? result;
-  if (refusal.code === 'unsupported_encoding') {
-    return { refusal, headers: { 'accept-encoding': ACCEPTED_CODINGS } };
-  }
   return rate !== null && refusal.code === 'rate_limit_exceeded'
     ? { refusal, headers: { ...headers, ...requestRateHeaders(rate) } }
-    : { refusal, headers };
+    : { refusal, headers: { ...headers, ...encodingHeaders(refusal) } };
+}
+
+/** What tells a client that sent another coding which ones there are. */
+export function encodingHeaders({ code }: Pick<Refusal, 'code'>): Readonly<Record<string, string>> {
+  return code === 'unsupported_encoding' ? { 'accept-encoding': ACCEPTED_CODINGS } : {};
 }
 
 /** Names the fields of a request that nothing read. An addition to the specification. */
 const IGNORED_FIELDS_HEADER = 'tds-ignored-fields';
+/** How much of the middle of the record a question did not see. An addition to the specification. */
+const LEFT_OUT_HEADER = 'tds-record-tokens-left-out';
 
 /**
  * The headers of an outcome that reached the model, and the limits with a replay; none otherwise (contract: response
  * headers).
  */
 export function headersOf(
-  { rate, reached_model, is_replayed, ignored_fields = [] }: DecisionOutcome,
+  { rate, reached_model, is_replayed, ignored_fields, record_tokens_left_out }: DecisionOutcome,
   { started_ms }: Pick<RequestContext, 'started_ms'>,
   clock: Clock,
 ): Readonly<Record<string, string>> {
@@ -250,6 +268,20 @@ export function headersOf(
   return {
     ...rateHeaders(rate),
     'service-processing-ms': elapsed_ms.toFixed(3),
+    ...readingHeaders({ ignored_fields, record_tokens_left_out }),
+  };
+}
+
+/** What was not read of a request, where there is such. */
+export function readingHeaders({
+  ignored_fields = [],
+  record_tokens_left_out = null,
+}: {
+  readonly ignored_fields?: readonly string[] | undefined;
+  readonly record_tokens_left_out?: number | null | undefined;
+}): Readonly<Record<string, string>> {
+  return {
     ...(ignored_fields.length === 0 ? {} : { [IGNORED_FIELDS_HEADER]: ignoredFieldsHeader(ignored_fields) }),
+    ...((record_tokens_left_out ?? 0) === 0 ? {} : { [LEFT_OUT_HEADER]: String(record_tokens_left_out) }),
   };
 }

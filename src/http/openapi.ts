@@ -26,6 +26,9 @@ const RATE = {
   'tds-ignored-fields': header(
     'Fields of the request and its questions that nothing read: at most 8 names, percent-encoded, each cut at 64 characters. Absent where there are none. An addition to the specification.',
   ),
+  'tds-record-tokens-left-out': header(
+    'How many tokens of the middle of the record the question with the least room does not see. Absent where all see all of it. An addition to the specification.',
+  ),
 };
 
 /** With the answer to an earlier request of the same idempotency key. */

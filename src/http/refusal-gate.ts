@@ -96,16 +96,22 @@ export function spendRefusal(
 ): void {
   // A failure that is our own fault counts against nobody.
   if (refusal.status >= 500) return;
-  const now_ms = services.clock.monotonic_ms();
   const { caller, client_address } = context;
   if (caller === null) {
-    services.refusals.spendOfAddress(client_address, now_ms);
+    services.refusals.spendOfAddress(client_address, services.clock.monotonic_ms());
     return;
   }
   // A client that waits for its rate window asks again and again; only the cost of its bodies counts.
-  const refusals = refusal.status === 429 ? 0 : 1;
-  const requests_per_minute = caller.limits?.requests_per_minute ?? 0;
-  services.refusals.spendOfKey(caller.key_id, requests_per_minute, { refusals, body_bytes }, now_ms);
+  spendUnpaid(services, caller, { refusals: refusal.status === 429 ? 0 : 1, body_bytes });
+}
+
+/** Counts against a key what it has asked for and nobody pays: a refusal, or work that is free of charge. */
+export function spendUnpaid(
+  { refusals, clock }: Pick<RefusalGateServices, 'refusals' | 'clock'>,
+  { key_id, limits }: Caller,
+  spent: { readonly refusals: 0 | 1; readonly body_bytes: number },
+): void {
+  refusals.spendOfKey(key_id, limits?.requests_per_minute ?? 0, spent, clock.monotonic_ms());
 }
 
 function overAddress(

@@ -10,6 +10,7 @@ import { mcpRoute } from './mcp-route.ts';
 import { modelRoutes } from './model-routes.ts';
 import { referenceRoutes } from './reference-routes.ts';
 import type { Route } from './route.ts';
+import { tokenRoute } from './token-routes.ts';
 import { type Payments, webhookRoute } from './webhook-routes.ts';
 
 /** Everything that the routes need. */
@@ -32,6 +33,7 @@ export interface RouteServices extends DecisionServices {
 export function routesOf(services: RouteServices): readonly Route[] {
   const routes = [
     ...decisionRoutes(services),
+    tokenRoute(services),
     ...modelRoutes(services),
     mcpRoute(services),
     webhookRoute(services),

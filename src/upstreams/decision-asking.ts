@@ -28,7 +28,7 @@ export class DecisionAsking implements Asking {
     const input_tokens = readingsOf(input)
       .filter(({ is_billed }) => is_billed)
       .reduce((sum, { questions }) => sum + this.#estimate(state_bytes, questions).most, 0);
-    return Promise.resolve({ input, plans: [], input_tokens });
+    return Promise.resolve({ input, plans: [], input_tokens, record_tokens_left_out: null });
   }
 
   async answer({ input }: DecisionPlan, caller: Caller): Promise<SourcedAnswer> {

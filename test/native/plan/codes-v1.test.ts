@@ -217,7 +217,10 @@ describe.each(MODES)('%s', (mode) => {
     const profile = await profileOf(model('the embedded vocabulary'));
     const words = Array.from({ length: 2000 }, (_, index) => `word${index}`).join(' ');
     const short = await profile.plan({ state: '', questions: [NOUL], mode }, 400);
-    const { plans } = await profile.plan({ state: words, questions: [NOUL], mode }, 400);
+    const { plans, record_tokens_left_out } = await profile.plan(
+      { state: words, questions: [NOUL], mode },
+      400,
+    );
     const [whole = []] = await tokenizer.tokenize([words]);
     const opening = short.plans[0]?.prefix.length ?? 0;
     const [plan] = plans;
@@ -228,6 +231,10 @@ describe.each(MODES)('%s', (mode) => {
     expect(planPositions(plan)).toBeGreaterThan(400 - step);
     expect(plan.prefix.slice(0, opening)).toEqual([...(short.plans[0]?.prefix ?? [])]);
     const record = plan.prefix.slice(opening);
+    // Only the ends of so long a record are tokenized.
+    const left_out = whole.length - record.length;
+    expect(Math.abs((record_tokens_left_out ?? 0) - left_out)).toBeLessThan(left_out / 20);
+    expect(short.record_tokens_left_out).toBe(0);
     const head = Math.floor(record.length / 2);
     expect(record.slice(0, head)).toEqual(whole.slice(0, head));
     expect(record.slice(head)).toEqual(whole.slice(whole.length - (record.length - head)));

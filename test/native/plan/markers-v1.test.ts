@@ -78,6 +78,33 @@ describe.each(MODES)('%s', (mode) => {
     }
   });
 
+  test('what is left out of the record is counted for the question with the least room', async () => {
+    const words = Array.from({ length: 400 }, (_, index) => `word${index}`).join(' ');
+    const [whole = []] = await tokenizer.tokenize([words]);
+    const long: Question = { ...NOUL, instructions: 'Is it late, or will it be before the month ends?' };
+    const { plans, record_tokens_left_out } = await profile.plan(
+      { state: words, questions: [long, NOUL], mode },
+      256,
+    );
+    const kept = plans.map(({ prefix }) => prefix.slice(prefix.indexOf(3) + 1).length);
+    expect(new Set(kept).size).toBe(2);
+    expect(record_tokens_left_out).toBe(whole.length - Math.min(...kept));
+    const fits = await profile.plan({ state: words, questions: [long, NOUL], mode }, 16_384);
+    expect(fits.record_tokens_left_out).toBe(0);
+  });
+
+  test('what is left out of a record that is not tokenized whole is estimated by its ends', async () => {
+    const words = Array.from({ length: 20_000 }, (_, index) => `word${index % 100}`).join(' ');
+    const [whole = []] = await tokenizer.tokenize([words]);
+    const { plans, record_tokens_left_out } = await profile.plan(
+      { state: words, questions: [NOUL], mode },
+      256,
+    );
+    const prefix = plans[0]?.prefix ?? [];
+    const left_out = whole.length - prefix.slice(prefix.indexOf(3) + 1).length;
+    expect(Math.abs((record_tokens_left_out ?? 0) - left_out)).toBeLessThan(left_out / 50);
+  });
+
   test('a question that does not fit alone is rejected by its index', async () => {
     const long: Question = { ...NOUL, instructions: 'late '.repeat(300) };
     const error = await rejection(profile.plan({ state: '', questions: [NOUL, long], mode }, 256));

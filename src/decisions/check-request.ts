@@ -1,0 +1,114 @@
+import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
+import { MissingKey } from '../accounts/key-format.ts';
+import type { TierLimits } from '../accounts/tiers.ts';
+import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
+import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import type { ProblemStep } from '../problems/problems.ts';
+import { modelNotFound } from './explained-refusals.ts';
+import type { DecisionServices } from './ports.ts';
+import { type DecisionCode, DecisionRefusal as Refusal } from './refusal.ts';
+import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
+
+/** One call whose body is a request for decisions, as far as its checks and its planning need to know it. */
+export interface AskedCall {
+  readonly request_id: string;
+  readonly endpoint: string;
+  /** The model when the body names none; null where it must. */
+  readonly default_model: string | null;
+  /** The API key of the headers, or a reference to one, or why there is none that could be one. */
+  readonly key: string | KeyReference | MissingKey;
+  readonly query_mode: string | null;
+  /**
+   * Reads and parses the body, for the budget of the organization that is named: `invalid_json`, `invalid_request`, or
+   * what `readBytes` refuses it with otherwise. Called once, after the key's check.
+   */
+  readonly readBody: (organization_id: string) => Promise<JsonValue | Refusal>;
+  /** How many bytes the body had, once it is read. */
+  readonly body_bytes: () => number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** Who asks, with access to the API. */
+export type KnownCaller = Caller & { readonly limits: TierLimits };
+
+/** A request that passed the checks, with what answers it. */
+export interface CheckedRequest {
+  readonly model: ServedModelEntry;
+  readonly request: DecisionRequest;
+}
+
+type CheckingServices = Pick<DecisionServices, 'keys' | 'catalog' | 'clock' | 'problems'>;
+
+/** Step 1: the key, its project and its organization. Never rejects. */
+export async function authenticate(
+  services: CheckingServices,
+  call: AskedCall,
+): Promise<KnownCaller | Refusal> {
+  const { key } = call;
+  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
+  let caller: Caller | null;
+  try {
+    caller = await services.keys.authenticate(key);
+  } catch (error) {
+    return failed(services, call, 'authenticate', 'auth_unavailable', error);
+  }
+  if (caller === null) return new Refusal('invalid_api_key');
+  if (caller.is_suspended === true) return new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE });
+  const { limits } = caller;
+  if (limits === null) {
+    return new Refusal('insufficient_credit', {
+      message: 'API access starts at Tier 1: top up the credit of the organization.',
+    });
+  }
+  services.keys.touch(caller.key_id, services.clock.now_ms());
+  return { ...caller, limits };
+}
+
+/** Step 2, first half: the body, its fields, its model and its questions. Never rejects. */
+export async function checkRequest(
+  services: CheckingServices,
+  call: AskedCall,
+  caller: KnownCaller,
+): Promise<CheckedRequest | Refusal> {
+  const value = await call.readBody(caller.organization_id);
+  if (value instanceof Refusal) return value;
+  // JSON that is no object has none of the fields.
+  const body = isJsonObject(value) ? value : new JsonObject<JsonValue>([], []);
+  const model_id = modelOf(body, call.default_model);
+  if (model_id instanceof Refusal && model_id.code === 'missing_model') return model_id;
+  const missing = missingField(body);
+  if (missing !== null) return missing;
+  if (model_id instanceof Refusal) return model_id;
+  const model = await findModel(services, call, model_id);
+  if (model instanceof Refusal) return model;
+  const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
+  if (request instanceof Refusal) return request;
+  return { model, request };
+}
+
+async function findModel(
+  services: CheckingServices,
+  call: AskedCall,
+  id: string,
+): Promise<ServedModelEntry | Refusal> {
+  try {
+    const found = await services.catalog.findLive(id);
+    if (found === undefined) return modelNotFound(await services.catalog.listLive());
+    return asDecisionModel(found) ?? new Refusal('wrong_endpoint', { param: 'model' });
+  } catch (error) {
+    return failed(services, call, 'catalog', 'catalog_unavailable', error);
+  }
+}
+
+/** The refusal for a failure that is our own fault, which is reported. */
+export function failed(
+  { problems }: Pick<DecisionServices, 'problems'>,
+  { request_id }: Pick<AskedCall, 'request_id'>,
+  step: ProblemStep,
+  code: DecisionCode,
+  error: unknown,
+): Refusal {
+  problems.report({ request_id, step, code, error });
+  return new Refusal(code);
+}

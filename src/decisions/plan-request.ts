@@ -1,0 +1,75 @@
+import type { DecisionPlan } from '../../native/engine.ts';
+import type { ServedModel } from '../models/models.ts';
+import { engineInput } from './answer-request.ts';
+import type { AskedCall, CheckedRequest, KnownCaller } from './check-request.ts';
+import { ServiceStopped } from './cut-requests.ts';
+import { isOwnFault, modelRefusal } from './model-refusal.ts';
+import type { DecisionServices } from './ports.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
+
+/** A checked request of a call, with its model for as long as that is asked. */
+interface PlannableRequest extends CheckedRequest {
+  readonly call: AskedCall;
+  readonly served: Pick<ServedModel, 'plan'>;
+}
+
+type RefusingServices = Pick<DecisionServices, 'problems' | 'cut_requests'>;
+
+/**
+ * Runs `work` in the organization's turn to be planned. Refused with `overloaded` where too many bytes of the
+ * organization wait. Rejects as `work` does.
+ */
+export async function inPlanningTurn<Result>(
+  { planning, unplanned_bodies }: Pick<DecisionServices, 'planning' | 'unplanned_bodies'>,
+  call: Pick<AskedCall, 'body_bytes'>,
+  { organization_id }: Pick<KnownCaller, 'organization_id'>,
+  work: () => Promise<Result>,
+): Promise<Result | Refusal> {
+  const bytes = call.body_bytes();
+  if (!unplanned_bodies.take(organization_id, bytes)) {
+    return new Refusal('overloaded', {
+      message: 'Too many large requests of the organization are waiting.',
+      retry_after_s: 1,
+    });
+  }
+  try {
+    return await planning.run(organization_id, work);
+  } finally {
+    unplanned_bodies.give(organization_id, bytes);
+  }
+}
+
+/** The plan, or why there is none: the model rejects the request, or cannot even plan now. */
+export async function planOrRefusal(
+  services: RefusingServices,
+  checked: PlannableRequest,
+): Promise<DecisionPlan | Refusal> {
+  const { request, served } = checked;
+  if (request.rejection !== null) return request.rejection;
+  try {
+    return await served.plan(engineInput(request), checked.call.signal);
+  } catch (error) {
+    return refusedByModel(services, checked, 'plan', error);
+  }
+}
+
+/** The refusal for what the model, or its planner, failed with; reported where that is our own fault. */
+export function refusedByModel(
+  { problems, cut_requests }: RefusingServices,
+  {
+    call: { request_id, endpoint, signal },
+    request,
+    model,
+  }: Pick<PlannableRequest, 'call' | 'request' | 'model'>,
+  step: 'plan' | 'model',
+  error: unknown,
+): Refusal {
+  const refusal = modelRefusal(error, request);
+  if (error instanceof ServiceStopped) cut_requests.add(endpoint, request.mode);
+  // A client that goes away, or a stop, takes its request off the model; nothing is wrong then.
+  const is_abandoned = signal.aborted && error === signal.reason;
+  if (isOwnFault(error) && !is_abandoned) {
+    problems.report({ request_id, step, code: refusal.code, model: model.id, error });
+  }
+  return refusal;
+}

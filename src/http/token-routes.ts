@@ -1,0 +1,78 @@
+import { extractKey } from '../accounts/key-format.ts';
+import { countTokens } from '../decisions/count-tokens.ts';
+import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
+import { TOKEN_CODES, type TokenCode, tokenRefusal } from '../decisions/refusal.ts';
+import { TokenCountSchema } from '../decisions/schemas.ts';
+import { Refusal } from '../errors.ts';
+import type { RequestContext } from './context.ts';
+import {
+  BODY_DESCRIPTION,
+  bodyReading,
+  DECISION_BODIES,
+  type DecisionRouteServices,
+  encodingHeaders,
+  MODE_PARAMETER,
+  queryMode,
+  readingHeaders,
+} from './decision-routes.ts';
+import { refusalOverBudget, spendRefusal, spendUnpaid } from './refusal-gate.ts';
+import { jsonResponse } from './responses.ts';
+import { defineRoute, type Refused, type Route } from './route.ts';
+
+/**
+ * `POST /v1/tokens`, an addition to the specification: what a request would read and cost. It runs no model, costs
+ * nothing, and counts in no rate window; each counts as a refusal of its key, so that planning for nothing has a bound.
+ */
+export function tokenRoute(services: DecisionRouteServices): Route {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/tokens',
+    refusals: TOKEN_CODES,
+    operation: {
+      summary: 'Count what a request would read and cost, free of charge',
+      tag: 'Decisions',
+      query: [MODE_PARAMETER],
+      body: { description: BODY_DESCRIPTION, schemas: DECISION_BODIES },
+      success: {
+        description: 'What the same body would read and cost as a decision.',
+        schemas: [{ name: 'TokenCount', schema: TokenCountSchema }],
+      },
+      asks_model: false,
+    },
+    handle: (request, context) => answer(services, request, context),
+  });
+}
+
+async function answer(
+  services: DecisionRouteServices,
+  request: Request,
+  context: RequestContext,
+): Promise<Response | Refused<TokenCode>> {
+  const key = extractKey(request.headers);
+  const over_budget = await refusalOverBudget(services, key, context);
+  if (over_budget !== null) return over_budget;
+  const openai = new OpenAiTranslation();
+  const reading = bodyReading(services, request, context, openai);
+  const { result, caller, asked, ignored_fields } = await countTokens(services, {
+    ...reading,
+    request_id: context.request_id,
+    endpoint: '/v1/tokens',
+    default_model: null,
+    key,
+    query_mode: queryMode(request),
+    signal: request.signal,
+  });
+  context.caller = caller;
+  if (asked !== undefined) {
+    context.model = asked.model;
+    context.mode = asked.mode;
+  }
+  const body_bytes = reading.body_bytes();
+  if (result instanceof Refusal) {
+    spendRefusal(services, context, result, body_bytes);
+    const refusal = tokenRefusal(openai.refusal(result));
+    return { refusal, headers: encodingHeaders(refusal) };
+  }
+  if (caller !== null) spendUnpaid(services, caller, { refusals: 1, body_bytes });
+  return jsonResponse(context.request_id, 200, result, readingHeaders({ ignored_fields }));
+}
