@@ -166,7 +166,7 @@ class CodesV1 implements PromptProfile {
     });
     const record = recordTokens(record_texts, tokensOf);
     const plans = sharedPlans(opening, record.tokens, branches, context_tokens);
-    const record_tokens_left_out = leftOut(plans, record, opening);
+    const record_tokens_left_out = leftOut(plans, record.count, opening.length);
     return { plans, input_tokens: sharedTokens(plans), record_tokens_left_out };
   }
 

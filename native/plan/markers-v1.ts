@@ -160,7 +160,7 @@ export function markersV1(tokenizer: Tokenizer): PromptProfile {
       const record = recordTokens(record_texts, tokensOf);
       if (input.mode === 'fast') {
         const plans = fastPlans(record.tokens, asked, context_tokens);
-        const record_tokens_left_out = leftOut(plans, record, [RECORD]);
+        const record_tokens_left_out = leftOut(plans, record.count, 1);
         return { plans, input_tokens: sharedTokens(plans), record_tokens_left_out };
       }
       return consistentPlans(record, asked, context_tokens);

@@ -1,5 +1,4 @@
 import type { Branch, Plan, PlanLogits } from './plan.ts';
-import type { RecordTokens } from './record.ts';
 import { cutMiddle, readableTokens } from './shorten.ts';
 
 /** A plan of a request: `readings[i]` is the number, among all of the request's readings, of what branch `i` reads. */
@@ -53,14 +52,13 @@ export function sharedPlans(
   });
 }
 
-/** How many of a record's tokens are missing in the shortest of plans that begin with `opening` and the record. */
-export function leftOut(
-  plans: readonly Plan[],
-  { count }: RecordTokens,
-  opening: { readonly length: number },
-): number {
-  const shortest = plans.reduce((least, { prefix }) => Math.min(least, prefix.length), Number.POSITIVE_INFINITY);
-  return plans.length === 0 ? 0 : count - (shortest - opening.length);
+/** How many of a record's tokens are missing in the shortest of plans that begin with an opening and the record. */
+export function leftOut(plans: readonly Plan[], record_tokens: number, opening_tokens: number): number {
+  const shortest = plans.reduce(
+    (least, { prefix }) => Math.min(least, prefix.length),
+    Number.POSITIVE_INFINITY,
+  );
+  return plans.length === 0 ? 0 : record_tokens - (shortest - opening_tokens);
 }
 
 /** What is billed for plans of one record: its longest reading once, and every branch. */

@@ -19,8 +19,8 @@ export interface TokenCountOutcome {
 }
 
 /**
- * Counts what a request would read and cost, by the steps of a decision up to its plan: it is refused for whatever a
- * decision is refused for up to there, but never for a rate limit. Nothing is held, charged or recorded. Never throws.
+ * Counts what a request would read and cost, by the steps of a decision up to its plan. It is refused for what a
+ * decision is refused for there, but never for a rate limit. Nothing is held, charged or recorded. Never throws.
  */
 export async function countTokens(services: DecisionServices, call: AskedCall): Promise<TokenCountOutcome> {
   const caller = await authenticate(services, call);

@@ -20,8 +20,8 @@ import { jsonResponse } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 
 /**
- * `POST /v1/tokens`, an addition to the specification: what a request would read and cost. It runs no model, costs
- * nothing, and counts in no rate window; each counts as a refusal of its key, so that planning for nothing has a bound.
+ * `POST /v1/tokens`, an addition to the specification: what a request would read and cost. It runs no model, is free of
+ * charge, and counts in no rate window. Each counts as a refusal of its key, because planning takes time as well.
  */
 export function tokenRoute(services: DecisionRouteServices): Route {
   return defineRoute({
