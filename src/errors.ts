@@ -9,8 +9,8 @@ interface CatalogueEntry {
 }
 
 /**
- * The one catalogue of everything that a request can be refused for (contract: errors). Code, the API reference and
- * tests all read it; the reference lists codes in this order.
+ * Everything that a request of the API can be refused for (contract: errors). Code, the reference and tests all read
+ * it; the reference lists codes in this order. What the console refuses stands below.
  */
 export const ERRORS = {
   malformed_request: {
@@ -144,6 +144,158 @@ export const ERROR_TYPES = {
   502: 'api_error',
   503: 'overloaded_error',
 } as const satisfies Record<(typeof ERRORS)[ErrorCode]['status'], string>;
+
+/** What the console can refuse beside the API's codes; `param` is the field, where there is exactly one. */
+export interface ConsoleEntry {
+  readonly status: ConsoleStatus;
+  readonly message: string;
+  readonly param?: string;
+}
+
+/** What the rules of accounts and credit refuse, in the console and at the command line. */
+export const ACCOUNT_ERRORS = {
+  not_found: { status: 404, message: 'There is nothing with this id or name.' },
+  ambiguous_name: { status: 409, message: 'Several things have this name: use the id.' },
+  permission_denied: { status: 403, message: 'Your role does not allow this.' },
+  invalid_name: {
+    status: 422,
+    message: 'A name must have 1 to 100 characters and no control characters.',
+    param: 'name',
+  },
+  invalid_email: { status: 422, message: 'This is not an email address.', param: 'email' },
+  invalid_role: {
+    status: 422,
+    message: 'The first member of an organization must be an owner.',
+    param: 'role',
+  },
+  invalid_amount: {
+    status: 422,
+    message: 'The amount must be a whole number of micro-dollars above zero.',
+    param: 'amount',
+  },
+  invalid_limit: { status: 422, message: 'A limit must be a whole number in its range.' },
+  name_taken: {
+    status: 409,
+    message: 'Another active project of the organization has this name.',
+    param: 'name',
+  },
+  email_taken: { status: 409, message: 'Another user has this email address.', param: 'email' },
+  already_member: { status: 409, message: 'This user is already a member of the organization.' },
+  last_owner: { status: 409, message: 'An organization must keep at least one owner.' },
+  too_many_invitations: {
+    status: 409,
+    message: 'The organization has 100 open invitations: revoke one first.',
+  },
+  invitation_ended: {
+    status: 409,
+    message: 'This invitation was used or revoked, or has expired: ask for a new one.',
+  },
+  wrong_address: {
+    status: 403,
+    message: 'This invitation is for another email address: sign in with that one.',
+  },
+  email_not_verified: { status: 403, message: 'Verify your email address first.' },
+  organization_has_credit: {
+    status: 409,
+    message:
+      'You are the only member of an organization that has credit or running requests: use it up, or hand it over first.',
+  },
+  too_many_organizations: { status: 409, message: 'You own 20 organizations: use one of them.' },
+  too_many_projects: { status: 409, message: 'The organization has 100 active projects: archive one first.' },
+  too_many_keys: { status: 409, message: 'The organization has 100 active API keys: revoke one first.' },
+  too_many_changes: {
+    status: 429,
+    message:
+      'The organization has made 1,000 changes within a day: try again later. Keys, members and invitations can still be revoked.',
+  },
+  project_archived: { status: 409, message: 'The project is archived.' },
+  top_up_out_of_range: {
+    status: 422,
+    message: 'The amount is outside of what the tier allows for one top-up.',
+    param: 'amount',
+  },
+  too_many_pending_top_ups: {
+    status: 409,
+    message: 'The organization has 20 top-ups that are not paid: pay or cancel one first.',
+  },
+  refund_exceeds_paid: {
+    status: 409,
+    message: 'This is more than is left of the payments that can be refunded.',
+  },
+  entry_exists: {
+    status: 409,
+    message:
+      'An entry with this id is in the books already, with another organization, kind or amount: look there first.',
+  },
+  payment_settled: { status: 409, message: 'The payment is already completed or canceled.' },
+  event_resolved: {
+    status: 409,
+    message: 'The payment event is not unresolved: there is nothing to decide about it.',
+  },
+  event_not_assignable: {
+    status: 409,
+    message: 'The payment event cannot be assigned: dismiss it once you have looked at it.',
+  },
+  payment_provider_failed: {
+    status: 502,
+    message: 'The payment provider did not answer as expected: try again later.',
+  },
+} as const satisfies Record<string, ConsoleEntry>;
+
+export type AccountErrorCode = keyof typeof ACCOUNT_ERRORS;
+
+/** What sign-in refuses. No message tells whether an account exists. */
+export const SIGN_IN_ERRORS = {
+  not_signed_in: { status: 401, message: 'Sign in first.' },
+  wrong_credentials: { status: 401, message: 'The email address or the password is wrong.' },
+  wrong_password: { status: 403, message: 'The password is wrong.' },
+  email_not_verified: {
+    status: 403,
+    message: 'Verify your email address first: the link is in the mail that we sent.',
+  },
+  password_too_short: {
+    status: 422,
+    message: 'A password must have at least 8 characters.',
+    param: 'password',
+  },
+  password_too_long: {
+    status: 422,
+    message: 'A password must have at most 128 characters.',
+    param: 'password',
+  },
+  invitation_needed: {
+    status: 403,
+    message: 'This service takes new people by invitation only: open the link of your invitation.',
+  },
+  link_ended: { status: 409, message: 'This link was used, or has expired: ask for a new one.' },
+  too_many_attempts: { status: 429, message: 'Too many attempts: try again later.' },
+  too_busy: {
+    status: 503,
+    message: 'Too many people sign up or sign in at this moment: try again in a minute.',
+  },
+} as const satisfies Record<string, ConsoleEntry>;
+
+export type SignInErrorCode = keyof typeof SIGN_IN_ERRORS;
+
+/** What only the console refuses. */
+export const CONSOLE_ERRORS = {
+  wrong_origin: { status: 403, message: "Changes are taken from the console's own pages only." },
+  invalid_csrf_token: { status: 403, message: 'This page is no longer signed in: load it again.' },
+  change_refused: { status: 409, message: 'This cannot be changed so.' },
+  read_too_long: { status: 503, message: 'This takes too long to add up: choose a shorter time.' },
+  unsupported_media_type: { status: 422, message: 'Send the request body as JSON.' },
+} as const satisfies Record<string, ConsoleEntry>;
+
+export type ConsoleErrorCode = keyof typeof CONSOLE_ERRORS;
+
+/** The category of an error of the console, which has 403, and conflicts of its own. */
+export const CONSOLE_ERROR_TYPES = {
+  ...ERROR_TYPES,
+  403: 'permission_error',
+  409: 'conflict_error',
+} as const;
+
+export type ConsoleStatus = keyof typeof CONSOLE_ERROR_TYPES;
 
 /** What a refusal says beyond its code. */
 export interface RefusalDetails {

@@ -4,6 +4,7 @@ import { APIError } from 'better-auth/api';
 import { AccountError } from '../../accounts/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
 import { type Clock, DAY_MS, MS_PER_S } from '../../clock.ts';
+import type { SignInErrorCode } from '../../errors.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import { inTime } from '../../in-time.ts';
 import { FairTurns } from '../../limits/fair-turns.ts';
@@ -21,7 +22,7 @@ import {
   SESSION_S,
   SESSION_UPDATE_S,
 } from './better-auth.ts';
-import { SignInError, type SignInErrorCode } from './errors.ts';
+import { SignInError } from './errors.ts';
 import { LinkTokens, NOBODY } from './link-tokens.ts';
 import type { Links } from './links.ts';
 import type { Mail, Mailer } from './mail.ts';
