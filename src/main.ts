@@ -1,11 +1,16 @@
 #!/usr/bin/env bun
 import { forbidCoreDumps } from './cli/core-dumps.ts';
+import { beEndedFirst } from './cli/ended-first.ts';
 import { createProgram, runCommandLine } from './cli/program.ts';
+import { WEIGHTS_TRIAL } from './cli/weights-trial.ts';
 import { standardOutput } from './ops/standard-output.ts';
 import { systemErrorCode } from './system-error-code.ts';
 
 /** What shells report of a program that a closed pipe ended: 128 and the number of SIGPIPE. */
 const EXIT_CLOSED_PIPE = 141;
+
+// Only now: a process without core dumps may not write its own score.
+if (process.argv[2] === WEIGHTS_TRIAL) beEndedFirst();
 
 // Before anything secret is in memory, for every command.
 forbidCoreDumps();

@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -40,19 +39,11 @@ export const TrialReply = Type.Union([
   Type.Object({ weights_sha256: Type.String(), profile: Type.String(), context_tokens: Type.Integer() }),
 ]);
 
-/** The worst that Linux lets a process make itself: the first to be ended when memory runs out. */
-const ENDED_FIRST = '1000';
-
 /**
  * Loads weights in this process, which was started for it, and asks them a small question in both modes. Whatever they
  * do to it, the process that started it goes on.
  */
 export async function runWeightsTrial(): Promise<void> {
-  try {
-    writeFileSync('/proc/self/oom_score_adj', ENDED_FIRST);
-  } catch {
-    // Nothing is lost: another system chooses by itself.
-  }
   const request = parse(TrialRequest, await text(process.stdin));
   if (request === null) throw new CommandFailed(`${WEIGHTS_TRIAL} is started by the program itself.`);
   const reply = await trial(request).catch((error: unknown): Static<typeof TrialReply> => {

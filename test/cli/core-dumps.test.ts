@@ -45,6 +45,17 @@ async function crash(child: Bun.Subprocess): Promise<void> {
   expect(child.signalCode).not.toBeNull();
 }
 
+/**
+ * Starts a command without root's power over the processes of others, so that it is told apart which of them let their
+ * own user look into their memory.
+ */
+const AS_ANY_USER =
+  process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace'] : [];
+
+/** Whether another process of the same user may look into the memory of a process. */
+const isReadable = (pid: number): boolean =>
+  Bun.spawnSync([...AS_ANY_USER, 'readlink', `/proc/${pid}/exe`]).exitCode === 0;
+
 /** The core limits of a process, as Linux tells them. */
 const coreLimits = (pid: number): readonly string[] =>
   /^Max core file size\s+(\S+)\s+(\S+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.slice(1) ?? [];
@@ -88,4 +99,36 @@ test.skipIf(!IS_LINUX)('nor does a command that answers in process, on the evalu
     while (coreLimits(pid)[1] !== '1' && coreLimits(pid)[1] !== '0' && Date.now() < deadline_ms)
       await Bun.sleep(5);
   }),
+);
+
+test.skipIf(!IS_LINUX)(
+  'no handler of crashes gets its memory, and no other process of its user may read it',
+  async () => {
+    const control = Bun.spawn([...AS_ANY_USER, 'sh', '-c', 'echo ready; exec cat'], {
+      stdin: 'pipe',
+      stdout: 'pipe',
+    });
+    await printed(control.stdout, 'ready');
+    expect(isReadable(control.pid)).toBe(true);
+    control.kill();
+    const command = [...AS_ANY_USER, process.execPath, MAIN, 'serve', '--init', '--json', '--data', 'data'];
+    const { child } = startDumping('served', [...command, '--port', '0', '--gpu', 'none', '--threads', '1']);
+    await printed(child.stdout, '"address"');
+    expect(isReadable(child.pid)).toBe(false);
+    child.kill();
+    await child.exited;
+  },
+);
+
+test.skipIf(!IS_LINUX)(
+  'weights that are tried in a process of their own are what the system ends first',
+  async () => {
+    const { child } = startDumping('trial', [...AS_ANY_USER, process.execPath, MAIN, 'weights-trial']);
+    const score = () => readFileSync(`/proc/${child.pid}/oom_score_adj`, 'utf8').trim();
+    const deadline_ms = Date.now() + 60_000;
+    while (score() !== '1000' && Date.now() < deadline_ms) await Bun.sleep(5);
+    expect(score()).toBe('1000');
+    child.kill();
+    await child.exited;
+  },
 );

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { canInspect } from '../support/process-files.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
@@ -68,7 +69,7 @@ function filesIn(directory: string): string[] {
 
 /** Files that the process has open and may have deleted already: what a listing would not show. */
 function openFiles(pid: number): string[] {
-  if (process.platform !== 'linux') return [];
+  if (process.platform !== 'linux' || !canInspect(pid)) return [];
   const descriptors = `/proc/${pid}/fd`;
   return readdirSync(descriptors)
     .map((name) => join(descriptors, name))
