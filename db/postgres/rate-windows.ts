@@ -8,7 +8,6 @@ import {
   rateStatus,
   WINDOW_MS,
   type WindowSums,
-  wholeSeconds,
 } from '../../src/limits/rate-status.ts';
 import type { Admission, RateWindows, TokenReservation } from '../../src/limits/rate-windows.ts';
 import type { PgConnection } from './connection.ts';
@@ -51,7 +50,6 @@ export interface PostgresRateWindowsOptions {
 interface Answer {
   readonly outcome: number;
   readonly sums: WindowSums;
-  readonly tokens_leave_ms: number;
   readonly admitted_at_us: number;
   /** Before the database decided, by this process's clock. */
   readonly asked_at_ms: number;
@@ -91,6 +89,7 @@ interface Exhausted {
   readonly requests_per_minute: number;
   readonly until_ms: number;
   readonly tokens: number;
+  readonly tokens_until_ms: number;
 }
 
 /** The arrays of `admit_requests`, by request. */
@@ -135,7 +134,7 @@ export class PostgresRateWindows implements RateWindows {
     if (known !== null) return known;
     this.#throwWhileAway();
     const answer = await this.#ask(organization_id, { limits, tokens: estimated_tokens });
-    const { outcome, sums, tokens_leave_ms, admitted_at_us, asked_at_ms } = answer;
+    const { outcome, sums, admitted_at_us, asked_at_ms } = answer;
     const status = rateStatus(limits, sums);
     if (outcome === OUTCOME.admitted) {
       const settle = (billed_tokens: number) =>
@@ -143,11 +142,12 @@ export class PostgresRateWindows implements RateWindows {
       return { admitted: true, reservation: { settle } satisfies TokenReservation, status };
     }
     if (outcome === OUTCOME.lacks_tokens)
-      return { admitted: false, limit: 'tokens', retry_after_s: wholeSeconds(tokens_leave_ms), status };
+      return { admitted: false, limit: 'tokens', retry_after_s: status.reset_tokens_s, status };
     this.#exhausted.set(organization_id, {
       requests_per_minute: limits.requests_per_minute,
       until_ms: asked_at_ms + sums.requests_leave_ms,
       tokens: sums.tokens,
+      tokens_until_ms: asked_at_ms + sums.tokens_leave_ms,
     });
     return { admitted: false, limit: 'requests', retry_after_s: status.reset_requests_s, status };
   }
@@ -196,9 +196,16 @@ export class PostgresRateWindows implements RateWindows {
   #knownExhausted(organization_id: string, limits: RateLimits): RateRefusal | null {
     const known = this.#exhausted.get(organization_id);
     if (known === undefined || known.requests_per_minute < limits.requests_per_minute) return null;
-    const requests_leave_ms = known.until_ms - this.options.clock.monotonic_ms();
+    const now_ms = this.options.clock.monotonic_ms();
+    const requests_leave_ms = known.until_ms - now_ms;
     if (requests_leave_ms <= 0) return null;
-    const sums = { requests: known.requests_per_minute, tokens: known.tokens, requests_leave_ms };
+    const tokens_leave_ms = known.tokens_until_ms - now_ms;
+    const sums = {
+      requests: known.requests_per_minute,
+      tokens: known.tokens,
+      requests_leave_ms,
+      tokens_leave_ms,
+    };
     const status = rateStatus(limits, sums);
     return { admitted: false, limit: 'requests', retry_after_s: status.reset_requests_s, status };
   }
@@ -405,8 +412,8 @@ function answerOf(row: AdmittedRow, index: number, asked_at_ms: number): Answer 
       requests: at(used_requests),
       tokens: at(used_tokens),
       requests_leave_ms: at(requests_leave_us) / US_PER_MS,
+      tokens_leave_ms: at(tokens_leave_us) / US_PER_MS,
     },
-    tokens_leave_ms: at(tokens_leave_us) / US_PER_MS,
     admitted_at_us: at(admitted_at_us),
     asked_at_ms,
   };

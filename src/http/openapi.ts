@@ -22,6 +22,9 @@ const RATE = {
   ...REQUEST_RATE,
   'x-ratelimit-limit-tokens': header('Input tokens per minute of the organization.'),
   'x-ratelimit-remaining-tokens': header('Input tokens left, counting this request at its estimated size.'),
+  'x-ratelimit-reset-tokens': header(
+    'Time until the oldest tokens leave the window, in whole seconds: `<n>s`. An addition to the specification.',
+  ),
   'service-processing-ms': header('Total platform time in milliseconds.'),
   'tds-ignored-fields': header(
     'Fields of the request and its questions that nothing read: at most 8 names, percent-encoded, each cut at 64 characters. Absent where there are none. An addition to the specification.',

@@ -51,5 +51,6 @@ export function rateHeaders(rate: RateStatus): Record<string, string> {
     ...requestRateHeaders(rate),
     'x-ratelimit-limit-tokens': String(rate.limit_tokens),
     'x-ratelimit-remaining-tokens': String(rate.remaining_tokens),
+    'x-ratelimit-reset-tokens': `${rate.reset_tokens_s}s`,
   };
 }

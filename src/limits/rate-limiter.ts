@@ -116,5 +116,6 @@ function statusOf({ requests, tokens }: Windows, limits: RateLimits, now_ms: num
     requests: requests.total(now_ms),
     tokens: tokens.total(now_ms),
     requests_leave_ms: requests.untilOldestLeaves_ms(now_ms),
+    tokens_leave_ms: tokens.untilOldestLeaves_ms(now_ms),
   });
 }

@@ -15,6 +15,8 @@ export interface RateStatus {
   readonly reset_requests_s: number;
   readonly limit_tokens: number;
   readonly remaining_tokens: number;
+  /** Whole seconds until tokens free. */
+  readonly reset_tokens_s: number;
 }
 
 /** A limit that is reached. */
@@ -26,11 +28,12 @@ export interface RateRefusal {
   readonly status: RateStatus;
 }
 
-/** What is in both windows, and milliseconds until the oldest request leaves; 0 where there is none. */
+/** What is in both windows, and milliseconds until the oldest entry of each leaves; 0 where there is none. */
 export interface WindowSums {
   readonly requests: number;
   readonly tokens: number;
   readonly requests_leave_ms: number;
+  readonly tokens_leave_ms: number;
 }
 
 /** Where an organization with these limits stands. */
@@ -41,6 +44,7 @@ export function rateStatus(limits: RateLimits, sums: WindowSums): RateStatus {
     reset_requests_s: wholeSeconds(sums.requests_leave_ms),
     limit_tokens: limits.tokens_per_minute,
     remaining_tokens: Math.max(0, limits.tokens_per_minute - sums.tokens),
+    reset_tokens_s: wholeSeconds(sums.tokens_leave_ms),
   };
 }
 

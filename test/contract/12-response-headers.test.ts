@@ -169,6 +169,18 @@ describe('Values', () => {
     expect(resets).toEqual(['60s', '45s', '1s', '1s']);
   });
 
+  test('x-ratelimit-reset-tokens, an addition, is the time until the oldest tokens leave', async () => {
+    const { key } = await addAccount(service);
+    const resets: (string | null)[] = [];
+    for (const wait_ms of [0, 15_000, 44_500, 500]) {
+      service.clock.advance(wait_ms);
+      const response = await ask(service, key);
+      await expectDecision(response);
+      resets.push(response.headers.get('x-ratelimit-reset-tokens'));
+    }
+    expect(resets).toEqual(['60s', '45s', '1s', '15s']);
+  });
+
   test('x-ratelimit-remaining-tokens counts this request at its estimate, and those before as billed', async () => {
     const { key } = await addAccount(service);
     const first = await ask(service, key);

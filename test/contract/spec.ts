@@ -87,6 +87,8 @@ export const MODEL_HEADERS = [
   'x-ratelimit-remaining-requests',
   'x-ratelimit-remaining-tokens',
   'x-ratelimit-reset-requests',
+  // An addition.
+  'x-ratelimit-reset-tokens',
 ] as const;
 
 /** "Limits": 1 MB. */

@@ -50,6 +50,15 @@ describe('requests per minute', () => {
 });
 
 describe('tokens per minute', () => {
+  test('the reset is the time until the oldest tokens leave: not those of a request that failed', () => {
+    const limiter = new RateLimiter();
+    const failed = limiter.admit(ORGANIZATION, LIMITS, 100, 0);
+    expect(failed.status.reset_tokens_s).toBe(60);
+    expect(limiter.admit(ORGANIZATION, LIMITS, 100, 17_500).status.reset_tokens_s).toBe(43);
+    if (failed.admitted) limiter.settle(ORGANIZATION, failed.entry, 0);
+    expect(limiter.admit(ORGANIZATION, LIMITS, 100, 20_000).status.reset_tokens_s).toBe(58);
+  });
+
   test('after completion the window holds the billed tokens', () => {
     const limiter = new RateLimiter();
     const first = limiter.admit(ORGANIZATION, LIMITS, 900, 0);

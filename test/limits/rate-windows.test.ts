@@ -130,7 +130,7 @@ function conforms(open: () => Omit<Opened, 'organization'>): void {
       admitted: false,
       limit: 'requests',
       retry_after_s: 49,
-      status: { ...refused.status, reset_requests_s: 49 },
+      status: { ...refused.status, reset_requests_s: 49, reset_tokens_s: 49 },
     });
     expect(await one.exhausted(organization, { ...LIMITS, requests_per_minute: 4 })).toBeNull();
     clock.advance(48_500);
@@ -146,11 +146,18 @@ function conforms(open: () => Omit<Opened, 'organization'>): void {
       reset_requests_s: 1,
       limit_tokens: 1_000,
       remaining_tokens: 1_000,
+      reset_tokens_s: 1,
     };
     expect(await windows().status(organization, LIMITS)).toEqual(empty);
     await windows().admit(organization, LIMITS, 400);
     clock.advance(17_500);
-    const used = { ...empty, remaining_requests: 2, reset_requests_s: 43, remaining_tokens: 600 };
+    const used = {
+      ...empty,
+      remaining_requests: 2,
+      reset_requests_s: 43,
+      remaining_tokens: 600,
+      reset_tokens_s: 43,
+    };
     const one = windows();
     expect(await Promise.all([one.status(organization, LIMITS), one.status(organization, LIMITS)])).toEqual([
       used,

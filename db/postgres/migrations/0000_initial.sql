@@ -481,6 +481,7 @@ DECLARE
   outcome int;
   leave_us bigint;
   is_changed boolean;
+  is_searched boolean;
 BEGIN
   outcomes := '{}'; used_requests := '{}'; used_tokens := '{}';
   requests_leave_us := '{}'; tokens_leave_us := '{}'; admitted_at_us := '{}';
@@ -544,6 +545,7 @@ BEGIN
 
     new_requests := 0;
     new_tokens := 0;
+    is_searched := false;
     WHILE request <= request_count AND request_organizations[request] = place LOOP
       asked_tokens := request_tokens[request];
       leave_us := 0;
@@ -561,16 +563,19 @@ BEGIN
           new_tokens := new_tokens + asked_tokens;
         ELSE
           outcome := 2;
-          -- What was admitted just now is not stored yet; it is the oldest with tokens where the search finds none.
-          IF windows.oldest_tokens_us < now_us THEN
-            SELECT at_us INTO windows.oldest_tokens_us FROM rate_window_entries
-              WHERE organization_id = organization AND at_us >= greatest(windows.oldest_tokens_us, cutoff_us + 1)
-                AND tokens > 0
-              ORDER BY at_us LIMIT 1;
-            windows.oldest_tokens_us := coalesce(windows.oldest_tokens_us, now_us);
-          END IF;
-          leave_us := windows.oldest_tokens_us + span_us - now_us;
         END IF;
+      END IF;
+      IF windows.tokens > 0 THEN
+        -- What was admitted just now is not stored yet; it is the oldest with tokens where the search finds none.
+        IF NOT is_searched AND windows.oldest_tokens_us < now_us THEN
+          SELECT at_us INTO windows.oldest_tokens_us FROM rate_window_entries
+            WHERE organization_id = organization AND at_us >= greatest(windows.oldest_tokens_us, cutoff_us + 1)
+              AND tokens > 0
+            ORDER BY at_us LIMIT 1;
+          windows.oldest_tokens_us := coalesce(windows.oldest_tokens_us, now_us);
+        END IF;
+        is_searched := true;
+        leave_us := windows.oldest_tokens_us + span_us - now_us;
       END IF;
       outcomes[request] := outcome;
       used_requests[request] := windows.requests;
