@@ -6,7 +6,8 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS } from '../native/support/models.ts';
 import { startChildServer } from '../support/child-server.ts';
-import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { eventually } from '../support/eventually.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { tds, tdsJson } from './support.ts';
 
 /** What may become of an added model's files gets one sentence with what to do: from tds doctor, and in the log. */
@@ -133,7 +134,7 @@ describe('a server with such a model', () => {
     async (_, harm, sentence) => {
       harm();
       const server = await startChildServer(data, root.path);
-      while (!server.output().includes('"step":"model_load"')) await Bun.sleep(POLL_MS);
+      await eventually(() => server.output().includes('"step":"model_load"'));
       expect(await server.stop()).toBe(0);
       const line = server
         .output()

@@ -7,6 +7,7 @@ import { bringUpToDate, knownMigrations } from '../../db/sqlite/migrate.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
 import { expectRefused, tds, tdsJson } from './support.ts';
 
@@ -97,7 +98,7 @@ describe('tds backup', () => {
     for (let row = 0; row < 100; row += 1) client.run('INSERT INTO large VALUES (randomblob(2000000))');
     client.close();
     const child = Bun.spawn([process.execPath, MAIN, 'backup', file, '--data', data], { stderr: 'pipe' });
-    while (!existsSync(`${file}.copy.partial`)) await Bun.sleep(1);
+    await eventually(() => existsSync(`${file}.copy.partial`));
     child.kill('SIGINT');
     expect(await child.exited).toBe(130);
     expect(await new Response(child.stderr).text()).toBe(

@@ -17,6 +17,7 @@ import { consoleSecret as secretOfDirectory } from '../../src/console/people/sec
 import { temporaryDirectory } from '../accounts/support.ts';
 import { usageOf } from '../ledger/support.ts';
 import { copyInto } from '../support/copied-postgres.ts';
+import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, sharedPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { MAIN } from '../support/program.ts';
 import { expectRefused, tds, tdsJson, textField } from './support.ts';
@@ -219,7 +220,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     });
     const waits = sql`SELECT pid FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'`;
-    while ((await db.execute(waits)).length === 0) await Bun.sleep(5);
+    await eventually(async () => (await db.execute(waits)).length !== 0);
     child.kill(signal);
     if (signal === 'SIGKILL') await child.exited;
     release();
@@ -229,7 +230,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     expect(await new Response(child.stderr).text()).toBe(said);
     const others = sql`SELECT pid FROM pg_stat_activity
       WHERE datname = current_database() AND application_name = 'tds' AND state LIKE '%transaction%'`;
-    while ((await db.execute(others)).length > 0) await Bun.sleep(5);
+    await eventually(async () => (await db.execute(others)).length === 0);
     expect(await isEmpty()).toBe(true);
     await db.execute(sql`DROP TRIGGER waiting ON usage_records`);
     expect((await copy()).code).toBe(0);

@@ -7,9 +7,10 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { withMetadata, writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS } from '../native/support/models.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { canInspect } from '../support/process-files.ts';
 import { ALL_TYPES, SMALL_REQUEST } from '../support/requests.ts';
-import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { type Finished, field, tds, tdsJson } from './support.ts';
 
 setDefaultTimeout(3 * MODEL_TEST_TIMEOUT_MS);
@@ -100,7 +101,7 @@ async function under<Result>(
 
 /** A model that has just been added, or was idle, starts its consistent mode first. */
 async function warm(model: string): Promise<void> {
-  while ((await answered(model, 'consistent')) === '503') await Bun.sleep(POLL_MS);
+  await eventually(async () => (await answered(model, 'consistent')) !== '503');
 }
 
 const row = async () => {
@@ -121,7 +122,7 @@ const begun = () => server.output().split('loading a model anew').length - 1;
 async function reloading(id: string, ...words: string[]): Promise<{ readonly finished: Promise<Finished> }> {
   const before = begun();
   const finished = reload(id, ...words);
-  while (begun() === before) await Bun.sleep(POLL_MS);
+  await eventually(() => begun() !== before);
   return { finished };
 }
 
@@ -150,7 +151,7 @@ describe('tds model reload', () => {
       ...row_before,
       weights_sha256: (await verifyWeights(second)).sha256,
     });
-    while (threads() > threads_before) await Bun.sleep(POLL_MS);
+    await eventually(() => threads() <= threads_before);
     if (canInspect(server.pid)) expect(mapped()).toBeLessThanOrEqual(1);
   });
 

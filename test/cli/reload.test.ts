@@ -10,11 +10,12 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { sign } from '../payments/paddle-calls.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { metricIn } from '../support/metrics.ts';
 import { RecordedLog } from '../support/problems.ts';
 import { MAIN } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
-import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { field } from './support.ts';
 
 setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
@@ -68,7 +69,7 @@ async function reload(server: ChildServer, text: string, message = DONE): Promis
   const before = lines(server, message).length;
   write(text);
   process.kill(server.pid, 'SIGHUP');
-  while (lines(server, message).length === before) await Bun.sleep(POLL_MS);
+  await eventually(() => lines(server, message).length !== before);
 }
 
 async function ask({ address, key }: ChildServer, body: unknown): Promise<number> {
@@ -133,7 +134,7 @@ test('SIGHUP applies the log level and the limits of connections, and names what
   const server = await start('[server]\nconnection_limit_per_address = 100\n');
   const requests = () => lines(server, 'request').length;
   await ask(server, SMALL_REQUEST);
-  while (requests() === 0) await Bun.sleep(POLL_MS);
+  await eventually(() => requests() !== 0);
 
   // The line about the level is written though the new level would not let it through.
   await reload(server, '[log]\nlevel = "error"\n[server]\nhost = "::1"\nconnection_limit_per_address = 1\n');
@@ -146,7 +147,7 @@ test('SIGHUP applies the log level and the limits of connections, and names what
   await reload(server, '[log]\nlevel = "info"\n');
   expect(lines(server, APPLIED).at(-1)).toMatchObject({ setting: 'log.level', now: 'info' });
   expect(await ask(server, SMALL_REQUEST)).toBe(200);
-  while (requests() === before) await Bun.sleep(POLL_MS);
+  await eventually(() => requests() !== before);
   expect(requests()).toBe(before + 1);
   expect(await server.stop()).toBe(0);
 });
@@ -162,11 +163,11 @@ test('SIGHUP applies the floor of the free disk and the idle time of models', as
   expect(await loaded()).toBe(1);
   await reload(server, `${floor(1_000_000_000)}[metrics]\nport = 0\n[model]\nidle_unload = 1\n`);
   // A look of the last second is given again.
-  while (field(await readyz(), 'status') !== 'not_ready') await Bun.sleep(POLL_MS);
+  await eventually(async () => field(await readyz(), 'status') === 'not_ready');
   expect(await readyz()).toEqual({ status: 'not_ready', failing: ['disk'] });
-  while ((await loaded()) !== 0) await Bun.sleep(POLL_MS);
+  await eventually(async () => (await loaded()) === 0);
   await reload(server, `${floor(1)}[metrics]\nport = 0\n`);
-  while (field(await readyz(), 'status') !== 'ready') await Bun.sleep(POLL_MS);
+  await eventually(async () => field(await readyz(), 'status') === 'ready');
   expect(await ask(server, SMALL_REQUEST)).toBe(200);
   expect(await server.stop()).toBe(0);
 });
@@ -286,7 +287,7 @@ test('an unexpected failure is reported with its cause, and quotes nothing', asy
   });
   reloader.start(recorded.log, problems, () => Promise.resolve());
   reloader.reload();
-  while (!recorded.text.includes(WRONG)) await Bun.sleep(POLL_MS);
+  await eventually(() => recorded.text.includes(WRONG));
   expect(await recorded.problems()).toMatchObject([
     { request_id: null, step: 'settings', causes: [{ error: 'TypeError' }] },
   ]);

@@ -13,6 +13,7 @@ import { clockWarning } from '../../src/cli/clock-check.ts';
 import { DAY_MS } from '../../src/clock.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
 import { expectRefused, type Finished, tds, tdsJson } from './support.ts';
 
@@ -222,7 +223,7 @@ test('tds doctor tells of the version, the backups and the disk', async () => {
     detail: `${folder} cannot be read (ENOTDIR): give this user the right to it, or name another with --backup-directory`,
   });
   const server = await startChildServer(data, root.path, ['--backup-every', '6h']);
-  while (!/"msg":"backed up"/.test(server.output())) await Bun.sleep(5);
+  await eventually(() => /"msg":"backed up"/.test(server.output()));
   await server.stop();
   expect(await finding('backups')).toMatchObject({
     state: 'ok',

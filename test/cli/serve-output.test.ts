@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { lockDataDirectory } from '../../db/sqlite/lock.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
+import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 
@@ -104,7 +105,7 @@ test('the data directory is given back before the log waits for a reader, who st
   const { path, reader, writer } = openPipe();
   const child = await serveInto(writer, REQUESTS);
   child.kill('SIGTERM');
-  while (!isFree(data)) await Bun.sleep(POLL_MS);
+  await eventually(() => isFree(data));
   const text = await new Response(Bun.spawn(['cat', path], { stdin: 'ignore' }).stdout).text();
   closeSync(reader);
   await expectOrderlyEnd(child);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { metricIn } from '../support/metrics.ts';
 import { MAIN } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
@@ -211,7 +212,7 @@ test('clients that left their requests do not keep a stopped server alive', asyn
   clients.abort();
   await left;
   // What they left is over when its line is in the log; only then is its response given up.
-  while ((server.output().match(/"status":502/g) ?? []).length < 3) await Bun.sleep(POLL_MS);
+  await eventually(() => (server.output().match(/"status":502/g) ?? []).length >= 3);
   expect(await server.stop()).toBe(0);
 });
 
@@ -230,7 +231,7 @@ describe('metrics and the log file', () => {
     const url = /"metrics_url": "([^"]+)"/.exec(server.output())?.[1] ?? '';
     const metrics = async () => (await fetch(url)).text();
     expect(await metrics()).toMatch(/tds_build_info{version="[^"]+",commit="[0-9a-f]{12}/);
-    while (metricIn(await metrics(), 'tds_backup_timestamp_seconds') === 0) await Bun.sleep(POLL_MS);
+    await eventually(async () => metricIn(await metrics(), 'tds_backup_timestamp_seconds') !== 0);
     const text = await metrics();
     const [backup = ''] = readdirSync(join(data, 'backups')).filter((name) => name.endsWith('.zst'));
     expect(metricIn(text, 'tds_backup_bytes')).toBe(statSync(join(data, 'backups', backup)).size);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { quantileOf, Reading } from '../../src/cli/prometheus-text.ts';
 import { startMetricsListener } from '../../src/http/metrics-listener.ts';
+import { eventually } from '../support/eventually.ts';
 import { startWatchedService, type WatchedService } from '../support/metrics.ts';
 import { MAIN } from '../support/program.ts';
 import { ask } from '../support/requests.ts';
@@ -39,7 +40,7 @@ function topOnTerminal(url: string, columns = 100) {
     shown: () => shown,
     /** Resolves when the text was shown, from that point of the output on. */
     async until(text: string, from = 0): Promise<void> {
-      while (!shown.slice(from).includes(text)) await Bun.sleep(POLL_MS);
+      await eventually(() => shown.slice(from).includes(text));
     },
     /** The last whole page, line by line. */
     page(): readonly string[] {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { limitFileSize } from '../ledger/file-size-limit.ts';
-import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { eventually } from '../support/eventually.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
 import { addPerson, PASSWORD, startTestConsole, type TestConsole } from './people.ts';
 
@@ -98,6 +99,6 @@ test('an answer does not wait until a session that it extends can be written, an
   } finally {
     await lock.release();
   }
-  while ((await ends()) < extended_ms) await Bun.sleep(POLL_MS);
+  await eventually(async () => (await ends()) >= extended_ms);
   await patient.close();
 });

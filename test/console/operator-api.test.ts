@@ -8,6 +8,7 @@ import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
+import { eventually } from '../support/eventually.ts';
 import { newEntryId } from '../support/money.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount, POLL_MS, type TestAccount } from '../support/service.ts';
@@ -37,7 +38,7 @@ afterAll(() => made.close());
 // An audit that a test began writes when it ends, which the next test could take for its own doing.
 afterEach(async () => {
   const { audits } = made.service.service.services;
-  while (audits.status(OPERATOR).is_running) await Bun.sleep(POLL_MS);
+  await eventually(() => !audits.status(OPERATOR).is_running);
 });
 
 async function pendingPayment(organization_id = account.organization_id): Promise<string> {

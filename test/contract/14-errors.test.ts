@@ -15,6 +15,7 @@ import { type DecisionEngine, EMBEDDED_WEIGHTS, openEngine } from '../../native/
 import { ERROR_TYPES, ERRORS } from '../../src/errors.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Around, Gate, intercepted, withoutTable } from '../support/faults.ts';
 import { booksOf, closeAudited, untilHeld, usageOf } from '../support/money.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
@@ -98,14 +99,14 @@ describe('a body that is not finished', () => {
       const { hostname, port } = new URL(own.server.address);
       const unfinished = connect(Number(port), hostname);
       unfinished.write(`${head(greedy.key, 1_900)}{`);
-      while (budget.taken_bytes === 0) await Bun.sleep(POLL_MS);
+      await eventually(() => budget.taken_bytes !== 0);
       const refused = await ask(own, greedy.key);
       expect(refused.headers.get('retry-after')).toBe('1');
       await expectError(refused, 'overloaded');
       await expectDecision(await ask(own, other.key));
       expect(await booksOf(own, greedy)).toEqual(before);
       unfinished.destroy();
-      while (budget.taken_bytes > 0) await Bun.sleep(POLL_MS);
+      await eventually(() => budget.taken_bytes === 0);
       await expectDecision(await ask(own, greedy.key));
     } finally {
       await closeAudited(own);

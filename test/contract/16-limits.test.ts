@@ -6,6 +6,7 @@ import { createProject, setSpendLimit } from '../../src/accounts/projects.ts';
 import { creditByHand, topUpRange } from '../../src/payments/credit.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Around, Gate, intercepted } from '../support/faults.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -14,7 +15,6 @@ import {
   embeddedEngine,
   IS_ON_POSTGRES,
   MODEL_TEST_TIMEOUT_MS,
-  POLL_MS,
   startTestService,
   type TestAccount,
   type TestService,
@@ -328,7 +328,7 @@ describe('Tokens per minute', () => {
       return response;
     });
     // Nothing is billed before all have been looked at: what was billed would make room for more.
-    while (refused < 30 - fitting) await Bun.sleep(POLL_MS);
+    await eventually(() => refused >= 30 - fitting);
     gate.open();
     const responses = await Promise.all(sent);
     const messages = await Promise.all(responses.map((response) => response.text()));

@@ -5,6 +5,7 @@ import { runAudit } from '../../db/sqlite/audit.ts';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { tds } from '../cli/support.ts';
+import { eventually } from '../support/eventually.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import { POLL_MS } from '../support/service.ts';
 import { expectClean, written } from './kept.ts';
@@ -33,7 +34,7 @@ function chargesOf(db: Db): readonly Charge[] {
 
 async function answered(setup: UnderLoad, more: number): Promise<void> {
   const enough = setup.load.seen.length + more;
-  while (setup.load.seen.length < enough) await Bun.sleep(POLL_MS);
+  await eventually(() => setup.load.seen.length >= enough);
 }
 
 /** Restores the backup into a new directory, and holds it against what clients saw before it began, and ever. */

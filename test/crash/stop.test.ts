@@ -7,6 +7,7 @@ import { systemErrorCode } from '../../src/system-error-code.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { POLL_MS } from '../support/service.ts';
 import { expectClean, expectKept } from './kept.ts';
@@ -97,7 +98,7 @@ describe('with --drain-delay', () => {
     const root = temporaryDirectory();
     const server = await startChildServer(join(root.path, 'data'), root.path, ['--drain-delay', seconds]);
     process.kill(server.pid, 'SIGTERM');
-    while (!server.output().includes('"msg":"stopping: ')) await Bun.sleep(POLL_MS);
+    await eventually(() => server.output().includes('"msg":"stopping: '));
     return { root, server };
   }
 
@@ -127,7 +128,7 @@ describe('with --drain-delay', () => {
     'the stop goes on by itself after that time',
     async () => {
       const { root, server } = await leaving('1');
-      while (!server.output().includes('finishing the requests in flight')) await Bun.sleep(POLL_MS);
+      await eventually(() => server.output().includes('finishing the requests in flight'));
       expect(await server.ended()).toBe(0);
       expect(server.output()).not.toContain('cut');
       root.remove();
@@ -152,7 +153,7 @@ describe('during the start', () => {
       data,
       server,
       async stopHasBegun() {
-        while (!readFileSync(log, 'utf8').includes('"msg":"stopping: ')) await Bun.sleep(POLL_MS);
+        await eventually(() => readFileSync(log, 'utf8').includes('"msg":"stopping: '));
       },
       finishLoad: () => closeSync(writer),
       async [Symbol.asyncDispose]() {

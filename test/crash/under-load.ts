@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { POLL_MS } from '../support/service.ts';
+import { eventually } from '../support/eventually.ts';
 import { addLoadAccounts, Load } from './load.ts';
 import { ServerProcess, TINY_MODEL } from './server-process.ts';
 
@@ -23,7 +23,7 @@ export async function underLoad(...flags: string[]) {
   const address = await server.ready();
   if (address === null) throw new Error('the server did not start');
   const load = new Load(address, keys, CLIENTS);
-  while (load.seen.length < REQUESTS_AT_FIRST) await Bun.sleep(POLL_MS);
+  await eventually(() => load.seen.length >= REQUESTS_AT_FIRST);
   return {
     root: root.path,
     data,

@@ -6,6 +6,7 @@ import { neverWait } from '../../db/sqlite/connection.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import { TemporaryDatabase } from '../ledger/support.ts';
+import { eventually } from '../support/eventually.ts';
 import { POLL_MS } from '../support/service.ts';
 
 const BLOBS = 250;
@@ -63,11 +64,11 @@ test('no commit copies a log that a reader let grow: a thread does, and empties 
   using pinned = new PinnedLog();
   const stop = pinned.start();
   await pinned.fill();
-  while (pinned.sizes.length === 0) await Bun.sleep(POLL_MS);
+  await eventually(() => pinned.sizes.length !== 0);
   expect(pinned.copiedByCommitsFrom()).toBe(0);
   expect(pinned.bytes()).toBeGreaterThan(BLOBS * BLOB.length);
   pinned.reader.close();
-  while (pinned.copiedByCommitsFrom() === 0) await Bun.sleep(POLL_MS);
+  await eventually(() => pinned.copiedByCommitsFrom() !== 0);
   expect(pinned.bytes()).toBe(0);
   expect(pinned.sizes).toHaveLength(1);
   await pinned.write();
@@ -80,7 +81,7 @@ test('a stop ends while the reader still reads, and commits copy again', async (
   using pinned = new PinnedLog();
   const stop = pinned.start();
   await pinned.fill();
-  while (pinned.sizes.length === 0) await Bun.sleep(POLL_MS);
+  await eventually(() => pinned.sizes.length !== 0);
   await stop();
   expect(pinned.copiedByCommitsFrom()).toBe(1_000);
   pinned.reader.close();

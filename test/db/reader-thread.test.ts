@@ -7,6 +7,7 @@ import { exportUsage } from '../../src/usage/export.ts';
 import { FairReader, ReadTookTooLong } from '../../src/usage/fair-reader.ts';
 import { LedgerSetup, NOW_MS, usageOf } from '../ledger/support.ts';
 import { longestBlock_ms } from '../support/event-loop.ts';
+import { eventually } from '../support/eventually.ts';
 
 const DAY_MS = 86_400_000;
 /** Of the time that a chart takes without the thread: far above what sending the question and the answer takes. */
@@ -96,7 +97,7 @@ test('a read that takes too long is ended; others are answered, and its organiza
   // Otherwise whoever asks again and again would have as many threads.
   await expect(lines()).rejects.toThrow(ReadTookTooLong);
   const wait_until_ms = Date.now() + 60_000;
-  while ((await lines().catch(() => null)) === null && Date.now() < wait_until_ms) await Bun.sleep(50);
+  await eventually(async () => (await lines().catch(() => null)) !== null || Date.now() >= wait_until_ms);
   expect((await lines()).items.length).toBeGreaterThan(0);
   await hasty.close();
 }, 120_000);

@@ -3,6 +3,7 @@ import { type DecisionEngine, EngineFailed, EvaluationFailed } from '../../nativ
 import { planTokens } from '../../native/plan/plan.ts';
 import { scoreCount } from '../../src/questions/question.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
+import { eventually } from '../support/eventually.ts';
 import { aborted } from '../support/faults.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
@@ -77,11 +78,6 @@ function controlled(real: DecisionEngine, running: Evaluation[]): DecisionEngine
   };
 }
 
-/** Resolves when `isSo`, as the server's work goes on. */
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise(setImmediate);
-}
-
 async function heldMicros(service: TestService, account: TestAccount): Promise<number> {
   return (await booksOf(service, account)).held_micros;
 }
@@ -91,10 +87,10 @@ async function flood(service: TestService, account: TestAccount, count: number) 
   const send = () =>
     ask(service, account.key, { state: 'The parcel is late and nobody calls. '.repeat(357) });
   const first = send();
-  await until(async () => (await heldMicros(service, account)) > 0);
+  await eventually(async () => (await heldMicros(service, account)) > 0);
   const one_micros = await heldMicros(service, account);
   const responses = [first, ...Array.from({ length: count - 1 }, send)];
-  await until(async () => (await heldMicros(service, account)) === count * one_micros);
+  await eventually(async () => (await heldMicros(service, account)) === count * one_micros);
   return responses;
 }
 
@@ -102,18 +98,18 @@ test('a small request is answered next, while sixty large ones of another organi
   const { service, running } = await startControlled();
   const [a, b] = [await addAccount(service), await addAccount(service)];
   const large = await flood(service, a, 60);
-  await until(() => running.length === 1);
+  await eventually(() => running.length === 1);
   const small = ask(service, b.key);
-  await until(async () => (await heldMicros(service, b)) > 0);
+  await eventually(async () => (await heldMicros(service, b)) > 0);
   const order: string[] = [];
   const answered = Promise.all([...large, small].map(async (response) => expectDecision(await response)));
   while (order.length < 61) {
-    await until(() => running.length > 0);
+    await eventually(() => running.length > 0);
     expect(running).toHaveLength(1);
     const [next] = running;
     order.push(next?.organization_id ?? '');
     next?.end();
-    await until(() => !running.includes(next ?? { organization_id: '', end: () => {} }));
+    await eventually(() => !running.includes(next ?? { organization_id: '', end: () => {} }));
   }
   await answered;
   expect(order.indexOf(b.organization_id)).toBe(1);
@@ -126,9 +122,9 @@ test('who fills the queue is refused with Retry-After, not charged, and the othe
   const of_a = Array.from({ length: 12 }, () => ask(service, a.key));
   let refused = 0;
   for (const response of of_a) void response.then(({ status }) => (refused += status === 502 ? 1 : 0));
-  await until(() => refused === 8);
+  await eventually(() => refused === 8);
   const of_b = ask(service, b.key);
-  await until(async () => (await heldMicros(service, b)) > 0);
+  await eventually(async () => (await heldMicros(service, b)) > 0);
   const answered = { count: 0 };
   for (const response of [...of_a, of_b])
     void response.then(({ status }) => (answered.count += status === 200 ? 1 : 0));
@@ -157,7 +153,7 @@ test('a client that leaves while its request waits gives its place up at once', 
   const { service, running } = await startControlled({ queue_limit: 3 });
   const account = await addAccount(service);
   const first = ask(service, account.key);
-  await until(() => running.length === 1);
+  await eventually(() => running.length === 1);
   const client = new AbortController();
   const leaving = service.fetch('/v1/decisions', {
     method: 'POST',
@@ -166,16 +162,16 @@ test('a client that leaves while its request waits gives its place up at once', 
     signal: client.signal,
   });
   const held = await heldMicros(service, account);
-  await until(async () => (await heldMicros(service, account)) === 2 * held);
+  await eventually(async () => (await heldMicros(service, account)) === 2 * held);
   await expectError(await ask(service, account.key), 'model_unavailable');
   client.abort();
   await expect(leaving).rejects.toThrow();
-  await until(async () => (await heldMicros(service, account)) === held);
+  await eventually(async () => (await heldMicros(service, account)) === held);
   const second = ask(service, account.key);
-  await until(async () => (await heldMicros(service, account)) === 2 * held);
+  await eventually(async () => (await heldMicros(service, account)) === 2 * held);
   running[0]?.end();
   await expectDecision(await first);
-  await until(() => running.length === 1);
+  await eventually(() => running.length === 1);
   running[0]?.end();
   await expectDecision(await second);
 });
@@ -189,9 +185,9 @@ test('an evaluation that takes too long: 502, not charged, given up, and the eng
   const { error } = await expectError(response, 'model_unavailable');
   expect(error.message).toBe('The model did not answer in time.');
   expect(await booksOf(service, account)).toEqual({ ...before, usage_rows: 1 });
-  await until(() => running.length === 0);
+  await eventually(() => running.length === 0);
   const next = ask(service, account.key);
-  await until(() => running.length === 1);
+  await eventually(() => running.length === 1);
   running[0]?.end();
   await expectDecision(await next);
   expect(opened.count).toBe(1);
@@ -201,23 +197,23 @@ test('the failure of one plan is its own; that of the engine is not the failure 
   const { service, running, opened } = await startControlled();
   const [a, b] = [await addAccount(service), await addAccount(service)];
   const failing = ask(service, a.key);
-  await until(() => running.length === 1);
+  await eventually(() => running.length === 1);
   const waiting = ask(service, b.key);
-  await until(async () => (await heldMicros(service, b)) > 0);
+  await eventually(async () => (await heldMicros(service, b)) > 0);
   running[0]?.end(new EvaluationFailed('a logit is no number'));
   await expectError(await failing, 'model_unavailable');
-  await until(() => running[0]?.organization_id === b.organization_id);
+  await eventually(() => running[0]?.organization_id === b.organization_id);
   running[0]?.end();
   await expectDecision(await waiting);
   expect(opened.count).toBe(1);
 
   const broken = ask(service, a.key);
-  await until(() => running.length === 1);
+  await eventually(() => running.length === 1);
   const moved = ask(service, b.key);
-  await until(async () => (await heldMicros(service, b)) > 0);
+  await eventually(async () => (await heldMicros(service, b)) > 0);
   running[0]?.end(new EngineFailed('a decode failed'));
   await expectError(await broken, 'model_unavailable');
-  await until(() => running[0]?.organization_id === b.organization_id);
+  await eventually(() => running[0]?.organization_id === b.organization_id);
   expect(opened.count).toBe(2);
   running[0]?.end();
   await expectDecision(await moved);

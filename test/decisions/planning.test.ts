@@ -6,6 +6,7 @@ import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { eventually } from '../support/eventually.ts';
 import { Gate } from '../support/faults.ts';
 import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
@@ -124,12 +125,12 @@ test('bodies that wait to be planned have a budget: above it an organization is 
   beforePlanning = () => gate.pass();
   const large = () => ask(service, greedy.key, { state: 'x'.repeat(1_000_000) });
   const first = Array.from({ length: 20 }, large);
-  while (unplanned_bodies.taken_bytes < 20_000_000) await Bun.sleep(5);
+  await eventually(() => unplanned_bodies.taken_bytes >= 20_000_000);
   const second = Array.from({ length: 20 }, large);
   // Some of them fit; the others are answered while nothing is planned.
   const answered: Response[] = [];
   for (const response of second) void response.then((one) => answered.push(one));
-  while (answered.length < 7) await Bun.sleep(5);
+  await eventually(() => answered.length >= 7);
   for (const response of answered.slice(0, 7)) {
     expect(response.headers.get('retry-after')).toBe('1');
     await expectError(response, 'overloaded');

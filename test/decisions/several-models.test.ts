@@ -17,6 +17,7 @@ import { followCatalog } from '../../src/models/follow-catalog.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { eventually } from '../support/eventually.ts';
 import { Gate, intercepted } from '../support/faults.ts';
 import { booksOf, closeAudited, usageOf } from '../support/money.ts';
 import { RecordedLog } from '../support/problems.ts';
@@ -170,7 +171,7 @@ test('requests to two models at once: each answer is that of its own engine alon
   );
   // Both are ready for both modes first.
   await expectDecision(await askOf(account, SECOND, 'Hello.'));
-  while (stateOf(service.service, SECOND) !== 'ready') await Bun.sleep(POLL_MS);
+  await eventually(() => stateOf(service.service, SECOND) === 'ready');
   const before = await booksOf(service, account);
   const asked = records.flatMap((state, index) =>
     models.map((model) => ({ model, state, body: bodyOf(model, state, index % 2 ? 'consistent' : 'fast') })),
@@ -281,7 +282,7 @@ test('each model has a queue of its own: a full one refuses nobody at the other'
   gates.set(SECOND, gate);
   const waiting = Array.from({ length: QUEUE_LIMIT / 2 }, () => askOf(account, SECOND, 'a'));
   await gate.reached;
-  while (openHolds(account) < QUEUE_LIMIT / 2) await Bun.sleep(POLL_MS);
+  await eventually(() => openHolds(account) >= QUEUE_LIMIT / 2);
   const refused = await askOf(account, SECOND, 'a');
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   const { error } = await expectError(refused, 'model_unavailable');
@@ -307,7 +308,7 @@ test('consistent mode warms up for each model: 503 at the cold one, and the othe
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   await expectError(refused, 'model_warming_up');
   await expectDecision(await askOf(account, DEFAULT_MODEL, 'a', 'consistent'));
-  while (stateOf(service.service, 'decision-cold') !== 'ready') await Bun.sleep(POLL_MS);
+  await eventually(() => stateOf(service.service, 'decision-cold') === 'ready');
   await expectDecision(await askOf(account, 'decision-cold', 'a', 'consistent'));
   await removeModel(service.accounts, OPERATOR, 'decision-cold');
 });
@@ -334,7 +335,7 @@ test('a removed model finishes its requests, is found no more, and is closed; an
   gate.open();
   const decision = await expectDecision(await answer);
   expect(decision.usage.cost_usd).toBe(cost_micros(decision.usage.input_tokens, PRICES[SECOND]) / 1e6);
-  while (!planner_events.includes(`close ${id}`)) await Bun.sleep(POLL_MS);
+  await eventually(() => planner_events.includes(`close ${id}`));
 
   const answered = [
     { input_tokens: decision.usage.input_tokens, scores: scores.get(`${id} a`) },

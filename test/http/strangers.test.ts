@@ -5,9 +5,10 @@ import { paddleProvider } from '../../src/payments/paddle.ts';
 import { startTestConsole, type TestConsole } from '../console/people.ts';
 import { expectDecision } from '../contract/expectations.ts';
 import { SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
+import { eventually } from '../support/eventually.ts';
 import { parseRaw } from '../support/raw-http.ts';
 import { ask } from '../support/requests.ts';
-import { addAccount, MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -67,7 +68,7 @@ async function floodFrom(addresses: number): Promise<void> {
     for (let body = 0; body < 10; body += 1) (body % 2 === 0 ? webhook : signIn)(from);
   }
   expect(sockets.length - before).toBe(10 * addresses);
-  while (unknown_bodies.taken_bytes < LIMITS.total_bytes) await Bun.sleep(POLL_MS);
+  await eventually(() => unknown_bodies.taken_bytes >= LIMITS.total_bytes);
 }
 
 async function sendEvent(): Promise<Response> {
@@ -96,7 +97,7 @@ test('silent bodies from many addresses hold off no decision, no genuine webhook
 
 test('above the share of an address its longest unfinished body ends with 503, and its connection too', async () => {
   const first = signIn('127.0.2.1');
-  while (unknown_bodies.taken_bytes === 0) await Bun.sleep(POLL_MS);
+  await eventually(() => unknown_bodies.taken_bytes !== 0);
   for (let index = 0; index < 8; index += 1) webhook('127.0.2.1');
   await first.closed;
   const { status, headers, body } = parseRaw(first.received);

@@ -22,6 +22,7 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { tds, tdsJson, textField } from '../cli/support.ts';
 import { hasOpenssl, makeCertificate, replaceCertificate } from '../support/certificate.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { GET, parseRaw } from '../support/raw-http.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 import { TIMEOUTS } from './timeouts.ts';
@@ -117,10 +118,6 @@ async function isServed(server: RunningServer): Promise<boolean> {
   return client.received !== '';
 }
 
-async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isTrue())) await Bun.sleep(POLL_MS);
-}
-
 describe.skipIf(!hasOpenssl)('over TLS', () => {
   test('the address says https, and a client that trusts the certificate is answered', async () => {
     const server = await start(echo);
@@ -202,7 +199,7 @@ describe.skipIf(!hasOpenssl)('over TLS', () => {
     const client = new TlsClient(server).send(GET);
     const { signal } = await begun.promise;
     client.socket.destroy();
-    await until(() => signal.aborted);
+    await eventually(() => signal.aborted);
   });
 
   test('a stop ends idle connections at once, and lets a request be answered', async () => {
@@ -244,7 +241,7 @@ describe.skipIf(!hasOpenssl)('the limits of TLS connections', () => {
     await third.closed;
     expect(third.received).toBe('');
     first.socket.destroy();
-    await until(() => isServed(server));
+    await eventually(() => isServed(server));
     second.socket.destroy();
   });
 
@@ -306,7 +303,7 @@ describe.skipIf(!hasOpenssl)('the limits of TLS connections', () => {
     client.socket.pause();
     client.send(GET);
     // Its place is free when the server has given up.
-    await until(() => isServed(server));
+    await eventually(() => isServed(server));
     client.socket.resume();
     await client.closed;
     expect(client.received.length).toBeLessThan(large.byteLength);
@@ -342,7 +339,7 @@ describe.skipIf(!hasOpenssl)('changed files', () => {
     await before.responses(1);
     expect(await servedName(server)).toBe('own');
     replaceCertificate(own, makeCertificate(root.path, 'renewed'));
-    await until(async () => (await servedName(server)) === 'renewed');
+    await eventually(async () => (await servedName(server)) === 'renewed');
     before.send(GET);
     await before.responses(2);
     expect(reloads.at(-1)).toBe('reload');
@@ -366,13 +363,13 @@ describe.skipIf(!hasOpenssl)('changed files', () => {
       );
       ends.push(() => watched.stop());
       change();
-      await until(() => told.length > 0);
+      await eventually(() => told.length > 0);
       expect(await servedName(server)).toBe('own');
       expect(told).toEqual([expect.stringContaining(root.path)]);
       expect(told.join()).not.toContain('PRIVATE KEY');
       await expect(Certificate.open(own)).rejects.toThrow(CertificateRefused);
       replaceCertificate(own, makeCertificate(root.path, 'sound'));
-      await until(async () => (await servedName(server)) === 'sound');
+      await eventually(async () => (await servedName(server)) === 'sound');
       expect(reloads).toBeGreaterThan(0);
     });
   }
@@ -393,9 +390,9 @@ describe.skipIf(!hasOpenssl)('tds serve', () => {
       });
     expect((await ask()).status).toBe(200);
     replaceCertificate(served, makeCertificate(root.path, 'served-next'));
-    await until(async () => (await servedName(server)) === 'served-next');
+    await eventually(async () => (await servedName(server)) === 'served-next');
     writeFileSync(served.key, 'broken');
-    await until(() => server.output().includes('the TLS certificate before stays'));
+    await eventually(() => server.output().includes('the TLS certificate before stays'));
     expect(await servedName(server)).toBe('served-next');
     expect(await server.stop()).toBe(0);
   });

@@ -8,6 +8,7 @@ import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Around, aborted, Gate, intercepted } from '../support/faults.ts';
 import { booksOf, closeAudited, DOLLAR, untilHeld, usageOf } from '../support/money.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
@@ -16,7 +17,6 @@ import {
   addAccount,
   embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
-  POLL_MS,
   startTestService,
   type TestService,
 } from '../support/service.ts';
@@ -323,7 +323,7 @@ describe.each(DATABASES)('decisions with an idempotency key, on $name', ({ has_p
       rename('away', 'idempotent_requests'),
     );
     expect(await answered(send(service, account))).toMatchObject({ is_replayed: false });
-    while (service.service.services.idempotency.running > 0) await Bun.sleep(POLL_MS);
+    await eventually(() => service.service.services.idempotency.running === 0);
   });
 });
 

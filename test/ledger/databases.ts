@@ -23,6 +23,7 @@ import type { LedgerRecords, PaymentMovement } from '../../src/ledger/ledger-rec
 import type { MovementReader } from '../../src/ledger/movement-reader.ts';
 import type { AuditReport } from '../../src/ops/audit-report.ts';
 import type { Store } from '../../src/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import {
   type Account,
@@ -380,7 +381,7 @@ class PostgresLedgerDatabase extends LedgerDatabase {
     await connection?.close();
     const alive = 'SELECT pid FROM pg_stat_activity WHERE application_name = $1';
     // The server notices that the process is gone as soon as it reads from its connections.
-    while ((await this.#observer.db.$client.unsafe(alive, [name])).length > 0) await Bun.sleep(1);
+    await eventually(async () => (await this.#observer.db.$client.unsafe(alive, [name])).length === 0);
     await this.#start(`proc_next_${nextProcess()}`);
     return this.books;
   }

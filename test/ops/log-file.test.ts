@@ -15,7 +15,7 @@ import { createLog } from '../../src/ops/log.ts';
 import { LogFile } from '../../src/ops/log-file.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
-import { POLL_MS } from '../support/service.ts';
+import { eventually } from '../support/eventually.ts';
 
 const FLUSH_MS = 10_000;
 
@@ -135,7 +135,7 @@ describe('a file that cannot be written', () => {
     rmSync(directory);
     mkdirSync(directory);
     log.info('after');
-    while (!existsSync(path) || !readFileSync(path, 'utf8').includes('were lost')) await Bun.sleep(POLL_MS);
+    await eventually(() => existsSync(path) && readFileSync(path, 'utf8').includes('were lost'));
     await output.flush(FLUSH_MS);
     const lines: readonly unknown[] = readFileSync(path, 'utf8')
       .trimEnd()

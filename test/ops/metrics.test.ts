@@ -9,11 +9,12 @@ import { hourly } from '../../src/ops/maintenance.ts';
 import { PrometheusMetrics } from '../../src/ops/prometheus-metrics.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { withoutTable } from '../support/faults.ts';
 import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
-import { addAccount, embeddedEngine, MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { addAccount, embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -210,7 +211,7 @@ describe('after known requests', () => {
 
   test('an event loop that was held up is seen', async () => {
     Bun.sleepSync(400);
-    while ((await watched.value('tds_event_loop_lag_seconds_sum')) < 0.25) await Bun.sleep(POLL_MS);
+    await eventually(async () => (await watched.value('tds_event_loop_lag_seconds_sum')) >= 0.25);
   });
 });
 
@@ -237,7 +238,7 @@ test(`a scrape while ${REQUESTS} requests are at the model sees them and their h
   const asked = Array.from({ length: REQUESTS }, (_, index) =>
     ask(busy.service, accounts[index % 2]?.key ?? ''),
   );
-  while (at_model < REQUESTS) await Bun.sleep(POLL_MS);
+  await eventually(() => at_model >= REQUESTS);
   busy.service.clock.advance(7_000);
   const during = await busy.scrape();
   expect(metricIn(during, 'tds_model_requests')).toBe(REQUESTS);

@@ -6,6 +6,7 @@ import { createLog } from '../../src/ops/log.ts';
 import { DISK_FLOOR_BYTES } from '../../src/ops/readiness.ts';
 import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { metricIn, startWatchedService } from '../support/metrics.ts';
 import { RecordedLog } from '../support/problems.ts';
 import { ask } from '../support/requests.ts';
@@ -13,7 +14,6 @@ import {
   addAccount,
   embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
-  POLL_MS,
   startTestService,
   type TestService,
   type TestServiceOptions,
@@ -86,7 +86,7 @@ describe('a service that lacks nothing', () => {
     service.service.services.readiness.drain();
     expect(await readyz()).toEqual(lacking('draining'));
     await (await service.fetch('/nothing')).arrayBuffer();
-    while (!text.includes('"status":404')) await Bun.sleep(POLL_MS);
+    await eventually(() => text.includes('"status":404'));
     expect(text).not.toContain('healthz');
     expect(text).not.toContain('readyz');
     const document = await (await service.fetch('/swagger/json')).text();
@@ -162,13 +162,13 @@ describe('not ready, and ready again', () => {
     await refused.arrayBuffer();
     expect(loads).toBe(1);
     expect(await readyz()).toEqual(lacking('model'));
-    while (status().state === 'loading') await Bun.sleep(POLL_MS);
+    await eventually(() => status().state !== 'loading');
     expect(await readyz()).toEqual(lacking('model'));
     // Being asked loads it at most once in a while.
     expect(loads).toBe(2);
     is_broken = false;
     expect(await readyz(RELOAD_MS)).toEqual(lacking('model'));
-    while (status().load_error !== undefined) await Bun.sleep(POLL_MS);
+    await eventually(() => status().load_error === undefined);
     expect(await readyz()).toEqual(READY);
     expect(loads).toBe(3);
   });

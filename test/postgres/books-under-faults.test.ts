@@ -6,6 +6,7 @@ import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
 import { ledgerEntries } from '../../db/postgres/schema.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import { type Account, usageOf } from '../ledger/support.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   isPostgresMissing,
   type PostgresServer,
@@ -163,7 +164,7 @@ describe.skipIf(isPostgresMissing())('a deadlock', () => {
         await other.unsafe('BEGIN');
         await lock(1);
         const requests = accounts.map((account) => node.request(account));
-        while ((await observer.db.$client.unsafe(waiting)).length === 0) await Bun.sleep(1);
+        await eventually(async () => (await observer.db.$client.unsafe(waiting)).length !== 0);
         // Whoever waited first looks for a deadlock first, and is undone: mostly the node.
         await lock(0).then(
           () => {
@@ -289,7 +290,7 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
       await node.books.whenSettled();
       const charged = () => of_locked.filter((request_id) => node.told.charged.has(request_id)).length;
       const charged_before = charged();
-      while (charged() < charged_before + 10) await Bun.sleep(1);
+      await eventually(() => charged() >= charged_before + 10);
       is_over = true;
       await Promise.all(loads);
       await node.books.whenSettled();

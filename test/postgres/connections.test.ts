@@ -6,6 +6,7 @@ import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-databa
 import { systemClock } from '../../src/clock.ts';
 import { CONNECTIONS_TO_DATABASE_MIN } from '../../src/config/settings.ts';
 import { createLog } from '../../src/ops/log.ts';
+import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 import { accountNumber, addAccounts, HELD_MICROS, LedgerNode } from './ledger-load.ts';
 
@@ -61,7 +62,7 @@ test.skipIf(isPostgresMissing())(
       wait(
         node.store.transaction(({ accounts }) => accounts.renameOrganization(locked.organization_id, 'new')),
       );
-      while ((await waiting(observer)) < 3 && answered === 0) await Bun.sleep(5);
+      await eventually(async () => (await waiting(observer)) >= 3 || answered > 0);
       expect((await node.catalog.allModels()).length).toBe(0);
       expect(answered).toBe(0);
       // What metrics tell of the pool: the transaction that waits for the row. The ledger waits on connections of its own.

@@ -16,6 +16,7 @@ import {
   usageRecords,
 } from '../../db/postgres/schema.ts';
 import { type Account, accountRows, paymentRow, usageOf } from '../ledger/support.ts';
+import { eventually } from '../support/eventually.ts';
 import { administer, type PostgresServer } from '../support/postgres.ts';
 
 /** Enough for every load, in each organization. */
@@ -97,7 +98,7 @@ export class Told {
   /** Until so many more requests have been charged. */
   async chargedMore(more: number): Promise<void> {
     const before = this.charged.size;
-    while (this.charged.size < before + more) await Bun.sleep(1);
+    await eventually(() => this.charged.size >= before + more);
   }
 }
 

@@ -18,6 +18,7 @@ import { HoldNotOpen } from '../../src/ledger/errors.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import { usageOf } from '../ledger/support.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   administer,
   isPostgresMissing,
@@ -214,7 +215,7 @@ async function rowsRead({ db }: PgConnection): Promise<number> {
 /** Until the server has no session of that name any more, and has counted what those have read. */
 async function sessionsEnded({ db }: PgConnection, application_name: string): Promise<void> {
   const sessions = 'SELECT pid FROM pg_stat_activity WHERE application_name = $1';
-  while ((await db.$client.unsafe(sessions, [application_name])).length > 0) await Bun.sleep(5);
+  await eventually(async () => (await db.$client.unsafe(sessions, [application_name])).length === 0);
 }
 
 /** Several nodes keep holds while the server is away for longer than a lease, and charge them then. */
@@ -233,7 +234,7 @@ async function surviveOutage(server: PostgresServer): Promise<void> {
   );
   const leasePasses = async () => {
     const began_ms = performance.now();
-    while (performance.now() - began_ms < 1.25 * SHORT_LEASE.lease_ms) await Bun.sleep(20);
+    await eventually(() => performance.now() - began_ms >= 1.25 * SHORT_LEASE.lease_ms);
   };
   // Each is connected for so long that it would release what a dead node has left.
   await leasePasses();
@@ -241,7 +242,7 @@ async function surviveOutage(server: PostgresServer): Promise<void> {
   await leasePasses();
   await server.start();
   // Until each has found again what it lost, and looked for the dead after that.
-  while (!nodes.every(({ lease }) => lease.hasLock && lease.isRenewed())) await Bun.sleep(20);
+  await eventually(() => !!nodes.every(({ lease }) => lease.hasLock && lease.isRenewed()));
   await leasePasses();
   await Promise.all(nodes.map(({ lease }) => lease.releaseDead()));
   expect(nodes.map(({ released }) => released)).toEqual(ids.map(() => []));
@@ -329,7 +330,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
         await paused.told.chargedMore(10 + 3 * pause);
         paused.signal('SIGSTOP');
         await other.told.chargedMore(10);
-        while (((await leaseAge_s(observer, 'proc_paused')) ?? 0) < 1.5 * LEASE_S) await Bun.sleep(20);
+        await eventually(async () => ((await leaseAge_s(observer, 'proc_paused')) ?? 0) >= 1.5 * LEASE_S);
         await other.lease.releaseDead();
         expect(await openHoldsOf(observer, 'proc_paused')).toBeGreaterThanOrEqual(KEPT_HOLDS);
         paused.signal('SIGCONT');
@@ -378,11 +379,11 @@ describe.skipIf(isPostgresMissing())('a node', () => {
       const asked = { ...account, amount_micros: HELD_MICROS, at_ms: Date.now() };
       const answer = await node.books.hold({ ...asked, request_id: 'req_1' });
       if (!answer.held) throw new Error(answer.refusal);
-      while (performance.now() - connected_ms < by_hand.lease_ms) await Bun.sleep(20);
+      await eventually(() => performance.now() - connected_ms >= by_hand.lease_ms);
       await node.lease.renew();
       expect(await observer.db.$client.unsafe(CUT_LOCK, ['proc_cut'])).toHaveLength(1);
       expect(await other.lease.releaseDead()).toBe(0);
-      while ((await other.lease.releaseDead()) === 0) await Bun.sleep(20);
+      await eventually(async () => (await other.lease.releaseDead()) !== 0);
       const [answered, failed] = [usageOf(account, 'req_1', 1, 200, 0), usageOf(account, 'req_1', 1, 503, 0)];
       await expect(node.books.charge(answer.hold, 0, answered, failed)).rejects.toBeInstanceOf(HoldNotOpen);
       expect(node.books.open.holds).toBe(0);
@@ -482,7 +483,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
       update = updated(database).finally(() => {
         is_over = true;
       });
-      while (!is_over && !(await waitsForLock(observer, 'tds'))) await Bun.sleep(1);
+      await eventually(async () => is_over || (await waitsForLock(observer, 'tds')));
     });
     expect(await update).toEqual(serverRunsOn(database));
     expect(await schemaVersion(observer.db)).toBe(knownMigrations().length - 1);
@@ -498,7 +499,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     await observer.db.transaction(async (updating) => {
       await keepNodesOut(updating);
       started = rejection(NodeLease.register(connection.db, node, events));
-      while (!(await waitsForLock(observer, 'proc_late'))) await Bun.sleep(1);
+      await eventually(() => waitsForLock(observer, 'proc_late'));
       await updating.execute(sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('newer', 1)`);
     });
     expect(await started).toEqual(NEWER);
@@ -651,10 +652,10 @@ describe.skipIf(isPostgresMissing())('a node', () => {
       const blocker = await observer.db.$client.reserve();
       const blocked = blocker.unsafe(`BEGIN; ${lockNode}; SELECT pg_sleep(2); COMMIT`).execute();
       const isActive = `SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep(2); COMMIT' AND wait_event = 'PgSleep'`;
-      while ((await observer.db.$client.unsafe(isActive)).length === 0) await Bun.sleep(1);
+      await eventually(async () => (await observer.db.$client.unsafe(isActive)).length !== 0);
       const answers = [node.lease.renew(), (async () => await client.unsafe(lockNode))()];
       const waiting = `SELECT pid FROM pg_stat_activity WHERE application_name = 'proc_paused' AND wait_event_type = 'Lock'`;
-      while ((await observer.db.$client.unsafe(waiting)).length < answers.length) await Bun.sleep(1);
+      await eventually(async () => (await observer.db.$client.unsafe(waiting)).length >= answers.length);
       Bun.sleepSync(5_000);
       await Promise.all([...answers, blocked]);
       blocker.release();

@@ -10,6 +10,7 @@ import { RateLimiter } from '../../src/limits/rate-limiter.ts';
 import type { RateLimits, RateRefusal } from '../../src/limits/rate-status.ts';
 import { LocalRateWindows, type RateWindows, type TokenReservation } from '../../src/limits/rate-windows.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { pausePostgres } from '../support/paused-postgres.ts';
 import { isPostgresMissing, startPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { nodeWindows } from '../support/rate-windows.ts';
@@ -369,7 +370,7 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
       allowed.resolve();
       await opened.promise;
       const late = sql`SELECT pid FROM pg_stat_activity WHERE application_name = 'late'`;
-      while ((await connection.db.execute(late)).length > 0) await Bun.sleep(1);
+      await eventually(async () => (await connection.db.execute(late)).length === 0);
     });
 
     test('a server process that hangs refuses in bounded time, also those who wait behind it', async () => {
@@ -418,7 +419,7 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
         await expect(node.status('org_burst', WIDE)).rejects.toThrow();
         resume();
         const standing = () => node.status('org_burst', WIDE).catch(() => null);
-        while ((await standing()) === null) await Bun.sleep(20);
+        await eventually(async () => (await standing()) !== null);
         expect((await node.admit('org_burst', WIDE, 1)).admitted).toBe(true);
         await node.close();
       } finally {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing } from '../support/postgres.ts';
 
 /** Whether a process of that id runs. */
@@ -35,6 +36,6 @@ describe.skipIf(isPostgresMissing())('a server of the tests', () => {
       await child.exited;
     }
     // Nobody tells when the guard is done: the test's own deadline bounds the wait.
-    while (existsSync(folder) || isRunning(pid)) await Bun.sleep(10);
+    await eventually(() => !existsSync(folder) && !isRunning(pid));
   });
 });

@@ -8,6 +8,7 @@ import { randomIdentifiers } from '../../src/identifiers.ts';
 import { createLog } from '../../src/ops/log.ts';
 import { addPerson, PASSWORD, startTestConsole } from '../console/people.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { instantEngine } from '../support/instant-engine.ts';
 import { ledgerOf } from '../support/money.ts';
 import { pausePostgres } from '../support/paused-postgres.ts';
@@ -288,7 +289,7 @@ describe.skipIf(isPostgresMissing())('a PostgreSQL that cannot be reached', () =
   /** Asks each node until it answers once. */
   async function untilAnswered(account: TestAccount): Promise<void> {
     for (const node of nodes)
-      while ((await answered(ask(node, account.key))).status !== 200) await Bun.sleep(20);
+      await eventually(async () => (await answered(ask(node, account.key))).status === 200);
   }
 
   async function expectExact(account: TestAccount, answers: number): Promise<void> {

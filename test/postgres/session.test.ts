@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Session, SessionDropped } from '../../db/postgres/session.ts';
+import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 
 const TEST_TIMEOUT_MS = 120_000;
@@ -37,7 +38,7 @@ describe.skipIf(isPostgresMissing())('a session that is dropped while it connect
       const session = new Session(db.$client, ['SET lock_timeout = 0', 'SELECT pg_advisory_lock_shared(1)']);
       const connecting = session.connect();
       const waiting = `SELECT pid FROM pg_stat_activity WHERE application_name = 'dropped' AND wait_event = 'advisory'`;
-      while ((await observer.db.$client.unsafe(waiting)).length === 0) await Bun.sleep(1);
+      await eventually(async () => (await observer.db.$client.unsafe(waiting)).length !== 0);
       await session.drop();
       expect(connecting).rejects.toBeInstanceOf(SessionDropped);
       await connecting.catch(() => undefined);

@@ -12,6 +12,7 @@ import type { Cause } from '../../src/problems/causes.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { type Call, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Around, aborted, Gate, intercepted, withoutTable } from '../support/faults.ts';
 import { booksOf, untilHeld } from '../support/money.ts';
 import { type LogLine, RecordedLog } from '../support/problems.ts';
@@ -395,7 +396,7 @@ describe('what our own fault refused is found by the x-request-id of its respons
     const { key } = await newAccount(own);
     const warming = await post(own, key, { ...BODY, mode: 'consistent' });
     expect(warming.status).toBe(503);
-    while (stateOf(own.service) === 'loading') await Bun.sleep(1);
+    await eventually(() => stateOf(own.service) !== 'loading');
     const set_off = (await recorded.problems()).filter(({ step }) => step === 'model_load');
     expect(set_off).toMatchObject([{ request_id: null, causes: [{ error: 'WeightsError', message }] }]);
 

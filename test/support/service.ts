@@ -24,6 +24,7 @@ import { creditByHand } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { openService, type Service, type ServiceParts } from '../../src/service.ts';
 import { MovableClock } from './clock.ts';
+import { eventually } from './eventually.ts';
 import { type Everything, everythingInPostgres, everythingInSqlite } from './everything.ts';
 import { testDatabase } from './postgres.ts';
 
@@ -229,7 +230,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 /** Loads the default model and waits until it answers in both modes. */
 export async function untilReady(service: Service): Promise<void> {
   await service.loadModels();
-  while (stateOf(service) !== 'ready') await Bun.sleep(POLL_MS);
+  await eventually(() => stateOf(service) === 'ready');
 }
 
 /** The life of a model of the catalog. */
