@@ -10,27 +10,30 @@ import { type RouteServices, routesOf } from './http/routes.ts';
 import type { Log } from './ops/log.ts';
 import type { Tracing } from './ops/tracing.ts';
 
-/** Everything that the HTTP interface needs. */
+/** The parts that the HTTP interface needs. */
 export interface AppServices extends RouteServices {
-  /** Begun when the service is being stopped. */
+  /** True once the service is being stopped. */
   readonly draining: Draining;
   readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
   readonly tracing: Pick<Tracing, 'begin'>;
-  /** Everything under `/console`; null where this service does without. */
+  /** The console, which answers everything under `/console`; null where this service has none. */
   readonly console: ConsolePort | null;
 }
 
-/** What answers the paths of the console. */
+/** The part that answers the paths of the console. */
 export interface ConsolePort {
   handle(request: Request, context: RequestContext): Promise<Response>;
-  /** Whether a request is answered whatever else its address sends; found out without the database. */
+  /**
+   * Returns true if a request is answered even when its address has no budget left. Does not read the
+   * database.
+   */
   passesOverBudget(request: Request): Promise<boolean>;
 }
 
-/** All of the console's paths, in log lines and metrics: those below it name organizations. */
+/** The path of every console request in log lines and metrics, because the real paths name organizations. */
 const CONSOLE: KnownPath = { path: '/console', headers: {}, request_id_copy: null, allow: null };
 
-/** The service's HTTP interface with every route. No side effect: `server.ts` gives it a port. */
+/** Creates the service's HTTP interface with every route. It opens no port: `server.ts` does. */
 export function createApp(services: AppServices) {
   const routes = routesOf(services);
   const paths = new PathTable(routes);
@@ -52,7 +55,8 @@ export function createApp(services: AppServices) {
     };
   });
 
-  // Elysia otherwise looks for the path behind the 11th character, where that of `http://tds/` has begun already.
+  // Elysia by default looks for the path after the 11th character, where the path of `http://tds/` has
+  // already begun.
   const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
     .onRequest(({ request, set }) => {
       const { request_id, path } = contexts.of(request);
@@ -71,7 +75,7 @@ export function createApp(services: AppServices) {
     .onAfterResponse(({ request, responseValue }) => {
       const context = contexts.of(request);
       if (context.is_over_budget || isUnlisted(context)) return;
-      // Elysia does not tell the response that `onError` made.
+      // Elysia does not pass on the response that `onError` made.
       const { code } = context;
       const status = code !== null && isErrorCode(code) ? ERRORS[code].status : statusOf(responseValue);
       logRequest(services, request, context, status);
@@ -93,7 +97,7 @@ export function createApp(services: AppServices) {
   }
 
   return {
-    /** Answers one request of a client with that address, and says when it is known. */
+    /** Answers one request from that address. Calls `onKnown` once the client is known. */
     async handle(request: Request, client_address: string, onKnown = () => {}): Promise<Response> {
       const context = contexts.of(request, client_address, onKnown);
       const response =
@@ -111,12 +115,15 @@ export function createApp(services: AppServices) {
   };
 }
 
-/** Whether a path belongs to the console. */
+/** Returns true if a path belongs to the console. */
 function isOfConsole(pathname: string): boolean {
   return pathname === CONSOLE.path || pathname.startsWith(`${CONSOLE.path}/`);
 }
 
-/** The console's response. Its refusals count against the budget of the client's address like any others. */
+/**
+ * Returns the console's response. Its refusals count against the budget of the client's address, as all
+ * others do.
+ */
 async function answerByConsole(
   services: AppServices,
   console: ConsolePort,
@@ -136,8 +143,8 @@ async function answerByConsole(
 }
 
 /**
- * What a request is refused for before the console sees it; null for every other. Somebody else's program at the same
- * address takes neither its pages nor their session from people who are signed in.
+ * Returns the refusal of a request when the service is stopping or the address's budget is spent; else null.
+ * Signed-in people pass, so that another program at their address cannot lock them out.
  */
 async function refusedBeforeConsole(
   services: AppServices,
@@ -151,7 +158,7 @@ async function refusedBeforeConsole(
   return refusalOverAddressBudget(services, context);
 }
 
-/** One line in the log, of metadata only. */
+/** Writes one line to the log, of metadata only. */
 function logRequest(
   { log, clock }: Pick<AppServices, 'log' | 'clock'>,
   { method }: Request,
@@ -177,12 +184,15 @@ function logRequest(
   });
 }
 
-/** An answer that nobody lists: not what the port itself refuses on such a path. */
+/**
+ * Returns true for a response that the log and the metrics leave out. A refusal by the port itself is never
+ * left out.
+ */
 function isUnlisted({ path, code }: RequestContext): boolean {
   return path?.is_unlisted === true && code === null;
 }
 
-/** Sends the span of a request, unless its client has spent its budget of refusals: then nobody lists it. */
+/** Sends the span of a request, unless its client has spent its budget of refusals. */
 function endSpan({ request_id, span, caller, code, is_over_budget }: RequestContext, status: number): void {
   if (is_over_budget) return;
   span?.end({
@@ -200,8 +210,8 @@ function statusOf(response: unknown): number {
 }
 
 /**
- * The refusal of a request that no route took: the wrong method of a known path, or nothing that the service has. No
- * key was looked for, so that it is counted by the client's address.
+ * Returns the refusal of a request that no route matched: a wrong method, or an unknown path. It counts
+ * against the client's address, because no key was looked up.
  */
 function unmatched(services: AppServices, context: RequestContext): Refused {
   const over_budget = refusalOverAddressBudget(services, context);

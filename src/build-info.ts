@@ -2,14 +2,17 @@ import { existsSync, readFileSync } from 'node:fs';
 import { version } from '../package.json' with { type: 'json' };
 import { BUILD_FILE, PROJECT_ROOT } from './project-root.ts';
 
-/** Which program this is. */
+/** The version of this program. */
 export interface BuildInfo {
   readonly version: string;
-  /** The git commit, abbreviated; `-dirty` follows where files differed from it; `unknown` outside of a repository. */
+  /**
+   * The abbreviated git commit, with `-dirty` where files differed from it; `unknown` outside of a
+   * repository.
+   */
   readonly commit: string;
 }
 
-/** Of the checkout that this runs in. */
+/** Describes the git checkout of this program. */
 function describeCheckout(): string {
   const git = Bun.which('git');
   if (git === null) return 'unknown';
@@ -20,7 +23,7 @@ function describeCheckout(): string {
   return asked.success ? asked.stdout.toString().trim() : 'unknown';
 }
 
-/** Version and commit: what the executable was built from, or what the checkout is at. */
+/** Returns the version and commit that the executable was built from, or those of the checkout. */
 export function buildInfo(): BuildInfo {
   if (!existsSync(BUILD_FILE)) return { version, commit: describeCheckout() };
   const { commit }: Pick<BuildInfo, 'commit'> = JSON.parse(readFileSync(BUILD_FILE, 'utf8'));

@@ -1,14 +1,13 @@
-/** Milliseconds of a second, a minute, an hour and a day. */
 export const MS_PER_S = 1_000;
 export const MINUTE_MS = 60 * MS_PER_S;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** The two times that the service knows; tests give their own. */
+/** The two times of the service; tests give their own. */
 export interface Clock {
-  /** Wall-clock Unix milliseconds, whole: for what is stored and shown. It may step back. */
+  /** Returns the wall clock in whole Unix milliseconds, for what is stored and shown. It may step back. */
   now_ms(): number;
-  /** Milliseconds that only go forward: for durations and windows. */
+  /** Returns milliseconds that only go forward, for durations and windows. */
   monotonic_ms(): number;
 }
 

@@ -19,15 +19,15 @@ export interface Writer {
   readonly last_ms: number;
 }
 
-/** What a database tells the service that works on it. */
+/** The parts of a service that its database uses. */
 export interface ServingParts {
   readonly clock: Clock;
-  /** Names this process in what it writes. */
+  /** The name of this process in the rows that it writes. */
   readonly process_id: string;
   readonly log: Log;
-  /** Gets the cause of what fails without a request. */
+  /** Reports the cause of a failure outside of requests. */
   readonly report: (step: ProblemStep, error: unknown) => void;
-  /** Is told of every commit of requests: how long it took, to the disk, and how many writes were in it. */
+  /** Called after every commit of requests with its duration, disk included, and its number of writes. */
   readonly onCommit: (duration_ms: number, writes: number) => void;
 }
 
@@ -37,56 +37,76 @@ export interface ServedDatabase {
   readonly books: Books;
   /** The catalog, as requests read it. */
   readonly catalog: Pick<CatalogRecords, 'findModel' | 'findModelByAlias' | 'allModels'>;
-  /** The rate windows of all services on the database; null where there is one, which has them in its memory. */
+  /**
+   * The rate windows that all services on the database share; null where the only service keeps them in
+   * memory.
+   */
   readonly windows: RateWindows | null;
-  /** Reads that may take long, beside the requests. */
+  /** Long reads, which do not hold up requests. */
   readonly reader: UsageReader & MovementReader;
   readonly history: HistoryRuns;
-  /** The database as better-auth takes it. */
+  /** The database adapter for better-auth. */
   readonly signIn: DBAdapterInstance;
-  /** A durable write that changes nothing and goes the way of the writes of requests. Rejects as they do. */
+  /**
+   * Commits a durable write that changes nothing, on the path of the writes of requests. Rejects as they do.
+   */
   readonly write: () => Promise<void>;
-  /** Whether an error says that the database cannot be reached or does not answer: the same may succeed in a moment. */
+  /**
+   * Returns true if an error says that the database is unreachable or silent, so that a retry may succeed.
+   */
   readonly isAway: (error: unknown) => boolean;
-  /** Free bytes where the database is; null where that is another machine. */
+  /** Returns the free bytes where the database is; null where that is another machine. */
   readonly freeBytes: (() => Promise<number>) | null;
-  /** What it takes, for whoever watches the service. Rejects as its reads do. */
+  /** Returns the size and load of the database, for metrics. Rejects as its reads do. */
   readonly state: () => Promise<DatabaseState>;
-  /** Whether the hourly work is this service's to do now: of all services on a database one does it, once an hour. */
+  /**
+   * Returns true if this service is to do the hourly work now. Of all services on a database, one does it
+   * each hour.
+   */
   readonly beginsHourlyRun: () => Promise<boolean>;
-  /** What the database needs while requests are answered. Called once, when everything of the start is written. */
+  /** Starts the database's background work. Called once, after the writes of the start. */
   startUpkeep(): void;
-  /** Ends what was begun for the service, after its last request. The database stays open. */
+  /** Stops the work of `serve`, after the last request. The database stays open. */
   close(): Promise<void>;
 }
 
-/** Where everything is kept, for commands and for the service. */
+/** The database, for commands and for the service. */
 export interface Database {
-  /** How messages name it: a path, or an address without its password. */
+  /** The name in messages: a path, or an address without its password. */
   readonly name: string;
   readonly store: Store;
   readonly movements: MovementReader;
-  /** The database as better-auth takes it, which is loaded only then. */
+  /** Returns the database adapter for better-auth, which is loaded only then. */
   signIn(): Promise<DBAdapterInstance>;
   /** Checks everything from the first entry on (`tds audit`). */
   audit(): Promise<AuditReport>;
-  /** Checks what is new since the last clean audit, which a clean one then is. */
+  /**
+   * Checks the entries since the last clean audit. The next call starts after this one if this one is clean.
+   */
   continueAudit(now_ms: number): Promise<AuditReport>;
-  /** Whether its structure is sound; true also where finding that out takes more than a moment. */
+  /** Returns false if the structure is damaged; true also where the check would take more than a moment. */
   isSound(): Promise<boolean>;
-  /** When it was last written, as far as it says: the clock cannot be behind that. Null for a new one. */
+  /**
+   * Returns the time of the last write that the database knows of, or null for a new one. The clock cannot be
+   * behind it.
+   */
   lastWritten_ms(): Promise<number | null>;
-  /** Which version of this program last wrote it; null where none has noted that. */
+  /** Returns the version of this program that last wrote it; null where none was noted. */
   lastWriter(): Promise<Writer | null>;
-  /** Notes that this version of the program writes it. */
+  /** Notes this version of the program as the last writer. */
   noteVersion(version: string, now_ms: number): Promise<void>;
-  /** When the newest schema that this program knows was made: the program is not older than that. */
+  /** The time of the newest migration of this program; the program is not older than that. */
   readonly newestMigration_ms: number;
-  /** Copies in a directory, at most `kept` of them; null where the database's own tools make them. */
+  /**
+   * Opens a directory of backups with at most `kept` copies; null where the database's own tools make them.
+   */
   readonly backups: ((directory: string, kept: number) => Backups) | null;
-  /** The secret of the console, which all services on the database have; null where the data directory has it. */
+  /**
+   * Returns the console's secret, which all services on the database share; null where it is in the data
+   * directory.
+   */
   readonly consoleSecret: (() => Promise<string>) | null;
-  /** Opens what a service needs beside the commands. A connection has one service at a time. */
+  /** Opens the parts that only a service needs. A connection has one service at a time. */
   serve(parts: ServingParts): Promise<ServedDatabase>;
   close(): Promise<void>;
 }

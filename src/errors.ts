@@ -1,16 +1,16 @@
 interface CatalogueEntry {
   readonly status: number;
-  /** The other status that the contract has for the code, for a refusal that asks for it. */
+  /** The second status that the contract allows for the code. */
   readonly other_status?: 400;
-  /** For when the place that refuses has nothing more exact to say. */
+  /** The sentence for a refusal that has no more exact one. */
   readonly message: string;
-  /** The contract does not have the code. */
+  /** True for a code that the contract does not have. */
   readonly is_addition?: true;
 }
 
 /**
- * Everything that a request of the API can be refused for (contract: errors). Code, the reference and tests all read
- * it; the reference lists codes in this order. What the console refuses stands below.
+ * Every error of the API (contract: errors). The code, the reference and the tests read it; the reference
+ * lists codes in this order. The console's errors follow below.
  */
 export const ERRORS = {
   malformed_request: {
@@ -110,12 +110,12 @@ export type ErrorCode = keyof typeof ERRORS;
 /** Every code, in the catalogue's order. */
 export const ERROR_CODES: readonly ErrorCode[] = Object.keys(ERRORS).filter(isErrorCode);
 
-/** Whether a word is a code of the API's catalogue. */
+/** Returns true if a word is a code of the API's catalogue. */
 export function isErrorCode(name: string): name is ErrorCode {
   return Object.hasOwn(ERRORS, name);
 }
 
-/** What every route can refuse with: the HTTP port itself gives these, whichever route was asked. */
+/** The codes that every route can answer with, because the HTTP port itself gives them. */
 export const COMMON_CODES = [
   'malformed_request',
   'request_timeout',
@@ -145,14 +145,14 @@ export const ERROR_TYPES = {
   503: 'overloaded_error',
 } as const satisfies Record<(typeof ERRORS)[ErrorCode]['status'], string>;
 
-/** What the console can refuse beside the API's codes; `param` is the field, where there is exactly one. */
+/** An error of the console that the API does not have; `param` is the field, where there is exactly one. */
 export interface ConsoleEntry {
   readonly status: ConsoleStatus;
   readonly message: string;
   readonly param?: string;
 }
 
-/** What the rules of accounts and credit refuse, in the console and at the command line. */
+/** The errors of the rules of accounts and credit, in the console and at the command line. */
 export const ACCOUNT_ERRORS = {
   not_found: { status: 404, message: 'There is nothing with this id or name.' },
   ambiguous_name: { status: 409, message: 'Several things have this name: use the id.' },
@@ -244,7 +244,7 @@ export const ACCOUNT_ERRORS = {
 
 export type AccountErrorCode = keyof typeof ACCOUNT_ERRORS;
 
-/** What sign-in refuses. No message tells whether an account exists. */
+/** The errors of sign-in. No message tells if an account exists. */
 export const SIGN_IN_ERRORS = {
   not_signed_in: { status: 401, message: 'Sign in first.' },
   wrong_credentials: { status: 401, message: 'The email address or the password is wrong.' },
@@ -277,7 +277,7 @@ export const SIGN_IN_ERRORS = {
 
 export type SignInErrorCode = keyof typeof SIGN_IN_ERRORS;
 
-/** What only the console refuses. */
+/** The errors that only the console has. */
 export const CONSOLE_ERRORS = {
   wrong_origin: { status: 403, message: "Changes are taken from the console's own pages only." },
   invalid_csrf_token: { status: 403, message: 'This page is no longer signed in: load it again.' },
@@ -297,21 +297,21 @@ export const CONSOLE_ERROR_TYPES = {
 
 export type ConsoleStatus = keyof typeof CONSOLE_ERROR_TYPES;
 
-/** What a refusal says beyond its code. */
+/** The details of a refusal beyond its code. */
 export interface RefusalDetails {
-  /** More exact than the table's message. Never holds anything of a record or a question. */
+  /** A more exact sentence than the table's. It never quotes a record or a question. */
   readonly message?: string;
   /** The path of the field at fault, such as `questions.<id>.criteria`. */
   readonly param?: string;
   /** Whole seconds after which a retry makes sense. */
   readonly retry_after_s?: number;
-  /** In the place of the code's usual status, where its row of `ERRORS` has this one too. */
+  /** Replaces the code's usual status; its row of `ERRORS` must allow it. */
   readonly status?: 400;
 }
 
 /**
- * Why a request gets no answer: a value that the steps return, and that the HTTP layer alone turns into a response. Its
- * type names the codes that it can have, so that a route cannot give one that it does not list.
+ * The reason why a request gets no answer. Steps return it as a value, and only the HTTP layer makes a
+ * response of it. Its type names its possible codes, so that a route cannot give one that it does not list.
  */
 export class Refusal<Code extends ErrorCode = ErrorCode> {
   readonly message: string;
@@ -329,7 +329,7 @@ export class Refusal<Code extends ErrorCode = ErrorCode> {
     this.status = details.status ?? ERRORS[code].status;
   }
 
-  /** The same refusal, of a field with that path. */
+  /** Returns the same refusal for the field with that path. */
   withParam(param: string): Refusal<Code> {
     const { code, message, retry_after_s, status } = this;
     return new Refusal(code, {

@@ -4,7 +4,7 @@ import { customAlphabet, nanoid } from 'nanoid';
 const ALPHANUMERIC = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomPart = customAlphabet(ALPHANUMERIC, 24);
 
-/** What an id can name; the prefix says what it is (contract: `dec_`, `req_`). */
+/** The prefixes of ids by kind (contract: `dec_`, `req_`). */
 const ID_PREFIXES = {
   user: 'user',
   organization: 'org',
@@ -22,20 +22,20 @@ const ID_PREFIXES = {
 
 export type IdKind = keyof typeof ID_PREFIXES;
 
-/** Every API key starts with this (contract: authentication). */
+/** The start of every API key (contract: authentication). */
 export const KEY_PREFIX = 'sk_svc_';
 const KEY_RANDOM_LENGTH = 32;
 const LINK_TOKEN_BYTES = 32;
-/** A full key in characters. */
+/** The length of a key in characters. */
 export const KEY_LENGTH = KEY_PREFIX.length + KEY_RANDOM_LENGTH;
 
-/** Where ids and secrets come from; tests give their own. */
+/** The source of ids and secrets; tests give their own. */
 export interface Identifiers {
-  /** A new unique id such as `req_…`. */
+  /** Returns a new unique id such as `req_…`. */
   id(kind: IdKind): string;
-  /** A new API key: the prefix and 32 random characters of A-Z, a-z, 0-9, `-` and `_`. */
+  /** Returns a new API key: the prefix and 32 random characters of A-Z, a-z, 0-9, `-` and `_`. */
   apiKey(): string;
-  /** A secret for a link that is mailed: 32 random bytes as 43 characters of A-Z, a-z, 0-9, `-` and `_`. */
+  /** Returns a secret for a mailed link: 32 random bytes as 43 characters of A-Z, a-z, 0-9, `-` and `_`. */
   linkToken(): string;
 }
 

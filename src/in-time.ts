@@ -1,9 +1,9 @@
-/** No answer came in time. Its message is a fixed sentence of whoever waited. */
+/** The error of an answer that came too late. Its message is a fixed sentence of the caller. */
 export class TookTooLong extends Error {
   override readonly name = 'TookTooLong';
 }
 
-/** What `result` resolves to. Rejects as it does, or with `TookTooLong` of that message when `limit_ms` are over. */
+/** Resolves and rejects as `result` does, or rejects with `TookTooLong` and that message after `limit_ms`. */
 export async function inTime<Result>(
   result: Promise<Result>,
   limit_ms: number,

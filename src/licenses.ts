@@ -3,22 +3,22 @@ import { join } from 'node:path';
 import { type PackageFacts, packageClosure, packageFacts } from './installed-packages.ts';
 import { PROJECT_ROOT, projectFile } from './project-root.ts';
 
-/** What of somebody else is in this program, and under which license. */
+/** A third party's part of this program, with its license. */
 export interface LicensedPart {
-  /** With its version, where it has one. */
+  /** The name, with the version where there is one. */
   readonly name: string;
-  /** As SPDX writes it, where that is known. */
+  /** The SPDX expression, where it is known. */
   readonly license: string;
-  /** What must go with every copy. */
+  /** The text that must accompany every copy. */
   readonly text: string;
 }
 
-/** Where an executable has the licenses of what it carries; a checkout has no such file. */
+/** The licenses of an executable's parts; a checkout has no such file. */
 export const LICENSES_FILE = projectFile('licenses.json');
 
 const LICENSE_NAME = /^(licen[sc]e|copying|notice|copyright)([._-].*)?$/i;
 
-/** What no package of npm is, with the files that hold its license. */
+/** The parts that are no npm package, with their license files. */
 const OTHER_PARTS = [
   {
     name: 'decision-1, weights derived from SmolLM2-135M-Instruct',
@@ -46,7 +46,7 @@ function licenseFiles(folder: string): readonly string[] {
     .sort();
 }
 
-/** For a package without a file: what its license asks to be kept is not known better. */
+/** Returns the text for a package without a license file: only its `package.json` names a license. */
 function statement({ license = 'no license', homepage }: PackageFacts): string {
   const source = homepage === undefined ? '' : ` Its home is ${homepage}.`;
   return `The package has no file with its license; its package.json names ${license}.${source}`;
@@ -62,7 +62,7 @@ function packagePart(folder: string): LicensedPart {
   };
 }
 
-/** The licenses of a program with these packages, given by their folders: of each package once, by its name. */
+/** Returns the licenses of the packages in these folders, each package once, sorted by name. */
 export function licensesOf(package_folders: Iterable<string>): readonly LicensedPart[] {
   const packages = new Map<string, LicensedPart>();
   for (const folder of package_folders) {
@@ -77,7 +77,10 @@ export function licensesOf(package_folders: Iterable<string>): readonly Licensed
   return [...others, ...[...packages.values()].sort((left, right) => (left.name < right.name ? -1 : 1))];
 }
 
-/** Of this program: what its executable was built with, or what the checkout needs to serve. */
+/**
+ * Returns the licenses of this program: those of the executable's build, or of the packages that serving
+ * needs.
+ */
 export function licenses(): readonly LicensedPart[] {
   if (existsSync(LICENSES_FILE)) return JSON.parse(readFileSync(LICENSES_FILE, 'utf8'));
   const folders = new Set<string>();

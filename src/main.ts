@@ -6,19 +6,19 @@ import { WEIGHTS_TRIAL } from './cli/weights-trial.ts';
 import { standardOutput } from './ops/standard-output.ts';
 import { systemErrorCode } from './system-error-code.ts';
 
-/** What shells report of a program that a closed pipe ended: 128 and the number of SIGPIPE. */
+/** The exit code that shells report for a program that a closed pipe ended: 128 and the number of SIGPIPE. */
 const EXIT_CLOSED_PIPE = 141;
 
-// Only now: a process without core dumps may not write its own score.
+// A process without core dumps may not write its own OOM score, so this comes first.
 if (process.argv[2] === WEIGHTS_TRIAL) beEndedFirst();
 
-// Before anything secret is in memory, for every command.
+// Every command does this before it has a secret in memory.
 forbidCoreDumps();
 
-// Where standard error cannot be written there is nobody to tell, and nothing to stop for.
+// An unwritable standard error is ignored: there is no other place to report it.
 process.stderr.on('error', () => {});
 
-// `tds … | head` ends with its reader. A server goes on: it is there for its clients, not for its log.
+// `tds … | head` ends with its reader. A server goes on, because it serves its clients without its log too.
 process.stdout.on('error', (error) => {
   if (standardOutput.isUsed) return;
   const code = systemErrorCode(error) ?? '';
@@ -28,5 +28,5 @@ process.stdout.on('error', (error) => {
 });
 
 process.exitCode = await runCommandLine(createProgram(), process.argv.slice(2));
-// Output that nobody reads would keep the process alive.
+// Unread output would keep the process alive.
 if (standardOutput.isStuck) process.exit();

@@ -3,17 +3,17 @@ export const MICROS_PER_DOLLAR = 1_000_000;
 /** One cent in micro-dollars. */
 export const CENT_MICROS = MICROS_PER_DOLLAR / 100;
 
-/** Micro-dollars as a JSON number of dollars, exact to the micro-dollar. */
+/** Returns micro-dollars as a JSON number of dollars, exact to the micro-dollar. */
 export function dollarsOf(amount_micros: number): number {
   return amount_micros / MICROS_PER_DOLLAR;
 }
 
-/** The micro-dollars of an amount that `dollarsOf` gave, exactly. */
+/** Returns the exact micro-dollars of a number that `dollarsOf` gave. */
 export function microsOf(dollars: number): number {
   return Math.round(dollars * MICROS_PER_DOLLAR);
 }
 
-/** Micro-dollars as text with six decimals, for exports and listings: `-0.000150`. */
+/** Returns micro-dollars as text with six decimals, for exports and listings: `-0.000150`. */
 export function formatDollars(amount_micros: number): string {
   const magnitude = Math.abs(amount_micros);
   const whole = Math.floor(magnitude / MICROS_PER_DOLLAR);
@@ -22,8 +22,8 @@ export function formatDollars(amount_micros: number): string {
 }
 
 /**
- * Dollars as a person writes them (`25`, `0.5`, `19.999999`) in micro-dollars, computed on the digits so that nothing
- * is rounded. Null when the text is not a plain amount with at most six decimals and at most nine whole digits.
+ * Parses dollars as a person writes them (`25`, `0.5`, `19.999999`) into micro-dollars, without rounding.
+ * Returns null for anything but a plain amount with at most six decimals and nine whole digits.
  */
 export function parseDollars(text: string): number | null {
   const match = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text.trim());

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The nearest folder at or above `directory` that has a `package.json`. */
+/** Returns the nearest folder at or above `directory` that has a `package.json`. */
 function packageRoot(directory: string): string {
   for (let folder = directory; ; folder = dirname(folder)) {
     if (existsSync(join(folder, 'package.json'))) return folder;
@@ -10,24 +10,26 @@ function packageRoot(directory: string): string {
 }
 
 /**
- * The folder of this program's files: the checkout, or what the executable has unpacked. Bundled modules lie elsewhere
- * than their sources, so that a path beside a source is found from here.
+ * The folder of this program's files: the checkout, or the folder that the executable unpacked. Paths start
+ * here, because bundled modules lie elsewhere than their sources.
  */
 export const PROJECT_ROOT = packageRoot(import.meta.dir);
 
-/** The absolute path of a file of this program, given from the root. */
+/** Returns the absolute path of a file of this program, given from the root. */
 export function projectFile(path: string): string {
   return join(PROJECT_ROOT, path);
 }
 
-/** The path of a worker's script, given by its source: TypeScript in a checkout, its bundle in an executable. */
+/**
+ * Returns the path of a worker's script: its TypeScript source in a checkout, its bundle in an executable.
+ */
 export function workerScript(source_path: string): string {
   const source = projectFile(source_path);
   return existsSync(source) ? source : source.replace(/\.ts$/, '.js');
 }
 
-/** What an executable says of its build; a checkout has no such file. */
+/** The build information of an executable; a checkout has no such file. */
 export const BUILD_FILE = projectFile('build.json');
 
-/** Whether this program was unpacked by its executable, so that nothing of it is compiled or can be restored by git. */
+/** True if an executable unpacked this program: nothing of it is compiled, and git cannot restore it. */
 export const IS_UNPACKED = existsSync(BUILD_FILE);

@@ -53,57 +53,59 @@ import type { AnalyticsContext } from './usage/analytics.ts';
 import type { UsageRecords } from './usage/usage-records.ts';
 import { usedLimits } from './usage/used-limits.ts';
 
-/** Requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy. */
+/**
+ * The requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy.
+ */
 const PLANNED_AT_ONCE = 4;
 
-/** Milliseconds that a request may take at the model, unless configured. */
+/** The milliseconds that a request may take at the model, unless configured. */
 const EVALUATION_MS = 300_000;
 
-/** What a service is made of that is not its own: its database, its models, and its sources of time and ids. */
+/** The parts that a service is made of: its database, its models, and its sources of time and ids. */
 export interface ServiceParts {
   readonly database: Database;
-  /** Reads the vocabulary of a catalog's model. */
+  /** Reads the vocabulary of a model of the catalog. */
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
-  /** The memory that a second set of a model's weights takes; not looked at by default. */
+  /** Returns the memory for a second set of a model's weights; not checked by default. */
   readonly memoryFor?: ReloadParts['memoryFor'];
-  /** Where it is undefined, new weights are loaded at once. */
+  /** Tries new weights before they are loaded; undefined loads them at once. */
   readonly tryWeights?: ReloadParts['tryWeights'];
   /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
   readonly idle_unload_ms: number;
-  /** Free bytes that the disk of the database must have, or the service is not ready. */
+  /** The free bytes of the database's disk below which the service is not ready. */
   readonly disk_floor_bytes?: number | undefined;
-  /** After how many days a request's usage is rolled up into daily totals; never when undefined. */
+  /** The days after which usage is rolled up into daily totals; undefined for never. */
   readonly usage_retention_days?: number | undefined;
-  /** After how many days acts in the audit trail are rolled up. */
+  /** The days after which acts in the audit trail are rolled up. */
   readonly audit_log_retention_days?: number;
-  /** Other bounds of the upstreams than the usual ones, and how their vocabularies are read. */
+  /** The bounds of the upstreams that differ from the defaults, and the reader of their vocabularies. */
   readonly upstreams?: Partial<Pick<UpstreamOptions, 'schedule' | 'answer_ms' | 'trial_ms' | 'openPlanner'>>;
-  /** Requests that may be at one model, waiting or running. */
+  /** The requests that one model may have, waiting or running. */
   readonly queue_limit?: number;
-  /** Usage rows of rejected requests that an organization may leave in a day. */
+  /** The usage rows of rejected requests that an organization may leave in a day. */
   readonly rejected_rows_per_day?: number;
-  /** Milliseconds from a request's first turn at the model to its answer. */
+  /** The milliseconds from a request's first turn at the model to its answer. */
   readonly evaluation_ms?: number;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly log: Log;
-  /** Whose webhooks are taken; null where credit is only given by hand. */
+  /** The provider whose webhooks are accepted; null where only the operator gives credit. */
   readonly payment_provider: PaymentProvider | null;
-  /** False leaves the API reference at `/swagger` away. */
+  /** False removes the API reference at `/swagger`. */
   readonly api_reference?: boolean;
-  /** Who watches; nobody by default. */
+  /** The metrics; none by default. */
   readonly metrics?: Metrics | undefined;
-  /** Who follows requests through their steps; nobody by default. */
+  /** The traces; none by default. */
   readonly tracing?: Tracing | undefined;
-  /** Free bytes where the database is; what the database says by default. */
+  /** Returns the free bytes where the database is; asks the database by default. */
   readonly freeBytes?: (() => Promise<number>) | undefined;
-  /** Other bounds of the bodies that are being received than the usual ones. */
+  /** The bounds of bodies in reception that differ from the defaults. */
   readonly body_limits?: Partial<BodyLimits>;
-  /** What the console needs beside the service; without it there is none. */
+  /** The parts of the console; without them there is none. */
   readonly console?: ConsoleParts | undefined;
 }
 
-/** What can be changed while requests are answered. */
+/** The settings that can change while requests are answered. */
 export interface ServiceChanges {
   readonly queue_limit: number;
   readonly idle_unload_ms: number;
@@ -111,7 +113,7 @@ export interface ServiceChanges {
   readonly evaluation_ms: number;
   readonly usage_retention_days: number | undefined;
   readonly audit_log_retention_days: number;
-  /** In place of the one before; without one before, or with null, nothing changes until a restart. */
+  /** Replaces the current provider. Null, or a service without one, changes nothing until a restart. */
   readonly payment_provider: PaymentProvider | null;
 }
 
@@ -128,44 +130,47 @@ export interface Service {
       readonly problems: ProblemLog;
       readonly console: Console | null;
     };
-  /** Answers one HTTP request of a client with that address; `onKnown` is called once the client is known. */
+  /** Answers one HTTP request from that address; `onKnown` is called once the client is known. */
   readonly handle: (
     request: Request,
     client_address?: string,
     onKnown?: () => void,
   ) => Response | Promise<Response>;
-  /** The response to what never became a request: bytes that are no HTTP, or one connection too many. */
+  /** Returns the response where there is no request: bytes that are not HTTP, or one connection too many. */
   readonly refuse: (refusal: Refusal) => Response;
-  /** Takes the cause of a failure between a request and its response. */
+  /** Reports the cause of a failure between a request and its response. */
   readonly report: (failure: HandlerFailure) => void;
-  /** From now on the service is not ready; requests are answered as before. */
+  /** Makes the service not ready; requests are answered as before. */
   leave(): void;
-  /** From now on new requests are refused; call it before its ports are stopped. */
+  /** Refuses all new requests; call it before the ports are stopped. */
   drain(): void;
-  /** Changes what later requests and runs meet; those that are under way go on as they began. */
+  /** Changes the settings for later requests and runs; those under way keep the old ones. */
   readonly change: (changes: ServiceChanges) => void;
   /**
-   * Loads the default model, if it is open, and begins to load all others. Rejects with `ModelUnavailable` when the
-   * default one cannot be loaded; whichever other cannot be is reported.
+   * Loads the default model, if it is open, and starts loading all others. Rejects with `ModelUnavailable`
+   * for the default one; failures of the others are reported.
    */
   loadModels(): Promise<void>;
   /**
-   * Swaps an open model's weights while requests go on. Rejects with `ReloadRefused`, or with what else failed, which is
-   * reported; then all is as before.
+   * Swaps an open model's weights while requests go on. Rejects with `ReloadRefused`, or with another error,
+   * which is reported; then the weights stay.
    */
   reloadModel(request: ReloadRequest): Promise<void>;
-  /** Writes what is waiting and unloads the models; the database stays open. Call it after the last request. */
+  /**
+   * Writes all pending changes and unloads the models; the database stays open. Call it after the last
+   * request.
+   */
   close(): Promise<void>;
 }
 
 /**
- * Ends what an earlier process left open, rebuilds the rate windows, and wires everything together. No model is
- * loaded yet. Rejects with what the database rejects with.
+ * Closes the holds of an earlier process, restores the rate windows, and wires the parts together. Loads no
+ * model. Rejects as the database does.
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { clock, identifiers, log, tracing = NO_TRACING } = parts;
   const activity = new RecentActivity(parts.metrics ?? NO_METRICS, clock);
-  // Nobody looks at what happened lately where there is no console.
+  // Only the console reads the recent activity.
   const metrics: Metrics = parts.console === undefined ? (parts.metrics ?? NO_METRICS) : activity;
   const problems = new ProblemLog(log, clock);
   const reportBackground = (step: ProblemStep, error: unknown) =>
@@ -331,10 +336,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     report: (failure) => problems.report({ ...failure, step: 'http' }),
     async loadModels() {
       const live = await catalog.listDecisionModels();
-      // Some may have been added since the service was made.
+      // Models may have been added since the service was made.
       models.follow(live);
       const first = live.find(({ id }) => id === DEFAULT_MODEL);
-      // Whoever starts the service tells why it does not start.
+      // The caller reports why the service does not start.
       if (first !== undefined) await models.load(first, { failure: 'thrown' });
       void loadInTurn(models, live);
     },
@@ -356,7 +361,8 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       stopMaintenance();
       stopFollowing();
       stopActivity();
-      // First the models: what still waits for them is refused, and its holds are released before the books close.
+      // The models close first. They refuse the waiting requests, whose holds are released before the books
+      // close.
       await models.close();
       await keys.flushLastUsed().catch((error: unknown) => reportBackground('last_used', error));
       await books.close();
@@ -369,7 +375,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   };
 }
 
-/** One after the other, because each needs the disk and the cores. What fails is reported; a request tries it again. */
+/**
+ * Loads one model after the other, because each needs the disk and the cores. A failure is reported; a
+ * request tries again.
+ */
 async function loadInTurn(models: Models, live: readonly ServedModelEntry[]): Promise<void> {
   for (const { id } of live) {
     await models
@@ -380,7 +389,7 @@ async function loadInTurn(models: Models, live: readonly ServedModelEntry[]): Pr
   }
 }
 
-/** The windows as the last minute's usage left them, so that a restart gives nobody a fresh allowance. */
+/** Restores the windows from the last minute's usage, so that a restart gives no client a fresh allowance. */
 async function restoredLimiter(usage: UsageRecords, clock: Clock): Promise<RateLimiter> {
   const limiter = new RateLimiter();
   const monotonic_ms = clock.monotonic_ms();

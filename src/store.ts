@@ -8,7 +8,7 @@ import type { PaymentRecords } from './payments/payment-records.ts';
 import type { TrailRecords } from './trail/trail-records.ts';
 import type { UsageRecords } from './usage/usage-records.ts';
 
-/** What is kept, as one transaction (or a single read) sees it. */
+/** The stored data, as one transaction (or a single read) sees it. */
 export interface Records {
   readonly accounts: AccountRecords;
   readonly invitations: InvitationRecords;
@@ -21,28 +21,28 @@ export interface Records {
   readonly idempotency: IdempotencyRecords;
 }
 
-/** A transaction, or a read outside of it, was asked for inside a transaction's work. */
+/** The error of a transaction, or of a read outside of it, that was asked for inside a transaction's work. */
 export class NestedTransaction extends Error {
   override readonly name = 'NestedTransaction';
 }
 
-/** Where everything is kept. A single read or write needs no transaction. */
+/** The stored data. A single read or write needs no transaction. */
 export interface Store extends Records {
   /**
-   * Runs `work` in one transaction. Resolves with its result once that is on disk; rolls all of it back when `work`
-   * rejects. `work` may await nothing but the records that it gets, and must have no effect elsewhere.
+   * Runs `work` in one transaction. Resolves with its result once that is on disk; rolls everything back when
+   * `work` rejects. `work` may await only the records that it gets, and must have no other effect.
    */
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T>;
 
   /**
-   * Runs `work`, which only reads, on one state of everything. It waits for nobody's writes, and succeeds where the
-   * database takes none; a write in it rejects. `work` may await nothing but the records that it gets.
+   * Runs the reads of `work` on one consistent state. It waits for no writer, and succeeds where the database
+   * takes no writes; a write in it rejects. `work` may await only the records that it gets.
    */
   snapshot<T>(work: (records: Records) => Promise<T>): Promise<T>;
 
   /**
-   * Calls `listener` after each commit of this store that may change a lookup of a key. Those are revoked keys, and
-   * the tier, the limits and the suspension of organizations.
+   * Calls `listener` after each commit of this store that may change a key lookup: revoked keys, and changes
+   * of an organization's tier, limits and suspension.
    */
   onKeyChange(listener: () => void): void;
 }

@@ -8,62 +8,65 @@ export interface User {
   readonly created_at_ms: number;
 }
 
-/** What a user may do besides their roles. */
+/** The properties of a user beyond their roles. */
 export interface UserStanding {
   readonly email_verified: boolean;
   readonly is_operator: boolean;
-  /** When the user deleted their account; the row stays, without name and address. */
+  /** The time at which the user deleted their account; the row stays, without name and address. */
   readonly deleted_at_ms: number | null;
 }
 
-/** An owner of credit and tier, as it is stored. */
+/** An owner of credit and tier, as stored. */
 export interface Organization {
   readonly id: string;
   readonly name: string;
   /** The user whose personal organization this is, if it is one. */
   readonly personal_user_id: string | null;
-  /** The tier that was last written down. */
+  /** The tier that was last stored. */
   readonly tier: number;
   /** May be negative: a refund can take back credit that was already spent. */
   readonly credit_micros: number;
-  /** What open holds reserve of the credit, and how many they are. */
+  /** The credit that open holds reserve, and their number. */
   readonly held_micros: number;
   readonly open_holds: number;
-  /** Lifetime purchases less refunds, and since when there are any. */
+  /** The lifetime purchases less refunds, and the time of the first one. */
   readonly paid_micros: number;
   readonly first_paid_at_ms: number | null;
-  /** What the operator set; null where the tier's value applies. */
+  /** The operator's settings; null where the tier's value applies. */
   readonly minimum_tier: number | null;
   readonly requests_per_minute: number | null;
   readonly tokens_per_minute: number | null;
   readonly questions_per_request: number | null;
   readonly top_up_max_micros: number | null;
   readonly created_at_ms: number;
-  /** Since when the operator lets its keys answer nothing; null while they work. */
+  /** The time since which the organization is suspended; null while its keys work. */
   readonly suspended_at_ms: number | null;
 }
 
-/** An organization as the operator finds it. */
+/** An organization in the operator's search. */
 export interface FoundOrganization extends Organization {
   readonly members: number;
-  /** When one of its keys was last used; null for never. */
+  /** The time at which one of its keys was last used; null for never. */
   readonly last_used_at_ms: number | null;
 }
 
-/** Which organizations to find, newest first. */
+/** A search for organizations, newest first. */
 export interface OrganizationSearch {
-  /** Only the one of that id. */
+  /** Finds only the organization with that id. */
   readonly id?: string | undefined;
   /** A part of the name, of the id or of a member's email address; empty for all. */
   readonly text: string;
-  /** Only those that come after this one in the list. */
+  /** Finds only those after this one in the list. */
   readonly after: Pick<Organization, 'id' | 'created_at_ms'> | null;
   readonly limit: number;
 }
 
-/** What the operator can set for one organization. A missing field stays as it is; null puts the tier's value back. */
+/**
+ * The operator's settings for one organization. A missing field stays as it is; null restores the tier's
+ * value.
+ */
 export interface TierSettings {
-  /** A tier below which the organization does not fall. */
+  /** The lowest tier of the organization. */
   readonly minimum_tier?: number | null;
   readonly requests_per_minute?: number | null;
   readonly tokens_per_minute?: number | null;
@@ -74,7 +77,7 @@ export interface TierSettings {
 export const TIER_CHANGE_REASONS = ['top_up', 'refund', 'time', 'operator'] as const;
 export type TierChangeReason = (typeof TIER_CHANGE_REASONS)[number];
 
-/** A change of an organization's tier, with what caused it. */
+/** A change of an organization's tier, with its cause. */
 export interface TierChange {
   readonly id: number;
   readonly organization_id: string;
@@ -84,7 +87,7 @@ export interface TierChange {
   readonly created_at_ms: number;
 }
 
-/** Which member of which organization. */
+/** A reference to a member of an organization. */
 export interface MemberRef {
   readonly organization_id: string;
   readonly user_id: string;
@@ -98,7 +101,7 @@ export interface Member {
   readonly created_at_ms: number;
 }
 
-/** A group of keys and usage; a null limit means none. */
+/** A group of keys and usage; null for no limit. */
 export interface Project {
   readonly id: string;
   readonly organization_id: string;
@@ -108,17 +111,17 @@ export interface Project {
   readonly created_at_ms: number;
 }
 
-/** A project as it is listed, with what it spent in the running UTC month. */
+/** A listed project, with its spending in the current UTC month. */
 export interface ListedProject extends Project {
   readonly organization_name: string;
   readonly spent_this_month_micros: number;
-  /** How many keys end when the project is archived. */
+  /** The number of keys that archiving the project revokes. */
   readonly active_keys: number;
 }
 
-/** Which projects to list. */
+/** A filter for projects. */
 export interface ProjectFilter {
-  /** Only those of organizations that this user is a member of. */
+  /** Lists only those of organizations with this user as a member. */
   readonly member_user_id?: string | undefined;
   readonly organization_id?: string | undefined;
   readonly archived: boolean;
@@ -126,7 +129,7 @@ export interface ProjectFilter {
   readonly month: string;
 }
 
-/** What is kept of users, organizations, members and projects. Lists are oldest first. */
+/** The stored users, organizations, members and projects. Lists are oldest first. */
 export interface AccountRecords {
   findUser(user_id: string): Promise<User | undefined>;
   findUserByEmail(email: string): Promise<User | undefined>;
@@ -134,7 +137,7 @@ export interface AccountRecords {
   standingOf(user_id: string): Promise<UserStanding | undefined>;
   insertUser(user: User): Promise<void>;
   renameUser(user_id: string, name: string): Promise<void>;
-  /** Takes name, address, operator's power, sessions and ways to sign in from a user; the row stays. */
+  /** Removes a user's name, address, operator's power, sessions and ways to sign in; the row stays. */
   anonymizeUser(
     user_id: string,
     values: Pick<User, 'email' | 'name'> & { readonly deleted_at_ms: number },
@@ -143,13 +146,13 @@ export interface AccountRecords {
   findOrganization(organization_id: string): Promise<Organization | undefined>;
   allOrganizations(): Promise<Organization[]>;
   searchOrganizations(search: OrganizationSearch): Promise<FoundOrganization[]>;
-  /** The personal organization of a user. */
+  /** Returns the personal organization of a user. */
   findPersonalOrganization(user_id: string): Promise<Organization | undefined>;
-  /** Whether there is any organization. */
+  /** Returns true if there is any organization. */
   hasOrganizations(): Promise<boolean>;
-  /** No more than `limit` organizations of that name, in any order. */
+  /** Returns at most `limit` organizations of that name, in any order. */
   organizationsNamed(name: string, limit: number): Promise<Organization[]>;
-  /** The organizations that a user is a member of. */
+  /** Returns the organizations that a user is a member of. */
   organizationsOf(user_id: string): Promise<Organization[]>;
   insertOrganization(
     organization: Pick<Organization, 'id' | 'name' | 'personal_user_id' | 'created_at_ms'>,
@@ -160,33 +163,33 @@ export interface AccountRecords {
 
   writeTier(organization_id: string, tier: number): Promise<void>;
   insertTierChange(change: Omit<TierChange, 'id'>): Promise<void>;
-  /** The newest changes, newest first. */
+  /** Returns the newest changes, newest first. */
   tierChanges(organization_id: string, limit: number): Promise<TierChange[]>;
 
-  /** The role of a user in an organization; null for one who is no member. */
+  /** Returns the role of a user in an organization; null for a user who is not a member. */
   roleOf(member: MemberRef): Promise<Role | null>;
   membersOf(organization_id: string): Promise<Member[]>;
-  /** How many members an organization has, or how many with that role. */
+  /** Returns the number of members of an organization, or of those with that role. */
   countMembers(organization_id: string, role?: Role): Promise<number>;
-  /** How many organizations a user is an owner of. */
+  /** Returns the number of organizations that a user owns. */
   countOwned(user_id: string): Promise<number>;
   insertMember(member: MemberRef & { readonly role: Role; readonly created_at_ms: number }): Promise<void>;
   writeRole(member: MemberRef, role: Role): Promise<void>;
   deleteMember(member: MemberRef): Promise<void>;
 
   findProject(project_id: string): Promise<Project | undefined>;
-  /** The active project of that name. */
+  /** Returns the active project of that name. */
   findActiveProject(organization_id: string, name: string): Promise<Project | undefined>;
-  /** No more than `limit` active projects of that name, of one organization or of any, in any order. */
+  /** Returns at most `limit` active projects of that name, of one organization or of any, in any order. */
   activeProjectsNamed(name: string, organization_id: string | undefined, limit: number): Promise<Project[]>;
   listProjects(filter: ProjectFilter): Promise<ListedProject[]>;
-  /** How many active projects an organization has. */
+  /** Returns the number of active projects of an organization. */
   countActiveProjects(organization_id: string): Promise<number>;
   insertProject(project: Pick<Project, 'id' | 'organization_id' | 'name' | 'created_at_ms'>): Promise<void>;
   renameProject(project_id: string, name: string): Promise<void>;
   writeSpendLimit(project_id: string, spend_limit_micros: number | null): Promise<void>;
   archiveProject(project_id: string, archived_at_ms: number): Promise<void>;
 
-  /** Gives a user the operator's power in the console, or takes it. */
+  /** Gives a user the operator's power in the console, or removes it. */
   writeOperator(user_id: string, is_operator: boolean): Promise<void>;
 }

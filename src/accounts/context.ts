@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
 import type { Store } from '../store.ts';
 
-/** What every account service works with. */
+/** The parts that every account service needs. */
 export interface AccountContext {
   readonly store: Store;
   readonly clock: Clock;

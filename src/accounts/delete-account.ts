@@ -8,21 +8,22 @@ import { AccountError } from './errors.ts';
 import { revokeInvitationsOf } from './inviters.ts';
 import { archiveWithKeys } from './projects.ts';
 
-/** What stands in the place of names that were personal. */
+/** The replacements of personal names. */
 const DELETED_USER_NAME = 'Deleted user';
 const CLOSED_ORGANIZATION_NAME = 'Closed organization';
 
-/** In the place of an address: it has no "@", so that nobody can sign up with it or be invited to it. */
+/** Returns the replacement of an address. It has no "@", so that it cannot be signed up or invited. */
 function formerAddress(user_id: string): string {
   return `deleted:${user_id}`;
 }
 
-/** What becomes of an organization when a member deletes their account. */
+/** The effect on an organization when a member deletes their account. */
 type Fate = 'leave' | 'close';
 
 /**
- * What deleting an account would do, for the page that asks once more. Tells which organizations close, and which keep
- * the account from being deleted, with the reason. Nothing is changed. Rejects with `permission_denied`.
+ * Returns the effects of deleting an account, for the page that asks for confirmation. It lists the
+ * organizations that close, and those that prevent the deletion, with the reason. Changes nothing. Rejects
+ * with `permission_denied`.
  */
 export async function previewAccountDeletion(
   { store }: Pick<AccountContext, 'store'>,
@@ -50,17 +51,17 @@ export async function previewAccountDeletion(
 /**
  * Deletes the account of the user who asks, in one transaction.
  *
- * - Where others are members, the user leaves, and the invitations that they sent are revoked. As the last owner they
- *   must hand the organization over first.
- * - Where the user is the only member, the organization closes. Its projects are archived, its keys and invitations
- *   revoked, and it has no member any more. It must have neither credit nor running requests. Its ledger, usage and
- *   trail stay, because the books must balance; what it owes stays too. Credit that a pending payment still brings
+ * - Where there are other members, the user leaves, and the invitations that they sent are revoked. The last
+ *   owner must first hand the organization over.
+ * - Where the user is the only member, the organization closes. Its projects are archived, its keys and
+ *   invitations revoked, and it has no member any more. It must have neither credit nor running requests. Its
+ *   ledger, usage, audit trail and debt stay, because the books must balance. Credit of a pending payment
  *   stays with it, and the operator can give it an owner again. A personal organization loses its name.
- * - The user's row stays without name and address, since keys, payments and the trail refer to it. The address is free
- *   for a new sign-up. Sessions and ways to sign in end, and so do open invitations of the address.
+ * - The user's row stays without name and address, because keys, payments and the audit trail refer to it.
+ *   The address can sign up again. Sessions, ways to sign in and open invitations of the address end.
  *
- * The caller has checked the password. Rejects with `permission_denied` (the operator's own power deletes nobody),
- * `not_found`, `last_owner`, `organization_has_credit`.
+ * The caller has checked the password. Rejects with `permission_denied` (the operator's own power deletes
+ * nobody), `not_found`, `last_owner`, `organization_has_credit`.
  */
 export async function deleteAccount(context: AccountContext, actor: Actor): Promise<void> {
   if (actor.kind !== 'user') throw new AccountError('permission_denied');

@@ -1,6 +1,9 @@
 import { ACCOUNT_ERRORS, type AccountErrorCode } from '../errors.ts';
 
-/** A refusal of an account or credit service: a code to branch on and one sentence to show. Nothing was changed. */
+/**
+ * A refusal by an account or credit service: a code for programs and one sentence for people. Nothing was
+ * changed.
+ */
 export class AccountError extends Error {
   override readonly name = 'AccountError';
 

@@ -3,21 +3,21 @@ import type { UsageReader } from '../usage/usage-reader.ts';
 import type { Actor } from './actor.ts';
 import { requirePermission } from './permissions.ts';
 
-/** When an organization first did what every organization begins with; null for what it has not done. */
+/** The times of an organization's first steps; null for a step not taken yet. */
 export interface FirstSteps {
   readonly credit_added_at_ms: number | null;
   readonly key_created_at_ms: number | null;
-  /** The end of its UTC day where the request was rolled up. */
+  /** The end of the UTC day where the request was rolled up. */
   readonly first_answer_at_ms: number | null;
 }
 
-/** What tells the first steps. */
+/** The parts that the first steps are read from. */
 export interface FirstStepsContext {
   readonly store: Store;
   readonly reader: Pick<UsageReader, 'firstAnswer_ms'>;
 }
 
-/** Tells how far an organization has come. Rejects with `not_found`. */
+/** Returns the first steps of an organization. Rejects with `not_found`. */
 export async function firstSteps(
   { store, reader }: FirstStepsContext,
   actor: Actor,

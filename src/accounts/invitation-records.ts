@@ -4,12 +4,12 @@ import type { Role } from './roles.ts';
 export interface Invitation {
   readonly id: string;
   readonly organization_id: string;
-  /** In lower case. */
+  /** The address in lower case. */
   readonly email: string;
   readonly role: Role;
-  /** Who sent it last; null for the operator at the command line. */
+  /** The user who sent it last; null for the operator at the command line. */
   readonly invited_by_user_id: string | null;
-  /** 64 hexadecimal characters: the token itself is in the link alone. */
+  /** 64 hexadecimal characters; only the link has the token itself. */
   readonly token_sha256: string;
   readonly created_at_ms: number;
   readonly expires_at_ms: number;
@@ -17,18 +17,18 @@ export interface Invitation {
   readonly revoked_at_ms: number | null;
 }
 
-/** An open invitation as it is listed. */
+/** A listed open invitation. */
 export interface ListedInvitation extends Omit<Invitation, 'token_sha256'> {
   readonly organization_name: string;
   readonly invited_by_name: string | null;
 }
 
-/** What is kept of invitations. Those that are open expire after `now_ms`. */
+/** The stored invitations. The open ones expire after `now_ms`. */
 export interface InvitationRecords {
   insertInvitation(invitation: Invitation): Promise<void>;
   findInvitation(invitation_id: string): Promise<Invitation | undefined>;
   findInvitationByToken(token_sha256: string): Promise<Invitation | undefined>;
-  /** The open invitations of an organization, newest first. */
+  /** Returns the open invitations of an organization, newest first. */
   openInvitations(organization_id: string, now_ms: number): Promise<ListedInvitation[]>;
   countOpen(organization_id: string, now_ms: number): Promise<number>;
   renewInvitation(
@@ -37,15 +37,21 @@ export interface InvitationRecords {
   ): Promise<void>;
   acceptInvitation(invitation_id: string, accepted_at_ms: number): Promise<void>;
   revokeInvitation(invitation_id: string, revoked_at_ms: number): Promise<void>;
-  /** Revokes what is not accepted or revoked yet of one organization, or of one address in it. */
+  /**
+   * Revokes the invitations of one organization, or of one address in it, that are neither accepted nor
+   * revoked.
+   */
   revokeInvitationsInto(organization_id: string, email: string | null, revoked_at_ms: number): Promise<void>;
-  /** Revokes the open invitations that a user sent, of an organization and with one of these roles. How many there were. */
+  /** Revokes a user's open invitations into an organization with one of these roles. Returns their number. */
   revokeInvitationsBy(
     organization_id: string,
     user_id: string,
     roles: readonly Role[],
     now_ms: number,
   ): Promise<number>;
-  /** Revokes what is not accepted or revoked yet of an address, and puts another text in the place of the address. */
+  /**
+   * Revokes an address's invitations that are neither accepted nor revoked, and replaces the address with
+   * `instead`.
+   */
   forgetAddress(email: string, instead: string, revoked_at_ms: number): Promise<void>;
 }

@@ -12,13 +12,13 @@ import { requirePermission } from './permissions.ts';
 import type { Role } from './roles.ts';
 import { sameHash, secretHash } from './secret-hash.ts';
 
-/** How many open invitations an organization may have. */
+/** The most open invitations of an organization. */
 export const OPEN_INVITATIONS_MAX = 100;
 
-/** How long an invitation can be accepted. */
+/** The time in which an invitation can be accepted. */
 export const INVITATION_MS = 7 * DAY_MS;
 
-/** An invitation that is to be mailed. */
+/** An invitation to be mailed. */
 export interface SentInvitation {
   readonly id: string;
   readonly organization_id: string;
@@ -26,13 +26,16 @@ export interface SentInvitation {
   readonly email: string;
   readonly role: Role;
   readonly expires_at_ms: number;
-  /** Whether somebody paid for the organization, or the operator invites or gave it a tier: no stranger can. */
+  /**
+   * True if somebody has paid for the organization, or the operator invites or gave it a tier; a stranger can
+   * do neither.
+   */
   readonly is_trusted: boolean;
-  /** For the link of the mail alone: never stored, never shown to who invites. */
+  /** The token of the mailed link, which is neither stored nor shown to the inviter. */
   readonly token: string;
 }
 
-/** What somebody who has the link reads of an invitation before accepting it. */
+/** An invitation, as the holder of its link reads it before accepting. */
 export interface OfferedInvitation {
   readonly organization_id: string;
   readonly organization_name: string;
@@ -89,7 +92,10 @@ export async function invite(
   });
 }
 
-/** The open invitations of an organization (owners and admins), newest first. Rejects with `not_found`, `permission_denied`. */
+/**
+ * Returns the open invitations of an organization (owners and admins), newest first. Rejects with
+ * `not_found`, `permission_denied`.
+ */
 export async function listInvitations(
   { store, clock }: AccountContext,
   actor: Actor,
@@ -100,9 +106,8 @@ export async function listInvitations(
 }
 
 /**
- * Gives an open invitation a new link, and 7 days from now on; the link before ends (who may invite with its role).
- * From then on it is an invitation of whoever sent it again.
- * Rejects with `not_found`, `permission_denied`, `invitation_ended`.
+ * Gives an open invitation a new link for 7 days and ends the old link (for members who may invite with its
+ * role). The sender becomes its inviter. Rejects with `not_found`, `permission_denied`, `invitation_ended`.
  */
 export async function resendInvitation(
   context: AccountContext,
@@ -115,7 +120,7 @@ export async function resendInvitation(
     const invitation = await requireInvitation(records, actor, given);
     requireOpen(invitation, clock.now_ms());
     const renewed = {
-      // It is theirs from now on, and stays when the member who sent it before leaves.
+      // The sender is its inviter from now on, so that it stays when the earlier inviter leaves.
       invited_by_user_id: actor.user_id,
       token_sha256: secretHash(token),
       expires_at_ms: clock.now_ms() + INVITATION_MS,
@@ -132,8 +137,9 @@ export async function resendInvitation(
 }
 
 /**
- * Ends an invitation (who may invite with its role). Revoking it again changes nothing. Rejects with `not_found`,
- * `permission_denied`, and `invitation_ended` for one that was accepted or has expired.
+ * Revokes an invitation (for members who may invite with its role). Revoking it again changes nothing.
+ * Rejects with `not_found`, `permission_denied`, and `invitation_ended` for one that was accepted or has
+ * expired.
  */
 export async function revokeInvitation(
   context: AccountContext,
@@ -156,7 +162,7 @@ export async function revokeInvitation(
 }
 
 /**
- * What an open invitation offers, for whoever has its link. Rejects with `not_found` for a token that was never given,
+ * Returns an open invitation, for the holder of its link. Rejects with `not_found` for an unknown token,
  * `invitation_ended`.
  */
 export async function readInvitation(
@@ -169,9 +175,9 @@ export async function readInvitation(
 }
 
 /**
- * Makes the user a member with the role of the invitation, once. Whoever has only the link gets nothing: the address of
- * the user must be the invited one, and verified. Rejects with `not_found`, `permission_denied` (the operator),
- * `invitation_ended`, `wrong_address`, `email_not_verified`, `already_member`, `invalid_role`.
+ * Makes the user a member with the role of the invitation, once. The link alone is not enough: the user's
+ * address must be the invited one, and verified. Rejects with `not_found`, `permission_denied` (the
+ * operator), `invitation_ended`, `wrong_address`, `email_not_verified`, `already_member`, `invalid_role`.
  */
 export async function acceptInvitation(
   context: AccountContext,
@@ -225,7 +231,7 @@ function requireOpen({ accepted_at_ms, revoked_at_ms, expires_at_ms }: Invitatio
   }
 }
 
-/** An invitation of that organization which the actor may change. */
+/** Returns the organization's invitation, if the actor may change it. */
 async function requireInvitation(
   records: Pick<Records, 'accounts' | 'invitations'>,
   actor: Actor,

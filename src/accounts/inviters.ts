@@ -5,9 +5,9 @@ import type { AccountContext } from './context.ts';
 import { mayInviteAs, ROLES, type Role } from './roles.ts';
 
 /**
- * Revokes the open invitations that a member sent and may not send with the role that they now have; null has left.
- * Otherwise they could come back by an invitation of another address of theirs. To be called inside the transaction of
- * the change. What the trail says of it; nothing where there were none.
+ * Revokes a member's open invitations that their new role does not allow; null for a member who has left.
+ * Otherwise they could rejoin by an invitation to another of their addresses. To be called inside the
+ * transaction of the change. Returns the audit entries; none where nothing was revoked.
  */
 export async function revokeInvitationsOf(
   { invitations }: Pick<Records, 'invitations'>,

@@ -3,7 +3,7 @@ import type { KeyRecords } from './key-records.ts';
 import { sameHash, secretHash } from './secret-hash.ts';
 import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
 
-/** Who calls: an active key with its project, its organization and what that may use. */
+/** The caller of a request: an active key with its project, its organization and the limits. */
 export interface Caller {
   readonly key_id: string;
   readonly project_id: string;
@@ -11,25 +11,23 @@ export interface Caller {
   readonly tier: number;
   /** The limits in force; null without API access (Tier 0). */
   readonly limits: TierLimits | null;
-  /** Only where the operator has suspended the organization: its keys answer nothing. */
+  /** True where the operator has suspended the organization; its keys are refused. */
   readonly is_suspended?: true;
 }
 
-/** What a client reads beside `invalid_api_key`, whose own sentence would be untrue. */
+/** The message for a suspended organization, because the usual one of `invalid_api_key` would be untrue. */
 export const SUSPENDED_MESSAGE =
   'The organization of this API key is suspended: ask the operator of the service about it.';
 
-/** How long a lookup is believed (contract: key lookups are cached for 60 seconds). */
+/** The time for which a lookup is cached (contract: key lookups are cached for 60 seconds). */
 const KEY_CACHE_MS = 60_000;
 const CACHE_SIZE_MAX = 10_000;
-/**
- * While somebody tries keys that do not exist, the store is asked at this interval for keys that were made meanwhile.
- */
+/** The interval between reads of new keys, while a client tries keys that do not exist. */
 const NEW_KEYS_READ_MS = 1_000;
-/** Hexadecimal characters of a hash that fit in a number; two keys that share them are only looked up for nothing. */
+/** The hexadecimal characters of a hash that fit in a number. A collision only costs a needless lookup. */
 const SHORT_HASH_LENGTH = 12;
 
-/** A key that is chosen by its id, by somebody who may use it: the secret itself is not known any more. */
+/** A key chosen by its id, by a member who may use it; the secret itself is not known. */
 export interface KeyReference {
   readonly key_id: string;
 }
@@ -39,7 +37,7 @@ interface CacheEntry {
   readonly read_at_ms: number;
 }
 
-/** What the directory reads and writes of the stored keys. */
+/** The directory's access to the stored keys. */
 type LookedUpKeys = Pick<KeyRecords, 'findHash' | 'findActive' | 'hashesSince' | 'writeLastUsed'>;
 
 function shortHash(hash: string): number {
@@ -47,29 +45,26 @@ function shortHash(hash: string): number {
 }
 
 /**
- * Finds the caller of an API key. A lookup is kept for 60 seconds, under the key's SHA-256. Unknown keys and keys of
- * organizations that are on Tier 0 or suspended are looked up each time. So a new key, a first payment and the end of a
- * suspension work at once.
+ * Finds the caller of an API key. A lookup is kept for 60 seconds, under the key's SHA-256. Unknown keys and
+ * keys of organizations that are on Tier 0 or suspended are looked up each time. Therefore a new key, a first
+ * payment and the end of a suspension work at once.
  */
 export class KeyDirectory {
   readonly #records: LookedUpKeys;
   readonly #clock: Clock;
   readonly #cacheSizeMax: number;
-  /** Oldest read first: a `Map` keeps the order of insertion. */
+  /** The entry that was read longest ago is first: a `Map` keeps the order of insertion. */
   readonly #cache = new Map<string, CacheEntry>();
-  /** Counts the calls of `invalidate`: the result of a lookup that began before one is not cached. */
+  /** The number of calls of `invalidate`. A lookup that began before the latest call is not cached. */
   #invalidations = 0;
-  /**
-   * The hash prefixes of all keys that were read so far, revoked ones too. Numbers, so that many keys take little
-   * memory.
-   */
+  /** The hash prefixes of all keys read so far, including revoked ones. Numbers take little memory. */
   readonly #shortHashes = new Set<number>();
   #last_row = 0;
   #new_keys_read_at_ms = Number.NEGATIVE_INFINITY;
-  /** The read of new keys that is still running; all who ask meanwhile wait for it. */
+  /** The read of new keys that is running; all concurrent callers wait for it. */
   #readingNewKeys: Promise<void> | undefined;
   readonly #lastUsed = new Map<string, number>();
-  /** The flush that has not committed yet. It takes along whatever is noted before its commit. */
+  /** The flush that has not committed yet. It includes the uses noted before its commit. */
   #flushing: Promise<void> | undefined;
 
   constructor(records: LookedUpKeys, clock: Clock, cacheSizeMax: number = CACHE_SIZE_MAX) {
@@ -79,8 +74,8 @@ export class KeyDirectory {
   }
 
   /**
-   * The caller of an active key, by its secret or by reference; null when no active key matches (unknown, revoked, or
-   * its project archived). Rejects with what the store rejects with.
+   * Returns the caller of an active key, by its secret or by reference. Null when the key is unknown or
+   * revoked, or its project archived. Rejects as the store does.
    */
   async authenticate(key: string | KeyReference): Promise<Caller | null> {
     const secret_sha256 =
@@ -96,7 +91,7 @@ export class KeyDirectory {
     const row = await this.#records.findActive(secret_sha256);
     if (row === undefined || !sameHash(row.secret_sha256, secret_sha256)) return null;
     const { key_id, project_id, organization_id } = row;
-    // The stored tier is not enough: the job that raises tiers with time runs once an hour.
+    // The stored tier may be old: the job that raises tiers with time runs once an hour.
     const tier = tierInForce(row, this.#clock.now_ms());
     const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
     if (row.suspended_at_ms !== null) return { ...caller, is_suspended: true };
@@ -107,8 +102,8 @@ export class KeyDirectory {
   }
 
   /**
-   * Whether the key may exist, judged from memory. False is certain, except for keys made in the last second. True also
-   * when the store cannot be read; `onFailure` gets that error.
+   * Returns false if the key certainly does not exist, by what is in memory; only keys of the last second are
+   * missed. Returns true when the store cannot be read, and passes that error to `onFailure`.
    */
   async mayExist(secret: string, onFailure: (error: unknown) => void): Promise<boolean> {
     const short_hash = shortHash(secretHash(secret));
@@ -134,8 +129,8 @@ export class KeyDirectory {
   }
 
   /**
-   * Writes the noted times in the next commit; a stored time never moves back. Rejects with what the store rejects
-   * with, and what could not be written is written with the next flush.
+   * Writes the noted times in the next commit; a stored time never moves back. Rejects as the store does; the
+   * next flush writes the times then.
    */
   flushLastUsed(): Promise<void> {
     this.#flushing ??= this.#flushLastUsed().finally(() => {
@@ -144,7 +139,7 @@ export class KeyDirectory {
     return this.#flushing;
   }
 
-  /** Forgets all lookups, so that what this process just changed applies to the next request. */
+  /** Forgets all lookups, so that a change of this process applies to the next request. */
   invalidate(): void {
     this.#invalidations += 1;
     this.#cache.clear();

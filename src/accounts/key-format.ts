@@ -1,22 +1,22 @@
 import { ERRORS } from '../errors.ts';
 import { KEY_LENGTH, KEY_PREFIX } from '../identifiers.ts';
 
-/** How many characters of a key are stored and shown, to tell keys apart. */
+/** The characters of a key that are stored and shown, to tell keys apart. */
 const DISPLAY_PREFIX_LENGTH = 12;
 
 const BEARER = /^bearer(?:[ \t]+(.*))?$/i;
 
 const SEND_BEARER = 'send "Authorization: Bearer <API_KEY>"';
 
-/** Why a request carries nothing that could be a key, for its client to read. Never quotes what it carries. */
+/** The reason why a request has no key, as a message for its client. It never quotes the request. */
 export class MissingKey {
   constructor(readonly message: string) {}
 }
 
 /**
- * The API key that a request carries (contract: authentication): of `Authorization: Bearer`, else of `X-API-Key`.
- * `MissingKey` when there is none, or when its value does not start like a key or is too short to be one
- * (`missing_api_key`). A Bearer header wins even when what it carries is no key.
+ * Returns the API key of a request (contract: authentication): from `Authorization: Bearer`, else from
+ * `X-API-Key`. Returns `MissingKey` when there is none, or when its value has the wrong start or is too short
+ * (`missing_api_key`). A Bearer header takes precedence, even when it holds no key.
  */
 export function extractKey(headers: Headers): string | MissingKey {
   const authorization = headers.get('authorization')?.trim() ?? '';
@@ -41,7 +41,7 @@ function whyNoKey(value: string): string {
     : `What was sent as API key is none of this service: its keys start with "${KEY_PREFIX}".`;
 }
 
-/** What is shown of a key: its first 12 characters. */
+/** Returns the part of a key that is shown: its first 12 characters. */
 export function keyDisplayPrefix(secret: string): string {
   return secret.slice(0, DISPLAY_PREFIX_LENGTH);
 }

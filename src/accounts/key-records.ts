@@ -1,6 +1,6 @@
 import type { TierStanding } from './tiers.ts';
 
-/** A new key: its secret is kept as a hash only. */
+/** A new key, whose secret is stored only as a hash. */
 export interface NewKey {
   readonly id: string;
   readonly project_id: string;
@@ -12,7 +12,7 @@ export interface NewKey {
   readonly created_at_ms: number;
 }
 
-/** A key as it is listed. */
+/** A listed key. */
 export interface ListedKey {
   readonly id: string;
   readonly name: string;
@@ -30,16 +30,16 @@ export interface ListedKey {
   readonly revoked_at_ms: number | null;
 }
 
-/** Which keys to list. */
+/** A filter for keys. */
 export interface KeyFilter {
-  /** Only those of organizations that this user is a member of. */
+  /** Lists only those of organizations with this user as a member. */
   readonly member_user_id?: string | undefined;
   readonly organization_id?: string | undefined;
   readonly project_id?: string | undefined;
   readonly revoked: boolean;
 }
 
-/** What decides who may revoke a key. */
+/** The facts that decide who may revoke a key. */
 export interface KeyOwner {
   readonly organization_id: string;
   readonly created_by_user_id: string | null;
@@ -55,52 +55,63 @@ export interface ActiveKey extends TierStanding {
   readonly requests_per_minute: number | null;
   readonly tokens_per_minute: number | null;
   readonly questions_per_request: number | null;
-  /** Since when the operator has suspended the organization; null where it is not. */
+  /** The time since which the organization is suspended; null where it is not. */
   readonly suspended_at_ms: number | null;
 }
 
-/** The beginning of a key's hash, with the key's place in the order in which keys were made. */
+/** The start of a key's hash, with the number of the key's row. */
 export interface KeyHashStart {
   readonly row: number;
   readonly hash_start: string;
 }
 
-/** When a key was used. */
+/** A use of a key. */
 export interface KeyUse {
   readonly key_id: string;
   readonly at_ms: number;
 }
 
-/** What is kept of API keys. */
+/** The stored API keys. */
 export interface KeyRecords {
   insertKey(key: NewKey): Promise<void>;
-  /** Oldest first. */
+  /** Returns keys, oldest first. */
   listKeys(filter: KeyFilter): Promise<ListedKey[]>;
-  /** No more than `limit` revoked keys of an organization, last revoked first; with an id, those after that key. */
+  /**
+   * Returns at most `limit` revoked keys of an organization, last revoked first; with an id, those after that
+   * key.
+   */
   revokedKeysOf(organization_id: string, after_key_id: string | null, limit: number): Promise<ListedKey[]>;
-  /** How many active keys an organization has, over all its projects. */
+  /** Returns the number of an organization's active keys, over all its projects. */
   countActive(organization_id: string): Promise<number>;
-  /** The ids of no more than `limit` active keys of that name, of one organization or of any, in any order. */
+  /**
+   * Returns the ids of at most `limit` active keys of that name, of one organization or of any, in any order.
+   */
   activeKeysNamed(
     name: string,
     organization_id: string | undefined,
     limit: number,
   ): Promise<{ readonly id: string }[]>;
-  /** When an organization's first key was made, revoked or not; undefined when none was. */
+  /**
+   * Returns the time at which an organization's first key was made, revoked or not; undefined when there was
+   * none.
+   */
   firstCreated_ms(organization_id: string): Promise<number | undefined>;
   findOwner(key_id: string): Promise<KeyOwner | undefined>;
   revokeKey(key_id: string, revoked_at_ms: number): Promise<void>;
   /** Revokes every active key of a project. */
   revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void>;
 
-  /** The SHA-256 of a key's secret; undefined when there is no such key. */
+  /** Returns the SHA-256 of a key's secret; undefined when there is no such key. */
   findHash(key_id: string): Promise<string | undefined>;
   findActive(secret_sha256: string): Promise<ActiveKey | undefined>;
-  /** The first characters of the hashes of all keys, revoked ones too, that were made after a row; of all for row 0. */
+  /**
+   * Returns the first characters of the hashes of all keys made after a row, including revoked ones; of all
+   * for row 0.
+   */
   hashesSince(row: number, length: number): Promise<KeyHashStart[]>;
   /**
-   * Writes when keys were used; a stored time never moves back. `noted` is asked when the commit begins, so that it
-   * takes along what was noted meanwhile. Resolves with what was written, once that is on disk.
+   * Writes when keys were used; a stored time never moves back. Calls `noted` when the commit begins, so that
+   * later uses are included. Resolves with the written uses, once they are on disk.
    */
   writeLastUsed(noted: () => readonly KeyUse[]): Promise<readonly KeyUse[]>;
 }

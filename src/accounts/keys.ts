@@ -10,7 +10,7 @@ import { requireProject } from './projects.ts';
 import { secretHash } from './secret-hash.ts';
 import { inTransaction, type Transaction } from './transaction.ts';
 
-/** How many active keys an organization may have (contract: 100 active API keys). */
+/** The most active keys of an organization (contract: 100 active API keys). */
 export const ACTIVE_KEYS_MAX = 100;
 
 interface NewKeyRequest {
@@ -20,7 +20,7 @@ interface NewKeyRequest {
 
 export interface CreatedKey {
   readonly id: string;
-  /** The secret: shown this once, never stored. */
+  /** The secret, which is shown only once and never stored. */
   readonly key: string;
   readonly name: string;
   readonly project_id: string;
@@ -36,7 +36,7 @@ export function createKey(context: AccountContext, actor: Actor, given: NewKeyRe
   return inTransaction(context, (transaction) => insertKey(transaction, actor, given));
 }
 
-/** The same as `createKey`, to be called inside a transaction. */
+/** Does the same as `createKey`, inside a transaction of the caller. */
 export async function insertKey(
   { records, clock, identifiers }: Transaction,
   actor: Actor,
@@ -71,8 +71,8 @@ export async function insertKey(
 }
 
 /**
- * The active keys that the actor may see, oldest first; with `revoked`, the revoked ones. They are those of one
- * organization, of one project, or of all of the actor's. Rejects with `not_found`.
+ * Returns the active keys that the actor may see, oldest first; with `revoked`, the revoked ones. They are
+ * those of one organization, of one project, or of all of the actor's. Rejects with `not_found`.
  */
 export async function listKeys(
   { store }: AccountContext,
@@ -94,12 +94,12 @@ export async function listKeys(
   });
 }
 
-/** The most revoked keys of one page, unless another number is asked for. */
+/** The keys of one page, unless another number is asked for. */
 export const REVOKED_KEYS_PAGE_MAX = 100;
 
 /**
- * A page of the revoked keys of an organization, last revoked first; `next` is the cursor of the page after it. Rejects
- * with `not_found`.
+ * Returns a page of the revoked keys of an organization, last revoked first; `next` is the cursor of the next
+ * page. Rejects with `not_found`.
  */
 export async function listRevokedKeys(
   { store }: Pick<AccountContext, 'store'>,
@@ -118,8 +118,9 @@ export async function listRevokedKeys(
 }
 
 /**
- * Revokes a key for good: owners and admins any key, every member a key that they created. Running servers refuse it
- * within 60 seconds. Revoking it again changes nothing. Rejects with `not_found`, `permission_denied`.
+ * Revokes a key for good: owners and admins any key, other members only keys that they created. Running
+ * servers refuse it within 60 seconds. Revoking it again changes nothing. Rejects with `not_found`,
+ * `permission_denied`.
  */
 export function revokeKey(
   context: AccountContext,

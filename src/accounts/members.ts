@@ -10,7 +10,7 @@ import { mayTouchRole, type Role } from './roles.ts';
 
 type Accounts = Pick<Records, 'accounts'>;
 
-/** The members of an organization in the order in which they joined. Rejects with `not_found`. */
+/** Returns the members of an organization in the order in which they joined. Rejects with `not_found`. */
 export async function listMembers(
   { store }: AccountContext,
   actor: Actor,
@@ -20,7 +20,10 @@ export async function listMembers(
   return store.accounts.membersOf(organization_id);
 }
 
-/** Rejects with `permission_denied`: the owner role is given and taken by owners and the operator only. */
+/**
+ * Rejects with `permission_denied` unless the actor may give and remove the role: only owners and the
+ * operator may do so with the owner role.
+ */
 export async function requireMayTouch(
   { accounts }: Accounts,
   actor: Actor,
@@ -40,7 +43,7 @@ async function existingRole({ accounts }: Accounts, member: MemberRef): Promise<
   return role;
 }
 
-/** Whether there is a user who has not deleted their account. */
+/** Returns true if there is such a user and they have not deleted their account. */
 async function isUser({ accounts }: Accounts, user_id: string): Promise<boolean> {
   const standing = await accounts.standingOf(user_id);
   return standing !== undefined && standing.deleted_at_ms === null;
@@ -80,9 +83,9 @@ export function addMember(
 }
 
 /**
- * Gives a member another role; invitations that they sent and may no longer send are revoked. Owners may change
- * everyone, admins everyone but owners, and neither may leave the organization without an owner. Rejects with
- * `not_found`, `permission_denied`, `last_owner`.
+ * Gives a member another role; invitations that they sent and may no longer send are revoked. Owners may
+ * change everyone, admins everyone but owners, and an organization keeps an owner. Rejects with `not_found`,
+ * `permission_denied`, `last_owner`.
  */
 export function changeRole(
   context: AccountContext,

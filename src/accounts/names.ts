@@ -1,6 +1,6 @@
 import { AccountError } from './errors.ts';
 
-/** In characters. */
+/** The limit in characters. */
 export const NAME_LENGTH_MAX = 100;
 const EMAIL_LENGTH_MAX = 254;
 
@@ -8,7 +8,10 @@ const EMAIL_LENGTH_MAX = 254;
 const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/u;
 const EMAIL = /^[^\s@]+@[^\s@]+$/;
 
-/** A name as it is stored: trimmed, 1 to 100 characters, no control characters. Throws `invalid_name`. */
+/**
+ * Returns a name in its stored form: trimmed, 1 to 100 characters, no control characters. Throws
+ * `invalid_name`.
+ */
 export function checkedName(name: string): string {
   const trimmed = name.trim();
   const length = [...trimmed].length;
@@ -18,7 +21,7 @@ export function checkedName(name: string): string {
   return trimmed;
 }
 
-/** An email address as it is stored: trimmed, in lower case. Throws `invalid_email`. */
+/** Returns an email address in its stored form: trimmed, in lower case. Throws `invalid_email`. */
 export function checkedEmail(email: string): string {
   const trimmed = email.trim().toLowerCase();
   if (trimmed.length > EMAIL_LENGTH_MAX || FORBIDDEN.test(trimmed) || !EMAIL.test(trimmed)) {

@@ -7,7 +7,7 @@ import { inTransaction } from './transaction.ts';
 import { insertUser, type NewUser, type SignedUp } from './users.ts';
 
 /**
- * Creates a user who may do in the console what the command line may do; otherwise as `signUp`. Rejects with
+ * Creates a user with the operator's power in the console; otherwise as `signUp`. Rejects with
  * `permission_denied` for everyone but the operator, `invalid_email`, `invalid_name`, `email_taken`.
  */
 export async function createOperator(
@@ -29,8 +29,8 @@ export async function createOperator(
 }
 
 /**
- * Gives a user the operator's power in the console, or takes it. What they are already changes nothing. Rejects with
- * `permission_denied` as above, and with `not_found`.
+ * Gives a user the operator's power in the console, or removes it. Setting the present value changes nothing.
+ * Rejects with `permission_denied` as above, and with `not_found`.
  */
 export async function setOperator(
   { store, clock }: Pick<AccountContext, 'store' | 'clock'>,

@@ -8,22 +8,22 @@ import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
 /** The most organizations of one page. */
 export const ORGANIZATIONS_PAGE_MAX = 100;
 
-/** An organization as the operator finds it, with what is in force now. */
+/** An organization in the operator's search, with its current tier and limits. */
 export interface OrganizationOverview extends FoundOrganization {
   readonly tier_in_force: number;
   /** Null without API access (Tier 0). */
   readonly limits: TierLimits | null;
 }
 
-/** Where a page ends: the last organization of it. */
+/** The last organization of a page. */
 export interface OrganizationCursor {
   readonly id: string;
   readonly created_at_ms: number;
 }
 
 /**
- * A page of the organizations, newest first (operator only). With a text, those that have it in their name, their id or
- * the address of a member. Letters of ASCII match in either case. Rejects with `permission_denied`.
+ * Returns a page of the organizations, newest first (operator only). A text must be part of the name, the id
+ * or a member's address. ASCII letters match in either case. Rejects with `permission_denied`.
  */
 export async function searchOrganizations(
   { store, clock }: Pick<AccountContext, 'store' | 'clock'>,
@@ -48,7 +48,10 @@ export async function searchOrganizations(
   return { items, next: has_more ? { id: last.id, created_at_ms: last.created_at_ms } : null };
 }
 
-/** One organization as the search shows it (operator only). Rejects with `permission_denied`, `not_found`. */
+/**
+ * Returns one organization as the search shows it (operator only). Rejects with `permission_denied`,
+ * `not_found`.
+ */
 export async function organizationOverview(
   { store, clock }: Pick<AccountContext, 'store' | 'clock'>,
   actor: Actor,

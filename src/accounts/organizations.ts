@@ -11,7 +11,7 @@ import { recalculateTier } from './tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS } from './tiers.ts';
 import { inTransaction, type Transaction } from './transaction.ts';
 
-/** The project that every new organization starts with. */
+/** The first project of every new organization. */
 const DEFAULT_PROJECT_NAME = 'Default';
 
 export interface CreatedOrganization {
@@ -26,7 +26,10 @@ interface NewOrganization {
   readonly personal: boolean;
 }
 
-/** Writes an organization with its Default project and its owner, if it has one. To be called inside a transaction. */
+/**
+ * Inserts an organization with its Default project and its owner, if it has one. To be called inside a
+ * transaction.
+ */
 export async function insertOrganization(
   { records: { accounts }, clock, identifiers }: Transaction,
   { name, owner_user_id, personal }: NewOrganization,
@@ -54,15 +57,15 @@ export async function insertOrganization(
 }
 
 /**
- * Gives a user a personal organization where they have none: for users whom sign-up left without one. Resolves with its
- * id. Rejects with `not_found`, also for a user who has deleted their account.
+ * Creates the personal organization of a user who has none, because sign-up was interrupted. Resolves with
+ * its id. Rejects with `not_found`, also for a deleted user.
  */
 export async function ensurePersonalOrganization(
   context: AccountContext,
   user_id: string,
 ): Promise<{ readonly organization_id: string }> {
   const { store } = context;
-  // Every sign-in asks, and nearly all of them have one: they need no transaction.
+  // Every sign-in calls this, and nearly all users have one, so the usual case needs no transaction.
   const known = await store.accounts.findPersonalOrganization(user_id);
   if (known !== undefined) return { organization_id: known.id };
   return await inTransaction(context, async (transaction) => {
@@ -83,13 +86,13 @@ export async function ensurePersonalOrganization(
   });
 }
 
-/** How many organizations a user may own and still found another one; the operator may make more. */
+/** The most organizations that a user may own by creating them; the operator may create more. */
 export const OWNED_ORGANIZATIONS_MAX = 20;
 
 /**
- * Creates an organization with its Default project. A user becomes its owner. The operator names its owner; without
- * one it has no member until the operator adds its first owner. Rejects with `invalid_name`, `too_many_organizations`,
- * `permission_denied`.
+ * Creates an organization with its Default project. A user becomes its owner. The operator names an owner, or
+ * none; then it has no member until the operator adds one. Rejects with `invalid_name`,
+ * `too_many_organizations`, `permission_denied`.
  */
 export async function createOrganization(
   context: AccountContext,
@@ -115,14 +118,14 @@ export async function createOrganization(
   });
 }
 
-/** The organizations that the actor may see (the operator: all), oldest first. */
+/** Returns the organizations that the actor may see (the operator: all), oldest first. */
 export function listOrganizations({ store }: AccountContext, actor: Actor): Promise<Organization[]> {
   return actor.kind === 'operator'
     ? store.accounts.allOrganizations()
     : store.accounts.organizationsOf(actor.user_id);
 }
 
-/** One organization. Rejects with `not_found`. */
+/** Returns one organization. Rejects with `not_found`. */
 export async function getOrganization(
   { store }: Pick<AccountContext, 'store'>,
   actor: Actor,
@@ -132,7 +135,10 @@ export async function getOrganization(
   return readOrganization(store, organization_id);
 }
 
-/** One organization, whoever asks: for rules that have checked the actor. Rejects with `not_found`. */
+/**
+ * Returns one organization without a check of permissions, for rules that have made it. Rejects with
+ * `not_found`.
+ */
 export async function readOrganization(
   { accounts }: Pick<Records, 'accounts'>,
   organization_id: string,
@@ -185,8 +191,9 @@ function checkSettings(settings: TierSettings): void {
 }
 
 /**
- * Sets an organization's minimum tier and dedicated limits (operator only); running servers apply them within a minute.
- * Resolves with the organization as it is then. Rejects with `permission_denied`, `not_found`, `invalid_limit`.
+ * Sets an organization's minimum tier and dedicated limits (operator only); running servers apply them within
+ * a minute. Resolves with the changed organization. Rejects with `permission_denied`, `not_found`,
+ * `invalid_limit`.
  */
 export async function setTierSettings(
   context: AccountContext,
@@ -220,9 +227,9 @@ function givenSettings(settings: TierSettings): TrailDetail {
 }
 
 /**
- * Suspends an organization, or lifts its suspension (operator only). Its keys are refused within 60 seconds (contract:
- * key lookups are cached); requests that run are finished and charged. The console stays open to its members. What it
- * is already changes nothing. Rejects with `permission_denied`, `not_found`.
+ * Suspends an organization, or lifts its suspension (operator only). Its keys are refused within 60 seconds
+ * (contract: key lookups are cached). Running requests are finished and charged, and members can still use
+ * the console. Setting the present value changes nothing. Rejects with `permission_denied`, `not_found`.
  */
 export async function setSuspended(
   context: AccountContext,

@@ -3,7 +3,7 @@ import type { Actor } from './actor.ts';
 import { AccountError } from './errors.ts';
 import { allows, type Permission } from './roles.ts';
 
-/** Whether the actor may do this in the organization; a user who is no member may do nothing. */
+/** Returns true if the actor has the permission in the organization; a user who is not a member has none. */
 export async function permits(
   { accounts }: Pick<Records, 'accounts'>,
   actor: Actor,
@@ -16,8 +16,8 @@ export async function permits(
 }
 
 /**
- * Rejects with `not_found` when there is no such organization. The same goes for an actor who is not a member and must
- * not learn that it exists. Rejects with `permission_denied` when the actor's role does not allow it.
+ * Rejects with `not_found` when there is no such organization, or the actor is not a member, who must not
+ * learn that it exists. Rejects with `permission_denied` when the actor's role does not allow it.
  */
 export async function requirePermission(
   records: Pick<Records, 'accounts'>,

@@ -18,7 +18,7 @@ async function readProject({ accounts }: Accounts, project_id: string): Promise<
 }
 
 /**
- * One project, active or archived, when the actor may see it and has the permission in its organization. Rejects with
+ * Returns one project, active or archived, if the actor may see it and has the permission. Rejects with
  * `not_found`, `permission_denied`.
  */
 export async function requireProject(
@@ -39,7 +39,7 @@ export async function requireProject(
   return project;
 }
 
-/** A project that can still be changed. Rejects besides with `project_archived`. */
+/** Returns a project that is not archived. Rejects also with `project_archived`. */
 async function requireActiveProject(
   records: Accounts,
   actor: Actor,
@@ -56,7 +56,9 @@ async function requireFreeName({ accounts }: Accounts, organization_id: string, 
     throw new AccountError('name_taken');
 }
 
-/** How many active projects the members of an organization may make; the operator may make more. */
+/**
+ * The active projects of an organization up to which its members may create more; the operator may always.
+ */
 export const ACTIVE_PROJECTS_MAX = 100;
 
 /**
@@ -93,11 +95,11 @@ export async function createProject(
   });
 }
 
-/** What to change of a project; a missing field stays as it is. */
+/** A change of a project; a missing field stays as it is. */
 interface ProjectChange {
   readonly project_id: string;
   readonly name?: string | undefined;
-  /** What it may spend in a UTC month, in micro-dollars; null takes the limit away. */
+  /** The spend limit per UTC month in micro-dollars; null removes it. */
   readonly spend_limit_micros?: number | null | undefined;
 }
 
@@ -154,8 +156,8 @@ export function renameProject(
 }
 
 /**
- * The active projects (or, with `archived`, the archived ones) that the actor may see: of one organization or of all
- * of theirs, oldest first. Rejects with `not_found`.
+ * Returns the active projects (or, with `archived`, the archived ones) that the actor may see, oldest first.
+ * They are those of one organization or of all of the actor's. Rejects with `not_found`.
  */
 export async function listProjects(
   { store, clock }: AccountContext,
@@ -173,8 +175,8 @@ export async function listProjects(
 }
 
 /**
- * Archives a project, the Default one too, and revokes its keys in the same commit (owners and admins). It cannot be
- * undone; archiving it again changes nothing. Rejects with `not_found`, `permission_denied`.
+ * Archives a project, the Default one too, and revokes its keys in the same commit (owners and admins). This
+ * cannot be undone; archiving it again changes nothing. Rejects with `not_found`, `permission_denied`.
  */
 export function archiveProject(context: AccountContext, actor: Actor, project_id: string): Promise<Project> {
   return context.store.transaction(async (records) => {
@@ -185,7 +187,10 @@ export function archiveProject(context: AccountContext, actor: Actor, project_id
   });
 }
 
-/** Archives an active project and revokes its keys, whoever asks. To be called inside a transaction. */
+/**
+ * Archives an active project and revokes its keys, without a check of permissions. To be called inside a
+ * transaction.
+ */
 export async function archiveWithKeys(
   records: Pick<Records, 'accounts' | 'keys' | 'trail'>,
   { clock }: Pick<AccountContext, 'clock'>,
@@ -204,7 +209,10 @@ export async function archiveWithKeys(
   });
 }
 
-/** Sets what a project may spend in a UTC month, in micro-dollars; null for no limit. Rejects as `changeProject` does. */
+/**
+ * Sets a project's spend limit per UTC month, in micro-dollars; null for no limit. Rejects as `changeProject`
+ * does.
+ */
 export function setSpendLimit(
   context: AccountContext,
   actor: Actor,

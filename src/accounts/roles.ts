@@ -4,20 +4,23 @@ export const ROLES = ['owner', 'admin', 'developer', 'billing', 'reader'] as con
 export type Role = (typeof ROLES)[number];
 
 /**
- * What each role may do in its organization. Keys follow the contract's role table; a creator may besides always revoke
- * a key of their own. Everything that only the operator may do has no row here.
+ * The roles that have each permission in their organization. Those on keys follow the contract's role table,
+ * and the creator of a key can also always revoke it. The operator's own permissions have no row here.
  */
 const PERMISSIONS = {
-  /** See members, projects, keys, usage, credit and its history. */
+  /** To see members, projects, keys, usage, credit and its history. */
   see: ['owner', 'admin', 'developer', 'billing', 'reader'],
-  /** See the audit trail: who did what when. */
+  /** To read the audit trail. */
   see_trail: ['owner'],
   manage_organization: ['owner', 'admin'],
-  /** Add, change and remove members; owners only by owners (`mayTouchRole`). */
+  /** To add, change and remove members; only owners may do so with owners (`mayTouchRole`). */
   manage_members: ['owner', 'admin'],
-  /** Create and archive projects and set their spend limits. */
+  /** To create and archive projects and set their spend limits. */
   manage_projects: ['owner', 'admin'],
-  /** Ask with a key of the organization without knowing its secret, which spends credit: whoever could make a key. */
+  /**
+   * To use a key of the organization without its secret, which spends credit: the roles that can create a
+   * key.
+   */
   use_keys: ['owner', 'admin', 'developer'],
   create_keys: ['owner', 'admin', 'developer'],
   revoke_any_key: ['owner', 'admin'],
@@ -26,18 +29,18 @@ const PERMISSIONS = {
 
 export type Permission = keyof typeof PERMISSIONS;
 
-/** Whether a role has a permission. */
+/** Returns true if a role has a permission. */
 export function allows(role: Role, permission: Permission): boolean {
   const roles: readonly Role[] = PERMISSIONS[permission];
   return roles.includes(role);
 }
 
-/** Whether a member may give and take a role, where they manage members at all: owners are made by owners only. */
+/** Returns true if a member who manages members may give and remove a role: only owners make owners. */
 export function mayTouchRole(own: Role, role: Role): boolean {
   return role !== 'owner' || own === 'owner';
 }
 
-/** Whether a member may invite others with a role. */
+/** Returns true if a member may invite others with a role. */
 export function mayInviteAs(own: Role, role: Role): boolean {
   return allows(own, 'manage_members') && mayTouchRole(own, role);
 }

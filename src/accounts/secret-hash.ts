@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** What is stored of a secret: its SHA-256, 64 hexadecimal characters. */
+/** Returns the stored form of a secret: its SHA-256, 64 hexadecimal characters. */
 export function secretHash(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
 
-/** Equal or not, in a time that does not tell where two hashes differ. */
+/** Returns true if two hashes are equal, in a time that does not depend on where they differ. */
 export function sameHash(left: string, right: string): boolean {
   const leftBytes = Buffer.from(left);
   const rightBytes = Buffer.from(right);

@@ -2,7 +2,7 @@ import type { Records, Store } from '../store.ts';
 import type { Organization, TierChangeReason } from './account-records.ts';
 import { tierInForce, tierReached } from './tiers.ts';
 
-/** The tier to write down for an organization now. Only a refund or the operator can lower it. */
+/** Returns the tier to store for an organization now. Only a refund or the operator can lower it. */
 function tierDue(organization: Organization, reason: TierChangeReason, now_ms: number): number {
   const lowers = reason === 'refund' || reason === 'operator';
   return lowers ? tierReached(organization, now_ms) : tierInForce(organization, now_ms);
@@ -21,7 +21,10 @@ async function recalculate(
   await accounts.insertTierChange({ organization_id: id, from_tier, to_tier, reason, created_at_ms: now_ms });
 }
 
-/** Sets the tier of one organization anew and notes a change with its reason. To be called inside a transaction. */
+/**
+ * Recalculates the tier of one organization and stores a change with its reason. To be called inside a
+ * transaction.
+ */
 export async function recalculateTier(
   records: Pick<Records, 'accounts'>,
   organization_id: string,
@@ -32,7 +35,7 @@ export async function recalculateTier(
   if (organization !== undefined) await recalculate(records, organization, reason, now_ms);
 }
 
-/** Lifts every organization that time has brought to its next tier; for the start and an hourly job. */
+/** Raises every organization that has reached its next tier by time; for the start and an hourly job. */
 export function recalculateTiers(store: Store, now_ms: number): Promise<void> {
   return store.transaction(async (records) => {
     for (const organization of await records.accounts.allOrganizations()) {

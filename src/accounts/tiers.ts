@@ -1,7 +1,7 @@
 import { DAY_MS } from '../clock.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 
-/** What a tier allows (contract: rate limits); null where there is no API access. */
+/** The limits of a tier (contract: rate limits); null where there is no API access. */
 export interface TierLimits {
   readonly requests_per_minute: number;
   readonly tokens_per_minute: number;
@@ -10,17 +10,17 @@ export interface TierLimits {
 
 export interface Tier {
   readonly tier: number;
-  /** What must have been paid in all, and for how many days since the first payment, to reach the tier. */
+  /** The total payments, and the days since the first one, that the tier requires. */
   readonly paid_micros: number;
   readonly days: number;
   readonly limits: TierLimits | null;
   readonly top_up_max_micros: number;
 }
 
-/** The most questions that a tier allows in one request. */
+/** The highest number of questions in one request of any tier. */
 export const QUESTIONS_MAX = 64;
 
-/** The least that one top-up may be, on every tier. */
+/** The smallest top-up, on every tier. */
 export const TOP_UP_MIN_MICROS = 5 * MICROS_PER_DOLLAR;
 
 function tier(
@@ -53,7 +53,7 @@ export const TIERS: readonly Tier[] = [
   tier(5, 2_500, 60, 5_000, QUESTIONS_MAX, 1_000),
 ];
 
-/** The tier that an organization has reached by what it paid in all (refunds taken off) and since when. */
+/** Returns the tier that total payments less refunds, and the time since the first one, have reached. */
 function tierFor(paid_micros: number, first_paid_at_ms: number | null, now_ms: number): number {
   const days = first_paid_at_ms === null ? 0 : (now_ms - first_paid_at_ms) / DAY_MS;
   const reached = TIERS.findLast(
@@ -62,39 +62,39 @@ function tierFor(paid_micros: number, first_paid_at_ms: number | null, now_ms: n
   return reached?.tier ?? 0;
 }
 
-/** What decides the tier of an organization. */
+/** The facts that decide the tier of an organization. */
 export interface TierStanding {
-  /** The tier that was last written down. */
+  /** The tier that was last stored. */
   readonly tier: number;
-  /** The tier that the operator lifted the organization to, if any. */
+  /** The operator's minimum tier, if any. */
   readonly minimum_tier: number | null;
   readonly paid_micros: number;
   readonly first_paid_at_ms: number | null;
 }
 
-/** The tier that payments, time and the operator's minimum give now. */
+/** Returns the tier that payments, time and the operator's minimum give now. */
 export function tierReached(standing: TierStanding, now_ms: number): number {
   const { paid_micros, first_paid_at_ms, minimum_tier } = standing;
   return Math.max(tierFor(paid_micros, first_paid_at_ms, now_ms), minimum_tier ?? 0);
 }
 
 /**
- * The tier that applies now, also when time has lifted it and nobody has written that down yet. Time alone lowers
- * nothing: a wall clock that steps back must not take a tier away.
+ * Returns the tier in force, including a rise by time that is not stored yet. Time alone lowers nothing: a
+ * wall clock that steps back must not remove a tier.
  */
 export function tierInForce(standing: TierStanding, now_ms: number): number {
   return Math.max(standing.tier, tierReached(standing, now_ms));
 }
 
-/** What an organization needs for the tier above the one in force. */
+/** The requirements of the tier above the one in force. */
 export interface NextTier extends Tier {
-  /** What is still to be paid for it; 0 when only time is missing. */
+  /** The amount still to be paid for it; 0 when only time is missing. */
   readonly missing_micros: number;
-  /** When its days have passed since the first payment; null when nothing is paid, because they have not begun. */
+  /** The time at which its days have passed since the first payment; null before the first payment. */
   readonly days_passed_at_ms: number | null;
 }
 
-/** What the tier above the one in force needs (contract: the table of tiers); null in the highest tier. */
+/** Returns the requirements of the next tier (contract: the table of tiers); null in the highest tier. */
 export function nextTier(standing: TierStanding, now_ms: number): NextTier | null {
   const next = TIERS[tierInForce(standing, now_ms) + 1];
   if (next === undefined) return null;
@@ -106,14 +106,14 @@ export function nextTier(standing: TierStanding, now_ms: number): NextTier | nul
   };
 }
 
-/** Limits that the operator set for one organization; null where the tier's own value applies. */
+/** The operator's limits for one organization; null where the tier's own value applies. */
 export interface DedicatedLimits {
   readonly requests_per_minute: number | null;
   readonly tokens_per_minute: number | null;
   readonly questions_per_request: number | null;
 }
 
-/** The limits in force: the tier's, replaced only where a dedicated one is set. Null without API access (Tier 0). */
+/** Returns the limits in force: the tier's, except for dedicated ones. Null without API access (Tier 0). */
 export function limitsFor(tierNumber: number, dedicated: DedicatedLimits): TierLimits | null {
   const limits = TIERS[tierNumber]?.limits ?? null;
   if (limits === null) return null;

@@ -1,12 +1,12 @@
 import type { Records } from '../store.ts';
 import type { AccountContext } from './context.ts';
 
-/** What rules work with inside one transaction, where they need more than its records. */
+/** The parts that rules use inside one transaction. */
 export interface Transaction extends Pick<AccountContext, 'clock' | 'identifiers'> {
   readonly records: Records;
 }
 
-/** Runs `work` in one transaction of the store: all of it, or nothing when it rejects. */
+/** Runs `work` in one transaction of the store, which is rolled back when it rejects. */
 export function inTransaction<T>(
   { store, clock, identifiers }: AccountContext,
   work: (transaction: Transaction) => Promise<T>,

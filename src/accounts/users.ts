@@ -8,7 +8,7 @@ import { type CreatedOrganization, insertOrganization } from './organizations.ts
 import { requireOperator } from './permissions.ts';
 import { inTransaction, type Transaction } from './transaction.ts';
 
-/** The user with an email address; null when there is none. */
+/** Returns the user with an email address; null when there is none. */
 export async function findUserByEmail(
   { accounts }: Pick<Records, 'accounts'>,
   email: string,
@@ -16,7 +16,7 @@ export async function findUserByEmail(
   return (await accounts.findUserByEmail(email.trim().toLowerCase())) ?? null;
 }
 
-/** All users, oldest first. Rejects with `permission_denied` for everyone but the operator. */
+/** Returns all users, oldest first. Rejects with `permission_denied` for everyone but the operator. */
 export async function listUsers({ store }: AccountContext, actor: Actor): Promise<User[]> {
   requireOperator(actor);
   return await store.accounts.allUsers();
@@ -25,7 +25,7 @@ export async function listUsers({ store }: AccountContext, actor: Actor): Promis
 export interface NewUser {
   readonly email: string;
   readonly name: string;
-  /** The name of the personal organization; the user's name where it is left out. */
+  /** The name of the personal organization; the user's name by default. */
   readonly organization_name?: string;
 }
 
@@ -35,16 +35,15 @@ export interface SignedUp {
 }
 
 /**
- * Creates a user with a personal organization, owned by them, with its Default project. It is named like the user
- * unless `organization_name` is given.
- * Whoever calls has proven that the email address is the user's. Rejects with `invalid_email`, `invalid_name`,
- * `email_taken`.
+ * Creates a user with a personal organization, owned by them, with its Default project. It has the user's
+ * name unless `organization_name` is given. The caller has verified the email address. Rejects with
+ * `invalid_email`, `invalid_name`, `email_taken`.
  */
 export function signUp(context: AccountContext, given: NewUser): Promise<SignedUp> {
   return inTransaction(context, (transaction) => insertUser(transaction, given));
 }
 
-/** Gives a user another name; whoever calls has checked that it is the user. Rejects with `invalid_name`. */
+/** Renames a user; the caller has checked who it is. Rejects with `invalid_name`. */
 export async function renameUser(
   { store }: Pick<AccountContext, 'store'>,
   user_id: string,
@@ -53,7 +52,7 @@ export async function renameUser(
   await store.accounts.renameUser(user_id, checkedName(name));
 }
 
-/** The same as `signUp`, to be called inside a transaction. */
+/** Does the same as `signUp`, inside a transaction of the caller. */
 export async function insertUser(transaction: Transaction, given: NewUser): Promise<SignedUp> {
   const { records, clock, identifiers } = transaction;
   const email = checkedEmail(given.email);
