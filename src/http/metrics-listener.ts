@@ -1,11 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Problems } from '../problems/problems.ts';
+import { Connections } from './connections.ts';
 import { listen } from './listen.ts';
+import { SocketConnections } from './socket-connections.ts';
 
-/** Who reads metrics: a Prometheus, a `tds top`, a curl. */
-const CONNECTIONS_MAX = 32;
+/** Who reads metrics: a Prometheus, a `tds top`, a curl. From one address, because many read through one proxy. */
+const CONNECTION_LIMITS = { total: 32, per_address: null };
 const REQUEST_MS = 5_000;
 const IDLE_MS = 75_000;
+const CHECK_MS = 1_000;
 
 const PATH = '/metrics';
 
@@ -23,18 +26,29 @@ export interface MetricsListener {
 
 /**
  * Serves metrics at `/metrics`, on a listener of its own: whoever may reach the API is not to read them. It is no part
- * of the API, and its few errors are plain text. Metrics that cannot be read are reported. Rejects with
- * `ListenRefused`.
+ * of the API, and its few errors are plain text. Metrics that cannot be read are reported. When all
+ * connections are taken, the one that has waited for its client for longest makes room. Rejects with `ListenRefused`.
  */
 export async function startMetricsListener(
   metrics: MetricsText,
   address: { readonly host: string; readonly port: number },
   problems: Pick<Problems, 'report'>,
 ): Promise<MetricsListener> {
+  const connections = new Connections(CONNECTION_LIMITS);
+  const sockets = new SocketConnections(connections);
+  const read = readOnce(metrics);
   const server = createServer(
-    { headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, keepAliveTimeout: IDLE_MS },
+    {
+      headersTimeout: REQUEST_MS,
+      requestTimeout: REQUEST_MS,
+      keepAliveTimeout: IDLE_MS,
+      connectionsCheckingInterval: CHECK_MS,
+    },
     (message, reply) => {
-      answer(metrics, message, reply).catch((error: unknown) => {
+      const connection = sockets.of(message.socket);
+      // It has waited since now, also while it is answered: nobody keeps a place by not reading the answers.
+      if (connection !== undefined) connections.wait(connection);
+      answer(read, message, reply).catch((error: unknown) => {
         problems.report({ request_id: null, step: 'http', code: null, error });
         // What is sent in part cannot be taken back.
         if (reply.headersSent) reply.destroy();
@@ -42,7 +56,7 @@ export async function startMetricsListener(
       });
     },
   );
-  server.maxConnections = CONNECTIONS_MAX;
+  server.on('connection', (socket) => sockets.open(socket));
   const port = await listen(server, address, { host: '--metrics-host', port: '--metrics-port' });
   const host = address.host.includes(':') ? `[${address.host}]` : address.host;
   return {
@@ -51,6 +65,20 @@ export async function startMetricsListener(
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       await closed;
+    },
+  };
+}
+
+/** Reads the metrics once for all that ask meanwhile, because each reading takes the event loop for a millisecond. */
+function readOnce(metrics: MetricsText): MetricsText {
+  let reading: Promise<string> | undefined;
+  return {
+    content_type: metrics.content_type,
+    text() {
+      reading ??= metrics.text().finally(() => {
+        reading = undefined;
+      });
+      return reading;
     },
   };
 }

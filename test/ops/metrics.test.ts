@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
@@ -389,6 +391,29 @@ describe('the listener', () => {
     expect(problems.recent({ limit: 1 })).toMatchObject([
       { request_id: null, step: 'http', error: 'TypeError' },
     ]);
+  });
+
+  test.each([
+    ['say nothing', ''],
+    ['do not end their request', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n'],
+    ['do not end a body', 'POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1'],
+    ['are kept open', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['do not read answers', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(200)],
+  ])('connections that %s keep nobody from the metrics', async (_, bytes) => {
+    const { hostname, port } = new URL(watched.listener.url);
+    const silent = Array.from({ length: 40 }, () => {
+      const socket = connect(Number(port), hostname).pause();
+      socket.on('error', () => {});
+      socket.write(bytes);
+      return socket;
+    });
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    for (let scrapes = 0; scrapes < 40; scrapes += 1) {
+      const response = await fetch(watched.listener.url, { keepalive: false });
+      expect(response.status).toBe(200);
+      expect(await response.text()).toContain('tds_build_info');
+    }
+    for (const socket of silent) socket.destroy();
   });
 
   test('a stop does not wait for connections that are kept open', async () => {
