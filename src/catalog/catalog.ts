@@ -10,29 +10,29 @@ import {
 
 interface LiveModel {
   readonly id: string;
-  /** Positions that a plan may use, or tokens that an upstream reads of a record with a question. */
+  /** The most positions of a plan, or the most tokens that an upstream reads of a record with a question. */
   readonly context_tokens: number;
   readonly input_price_micros_per_million_tokens: number;
 }
 
-/** A live decision model that an engine of this process answers for. */
+/** A live decision model with an engine in this process. */
 export interface DecisionModelEntry extends LiveModel, ModelWeights {}
 
-/** A live decision model that upstreams answer for. */
+/** A live decision model with upstreams. */
 export interface UpstreamModelEntry extends LiveModel {
   readonly upstreams: UpstreamPool;
 }
 
-/** A live decision model: what a request can be answered by, and at what price. */
+/** A live decision model, with its source of answers and its price. */
 export type ServedModelEntry = DecisionModelEntry | UpstreamModelEntry;
 
-/** The model that `/v1/systemone` takes when the request names none. */
+/** The model of a request to `/v1/systemone` that names none. */
 export const DEFAULT_MODEL = 'decision-1';
 
 /** The label of `owned_by` in the model list. */
 export const OWNED_BY = 'tds';
 
-/** What the model list says of a model of a kind, unless the operator gives another sentence. */
+/** The default descriptions in the model list, by kind. */
 export const DESCRIPTIONS: Readonly<Record<CatalogModel['kind'], string>> = {
   decision: 'Answers typed questions about one record with a probability for every option.',
   chat: 'A language model that is coming soon.',
@@ -40,7 +40,7 @@ export const DESCRIPTIONS: Readonly<Record<CatalogModel['kind'], string>> = {
 
 const NO_WEIGHTS = { weights: null, weights_sha256: null, profile: null, upstreams: null } as const;
 
-/** What a new database knows (contract: models). */
+/** The models of a new database (contract: models). */
 const INITIAL_MODELS: readonly CatalogModel[] = [
   {
     id: DEFAULT_MODEL,
@@ -65,12 +65,12 @@ const INITIAL_MODELS: readonly CatalogModel[] = [
   },
 ];
 
-/** What clients of the open decision-request format ask for when they name no model themselves. */
+/** The default model of clients of the open decision-request format. */
 const INITIAL_ALIASES: readonly ModelAlias[] = [{ alias: 'jev-latest', model_id: DEFAULT_MODEL }];
 
 /**
- * Puts the initial models into a store that lacks them, each with its aliases; what an operator changed stays. An alias
- * that was taken away stays away, because these models are never removed.
+ * Inserts the initial models that a store lacks, with their aliases; an operator's changes stay. A removed
+ * alias is not restored, because these models are never removed.
  */
 export async function seedCatalog(
   catalog: Pick<CatalogRecords, 'insertModelIfMissing' | 'writeAlias'>,
@@ -81,7 +81,7 @@ export async function seedCatalog(
   }
 }
 
-/** Reads the catalog, afresh each time; every method rejects with what the store rejects with. */
+/** Reads the catalog on every call. Every method rejects as the store does. */
 export class Catalog {
   readonly #records: Pick<CatalogRecords, 'findModel' | 'findModelByAlias' | 'allModels'>;
 
@@ -89,29 +89,29 @@ export class Catalog {
     this.#records = records;
   }
 
-  /** The open model of that id or alias; undefined when it does not exist or is not open yet. */
+  /** Returns the open model of that id or alias; undefined when it does not exist or is not open yet. */
   async findLive(name: string): Promise<CatalogModel | undefined> {
     const model = (await this.#records.findModel(name)) ?? (await this.#records.findModelByAlias(name));
     return model !== undefined && isOpen(model) ? model : undefined;
   }
 
-  /** All models, coming ones too, by id. */
+  /** Returns all models by id, including those that are coming soon. */
   list(): Promise<CatalogModel[]> {
     return this.#records.allModels();
   }
 
-  /** The models that can be asked now, by id. */
+  /** Returns the open models by id. */
   async listLive(): Promise<CatalogModel[]> {
     return (await this.list()).filter(isOpen);
   }
 
-  /** The decision models that can be asked now, by id. */
+  /** Returns the open decision models by id. */
   async listDecisionModels(): Promise<ServedModelEntry[]> {
     return (await this.list()).map(asDecisionModel).filter((model) => model !== null);
   }
 }
 
-/** Whether anything answers for the model: it is a decision model with weights or upstreams. */
+/** Returns true for a decision model with weights or upstreams. */
 export function isServed({
   kind,
   weights,
@@ -120,17 +120,20 @@ export function isServed({
   return kind === 'decision' && (weights !== null || upstreams !== null);
 }
 
-/** Whether a new database knows the model, so that every start puts it back. */
+/** Returns true for a model of a new database, which every start restores. */
 export function isInitialModel(id: string): boolean {
   return INITIAL_MODELS.some((model) => model.id === id);
 }
 
-/** A row says that a model is live; a decision model must besides have an engine that answers for it. */
+/** Returns true for a live model. A decision model must also have weights or upstreams. */
 function isOpen(model: CatalogModel): boolean {
   return model.status === 'live' && (model.kind !== 'decision' || isServed(model));
 }
 
-/** The model as something that decides; null when it is no live decision model that is served, with price and context. */
+/**
+ * Returns the model as a decision model; null unless it is live and has weights or upstreams, a price and a
+ * context.
+ */
 export function asDecisionModel(model: CatalogModel): ServedModelEntry | null {
   const { id, context_tokens, input_price_micros_per_million_tokens } = model;
   const { weights, weights_sha256, profile, upstreams } = model;

@@ -16,12 +16,12 @@ import type {
   UpstreamPool,
 } from './catalog-records.ts';
 
-/** A change of the catalog that cannot be made, with one sentence that says why. Nothing was changed. */
+/** A refusal to change the catalog, with the reason in one sentence. Nothing was changed. */
 export class CatalogChangeRefused extends Error {
   override readonly name = 'CatalogChangeRefused';
 }
 
-/** What changes of the catalog work with. */
+/** The parts that changes of the catalog use. */
 type CatalogContext = Pick<AccountContext, 'store' | 'clock'>;
 
 /** Runs a change in one transaction, with its entry in the audit trail; for the operator only. */
@@ -39,16 +39,16 @@ async function change<T>(
   });
 }
 
-/** A model that the service is to know. */
+/** A new model of the catalog. */
 export type NewModel = Omit<CatalogModel, 'status' | 'released_at_ms' | 'upstreams' | keyof ModelWeights>;
 
-/** What answers for a new model: its weights, or upstreams in their place. */
+/** The weights of a new model, or its upstreams. */
 export type NewSource = ModelWeights | { readonly upstreams: UpstreamPool };
 
-/** What clients write as `model`: like the ids of known models, and nothing that a terminal or a log obeys. */
+/** The names that clients may write as `model`: no character that a terminal or a log interprets. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$/;
 
-/** Above it the cost of the largest request would not be an exact number any more. */
+/** The highest price at which the cost of the largest request is still an exact number. */
 const PRICE_MAX_MICROS = 1_000 * MICROS_PER_DOLLAR;
 
 function requireName(name: string): void {
@@ -78,7 +78,7 @@ async function update(
   return requireModel(catalog, id);
 }
 
-/** Rejects with `CatalogChangeRefused` where no model of that id and price can be added; changes nothing. */
+/** Rejects with `CatalogChangeRefused` where the model's id or price is not possible; changes nothing. */
 export async function requireAddable(
   catalog: CatalogRecords,
   {
@@ -98,8 +98,8 @@ export async function requireAddable(
 }
 
 /**
- * Adds a model that is coming soon. It can be opened where its weights are given, which are to be checked before.
- * Rejects with `CatalogChangeRefused`.
+ * Adds a model that is coming soon. With weights, which the caller has checked, it can be opened. Rejects
+ * with `CatalogChangeRefused`.
  */
 export function addModel(
   context: CatalogContext,
@@ -147,8 +147,8 @@ async function insertClosed(
 }
 
 /**
- * Opens a model for requests, as from now when it was never open. Opening it again changes nothing. Rejects with
- * `CatalogChangeRefused`, also when no engine answers for the model.
+ * Opens a model for requests, and dates its release now if it was never open. Opening it again changes
+ * nothing. Rejects with `CatalogChangeRefused`, also for a model without weights or upstreams.
  */
 export function openModel(context: CatalogContext, actor: Actor, id: string): Promise<CatalogModel> {
   return change(context, actor, { action: 'model.open', object_id: id }, async ({ catalog }) =>
@@ -176,8 +176,8 @@ export function closeModel(context: CatalogContext, actor: Actor, id: string): P
 }
 
 /**
- * Takes a model out of the catalog with its aliases; what was used of it keeps its id. Requests that are being answered
- * are finished. Rejects with `CatalogChangeRefused`, also for a model that comes with the program.
+ * Removes a model with its aliases from the catalog; past usage keeps its id. Running requests are finished.
+ * Rejects with `CatalogChangeRefused`, also for a model that comes with the program.
  */
 export function removeModel(context: CatalogContext, actor: Actor, id: string): Promise<CatalogModel> {
   return change(context, actor, { action: 'model.remove', object_id: id }, async ({ catalog }) => {
@@ -193,8 +193,8 @@ export function removeModel(context: CatalogContext, actor: Actor, id: string): 
 }
 
 /**
- * Gives a model other weights, which were checked, or the same ones anew; `before` is its row when that began. Rejects
- * with `CatalogChangeRefused`, also when its weights were changed meanwhile.
+ * Gives a model other weights, or confirms the present ones; the caller has checked them. `before` is the row
+ * at the start of the check. Rejects with `CatalogChangeRefused`, also when the weights were changed since.
  */
 export function setModelWeights(
   context: CatalogContext,
@@ -217,8 +217,8 @@ export function setModelWeights(
 }
 
 /**
- * Sends no new requests to one of a model's upstreams, or sends it some again; those that it has are finished. Rejects
- * with `CatalogChangeRefused`.
+ * Stops or resumes new requests to one of a model's upstreams; running ones are finished. Rejects with
+ * `CatalogChangeRefused`.
  */
 export function drainUpstream(
   context: CatalogContext,
@@ -242,8 +242,8 @@ export function drainUpstream(
 }
 
 /**
- * Gives a model of upstreams a calibration, which running services follow; `before` is its pool when the calibration was
- * begun. Rejects with `CatalogChangeRefused`, also when other servers answer for the model by now.
+ * Sets the calibration of a model with upstreams, which running services follow; `before` is its pool at the
+ * start of the fit. Rejects with `CatalogChangeRefused`, also when the pool's servers have changed since.
  */
 export function setUpstreamCalibration(
   context: CatalogContext,
@@ -267,8 +267,8 @@ export function setUpstreamCalibration(
 }
 
 /**
- * Sets what a million input tokens cost, in micro-dollars; requests that are being answered keep the price before.
- * Rejects with `CatalogChangeRefused`.
+ * Sets the price of a million input tokens, in micro-dollars; running requests keep the old price. Rejects
+ * with `CatalogChangeRefused`.
  */
 export async function setModelPrice(
   context: CatalogContext,
@@ -284,7 +284,10 @@ export async function setModelPrice(
   });
 }
 
-/** Gives a model another name, or an alias another model. An id is no alias. Rejects with `CatalogChangeRefused`. */
+/**
+ * Adds an alias of a model, or moves an alias to another model. An id cannot be an alias. Rejects with
+ * `CatalogChangeRefused`.
+ */
 export async function setModelAlias(
   context: CatalogContext,
   actor: Actor,
@@ -303,7 +306,7 @@ export async function setModelAlias(
   });
 }
 
-/** Takes an alias away. Rejects with `CatalogChangeRefused` when there is none. */
+/** Removes an alias. Rejects with `CatalogChangeRefused` when there is none. */
 export function removeModelAlias(context: CatalogContext, actor: Actor, alias: string): Promise<void> {
   return change(context, actor, { action: 'model.unalias', object_id: alias }, async ({ catalog }) => {
     if ((await catalog.findAlias(alias)) === undefined) {
@@ -313,7 +316,7 @@ export function removeModelAlias(context: CatalogContext, actor: Actor, alias: s
   });
 }
 
-/** All aliases, by name. */
+/** Returns all aliases, by name. */
 export function listModelAliases({ catalog }: Store): Promise<ModelAlias[]> {
   return catalog.allAliases();
 }

@@ -3,15 +3,15 @@ import { DAY_MS } from '../clock.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
 
-/** Characters that an `Idempotency-Key` may have; it has at least one. */
+/** The most characters of an `Idempotency-Key`; it has at least one. */
 export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
 
-/** How long an answer is kept for its key, from the time of its request. */
+/** The time for which an answer is kept for its key, from the time of its request. */
 export const IDEMPOTENCY_KEPT_MS = DAY_MS;
 
 /**
- * What a request with an idempotency key is known by. Both hashes are keyed with the secret of the API key, which is
- * stored nowhere. So nobody who reads the database can try out what a client may have sent.
+ * The identity of a request with an idempotency key. Both hashes are keyed with the secret of the API key,
+ * which is stored nowhere. Therefore a reader of the database cannot try out guesses of what a client sent.
  */
 export interface IdempotencyClaim {
   readonly api_key_id: string;
@@ -19,7 +19,7 @@ export interface IdempotencyClaim {
   readonly body_hash: string;
 }
 
-/** What a client sent with an idempotency key. */
+/** A client's request with an idempotency key. */
 export interface IdempotentRequest {
   readonly api_key_id: string;
   readonly api_key_secret: string;
@@ -30,8 +30,8 @@ export interface IdempotentRequest {
 }
 
 /**
- * The claim of a request. Bodies are the same when their JSON says the same in the same order. The order of options is
- * part of what the model reads, and spaces are not.
+ * Returns the claim of a request. Bodies count as equal when their JSON has the same values in the same
+ * order. The order matters, because the model reads options in it; spaces do not.
  */
 export function claimOf(request: IdempotentRequest): IdempotencyClaim {
   const { api_key_id, api_key_secret, idempotency_key, endpoint, query_mode, body } = request;
@@ -44,7 +44,7 @@ export function claimOf(request: IdempotentRequest): IdempotencyClaim {
 
 function keyedHash(secret: string, parts: readonly string[]): string {
   const hash = createHmac('sha256', secret);
-  // No text of a part can look like the end of another.
+  // The length before each part keeps the end of one from passing as the start of another.
   for (const part of parts) hash.update(`${part.length}:`).update(part);
   return hash.digest('base64url');
 }

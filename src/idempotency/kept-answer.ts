@@ -2,10 +2,10 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { MODES } from '../questions/question.ts';
 
-/** Bytes of answers that are kept for one organization; above that the oldest go. */
+/** The bytes of answers that are kept for one organization; beyond that the oldest are deleted. */
 export const KEPT_BYTES_MAX = 64 * 1_048_576;
 
-/** About what the other columns and the indexes of an answer take. */
+/** The approximate size of the other columns and the indexes of an answer. */
 const ROW_BYTES = 400;
 
 const KeptAnswer = Type.Object({
@@ -16,20 +16,23 @@ const KeptAnswer = Type.Object({
   input_tokens: Type.Integer(),
   cost_micros: Type.Integer(),
   latency_ms: Type.Number(),
-  /** Of each question, in the order of the request: ids, options and legends are in the request that is repeated. */
+  /**
+   * The numbers of each question, in the order of the request. Ids, options and legends come with the
+   * repeated request.
+   */
   numbers: Type.Array(Type.Array(Type.Number())),
 });
 
-/** What is kept of an answer: nothing in it was sent by the client. */
+/** The stored part of an answer; nothing in it was sent by the client. */
 export type KeptAnswer = Static<typeof KeptAnswer>;
 
-/** The text that is stored of an answer, and the bytes that it takes in all. */
+/** Returns the stored text of an answer, and the total bytes that it takes. */
 export function writeKept(kept: KeptAnswer): { readonly answer: string; readonly bytes: number } {
   const answer = JSON.stringify(kept);
   return { answer, bytes: answer.length + ROW_BYTES };
 }
 
-/** The answer in a stored text. Throws for a text that is none. */
+/** Parses a stored answer. Throws for any other text. */
 export function readKept(text: string): KeptAnswer {
   return Value.Parse(KeptAnswer, JSON.parse(text));
 }

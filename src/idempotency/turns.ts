@@ -4,23 +4,23 @@ import { IDEMPOTENCY_KEPT_MS, type IdempotencyClaim } from './claim.ts';
 import type { IdempotencyRecords, StoredClaim } from './idempotency-records.ts';
 import type { KeptAnswer } from './kept-answer.ts';
 
-/** Between two looks at a request that runs on another node, at first and at last. */
+/** The first and the longest delay between two checks of a request that runs on another node. */
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 500;
 
-/** What a request with an idempotency key comes to. */
+/** The outcome of `enter` for a request with an idempotency key. */
 export type IdempotencyTurn =
-  /** It is the one that runs, until it calls `end`. */
+  /** The request may run; it must call `end` at its end. */
   | { readonly state: 'runs'; readonly end: () => void }
   | { readonly state: 'answered'; readonly kept: KeptAnswer }
-  /** Its key came with another body before. */
+  /** The key was used with another body. */
   | { readonly state: 'other_body' }
-  /** The one that runs took longer than a client waits, or the client has gone. */
+  /** The running request took longer than a client waits, or the client has gone. */
   | { readonly state: 'in_use' };
 
-/** How long a request waits for another one of its key. */
+/** The limits of a request's wait for another one of its key. */
 export interface Patience {
-  /** On the clock that only goes forward. */
+  /** The time on the monotonic clock. */
   readonly waits_until_ms: number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
@@ -32,8 +32,9 @@ interface Running {
 }
 
 /**
- * Lets one request of each idempotency key run at a time, and gives the others its answer. Between the nodes of a
- * database the stored claim decides (`Books.hold`); here one of a process waits for it, and the others for that one.
+ * Lets one request of each idempotency key run at a time, and gives the others its answer. Between nodes the
+ * stored claim decides (`Books.hold`). In each process one request waits for it, and the others wait for that
+ * one.
  */
 export class IdempotencyTurns {
   readonly #running = new Map<string, Running>();
@@ -43,14 +44,14 @@ export class IdempotencyTurns {
     private readonly clock: Clock,
   ) {}
 
-  /** How many keys have a request here that runs, or looks whether it may. */
+  /** The number of keys with a request that runs here, or checks if it may. */
   get running(): number {
     return this.#running.size;
   }
 
   /**
-   * Resolves when the request may run, or need not. Waits for one that runs, at most until that time, and until the
-   * client has gone. Rejects with what the store rejects with.
+   * Resolves when the request may run, or need not. Waits for the running one of its key until the deadline,
+   * or until the client has gone. Rejects as the store does.
    */
   async enter(claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyTurn> {
     const key = `${claim.api_key_id} ${claim.key_hash}`;
@@ -63,7 +64,7 @@ export class IdempotencyTurns {
     }
   }
 
-  /** As `enter`, for the only one of its key in this process. */
+  /** Does as `enter`, for the only request of its key in this process. */
   async #enterAlone(key: string, claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyTurn> {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     this.#running.set(key, { body_hash: claim.body_hash, ended });
@@ -100,7 +101,7 @@ export class IdempotencyTurns {
   }
 }
 
-/** Resolves at the end of the work, if there is any, after that time, or when the signal is aborted. Never rejects. */
+/** Resolves when the work ends, after that time, or when the signal is aborted. Never rejects. */
 function endOf(work: Promise<void> | null, limit_ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -8,7 +8,7 @@ import type { Hold, HoldRequest, HoldResult } from './hold.ts';
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 5_000;
 
-/** How a hold ends that was answered. */
+/** The charge that ends the hold of an answered request. */
 export interface ChargeRequest {
   readonly hold: Hold;
   readonly cost_micros: number;
@@ -19,48 +19,48 @@ export interface ChargeRequest {
 
 /** The writes of one database, each durable when it resolves. One that rejects has written nothing. */
 export interface LedgerWriter {
-  /** As `Books.hold`. */
+  /** Does as `Books.hold`. */
   hold(request: HoldRequest): Promise<HoldResult>;
   /**
-   * Ends the hold by deducting the cost, with the usage row and the answer that is kept, if there is one. Rejects with
-   * `HoldNotOpen`, and as the database does.
+   * Ends the hold by deducting the cost, with the usage row and the answer to keep, if there is one. Rejects
+   * with `HoldNotOpen`, and as the database does.
    */
   charge(charge: ChargeRequest): Promise<void>;
   /** Ends the hold by freeing it, with the usage row if there is one. Rejects as `charge` does. */
   release(hold: Hold, usage: UsageRow | null): Promise<void>;
-  /** Whether a charge that rejected is there nevertheless. */
+  /** Returns true if a charge that rejected was written nevertheless. */
   isCharged(hold: Hold): boolean;
-  /** Whether the error says that the database could not be written, whatever was to be written. */
+  /** Returns true if the error means that nothing can be written to the database at present. */
   isStorageFailure(error: unknown): boolean;
-  /** As `Books.recover`. */
+  /** Does as `Books.recover`. */
   recover(): Promise<number>;
-  /** Begins to write what was asked for; for the close. */
+  /** Starts all requested writes; for the close. */
   flush(): void;
   /** Ends the writer, after the last write. */
   close(): Promise<void>;
 }
 
-/** A release that could not be written yet, with the usage row that belongs into the same commit. */
+/** A release that could not be written yet, with the usage row for the same commit. */
 interface UnwrittenRelease {
   readonly hold: Hold;
   readonly usage: UsageRow | null;
 }
 
 /**
- * The books on a database that may fail: every hold ends exactly once, even while the database cannot be written. A
- * charge that cannot be committed becomes a release; a release is tried again in the background until it is written.
- * What is still unwritten when the process ends is released by a later `recover`.
+ * The books on a database that may fail: every hold ends exactly once, even while the database cannot be
+ * written. A charge that cannot be committed becomes a release, and a release is retried in the background. A
+ * later `recover` releases those still unwritten when the process ends.
  */
 export abstract class DurableBooks implements Books {
   abstract readonly shares_commits: boolean;
-  /** When each open hold was placed, oldest first but for what overtook in a commit. */
+  /** The time of each open hold, oldest first, except for those that overtook others in a commit. */
   readonly #open = new Map<number, number>();
   readonly #unwritten = new Map<number, UnwrittenRelease>();
   readonly #inFlight = new Set<Promise<unknown>>();
   #retry_delay_ms = FIRST_RETRY_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
-  /** Releases that have waited since the last time that none did. */
+  /** The releases that have had to wait since there was last none. */
   #waited = 0;
   readonly #waiters: (() => void)[] = [];
 
@@ -146,7 +146,7 @@ export abstract class DurableBooks implements Books {
     if (failure !== null) this.#releaseLater(hold, usage, failure.error);
   }
 
-  /** Null when the hold has its end on disk; else why not. */
+  /** Writes a release. Returns null when the hold's end is on disk, else the error. */
   async #writeRelease(hold: Hold, usage: UsageRow | null): Promise<{ readonly error: unknown } | null> {
     try {
       await this.writer.release(hold, usage);
@@ -207,5 +207,5 @@ export abstract class DurableBooks implements Books {
 }
 
 function nothing(): void {
-  // The caller of the end handles how it went.
+  // The caller of the end handles its failure.
 }

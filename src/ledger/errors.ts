@@ -1,4 +1,4 @@
-/** The hold has ended already, or there is no such hold. */
+/** The hold has ended already, or does not exist. */
 export class HoldNotOpen extends Error {
   override readonly name = 'HoldNotOpen';
 }
@@ -8,7 +8,7 @@ export class UnknownAccount extends Error {
   override readonly name = 'UnknownAccount';
 }
 
-/** A refund of more than was paid in all. */
+/** The refund is more than the total of payments. */
 export class RefundExceedsPayments extends Error {
   override readonly name = 'RefundExceedsPayments';
 }

@@ -1,13 +1,15 @@
 import type { IdempotencyClaim } from '../idempotency/claim.ts';
 
-/** What a request asks to reserve: its worst-case cost, against the organization's credit and the project's limit. */
+/**
+ * A request's reservation of its worst-case cost, against the organization's credit and the project's limit.
+ */
 export interface HoldRequest {
   readonly organization_id: string;
   readonly project_id: string;
   readonly request_id: string;
   readonly amount_micros: number;
   readonly at_ms: number;
-  /** Of a request with an idempotency key: stored with the hold, for as long as that is open. */
+  /** The claim of an idempotency key, stored with the hold for as long as it is open. */
   readonly claim?: IdempotencyClaim;
 }
 
@@ -17,15 +19,15 @@ export interface Hold {
   readonly organization_id: string;
   readonly project_id: string;
   readonly amount_micros: number;
-  /** The UTC month (`YYYY-MM`) that the hold, and its charge, count in. */
+  /** The UTC month (`YYYY-MM`) in which the hold and its charge count. */
   readonly month: string;
 }
 
-/** Why there is no hold, with what its client is told of it. */
+/** The reason for a refused hold, with the values for its message. */
 export type HoldRefusal =
   | {
       readonly refusal: 'insufficient_credit';
-      /** The credit less all holds; below zero after a refund of what was spent. */
+      /** The credit less all holds; below zero after a refund of spent credit. */
       readonly available_micros: number;
     }
   | {
@@ -35,7 +37,7 @@ export type HoldRefusal =
       readonly spend_limit_micros: number;
     };
 
-/** Another request has the claim, or its answer is kept. */
+/** The refusal where another request has the claim, or its answer is kept. */
 export interface ClaimTaken {
   readonly refusal: 'idempotency_key_in_use';
 }

@@ -1,4 +1,4 @@
-/** Money that a payment brought, or that a refund takes back. */
+/** The money of a payment or of a refund. */
 export interface PaymentMovement {
   readonly organization_id: string;
   readonly amount_micros: number;
@@ -6,16 +6,17 @@ export interface PaymentMovement {
   readonly at_ms: number;
 }
 
-/** The ledger as one transaction sees it: what payments move. */
+/** The ledger of payments and refunds, as one transaction sees it. */
 export interface LedgerRecords {
   /**
-   * Adds paid credit. Rejects with `UnknownAccount`, and with the store's error for a payment that was entered before.
+   * Adds paid credit. Rejects with `UnknownAccount`, and with the store's error for a payment entered before.
    */
   topUp(movement: PaymentMovement): Promise<void>;
   /**
-   * Takes refunded credit back, below zero if it was spent (contract: a refund lowers what was paid, and so the tier).
-   * When nothing is left of what was paid, the days since the first payment start anew with the next one. Rejects with
-   * `UnknownAccount`, `RefundExceedsPayments`, and with the store's error for a refund that was entered before.
+   * Takes refunded credit back, below zero if it was spent (contract: a refund lowers the total paid, and so
+   * the tier). When that total reaches 0, the days since the first payment start again with the next one.
+   * Rejects with `UnknownAccount`, `RefundExceedsPayments`, and with the store's error for a refund entered
+   * before.
    */
   refund(movement: PaymentMovement): Promise<void>;
 }

@@ -1,7 +1,4 @@
-/**
- * The UTC calendar month of a time, `YYYY-MM`: what a project's spend limit counts in (contract: spend limits count by
- * UTC month).
- */
+/** Returns the UTC calendar month of a time, `YYYY-MM` (contract: spend limits count by UTC month). */
 export function monthOf(time_ms: number): string {
   return new Date(time_ms).toISOString().slice(0, 7);
 }

@@ -1,24 +1,24 @@
 import { endOfDay_ms } from '../usage/days.ts';
 import type { Movement } from './movement-lines.ts';
 
-/** Which movements of an organization are read at once: so many before an entry, newest first. */
+/** The movements of one read: at most `limit` before an entry, newest first. */
 export interface MovementChunk {
   readonly organization_id: string;
   readonly before_entry_id: number;
   readonly limit: number;
 }
 
-/** The charges of a project on one UTC day, where they were rolled up. */
+/** The rolled-up charges of a project on one UTC day. */
 export interface ChargedDay {
   readonly day: string;
-  /** The entry of the last of them. */
+  /** The entry of the last charge. */
   readonly entry_id: number;
   readonly charges: number;
   readonly charged_micros: number;
   readonly project_id: string;
 }
 
-/** The movements of a chunk, newest first, from its entries and its days. */
+/** Returns the movements of a chunk, newest first, from its entries and its days. */
 export function movementsOf(
   { limit }: Pick<MovementChunk, 'limit'>,
   entries: readonly Movement[],

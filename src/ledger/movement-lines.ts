@@ -1,20 +1,20 @@
 import { dayOf } from '../usage/days.ts';
 import type { MovementLine, MovementPage, MovementPlace, MovementQuestion } from './movement-reader.ts';
 
-/** A movement of credit before its balance is known. */
+/** A movement of credit without its balance. */
 export type Movement = Omit<MovementLine, 'balance_micros'>;
 
-/** The line that is being made, and the oldest entry of it. */
+/** The line in progress, with its oldest entry. */
 interface Line extends Movement {
   readonly oldest_entry_id: number;
 }
 
-/** Makes a page of lines of the movements before a place, which it is given newest first. */
+/** Makes a page of lines from the movements before a place, given newest first. */
 export class MovementLines {
   readonly #charges_by: MovementQuestion['charges_by'];
   readonly #limit: number;
   readonly #items: MovementLine[] = [];
-  /** Where the line that is being made begins, with its balance. */
+  /** The start of the line in progress, with its balance. */
   #place: MovementPlace;
   #line: Line | undefined;
 
@@ -24,7 +24,10 @@ export class MovementLines {
     this.#place = place;
   }
 
-  /** Adds the next movement; false for the first that belongs to the next page. By day, charges of one UTC day join. */
+  /**
+   * Adds the next movement; returns false for the first that belongs to the next page. By day, charges of one
+   * UTC day join.
+   */
   add(movement: Movement): boolean {
     if (this.#line !== undefined && this.#charges_by === 'day' && isSameDay(this.#line, movement)) {
       this.#line = joined(this.#line, movement);
@@ -36,7 +39,7 @@ export class MovementLines {
     return true;
   }
 
-  /** The page, where more movements follow or none. */
+  /** Returns the page; `isLast` if no movements follow. */
   page(isLast: boolean): MovementPage {
     this.#end();
     return { items: this.#items, next: isLast ? null : this.#place };

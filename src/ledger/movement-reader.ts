@@ -1,33 +1,35 @@
-/** A line of the list of everything that moved an organization's credit. */
+/** A line in the list of an organization's credit movements. */
 export interface MovementLine {
-  /** `charges` stands for several: those of a UTC day, or of a project on a day that was rolled up. */
+  /**
+   * `charges` stands for several charges: those of a UTC day, or of a project on a day that was rolled up.
+   */
   readonly kind: 'top_up' | 'refund' | 'charge' | 'charges';
-  /** The place of its newest entry in the order of the ledger. */
+  /** The id of its newest entry. */
   readonly entry_id: number;
-  /** When the newest of it was made. Charges that were rolled up count as made at their day's end. */
+  /** The time of the newest movement. Rolled-up charges count at their day's end. */
   readonly at_ms: number;
-  /** What it adds to the credit: negative for a refund or a charge. */
+  /** The change of the credit: negative for a refund or a charge. */
   readonly amount_micros: number;
-  /** The balance after it. */
+  /** The balance after the movement. */
   readonly balance_micros: number;
-  /** How many charges it stands for; 0 for a payment. */
+  /** The number of charges; 0 for a payment. */
   readonly charges: number;
-  /** Of a charge; null where the line has those of several projects. */
+  /** The project of a charge; null where several projects share the line. */
   readonly project_id: string | null;
-  /** Of a single charge. */
+  /** The request of a single charge. */
   readonly request_id: string | null;
-  /** Of a top-up or a refund, with who collected it. */
+  /** The payment of a top-up or refund, and its provider. */
   readonly payment_id: string | null;
   readonly provider: string | null;
 }
 
-/** Where the next lines begin: before an entry, with the balance there. */
+/** The start of the next lines: before an entry, with the balance there. */
 export interface MovementPlace {
   readonly entry_id: number;
   readonly balance_micros: number;
 }
 
-/** Which lines: charges each by itself, or those of a UTC day that follow each other together. */
+/** The requested lines. Charges are listed singly, or consecutive ones of a UTC day together. */
 export interface MovementQuestion {
   readonly organization_id: string;
   readonly charges_by: 'request' | 'day';
@@ -35,17 +37,17 @@ export interface MovementQuestion {
   readonly before?: MovementPlace | undefined;
 }
 
-/** Lines, newest first, and where the next ones begin; null after the first movement of all. */
+/** Lines, newest first, and the start of the next page; null after the first movement of all. */
 export interface MovementPage {
   readonly items: readonly MovementLine[];
   readonly next: MovementPlace | null;
 }
 
-/** Reads of the ledger that may take long, beside the event loop. Each sees one state of the database. */
+/** Long reads of the ledger, outside of the event loop. Each sees one state of the database. */
 export interface MovementReader {
   /**
-   * All lines of an organization add up to its balance, and each line's balance is that of the line below it with its
-   * own amount. No lines for an organization that does not exist.
+   * Returns lines that add up to the organization's balance. Each line's balance is that of the line below
+   * plus its own amount. Returns no lines for an unknown organization.
    */
   movementLines(question: MovementQuestion): Promise<MovementPage>;
 }

@@ -1,23 +1,23 @@
 import { type HashKey, halfSipHash } from '../hashing/half-siphash.ts';
 
-/** How often something may be tried: so often at once, and once more for each time that has passed. */
+/** A budget of attempts: so many at once, and one more after each `refill_ms`. */
 export interface AttemptBudget {
   readonly at_once: number;
   readonly refill_ms: number;
 }
 
-/** Places for names: a power of two, in 128 kilobytes for each kind. */
+/** The slots for names: a power of two, in 128 kilobytes for each kind. */
 const SLOTS = 16_384;
 
 /**
- * Buckets of attempts, by kind and by the name of who or what is tried. Pure: the caller gives the time, from a clock
- * that never goes back, and a random key of the hash.
+ * Buckets of attempts, by kind and by name. Pure: the caller gives the time, from a clock that never goes
+ * back, and a random key of the hash.
  *
- * Names share a fixed number of places by a keyed hash. Nothing is ever evicted, so no number of names resets a budget,
- * and the key keeps an attacker from choosing whose place is shared.
+ * Names share a fixed number of slots by a keyed hash. Nothing is ever evicted, so no number of names resets
+ * a budget. The key keeps an attacker from choosing a name that shares another's slot.
  */
 export class AttemptBudgets<Kind extends string> {
-  /** When each bucket is full again, by kind and place. */
+  /** The time at which each bucket is full again, by kind and slot. */
   readonly #full_at_ms = new Map<Kind, Float64Array>();
 
   constructor(
@@ -25,7 +25,10 @@ export class AttemptBudgets<Kind extends string> {
     private readonly key: HashKey,
   ) {}
 
-  /** Takes one attempt. Returns 0, or, when none is left, takes nothing and returns the milliseconds until one is. */
+  /**
+   * Takes one attempt and returns 0. When none is left, takes nothing and returns the milliseconds until one
+   * is.
+   */
   spend(kind: Kind, name: string, now_ms: number): number {
     const [bucket, slot] = this.#placeOf(kind, name);
     const { at_once, refill_ms } = this.budgets[kind];
@@ -36,7 +39,7 @@ export class AttemptBudgets<Kind extends string> {
     return 0;
   }
 
-  /** Gives an attempt back that turned out not to count. */
+  /** Gives back an attempt that does not count after all. */
   giveBack(kind: Kind, name: string): void {
     const [bucket, slot] = this.#placeOf(kind, name);
     bucket[slot] = (bucket[slot] ?? 0) - this.budgets[kind].refill_ms;

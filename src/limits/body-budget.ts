@@ -1,31 +1,37 @@
-/** How many bytes of bodies are kept in memory while they wait. */
+/** The limits of the memory for waiting bodies. */
 export interface BodyBudgetLimits {
-  /** For all requests together. */
+  /** The limit for all requests together. */
   readonly total_bytes: number;
-  /** For the requests of one organization. */
+  /** The limit for the requests of one organization. */
   readonly owner_bytes: number;
-  /** What an arriving body counts for at least: the memory of its connection, of which it has hardly sent anything. */
+  /**
+   * The least that an arriving body counts for: the memory of its connection, even when it has hardly sent
+   * anything.
+   */
   readonly body_bytes_min: number;
 }
 
-/** One organization can have dozens of the largest bodies waiting, and a few organizations cannot use up the total. */
+/**
+ * One organization can have dozens of the largest bodies waiting, and a few organizations cannot use up the
+ * total.
+ */
 const BODY_BUDGET_LIMITS: BodyBudgetLimits = {
   total_bytes: 96 * 1_048_576,
   owner_bytes: 32 * 1_048_576,
   body_bytes_min: 16_384,
 };
 
-/** What one body holds of a budget while it arrives. */
+/** One body's share of a budget while it arrives. */
 export interface BodyShare {
-  /** Takes room for that many bytes more; false where there is none, and the body must end. */
+  /** Takes room for that many more bytes. Returns false where there is none; then the body must end. */
   take(bytes: number): boolean;
   /** Gives everything back. */
   close(): void;
 }
 
 /**
- * The memory that bodies may take while they arrive, or wait to be planned. Clients who send many cannot use it up. An
- * owner may have as much as is still free: the next one finds room, for small bodies always.
+ * The memory for bodies that arrive, or wait to be planned. Clients with many bodies cannot use it up: an
+ * owner may have at most as much as is still free. Small bodies therefore always find room.
  */
 export class BodyBudget {
   readonly #taken = new Map<string, number>();
@@ -33,12 +39,15 @@ export class BodyBudget {
 
   constructor(private readonly limits: BodyBudgetLimits = BODY_BUDGET_LIMITS) {}
 
-  /** Bytes that are taken now, by all owners. */
+  /** The bytes taken now, by all owners. */
   get taken_bytes(): number {
     return this.#total;
   }
 
-  /** Takes that many bytes for the owner; false, with nothing taken, when that is above its limit or what is left. */
+  /**
+   * Takes that many bytes for the owner. Returns false and takes nothing when that exceeds its limit or the
+   * free bytes.
+   */
   take(owner: string, bytes: number): boolean {
     const taken = (this.#taken.get(owner) ?? 0) + bytes;
     const left = this.limits.total_bytes - this.#total - bytes;
@@ -48,7 +57,10 @@ export class BodyBudget {
     return true;
   }
 
-  /** A body of the owner begins to arrive. Who comes last finds no room, so that bodies that are nearly there end well. */
+  /**
+   * Returns the share of a new body. A lack of room stops the newest bodies first, so that older ones can be
+   * completed.
+   */
   open(owner: string): BodyShare {
     let taken = 0;
     let received = 0;
@@ -65,7 +77,7 @@ export class BodyBudget {
     };
   }
 
-  /** Gives back what was taken for the owner. */
+  /** Gives back bytes of the owner. */
   give(owner: string, bytes: number): void {
     const left = (this.#taken.get(owner) ?? 0) - bytes;
     if (left > 0) this.#taken.set(owner, left);

@@ -1,9 +1,9 @@
 import type { DecoderSize } from '../../native/engine.ts';
 
-/** Organizations beyond so many are forgotten once nothing of theirs waits, with the turn that they are ahead. */
+/** Beyond this number, organizations without waiting pieces are forgotten, with any lead that they had. */
 const REMEMBERED_MAX = 1_000;
 
-/** A piece of work that waits. */
+/** A waiting piece of work. */
 export interface Waiting<Piece> {
   readonly organization_id: string;
   readonly decoder: DecoderSize;
@@ -11,31 +11,34 @@ export interface Waiting<Piece> {
   readonly piece: Piece;
 }
 
-/** What one organization has waiting, and how far it has been served. */
+/** The waiting pieces of one organization, with its share so far. */
 interface Flow<Piece> {
-  /** Where its next piece starts on the common scale of tokens. */
+  /** The start of its next piece on the common scale of tokens. */
   level_tokens: number;
-  /** Whether it has had nothing since it began to wait, nor more than others before: among equals it is first. */
+  /**
+   * True for an organization that has been served nothing since it began to wait and was not ahead then. It
+   * goes first among equals.
+   */
   is_new: boolean;
   waiting_tokens: number;
-  /** By decoder, oldest first; `order` compares pieces of different decoders. */
+  /** Pieces by decoder, oldest first; `order` compares pieces of different decoders. */
   readonly small: Map<Waiting<Piece>, number>;
   readonly large: Map<Waiting<Piece>, number>;
 }
 
 /**
- * Who is served next: the organization that has had the fewest tokens since it began to wait. Of two organizations that
- * both wait, neither gets more than one piece ahead of the other. One that has just come is next, because no other that
- * waits has had less. This is start-time fair queueing: the shares of deficit round-robin, without a round in which a
- * newcomer waits for everybody's quantum. Pure: it knows neither time nor work.
+ * Chooses the next piece: that of the organization with the fewest tokens served since it began to wait. Of
+ * two waiting organizations, neither gets more than one piece ahead. A newcomer is next, because no other
+ * that waits has been served less. This is start-time fair queueing: it gives the shares of deficit
+ * round-robin, but a newcomer does not wait for a round. Pure: it knows neither time nor work.
  */
 export class FairQueue<Piece> {
   readonly #flows = new Map<string, Flow<Piece>>();
-  /** Where the piece that was taken last started: organizations that begin to wait start there. */
+  /** The start of the piece that was served last, at which organizations begin to wait. */
   #level_tokens = 0;
   #order = 0;
 
-  /** Adds a piece behind the organization's own. */
+  /** Adds a piece to the end of the organization's own. */
   add(organization_id: string, decoder: DecoderSize, tokens: number, piece: Piece): Waiting<Piece> {
     const flow = this.#flowOf(organization_id);
     if (isEmpty(flow)) {
@@ -48,15 +51,16 @@ export class FairQueue<Piece> {
     return waiting;
   }
 
-  /** Takes a piece out without serving it; one that is not here changes nothing. */
+  /** Removes a piece without serving it; an unknown one changes nothing. */
   remove(waiting: Waiting<Piece>): void {
     const flow = this.#flows.get(waiting.organization_id);
     if (flow?.[waiting.decoder].delete(waiting) === true) flow.waiting_tokens -= waiting.tokens;
   }
 
   /**
-   * The next piece, of a decoder that has room, or undefined. While the large decoder is full, small pieces pass the
-   * large ones that wait for it. A large piece never passes a small one whose organization is due before.
+   * Takes the next piece of a decoder that has room; undefined for none. While the large decoder is full,
+   * small pieces pass the large ones that wait for it. A large piece never passes a small one whose
+   * organization is due first.
    */
   take(hasRoom: (decoder: DecoderSize) => boolean): Waiting<Piece> | undefined {
     const room = { small: hasRoom('small'), large: hasRoom('large') };
@@ -80,19 +84,19 @@ export class FairQueue<Piece> {
     return next;
   }
 
-  /** Tokens of an organization's waiting pieces. */
+  /** Returns the tokens of an organization's waiting pieces. */
   waitingTokens(organization_id: string): number {
     return this.#flows.get(organization_id)?.waiting_tokens ?? 0;
   }
 
-  /** How many pieces wait. */
+  /** Returns the number of waiting pieces. */
   waitingPieces(): number {
     let count = 0;
     for (const { small, large } of this.#flows.values()) count += small.size + large.size;
     return count;
   }
 
-  /** How many organizations wait. */
+  /** Returns the number of waiting organizations. */
   waitingOrganizations(): number {
     let count = 0;
     for (const flow of this.#flows.values()) if (!isEmpty(flow)) count += 1;
@@ -117,7 +121,7 @@ function isDueBefore<Piece>(flow: Flow<Piece>, other: Flow<Piece>): boolean {
   return flow.is_new && !other.is_new;
 }
 
-/** The older one of the oldest pieces of both decoders. */
+/** Returns the older one of the oldest pieces of both decoders. */
 function oldest<Piece>(
   small: ReadonlyMap<Waiting<Piece>, number> | undefined,
   large: ReadonlyMap<Waiting<Piece>, number> | undefined,

@@ -2,30 +2,31 @@ import { FairQueue } from './fair-queue.ts';
 import { QueuePerName } from './queue-per-name.ts';
 
 /**
- * Turns at something that does few pieces of work at a time, such as one thread. Of one name one piece goes on at a time.
- * Next is the name that had the fewest turns since it began to wait: a thousand pieces of one delay another by one.
+ * Schedules work for a resource with few pieces at a time, such as one thread. Each name has one piece
+ * running at a time. The name with the fewest turns since it began to wait is next: a thousand pieces of one
+ * name delay another by one.
  */
 export class FairTurns {
   readonly #queue = new FairQueue<() => void>();
   readonly #lines = new QueuePerName(1);
   #running = 0;
-  /** How many pieces wait or go on, by name. */
+  /** The number of waiting and running pieces, by name. */
   readonly #under_way_of = new Map<string, number>();
   #under_way = 0;
 
   constructor(private readonly at_once: number) {}
 
-  /** How many pieces wait or go on. */
+  /** The number of waiting and running pieces. */
   get under_way(): number {
     return this.#under_way;
   }
 
-  /** How many of them are of that name. */
+  /** Returns the number of waiting and running pieces of that name. */
   underWayOf(name: string): number {
     return this.#under_way_of.get(name) ?? 0;
   }
 
-  /** What `work` resolves or rejects with, once the turn of its name has come. */
+  /** Runs `work` when it is its name's turn. Resolves and rejects as `work` does. */
   async run<T>(name: string, work: () => Promise<T>): Promise<T> {
     this.#count(name, 1);
     try {

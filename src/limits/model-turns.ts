@@ -3,55 +3,58 @@ import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { FairQueue, type Waiting } from './fair-queue.ts';
 
-/** The organization has as many requests at the model as it may: one more is refused. */
+/** The refusal of a request because the organization has all the requests at the model that it may have. */
 export class QueueFull extends Error {
   override readonly name = 'QueueFull';
-  /** Whole seconds until there should be a place. */
+  /** Whole seconds until a slot should be free. */
   constructor(readonly retry_after_s: number) {
     super('Too many requests are waiting for the model.');
   }
 }
 
-/** A request at the model, until it is answered. */
+/** A request's slot at the model, until it is answered. */
 export interface Place {
   /**
-   * What `work` resolves or rejects with, once its turn has come. Rejects with the signal's reason: at once while it
-   * waits, and without the end of the work when that goes on.
+   * Runs `work` when its turn comes, and resolves and rejects as it does. Rejects at once with the signal's
+   * reason, without waiting for work that goes on.
    */
   run<Result>(turn: PlanTurn, work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
-  /** Whole seconds until a request that comes back should find the organization's own ones served. */
+  /** Returns whole seconds until the organization's present requests should be served. */
   retryAfter_s(): number;
 }
 
-/** What is at the model now. */
+/** The present load of the model. */
 export interface TurnsLoad {
-  /** Requests, waiting or running. */
+  /** The number of requests, waiting or running. */
   readonly requests: number;
-  /** Plans that wait for their turn. */
+  /** The number of plans in the queue. */
   readonly waiting_plans: number;
-  /** Tokens of the plans that were given to the model and are not answered. */
+  /** The tokens of the plans that the model has and has not answered. */
   readonly running_tokens: number;
 }
 
-/** The requests of one organization that are at the model. */
+/** The requests of one organization at the model. */
 interface Guest {
   requests: number;
-  /** Refusals less the requests that ended since. Each refused request is told to come back after the one before. */
+  /**
+   * The number of refusals less the requests that ended since. Each refused request gets a later time than
+   * the one before.
+   */
   refused: number;
 }
 
-/** Requests that may be at the model, waiting or running, unless configured. */
+/** The most requests at the model, waiting or running, unless configured. */
 export const QUEUE_LIMIT = 512;
-/** The measured speed is a moving average, in which the newest piece has this share. */
+/** The share of the newest piece in the moving average of the measured speed. */
 const NEWEST_SHARE = 0.2;
 /** The longest `Retry-After`: clients give up then. */
 const RETRY_AFTER_MAX_S = CLIENT_TIMEOUT_MS / 1_000;
 
 /**
- * Who may give work to the model, and when. The model gets only as much at once as keeps it busy. The rest waits here,
- * and organizations are served in turns weighted by tokens. Requests at the model, waiting or running, are bounded in
- * total. An organization may have as many of them as there are free places. One alone gets half of the queue, and the
- * next one still finds room.
+ * Schedules work for the model, which gets only as much at once as keeps it busy. The rest waits here, and
+ * organizations are served in turns weighted by tokens. The requests at the model, waiting or running, are
+ * bounded in total. An organization may have as many of them as there are free slots. One alone gets half of
+ * the queue, and the next one still finds room.
  */
 export class ModelTurns {
   readonly #queue = new FairQueue<() => void>();
@@ -60,7 +63,7 @@ export class ModelTurns {
   #decoder_tokens = 1;
   #requests = 0;
   #ms_per_token = 0;
-  /** When a piece last ended: the time until then counts for the pieces before. */
+  /** The time at which a piece last ended; the time until then counts for earlier pieces. */
   #ended_ms = 0;
 
   /** `requests_max` bounds the requests at the model. */
@@ -69,12 +72,12 @@ export class ModelTurns {
     private readonly clock: Pick<Clock, 'monotonic_ms'>,
   ) {}
 
-  /** Bounds the requests that come from now on; those at the model stay. */
+  /** Bounds later requests; those at the model stay. */
   setLimit(requests_max: number): void {
     this.requests_max = requests_max;
   }
 
-  /** What `work` resolves or rejects with, which has a place at the model until then. Rejects with `QueueFull`. */
+  /** Runs `work` with a slot at the model, and resolves and rejects as it does. Rejects with `QueueFull`. */
   async enter<Result>(organization_id: string, work: (place: Place) => Promise<Result>): Promise<Result> {
     const guest = this.#guests.get(organization_id) ?? { requests: 0, refused: 0 };
     const free = this.requests_max - this.#requests;
@@ -120,7 +123,8 @@ export class ModelTurns {
     const abort = () => {
       if (waiting !== undefined) this.#queue.remove(waiting);
       reject(signal.reason);
-      // Only after all pieces of the request have left the queue, so that none takes the place of another.
+      // The microtask runs after all pieces of the request have left the queue, so that none takes the slot
+      // of another.
       queueMicrotask(() => {
         end?.();
         this.#serve();
@@ -143,7 +147,7 @@ export class ModelTurns {
     return promise.finally(() => signal.removeEventListener('abort', abort));
   }
 
-  /** Counts the piece as given to the model, until the function that is returned is called. */
+  /** Counts the piece as given to the model until the returned function is called. */
   #occupy(turn: PlanTurn): () => void {
     this.#in_flight[turn.decoder] += turn.tokens;
     let is_over = false;
@@ -171,7 +175,8 @@ export class ModelTurns {
   }
 
   /**
-   * The time in which the model reads that share of what the organization has waiting, all others having their turns.
+   * Returns the time in which the model reads that share of the organization's waiting tokens, when all
+   * others have their turns.
    */
   #retryAfter_s(organization_id: string, share: number): number {
     const tokens = this.#queue.waitingTokens(organization_id) * share;

@@ -1,16 +1,19 @@
-/** The work of one name: how much of it goes on, and what resumes each piece that waits, oldest first. */
+/**
+ * The work of one name: the number of running pieces, and the functions that resume the waiting ones, oldest
+ * first.
+ */
 interface Line {
   running: number;
   readonly waiting: (() => void)[];
 }
 
-/** Lets only so much work of one name go on at a time, such as of an organization. The rest waits in its order. */
+/** Limits the concurrent work of each name, such as of an organization. The rest waits in order. */
 export class QueuePerName {
   readonly #lines = new Map<string, Line>();
 
   constructor(private readonly at_once: number) {}
 
-  /** What `work` resolves or rejects with, once its turn has come. */
+  /** Runs `work` when its turn comes. Resolves and rejects as `work` does. */
   async run<T>(name: string, work: () => Promise<T>): Promise<T> {
     const line = this.#lineOf(name);
     if (line.running < this.at_once) line.running += 1;
@@ -18,7 +21,7 @@ export class QueuePerName {
     try {
       return await work();
     } finally {
-      // A place is handed on: whoever comes in between cannot take it.
+      // The slot goes to the next waiting piece, so that no newcomer can take it.
       const resume = line.waiting.shift();
       if (resume === undefined) line.running -= 1;
       else resume();

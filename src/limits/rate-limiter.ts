@@ -8,7 +8,7 @@ import {
 } from './rate-status.ts';
 import { SlidingWindow, type WindowEntry } from './sliding-window.ts';
 
-/** A request that was counted, with its place in the token window, which `settle` takes. */
+/** A counted request, with its entry in the token window for `settle`. */
 interface Admitted {
   readonly admitted: true;
   readonly entry: WindowEntry;
@@ -28,8 +28,8 @@ export class RateLimiter {
   readonly #windows = new Map<string, Windows>();
 
   /**
-   * The refusal when the organization has no request left now, or null. Lets a caller refuse without working out the
-   * tokens; nothing is counted by it.
+   * Returns the refusal when the organization has no request left now, or null. It counts nothing, so that a
+   * caller can refuse without counting tokens.
    */
   requestsExhausted(organization_id: string, limits: RateLimits, now_ms: number): RateRefusal | null {
     const windows = this.#of(organization_id);
@@ -42,7 +42,7 @@ export class RateLimiter {
     };
   }
 
-  /** As `RateWindows.admit` says. */
+  /** Does as `RateWindows.admit`. */
   admit(
     organization_id: string,
     limits: RateLimits,
@@ -71,19 +71,19 @@ export class RateLimiter {
     };
   }
 
-  /** Where the organization stands; nothing is counted by it. */
+  /** Returns the organization's status; counts nothing. */
   status(organization_id: string, limits: RateLimits, now_ms: number): RateStatus {
     return statusOf(this.#of(organization_id), limits, now_ms);
   }
 
-  /** Puts what was really billed in the place of the entry; 0 for a request that failed or was refused. */
+  /** Replaces the entry's estimate by the billed tokens; 0 for a request that failed or was refused. */
   settle(organization_id: string, entry: WindowEntry, billed_tokens: number): void {
     this.#windows.get(organization_id)?.tokens.correct(entry, billed_tokens);
   }
 
   /**
-   * Counts a request of before a restart, made `age_ms` ago. Must be called oldest first, before any other request is
-   * admitted.
+   * Counts a request from before a restart, made `age_ms` ago. Must be called oldest first, before any other
+   * request is admitted.
    */
   restore(organization_id: string, age_ms: number, tokens: number, now_ms: number): void {
     if (age_ms >= WINDOW_MS) return;
@@ -93,7 +93,7 @@ export class RateLimiter {
     if (tokens > 0) windows.tokens.add(at_ms, tokens);
   }
 
-  /** Drops the windows that have become empty, so that organizations gone quiet take no memory. */
+  /** Drops empty windows, so that idle organizations take no memory. */
   forgetIdle(now_ms: number): void {
     for (const [organization_id, windows] of this.#windows) {
       if (windows.requests.total(now_ms) === 0 && windows.tokens.total(now_ms) === 0) {

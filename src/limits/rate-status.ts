@@ -1,13 +1,13 @@
-/** Both windows slide over this span (contract: rate limits). */
+/** The span of both sliding windows (contract: rate limits). */
 export const WINDOW_MS = 60_000;
 
-/** What an organization may use in any 60 seconds. */
+/** The limits of an organization in any 60 seconds. */
 export interface RateLimits {
   readonly requests_per_minute: number;
   readonly tokens_per_minute: number;
 }
 
-/** Where an organization stands, as the `x-ratelimit-*` headers say it. */
+/** The status of an organization, as in the `x-ratelimit-*` headers. */
 export interface RateStatus {
   readonly limit_requests: number;
   readonly remaining_requests: number;
@@ -19,16 +19,19 @@ export interface RateStatus {
   readonly reset_tokens_s: number;
 }
 
-/** A limit that is reached. */
+/** The refusal by a reached limit. */
 export interface RateRefusal {
   readonly admitted: false;
   readonly limit: 'requests' | 'tokens';
-  /** Whole seconds until the oldest request leaves the window that is full; at least 1. */
+  /** Whole seconds until the oldest request leaves the full window; at least 1. */
   readonly retry_after_s: number;
   readonly status: RateStatus;
 }
 
-/** What is in both windows, and milliseconds until the oldest entry of each leaves; 0 where there is none. */
+/**
+ * The sums of both windows, and the milliseconds until the oldest entry of each leaves; 0 where there is
+ * none.
+ */
 export interface WindowSums {
   readonly requests: number;
   readonly tokens: number;
@@ -36,7 +39,7 @@ export interface WindowSums {
   readonly tokens_leave_ms: number;
 }
 
-/** Where an organization with these limits stands. */
+/** Returns the status of an organization with these limits. */
 export function rateStatus(limits: RateLimits, sums: WindowSums): RateStatus {
   return {
     limit_requests: limits.requests_per_minute,
@@ -48,7 +51,7 @@ export function rateStatus(limits: RateLimits, sums: WindowSums): RateStatus {
   };
 }
 
-/** At least one second, because a client told to wait zero would come back at once. */
+/** Returns at least one second, because a client told to wait 0 would come back at once. */
 export function wholeSeconds(duration_ms: number): number {
   return Math.max(1, Math.ceil(duration_ms / 1_000));
 }

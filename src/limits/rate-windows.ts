@@ -3,17 +3,17 @@ import type { RateLimiter } from './rate-limiter.ts';
 import type { RateLimits, RateRefusal, RateStatus } from './rate-status.ts';
 import type { WindowEntry } from './sliding-window.ts';
 
-/** An admitted request's place in the token window. */
+/** An admitted request's entry in the token window. */
 export interface TokenReservation {
   /**
-   * Puts what was really billed in the place of the estimate; 0 for a request that failed or was refused. Called once
-   * at most. Counts before any later admission of this process. Never rejects: where the windows cannot be reached, the
-   * estimate stays.
+   * Replaces the estimate by the billed tokens; 0 for a request that failed or was refused. May be called
+   * once. Later admissions of this process see the change. Never rejects: where the windows cannot be
+   * reached, the estimate stays.
    */
   settle(billed_tokens: number): Promise<void>;
 }
 
-/** A request that was let in and counted, or the limit that is reached. */
+/** An admitted and counted request, or the refusal by a limit. */
 export type Admission =
   | { readonly admitted: true; readonly reservation: TokenReservation; readonly status: RateStatus }
   | RateRefusal;
@@ -24,23 +24,23 @@ export type Admission =
  */
 export interface RateWindows {
   /**
-   * The refusal when it is certain that the organization has no request left now, or null. Lets a caller refuse without
-   * working out the tokens; nothing is counted by it. Its status may have older tokens, which no header of such a
-   * refusal shows.
+   * Returns the refusal when the organization certainly has no request left now, or null. It counts nothing,
+   * so that a caller can refuse without counting tokens. The tokens in its status may be older; no header of
+   * such a refusal shows them.
    */
   exhausted(organization_id: string, limits: RateLimits): Promise<RateRefusal | null>;
 
   /**
-   * Checks both limits together. A request that passes is counted with its estimated tokens. One that only lacks
-   * tokens counts as a request all the same; one that lacks requests counts nowhere. A request that needs more than
-   * the whole token allowance runs when the window is empty, and then fills it.
+   * Checks both limits together. An admitted request counts with its estimated tokens. A request refused only
+   * for tokens still counts as a request; one refused for requests does not. A request above the whole token
+   * limit is admitted when the window is empty, and then fills it.
    */
   admit(organization_id: string, limits: RateLimits, estimated_tokens: number): Promise<Admission>;
 
-  /** Where the organization stands; nothing is counted by it. */
+  /** Returns the organization's status; counts nothing. */
   status(organization_id: string, limits: RateLimits): Promise<RateStatus>;
 
-  /** Drops the windows that have become empty, so that organizations gone quiet take no room. */
+  /** Drops empty windows, so that idle organizations take no space. */
   forgetIdle(): Promise<void>;
 }
 

@@ -2,12 +2,13 @@ import { DAY_MS } from '../clock.ts';
 import type { HashKey } from '../hashing/half-siphash.ts';
 import { AttemptBudgets } from './attempt-budgets.ts';
 
-/** Such rows of an organization in a day, and once more at the beginning: four megabytes. */
+/** The rows of an organization in a day, and once more at the start: four megabytes. */
 const ROWS_PER_DAY = 10_000;
 
 /**
- * How many usage rows an organization leaves with requests that the model rejects. They cost nothing and their rows are
- * kept, so their rate limits alone would let one of them fill the disk. Pure, as `AttemptBudgets` is.
+ * Limits the usage rows that an organization's requests leave when the model rejects them. Such requests are
+ * free but their rows are kept, so rate limits alone would let one organization fill the disk. Pure, as
+ * `AttemptBudgets` is.
  */
 export class RejectedRows {
   readonly #budgets: AttemptBudgets<'row'>;
@@ -19,7 +20,7 @@ export class RejectedRows {
     );
   }
 
-  /** Takes a row of the organization's; false when none is left. */
+  /** Takes one of the organization's rows; returns false when none is left. */
   take(organization_id: string, now_ms: number): boolean {
     return this.#budgets.spend('row', organization_id, now_ms) === 0;
   }

@@ -1,4 +1,6 @@
-/** Something counted in a window: when, and how much. The amount can be corrected while it is in the window. */
+/**
+ * A counted entry of a window: its time and amount. The amount can be corrected while it is in the window.
+ */
 export interface WindowEntry {
   readonly at_ms: number;
   readonly amount: number;
@@ -9,12 +11,15 @@ interface MutableEntry extends WindowEntry {
 }
 
 /**
- * An exact sliding log: the sum of what was added in the last `span_ms`. An entry leaves exactly `span_ms` after it was
- * added. Pure: the time is an argument, and it must not go back between calls.
+ * An exact sliding log: the sum of the amounts of the last `span_ms`. An entry leaves exactly `span_ms` after
+ * it was added. Pure: the time is an argument, and it must not go back between calls.
  */
 export class SlidingWindow {
   #entries: MutableEntry[] = [];
-  /** Entries before this index have left; they are dropped in bulk so that a removal does not move the whole array. */
+  /**
+   * Entries before this index have left. They are dropped in bulk, so that a removal does not move the whole
+   * array.
+   */
   #first = 0;
   #total = 0;
 
@@ -28,7 +33,7 @@ export class SlidingWindow {
     return entry;
   }
 
-  /** Replaces the amount of an entry of this window; one that has left already changes nothing. */
+  /** Replaces the amount of an entry of this window; for one that has left, changes nothing. */
   correct(entry: WindowEntry, amount: number): void {
     const index = this.#indexOf(entry);
     const found = index === -1 ? undefined : this.#entries[index];
@@ -37,13 +42,13 @@ export class SlidingWindow {
     found.amount = amount;
   }
 
-  /** The sum of what is in the window at `now_ms`. */
+  /** Returns the sum of the window at `now_ms`. */
   total(now_ms: number): number {
     this.#expire(now_ms);
     return this.#total;
   }
 
-  /** Milliseconds until the oldest entry of some amount leaves; 0 when there is none. */
+  /** Returns milliseconds until the oldest entry with an amount leaves; 0 when there is none. */
   untilOldestLeaves_ms(now_ms: number): number {
     this.#expire(now_ms);
     for (let index = this.#first; index < this.#entries.length; index += 1) {
@@ -66,7 +71,7 @@ export class SlidingWindow {
     }
   }
 
-  /** Binary search by time, then along the entries of the same time. */
+  /** Finds an entry by binary search for its time, then among entries of the same time. */
   #indexOf(entry: WindowEntry): number {
     let low = this.#first;
     let high = this.#entries.length;

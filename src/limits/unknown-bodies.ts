@@ -1,22 +1,24 @@
 import type { BodyShare } from './body-budget.ts';
 
-/** How many bytes of bodies unknown clients may have arriving. */
+/** The limits of the bytes of unknown clients' arriving bodies. */
 export interface UnknownBodyLimits {
   readonly total_bytes: number;
-  /** For the bodies of one address. */
+  /** The limit for the bodies of one address. */
   readonly address_bytes: number;
-  /** What a body counts for at least: the memory of its connection, of which it has hardly sent anything. */
+  /**
+   * The least that a body counts for: the memory of its connection, even when it has hardly sent anything.
+   */
   readonly body_bytes_min: number;
 }
 
-/** 128 bodies that send nothing from one address, and 2,048 from all; a webhook of the largest size has room. */
+/** Allows 128 idle bodies from one address, and 2,048 from all; a webhook of the largest size has room. */
 const UNKNOWN_BODY_LIMITS: UnknownBodyLimits = {
   total_bytes: 32 * 1_048_576,
   address_bytes: 2 * 1_048_576,
   body_bytes_min: 16_384,
 };
 
-/** A body that is arriving. */
+/** An arriving body. */
 interface Body {
   readonly address: string;
   readonly end: () => void;
@@ -30,24 +32,24 @@ interface OfAddress {
 }
 
 /**
- * The memory that the bodies of unknown clients may take while they arrive, by address and in common. A new body always
- * finds room: the one that has been arriving for longest ends, first of its own address and then of all. An honest body
- * arrives within moments, so the one that ends is one that is kept open.
+ * The memory for arriving bodies of unknown clients, by address and in total. A new body always finds room,
+ * because the oldest one ends: first of its own address and then of all. An honest body arrives within
+ * moments, so the oldest one is one that is kept open.
  */
 export class UnknownBodies {
-  /** The one that has been arriving for longest first. */
+  /** The bodies, oldest first. */
   readonly #bodies = new Set<Body>();
   readonly #by_address = new Map<string, OfAddress>();
   #bytes = 0;
 
   constructor(private readonly limits: UnknownBodyLimits = UNKNOWN_BODY_LIMITS) {}
 
-  /** Bytes that are taken now, by all addresses. */
+  /** The bytes taken now, by all addresses. */
   get taken_bytes(): number {
     return this.#bytes;
   }
 
-  /** A body begins to arrive; `end` is called once if it must end to make room. */
+  /** Returns the share of a new body; `end` is called once if it must end to make room. */
   open(address: string, end: () => void): BodyShare {
     const body: Body = { address, end, bytes: 0 };
     const of_address = this.#by_address.get(address) ?? { bodies: new Set(), bytes: 0 };

@@ -2,7 +2,7 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Models } from './models.ts';
 
-/** A model that was removed or closed keeps its memory for at most so long after its last request. */
+/** A removed or closed model keeps its memory for at most this long after its last request. */
 const INTERVAL_MS = 10_000;
 
 interface Followed {
@@ -11,7 +11,7 @@ interface Followed {
   readonly problems: Pick<Problems, 'report'>;
 }
 
-/** Tells the models what the catalog has opened now. Never rejects: a catalog that cannot be read is reported. */
+/** Applies the catalog's open models. Never rejects: an unreadable catalog is reported. */
 export async function followCatalog({ catalog, models, problems }: Followed): Promise<void> {
   try {
     models.follow(await catalog.listDecisionModels());
@@ -21,8 +21,8 @@ export async function followCatalog({ catalog, models, problems }: Followed): Pr
 }
 
 /**
- * Follows the catalog now and then, because other processes change it and nobody asks for a model that is gone. Returns
- * its stop.
+ * Follows the catalog at intervals, because other processes change it and no request reveals a removed model.
+ * Returns a function that stops it.
  */
 export function startFollowingCatalog(followed: Followed): () => void {
   const timer = setInterval(() => void followCatalog(followed), INTERVAL_MS);

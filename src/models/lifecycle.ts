@@ -14,19 +14,22 @@ import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { askSmallQuestion } from './small-question.ts';
 
-/** Calls back after a delay, unless the function that it returns is called before. */
+/** Calls back after a delay, unless the returned function is called first. */
 export type Schedule = (callback: () => void, delay_ms: number) => () => void;
 
-/** Where the model stands: not loaded, loading, answering fast requests, or answering both modes. */
+/** The state of the model: not loaded, loading, ready for fast requests, or ready for both modes. */
 export type LifecycleState = 'cold' | 'loading' | 'fast_ready' | 'ready';
 
 export interface LifecycleStatus {
   readonly state: LifecycleState;
-  /** Why the last attempt to load failed, or undefined. */
+  /** The reason why the last load failed, or undefined. */
   readonly load_error: string | undefined;
 }
 
-/** Consistent mode is still starting, or a load outlasts what a request waits (contract: 503 `model_warming_up`). */
+/**
+ * Consistent mode is still starting, or a load takes longer than a request waits (contract: 503
+ * `model_warming_up`).
+ */
 export class ModelWarmingUp extends Error {
   override readonly name = 'ModelWarmingUp';
   constructor(readonly retry_after_s: number) {
@@ -41,59 +44,65 @@ export class ModelUnavailable extends Error {
 
 export interface LifecycleOptions {
   readonly openPlanner: () => Promise<DecisionPlanner>;
-  /** Without work for this long the engine is closed; 0, the default, keeps it. The planner stays. */
+  /** The idle time after which the engine is closed; 0, the default, keeps it. The planner stays. */
   readonly idle_unload_ms?: number;
-  /** A request waits for a cold model for at most so long; for as long as it loads when undefined. */
+  /** The longest wait of a request for a cold model; undefined for as long as it loads. */
   readonly waiting_ms?: number;
-  /** A planner, an engine or its first answer that takes longer will not come; waited for without end when undefined. */
+  /**
+   * The time after which opening a planner or engine, or its first answer, counts as hung; undefined for no
+   * limit.
+   */
   readonly opening_ms?: number;
   readonly schedule?: Schedule;
-  /** Milliseconds that only go forward. */
+  /** Returns monotonic milliseconds. */
   readonly now_ms?: () => number;
-  /** Takes what fails in the background, and so is thrown to nobody, or not to all whom it concerns. */
+  /** Reports failures in the background, which no caller gets, or not every affected caller. */
   readonly onProblem: (step: BackgroundStep, error: unknown) => void;
 }
 
 type BackgroundStep = ProblemStep & `model_${string}`;
 
-/** Who tells why a load failed: the lifecycle reports it, or whoever began the load gets it thrown and tells it. */
+/**
+ * The receiver of a load's failure: the lifecycle reports it, or the caller of the load gets it and reports
+ * it.
+ */
 export type LoadFailure = 'reported' | 'thrown';
 
-/** A loaded engine, and who is using it. */
+/** A loaded engine with its users. */
 interface Loaded {
   readonly engine: DecisionEngine;
-  /** When it began to answer fast requests. */
+  /** The time at which it became ready for fast requests. */
   readonly since_ms: number;
   consistent_ready: boolean;
   /** Settles when consistent mode is ready, or never will be. */
   consistent: Promise<void>;
-  /** Tells each piece of work on it to be given up, and rejects it. */
+  /** Functions that each stop one piece of work on the engine and reject it. */
   readonly users: Set<(reason: Error) => void>;
   is_retired: boolean;
   is_probed: boolean;
 }
 
-/** What loading and warming up are taken to last before they have been measured. */
+/** The estimate of loading and warming up before they have been measured. */
 const UNMEASURED_MS = 5_000;
-/** How much later than it was told a client may come back and still find the model. */
+/** The tolerated lateness of a client that was told when to come back. */
 const LATE_CLIENT_MS = 10_000;
-/** A client that gives up after so long may have waited for an engine that hangs. */
+/** After this time, a failed request may have waited for an engine that hangs. */
 const DOUBTFUL_MS = 60_000;
-/** An engine that has not answered a small request for so long will not. */
+/** The time after which a health probe without an answer means that the engine hangs. */
 const PROBE_MS = 120_000;
-/** An engine that hangs may never close; the next one is opened all the same. */
+/** The longest wait for an engine to close, which may hang, before the next one is opened. */
 const CLOSE_MS = 30_000;
-/** A request is moved on from an engine that others' work has broken; not from one to the next for ever. */
+/** The most engines that one request is moved to after the work of others has broken one. */
 const ENGINES_PER_REQUEST = 3;
 
-/** By timers that keep no process alive. */
+/** Schedules by timers that do not keep the process alive. */
 export const scheduleByTimer: Schedule = (callback, delay_ms) => {
   const timer = setTimeout(callback, delay_ms);
   timer.unref();
   return () => clearTimeout(timer);
 };
 
-/** The next engine is to answer: this one was retired because of another request. */
+/** This engine was retired because of another request; the next one is to answer. */
 class EngineRetired extends Error {
   override readonly name = 'EngineRetired';
   constructor(cause: unknown) {
@@ -101,12 +110,12 @@ class EngineRetired extends Error {
   }
 }
 
-/** The engine did not do in time what takes a moment. */
+/** The engine took too long for something that should take a moment. */
 class EngineStuck extends Error {
   override readonly name = 'EngineStuck';
 }
 
-/** For what is asked of a model that is gone, or going. */
+/** Returns the error for work on a model that is closed or closing. */
 export function modelClosed(): ModelUnavailable {
   return new ModelUnavailable('The model has been closed.');
 }
@@ -126,9 +135,9 @@ export function unlessAborted<Result>(
 }
 
 /**
- * The model's life: cold → loading → fast_ready → ready, and back to cold when nobody has asked
- * for a while or when the engine failed. Whoever needs a cold model loads it, once for all who wait. Its planner is
- * opened at the first use and stays until the end: requests are planned alike whether the model is cold or not.
+ * The model's lifecycle: cold → loading → fast_ready → ready, and back to cold after an idle time or a
+ * failure of the engine. The first request for a cold model loads it, once for all that wait. Its planner is
+ * opened at the first use and stays until the end, so that a cold model plans as a loaded one does.
  */
 export class ModelLifecycle {
   readonly #openPlanner: () => Promise<DecisionPlanner>;
@@ -139,18 +148,18 @@ export class ModelLifecycle {
   readonly #now_ms: () => number;
   readonly #onProblem: LifecycleOptions['onProblem'];
   #planner: Promise<DecisionPlanner> | undefined;
-  /** The same, once it is there. */
+  /** The same planner, once it is open. */
   #open_planner: DecisionPlanner | undefined;
   #loading: Promise<Loaded> | undefined;
   #loading_since_ms = 0;
   #loaded: Loaded | undefined;
-  /** The end of the engine before: the next one is not opened while it holds its memory. */
+  /** The end of the previous engine. The next one is opened after it, because it needs the memory. */
   #ended: Promise<void> = Promise.resolve();
   #load_error: string | undefined;
-  /** What the last load, and the last start of consistent mode, took in this process. */
+  /** The duration of the last load, and of the last start of consistent mode, in this process. */
   #load_ms = UNMEASURED_MS;
   #warm_up_ms = UNMEASURED_MS;
-  /** Until then a client that was told to come back is waited for. */
+  /** The time until which a client that was told to come back is expected. */
   #expected_until_ms = 0;
   #cancelIdle: (() => void) | undefined;
   #closed = false;
@@ -169,23 +178,23 @@ export class ModelLifecycle {
     return { state: this.#state(), load_error: this.#load_error };
   }
 
-  /** Changes after which time without work the engine is closed, counted from now; 0 keeps it. */
+  /** Changes the idle time after which the engine is closed, counted from now; 0 keeps it. */
   setIdleUnload(idle_unload_ms: number): void {
     if (idle_unload_ms === this.#idle_unload_ms) return;
     this.#idle_unload_ms = idle_unload_ms;
     this.#restartIdle();
   }
 
-  /** The engine when one is loaded, without loading any; it may be unloaded at any later time. */
+  /** Returns the engine if it is loaded, without loading it; it may be unloaded at any later time. */
   engineIfLoaded(): DecisionEngine | undefined {
     return this.#loaded?.engine;
   }
 
   /**
-   * The plans of a request, and exactly what it is billed for; loads no engine. Rejects with `PlanRejected`. Rejects
-   * with `ModelUnavailable` when there is no planner (the next call tries again) or when it fails. Rejects with
-   * `ModelWarmingUp` when the planner is not there in the time that a request waits. Rejects with the signal's reason
-   * when that comes before the planner.
+   * Returns the plans of a request, and exactly its billed tokens; loads no engine. Rejects with
+   * `PlanRejected`. Rejects with `ModelUnavailable` when the planner cannot be opened (the next call tries
+   * again) or fails. Rejects with `ModelWarmingUp` when opening the planner takes longer than a request
+   * waits. Rejects with the signal's reason when that comes before the planner.
    */
   async plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan> {
     try {
@@ -201,9 +210,10 @@ export class ModelLifecycle {
   }
 
   /**
-   * The engine, loaded for this call if need be. Rejects with `ModelWarmingUp` when consistent mode is not ready (and
-   * starts loading). Rejects with `ModelUnavailable` when the model cannot be loaded (the next call tries again), and
-   * with the signal's reason. An engine so got may be unloaded when idle: work on it belongs in `use`.
+   * Returns the engine, and loads it if need be. Rejects with `ModelWarmingUp` when consistent mode is not
+   * ready (and starts loading). Rejects with `ModelUnavailable` when the model cannot be loaded (the next
+   * call tries again), and with the signal's reason. An idle engine may be unloaded at any time: work on it
+   * belongs in `use`.
    */
   async ready(mode: Mode, signal?: AbortSignal, failure: LoadFailure = 'reported'): Promise<DecisionEngine> {
     const loaded = await this.#ready(mode, signal, failure);
@@ -211,18 +221,18 @@ export class ModelLifecycle {
     return loaded.engine;
   }
 
-  /** Resolves when the loaded engine answers in both modes, or is none any more. */
+  /** Resolves when the loaded engine is ready in both modes, or has been retired. */
   async consistentStarted(): Promise<void> {
     await this.#loaded?.consistent;
   }
 
   /**
-   * What `work` resolves to with a loaded engine, which stays loaded until then. Rejects as `ready` and `work` do.
-   * Rejects with `ModelWarmingUp` when the model is not loaded in the time that a request waits. Does so at once when the
-   * signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the engine. Other work on it is given up through the
-   * signal that it was called with, and begun anew on the next engine. After an `EvaluationFailed`, an
-   * `EvaluationTimedOut`, or any failure after a long time, the engine is asked a small request. It is retired when it
-   * does not answer.
+   * Runs `work` with a loaded engine, which stays loaded meanwhile. Resolves as `work` does; rejects as
+   * `ready` and `work` do. Rejects with `ModelWarmingUp` when loading takes longer than a request waits.
+   * Rejects at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the
+   * engine; other work on it is aborted through its signal and begins again on the next engine. After an
+   * `EvaluationFailed`, an `EvaluationTimedOut`, or any failure after a long time, a health probe is sent to
+   * the engine. The engine is retired when it does not answer.
    */
   async use<Result>(
     mode: Mode,
@@ -231,7 +241,7 @@ export class ModelLifecycle {
   ): Promise<Result> {
     let loaded = await this.#readyInTime(mode, signal);
     for (let engines = 1; ; engines++) {
-      // Between becoming ready and this line, another request may have reported a failure.
+      // Another request may have reported a failure between the engine's readiness and this line.
       while (loaded.is_retired) loaded = await this.#waitFor(this.#readyAgain(mode, signal));
       try {
         return await this.#useOnce(loaded, work, signal);
@@ -244,12 +254,12 @@ export class ModelLifecycle {
     }
   }
 
-  /** Unloads the model for good; what still runs on it is rejected. Waits for what is being loaded, which may hang. */
+  /** Unloads the model for good and rejects running work. Waits for a load in progress, which may hang. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#open_planner = undefined;
     this.#cancelIdle?.();
-    // Nothing is lost: a load reports its failure itself, and so does whoever needed a planner that was not opened.
+    // Nothing is lost: a load reports its failure itself, and so does the caller that needed the planner.
     await this.#loading?.catch(() => {});
     if (this.#loaded !== undefined) this.#retire(this.#loaded, modelClosed());
     await this.#ended;
@@ -270,7 +280,8 @@ export class ModelLifecycle {
       },
       (error) => {
         this.#planner = undefined;
-        // Nothing else is lost: a load reports its failure, and every caller gets the same rejection, who has not left.
+        // Nothing is lost: a load reports its failure, and all callers that have not left get the same
+        // rejection.
         if (error instanceof EngineStuck && this.#loading === undefined) this.#onProblem('model_load', error);
       },
     );
@@ -297,18 +308,21 @@ export class ModelLifecycle {
     const failed_before = this.#load_error !== undefined;
     const loading = this.#startLoading(failure);
     if (mode === 'fast') return await unlessAborted(loading, signal);
-    // A model that cannot be loaded is not warming up: after a failure the outcome is waited for.
+    // A model that cannot be loaded is not warming up: after a failure, the request waits for the result of
+    // the load.
     if (failed_before) await unlessAborted(loading, signal);
     throw this.#warmingUp();
   }
 
-  /** As `#ready`, in the time that a request waits for a cold model. */
+  /** Does as `#ready`, within the time that a request waits for a cold model. */
   #readyInTime(mode: Mode, signal: AbortSignal | undefined): Promise<Loaded> {
     const ready = this.#ready(mode, signal);
     return this.#loaded === undefined ? this.#waitFor(ready) : ready;
   }
 
-  /** Resolves as `coming` does, or rejects with `ModelWarmingUp` when a request has waited for it for long enough. */
+  /**
+   * Resolves as `coming` does, or rejects with `ModelWarmingUp` when that takes longer than a request waits.
+   */
   async #waitFor<Result>(coming: Promise<Result>): Promise<Result> {
     if (this.#waiting_ms === undefined) return await coming;
     const late = Promise.withResolvers<never>();
@@ -320,7 +334,9 @@ export class ModelLifecycle {
     }
   }
 
-  /** Resolves as `opening` does. Rejects when that takes too long; what comes after all is given to `undo`. */
+  /**
+   * Resolves as `opening` does. Rejects when that takes too long; `undo` gets a result that comes after all.
+   */
   async #inTime<Opened>(
     what: string,
     opening: Promise<Opened>,
@@ -335,7 +351,7 @@ export class ModelLifecycle {
       stuck.reject(new EngineStuck(`${what} did not come in ${seconds} seconds.`));
       opening.then(
         (late) => undo(late).catch((error: unknown) => this.#onProblem('model_close', error)),
-        // Nothing is lost: that it did not come in time is reported already.
+        // Nothing is lost: the delay has been reported already.
         () => {},
       );
     }, this.#opening_ms);
@@ -346,7 +362,7 @@ export class ModelLifecycle {
     }
   }
 
-  /** For a request that was accepted before its engine was retired: it waits, in consistent mode too. */
+  /** Returns the next engine for a request whose engine was retired; waits for consistent mode too. */
   async #readyAgain(mode: Mode, signal: AbortSignal | undefined): Promise<Loaded> {
     const loaded = await this.#ready('fast', signal);
     if (mode === 'consistent') await unlessAborted(loaded.consistent, signal);
@@ -357,13 +373,13 @@ export class ModelLifecycle {
     if (this.#loading === undefined) {
       this.#loading_since_ms = this.#now_ms();
       this.#loading = this.#load(failure);
-      // Nothing is lost: the load reports its failure, or whoever began it gets it. Nobody else may wait for it.
+      // Nothing is lost: the load reports its failure, or its caller gets it. There may be no other waiter.
       this.#loading.catch(() => {});
     }
     return this.#loading;
   }
 
-  /** The refusal, and the promise in it: the model is kept until the client has come back. */
+  /** Returns the refusal, and keeps the model until the client has had time to come back. */
   #warmingUp(): ModelWarmingUp {
     const now_ms = this.#now_ms();
     const loaded = this.#loaded;
@@ -423,9 +439,9 @@ export class ModelLifecycle {
         askSmallQuestion(loaded.engine, 'consistent'),
       );
     } catch (error) {
-      // An engine that was retired meanwhile fails for the reason for which it was.
+      // An engine that was retired meanwhile fails for the same reason.
       if (loaded.is_retired) return;
-      // A queue full of fast requests is no reason to hold consistent ones back.
+      // Full queues of fast requests must not hold up consistent ones.
       if (!(error instanceof EngineOverloaded)) this.#onProblem('model_warm_up', error);
       const is_of_no_use = error instanceof EvaluationFailed || error instanceof EngineStuck;
       if (is_of_no_use) return this.#retire(loaded, error);
@@ -445,7 +461,8 @@ export class ModelLifecycle {
       given_up.abort(reason);
       lost.reject(reason);
     };
-    // Work that a client left may still be done, and is worth its price then; work that takes too long is not.
+    // A timeout rejects the work at once. When the client leaves, work that still completes counts and is
+    // charged.
     const abort = () =>
       signal?.reason instanceof EvaluationTimedOut ? giveUp(signal.reason) : given_up.abort(signal?.reason);
     signal?.addEventListener('abort', abort, { once: true });
@@ -468,7 +485,7 @@ export class ModelLifecycle {
     }
   }
 
-  /** Retires the engine unless it answers a small request in time. */
+  /** Retires the engine unless it answers a health probe in time. */
   #probe(loaded: Loaded): void {
     if (loaded.is_probed) return;
     loaded.is_probed = true;
@@ -492,7 +509,7 @@ export class ModelLifecycle {
       });
   }
 
-  /** Takes the engine out of service for that reason, and closes it. Whoever uses it goes on with the next one. */
+  /** Takes the engine out of service for that reason, and closes it. Its users go on with the next one. */
   #retire(loaded: Loaded, reason: unknown): void {
     if (loaded.is_retired) return;
     loaded.is_retired = true;
@@ -509,7 +526,7 @@ export class ModelLifecycle {
       this.#onProblem('model_close', new EngineStuck('The engine did not close.'));
       closed.resolve();
     }, CLOSE_MS);
-    // What failed may fail to close, too; the next engine is opened all the same.
+    // A failed engine may fail to close as well; the next one is opened all the same.
     engine
       .close()
       .catch((error: unknown) => this.#onProblem('model_close', error))

@@ -3,66 +3,72 @@ import type { UpstreamCalibration } from '../catalog/catalog-records.ts';
 import type { Mode } from '../questions/question.ts';
 import type { LifecycleStatus, LoadFailure, ModelLifecycle } from './lifecycle.ts';
 
-/** What a model says to a request, before it is paid for. */
+/** A model's answer to a request, before the charge. */
 export interface ModelAnswer {
-  /** A list a question, as of `DecisionEngine.evaluate`. */
+  /** One list for each question, as of `DecisionEngine.evaluate`. */
   readonly scores: readonly (readonly number[])[];
-  /** Everything that was read: what is billed. Never more than the plan's. */
+  /** The tokens that were read and are billed, at most the plan's. */
   readonly input_tokens: number;
 }
 
-/** A model that answers now: an engine of this process, or a pool of upstreams. */
+/** A model that can answer now: an engine of this process, or a pool of upstreams. */
 export interface AnsweringModel {
-  /** Rejects as `DecisionEngine.evaluate` does. */
+  /** Answers a plan. Rejects as `DecisionEngine.evaluate` does. */
   answer(plan: DecisionPlan, options: EvaluateOptions): Promise<ModelAnswer>;
 }
 
-/** A member of the pool of upstreams of a model. */
+/** A member of a model's pool of upstreams. */
 export interface ObservedUpstream {
   /** Its URL, as the operator gave it. */
   readonly address: string;
   readonly breaker: BreakerState;
-  /** Of calls that it has not answered. */
+  /** The tokens of calls that it has not answered. */
   readonly outstanding_tokens: number;
-  /** Since the pool was opened: calls for clients, and whatever failed through the member's fault, checks and trials too. */
+  /**
+   * Counts since the pool was opened: calls for clients, and failures by the member's fault, including checks
+   * and trials.
+   */
   readonly requests: number;
   readonly failures: number;
 }
 
 export const BREAKER_STATES = ['untried', 'closed', 'half_open', 'open'] as const;
-/** Whether a member was not needed yet, gets requests, is being tried, or failed and waits for that. */
+/** The state of a member: not needed yet, in use, on trial, or failed and waiting for a trial. */
 export type BreakerState = (typeof BREAKER_STATES)[number];
 
-/** What stands behind a model of the catalog. */
+/** The engine or the pool of upstreams of a model of the catalog. */
 export interface ModelLife {
-  /** The worst case of what a request is billed for; an engine's plan says exactly that. As `ModelLifecycle.plan`. */
+  /**
+   * Plans a request, with the most tokens that it can be billed; an engine's plan has the exact number. As
+   * `ModelLifecycle.plan`.
+   */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
-  /** As `ModelLifecycle.use`. */
+  /** Runs work as `ModelLifecycle.use`. */
   use<Result>(
     mode: Mode,
     work: (model: AnsweringModel, signal: AbortSignal) => Promise<Result>,
     signal?: AbortSignal,
   ): Promise<Result>;
   status(): LifecycleStatus;
-  /** Undefined while no engine is loaded, or where none counts. */
+  /** Returns the engine's counters; undefined while no engine is loaded, or where it has none. */
   counts(): ReturnType<NonNullable<DecisionEngine['counts']>> | undefined;
-  /** Resolves when it answers. Rejects with `ModelUnavailable`. */
+  /** Loads it. Resolves when it can answer. Rejects with `ModelUnavailable`. */
   load(failure?: LoadFailure): Promise<void>;
-  /** Ends what still runs on it. */
+  /** Closes it and ends its running work. */
   close(): Promise<void>;
 }
 
-/** A pool of upstreams, as far as the models know it. */
+/** A pool of upstreams, as the models see it. */
 export interface UpstreamLife extends ModelLife {
-  /** From now on these members, and no others, get no new requests. */
+  /** Sets the members that get no new requests. */
   setDraining(addresses: readonly string[]): void;
-  /** From now on answers are calibrated so, where it was fitted on the weights that gave them. */
+  /** Sets the calibration of later answers, where it was fitted on the weights that gave them. */
   setCalibration(calibration: UpstreamCalibration | undefined): void;
-  /** How each member stands. */
+  /** Returns the state of each member. */
   members(): readonly ObservedUpstream[];
 }
 
-/** An engine as a model that answers: it is billed what was planned. */
+/** Returns an engine as a model that can answer; it bills the planned tokens. */
 export function answeringEngine(engine: DecisionEngine): AnsweringModel {
   return {
     answer: async (plan, options) => ({
@@ -72,7 +78,7 @@ export function answeringEngine(engine: DecisionEngine): AnsweringModel {
   };
 }
 
-/** The life of a model with weights of its own. */
+/** Returns the lifecycle of a model with weights of its own. */
 export function engineLife(lifecycle: ModelLifecycle): ModelLife {
   return {
     plan: (input, signal) => lifecycle.plan(input, signal),

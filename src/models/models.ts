@@ -22,63 +22,67 @@ import {
   type UpstreamLife,
 } from './model-life.ts';
 
-/** The largest weights take minutes to be read, checked and loaded; what takes longer hangs. */
+/** The longest opening of the largest weights, which are read, checked and loaded; a longer one hangs. */
 const OPENING_MS = 15 * 60_000;
-/** A stop waits no longer for loads, engines and vocabularies to end, all together. */
+/** The longest wait of a stop for loads, engines and vocabularies, all together. */
 const CLOSING_MS = 10_000;
 
 export interface ModelsOptions {
   /** Reads the vocabulary of a model's weights. */
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
-  /** The upstreams that answer for a model in the place of an engine; opens nothing yet, and never throws. */
+  /**
+   * Returns the upstreams that answer for a model in place of an engine; opens nothing yet, and never throws.
+   */
   readonly openUpstreams: (model: UpstreamModelEntry) => UpstreamLife;
-  /** Requests that may be at one model, waiting or running. */
+  /** The most requests at one model, waiting or running. */
   readonly queue_limit: number;
-  /** Without work for this long an engine is closed; 0 keeps it. */
+  /** The idle time after which an engine is closed; 0 keeps it. */
   readonly idle_unload_ms: number;
-  /** How long the end waits for loads, engines and vocabularies, all together; ten seconds by default. */
+  /**
+   * The longest wait of the close for loads, engines and vocabularies, all together; ten seconds by default.
+   */
   readonly closing_ms?: number;
   readonly clock: Pick<Clock, 'monotonic_ms'>;
-  /** Takes what fails in the background, with the model's id. */
+  /** Reports failures in the background, with the model's id. */
   readonly problems: Pick<Problems, 'report'>;
 }
 
-/** A model that is loaded anew. */
+/** A reload of a model. */
 export interface Reload {
-  /** What to load; its checksum is not required but renewed. */
+  /** The model to load; its checksum is renewed instead of required. */
   readonly model: DecisionModelEntry;
-  /** Stores its row as it was loaded. */
+  /** Stores its row as loaded. */
   readonly write: (loaded: DecisionModelEntry) => Promise<unknown>;
 }
 
-/** Where one model stands. */
+/** The state of one model. */
 export interface ModelState extends LifecycleStatus {
   readonly id: string;
 }
 
-/** What can be seen of one model from outside. */
+/** The observable state of one model. */
 export interface ObservedLife {
   readonly id: string;
   readonly status: () => LifecycleStatus;
-  /** Undefined while no engine is loaded, or where none counts. */
+  /** Undefined while no engine is loaded, or where it has no counters. */
   readonly counts: ModelLife['counts'];
-  /** The members of its pool; none for an engine. */
+  /** Returns the members of its pool; none for an engine. */
   readonly upstreams: () => readonly ObservedUpstream[];
   /** Loads it. Rejects with `ModelUnavailable`. */
   readonly load: () => Promise<unknown>;
 }
 
-/** One model as its catalog row described it, with an engine or upstreams, and a queue of its own. */
+/** One model with its catalog row, an engine or upstreams, and a queue of its own. */
 interface Life {
   model: ServedModelEntry;
-  /** The row before a reload, which a request may have read just before; null for none. */
+  /** The row before a reload, which a request may have read just before it; null for none. */
   before: ServedModelEntry | null;
   readonly behind: ModelLife;
-  /** The same where it is an engine's, or upstreams'. */
+  /** The same object, where it is an engine's or upstreams'. */
   readonly lifecycle?: ModelLifecycle;
   readonly upstreams?: UpstreamLife;
   readonly turns: ModelTurns;
-  /** Requests that have asked for it and are not answered yet. */
+  /** The number of its unanswered requests. */
   requests: number;
 }
 
@@ -88,13 +92,13 @@ interface EngineLife extends Life {
   readonly lifecycle: ModelLifecycle;
 }
 
-/** A model, loaded or not, for the time of one request, which ends when it is disposed of. */
+/** A model, loaded or not, for the duration of one request, which ends with its disposal. */
 export interface ServedModel extends Disposable {
-  /** In which plans are given to the model. */
+  /** The queue in which plans are given to the model. */
   readonly turns: ModelTurns;
-  /** As `ModelLife.plan`: the plans of a request, and the most that it is billed for. */
+  /** Plans a request as `ModelLife.plan`, with the most tokens that it can be billed. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
-  /** As `ModelLife.use`: runs work with the model, which is loaded first when it is cold. */
+  /** Runs work with the model as `ModelLife.use`; a cold model is loaded first. */
   use<Result>(
     mode: Mode,
     work: (model: AnsweringModel, signal: AbortSignal) => Promise<Result>,
@@ -103,23 +107,23 @@ export interface ServedModel extends Disposable {
 }
 
 /**
- * The lives of all models that the catalog has opened, each with its own vocabulary, engine and queue, or with
- * upstreams. A model whose row is gone, or has other weights now, is closed when the last request on it is answered.
+ * All open models of the catalog, each with its own vocabulary, engine and queue, or with upstreams. A model
+ * whose row is removed, or has other weights, is closed after its last request.
  */
 export class Models {
   readonly #options: ModelsOptions;
-  /** Those that the next request meets, by the model's id. */
+  /** The models for new requests, by id. */
   readonly #lives = new Map<string, Life>();
-  /** The same and those that were retired, until they are closed. */
+  /** The same and the retired ones, until they are closed. */
   readonly #open = new Set<Life>();
   readonly #closing = new Set<Promise<void>>();
-  /** Those whose row is being written: the first request that reads it takes them over. */
+  /** The models whose row is being written: the first request that reads the row puts them into service. */
   readonly #prepared = new Map<string, Life>();
   /** The end of the last reload: two at once would need the memory of three sets of weights. */
   #reloaded: Promise<void> = Promise.resolve();
-  /** Rejected when all is closed. */
+  /** Rejected when all models are closed. */
   readonly #ended = Promise.withResolvers<never>();
-  /** Requests that may be at one model, waiting or running. */
+  /** The most requests at one model, waiting or running. */
   #queue_limit: number;
   #idle_unload_ms: number;
   #is_closed = false;
@@ -132,7 +136,7 @@ export class Models {
     this.#ended.promise.catch(() => {});
   }
 
-  /** The model of a row that was just read, for one request. Opens nothing yet, and never throws. */
+  /** Returns the model of a row that was just read, for one request. Opens nothing yet, and never throws. */
   for(model: ServedModelEntry): ServedModel {
     const life = this.#lifeOf(model);
     const { behind, turns } = life;
@@ -151,19 +155,22 @@ export class Models {
     };
   }
 
-  /** The engine's life of the model that has the id now; undefined where there is none, or it has upstreams. */
+  /**
+   * Returns the engine's lifecycle of the model with that id; undefined where there is none, or it has
+   * upstreams.
+   */
   lifecycle(id: string): ModelLifecycle | undefined {
     return this.#lives.get(id)?.lifecycle;
   }
 
-  /** Where every model stands, by id. */
+  /** Returns the state of every model, by id. */
   states(): readonly ModelState[] {
     return [...this.#lives.values()]
       .map(({ model, behind }) => ({ id: model.id, ...behind.status() }))
       .sort((one, other) => (one.id < other.id ? -1 : 1));
   }
 
-  /** The models that the catalog has opened, for whoever watches them. */
+  /** Returns the open models of the catalog, for monitoring. */
   observed(): readonly ObservedLife[] {
     return [...this.#lives.values()].map(({ model, behind, upstreams }) => ({
       id: model.id,
@@ -174,7 +181,7 @@ export class Models {
     }));
   }
 
-  /** What is at one model, or at all models together. */
+  /** Returns the load of one model, or of all models together. */
   turnsLoad(id?: string): TurnsLoad {
     const sum = { requests: 0, waiting_plans: 0, running_tokens: 0 };
     for (const { model, turns } of this.#open) {
@@ -187,39 +194,39 @@ export class Models {
     return sum;
   }
 
-  /** Takes over what the catalog has opened. New models stand cold; removed ones close after their last request. */
+  /** Applies the catalog's open models. New ones are cold; removed ones close after their last request. */
   follow(live: readonly ServedModelEntry[]): void {
     const ids = new Set(live.map(({ id }) => id));
     for (const life of this.#lives.values()) if (!ids.has(life.model.id)) this.#retire(life);
     for (const model of live) this.#lifeOf(model).before = null;
   }
 
-  /** Changes how many requests may be at one model; those that are there stay. */
+  /** Changes the most requests at one model; those already there stay. */
   setQueueLimit(limit: number): void {
     this.#queue_limit = limit;
     for (const { turns } of this.#open) turns.setLimit(limit);
   }
 
-  /** Changes after which time without work an engine is closed; 0 keeps it. */
+  /** Changes the idle time after which an engine is closed; 0 keeps it. */
   setIdleUnload(idle_unload_ms: number): void {
     this.#idle_unload_ms = idle_unload_ms;
     for (const { lifecycle } of this.#open) lifecycle?.setIdleUnload(idle_unload_ms);
   }
 
   /**
-   * Loads a model anew, planner and engine, beside the life that answers. When the new one answers in both modes and
-   * its row is written, it gets the requests that come from then on. Those that have begun are finished by the life
-   * before, which is closed after the last of them. Reloads run one after the other; `prepare` is called in turn. Rejects
-   * with `ModelUnavailable`, which is reported, with `WeightsError`, and as what it is given; then the life before stays.
+   * Loads a model anew, planner and engine, beside the present one. When the new one is ready in both modes
+   * and its row is written, it gets all new requests. The old one finishes its requests and is then closed.
+   * Reloads run one after the other; `prepare` is called in turn. Rejects with `ModelUnavailable`, which is
+   * reported, with `WeightsError`, and as its arguments do; then the old one stays.
    */
   reload(prepare: () => Promise<Reload>): Promise<void> {
     const reloading = this.#reloaded.then(() => this.#reload(prepare));
-    // Whoever asked gets the rejection.
+    // The caller gets the rejection.
     this.#reloaded = reloading.catch(() => {});
     return reloading;
   }
 
-  /** Loads a model. Rejects with `ModelUnavailable` when it cannot be; the cause is reported, or left to the caller. */
+  /** Loads a model. Rejects with `ModelUnavailable`; the cause is reported, or left to the caller. */
   async load(
     model: ServedModelEntry,
     { failure }: { readonly failure: LoadFailure } = { failure: 'reported' },
@@ -228,8 +235,8 @@ export class Models {
   }
 
   /**
-   * Closes all models; what still runs on them is rejected. A load that hangs is waited for in a bounded time and is
-   * reported then; what comes of it later is still closed.
+   * Closes all models and rejects their running work. The wait for a load that hangs is bounded, and it is
+   * reported then; an engine that it still opens is closed.
    */
   async close(): Promise<void> {
     this.#is_closed = true;
@@ -259,16 +266,16 @@ export class Models {
     }
   }
 
-  /** The row of a life that is loaded for both modes. */
+  /** Returns the row of an engine that is loaded for both modes. */
   async #loaded({ lifecycle }: EngineLife, model: DecisionModelEntry): Promise<DecisionModelEntry> {
-    // Without the bound of a request's wait.
+    // Reloads have no limit on the wait.
     await lifecycle.ready('fast');
     const facts = await lifecycle.use('fast', async (engine) => {
       await lifecycle.consistentStarted();
       return engine.facts;
     });
     const { weights_sha256, profile, context_tokens } = model;
-    // A model that was not checked, as one that follows the program, takes any weights.
+    // A model without a checksum, which follows the program, accepts any weights.
     if (weights_sha256 !== null && facts.context_tokens < context_tokens) {
       throw new WeightsError(
         `The new weights read at most ${facts.context_tokens} tokens, and ${model.id} promises ${context_tokens}: give other weights.`,
@@ -281,7 +288,7 @@ export class Models {
     };
   }
 
-  /** From now on requests meet this life. */
+  /** Gives all new requests to this model. */
   #takeOver(life: Life): void {
     const { id } = life.model;
     const known = this.#lives.get(id);
@@ -311,7 +318,7 @@ export class Models {
     return life;
   }
 
-  /** A life that no request meets yet. */
+  /** Opens an engine that gets no requests yet. */
   #openEngineLife(model: DecisionModelEntry): EngineLife {
     const { clock, problems, openPlanner } = this.#options;
     const lifecycle = new ModelLifecycle({
@@ -341,11 +348,11 @@ export class Models {
 
   #register(life: Life): void {
     this.#open.add(life);
-    // A request that comes after the end is refused as those that were there.
+    // A request after the close is refused as the earlier ones were.
     if (this.#is_closed) this.#close(life);
   }
 
-  /** The next request meets another life, or none. */
+  /** Removes a model, so that new requests get another one, or none. */
   #retire(life: Life): void {
     this.#lives.delete(life.model.id);
     this.#closeIfRetired(life);
@@ -374,12 +381,12 @@ export class Models {
   }
 }
 
-/** Whether a request that read that row is the life's. */
+/** Returns true if this model serves a request that read that row. */
 function isLifeOf({ model, before }: Life, row: ServedModelEntry): boolean {
   return isSameModel(model, row) || (before !== null && isSameModel(before, row));
 }
 
-/** Whether both rows mean the same engine or upstreams; a price is the request's own. */
+/** Returns true if both rows mean the same engine or upstreams; each request has its own price. */
 function isSameModel(one: ServedModelEntry, other: ServedModelEntry): boolean {
   if ('upstreams' in one || 'upstreams' in other) {
     return (
@@ -397,7 +404,9 @@ function isSameModel(one: ServedModelEntry, other: ServedModelEntry): boolean {
   );
 }
 
-/** Whether both mean the same servers, asked alike; who is drained, and the calibration, change in place. */
+/**
+ * Returns true if both pools have the same servers and settings; draining and calibration change in place.
+ */
 function isSamePool(one: UpstreamPool, other: UpstreamPool): boolean {
   const inPlace = { draining: [], calibration: undefined };
   return isDeepStrictEqual({ ...one, ...inPlace }, { ...other, ...inPlace });

@@ -9,20 +9,20 @@ import type { Store } from '../store.ts';
 import { ModelUnavailable } from './lifecycle.ts';
 import type { Models } from './models.ts';
 
-/** The old weights stay. The message is one sentence or more for the operator. */
+/** The refusal of a reload; the old weights stay. The message is one sentence or more for the operator. */
 export class ReloadRefused extends Error {
   override readonly name = 'ReloadRefused';
 }
 
-/** Which model is to be loaded anew, and who asks for it: the operator. */
+/** A model to reload, and the operator who asks for it. */
 export interface ReloadRequest {
   readonly actor: Actor;
   readonly id: string;
-  /** Other weights than those of its row: an absolute path; null for the same path. */
+  /** The absolute path of other weights than those of its row; null for the same path. */
   readonly weights: string | null;
 }
 
-/** The memory that a second set of weights takes, and what is free. */
+/** The memory that a second set of weights takes, and the free memory. */
 export interface ReloadMemory {
   readonly needed_bytes: number;
   readonly free_bytes: number;
@@ -34,13 +34,17 @@ export interface ReloadParts {
   readonly models: Pick<Models, 'reload'>;
   /** Null where that cannot be known. Rejects with `SetupError`. */
   readonly memoryFor: (model: DecisionModelEntry) => Promise<ReloadMemory | null>;
-  /** Loads the weights where they can end no service. Resolves with why they cannot be served; null where they can. */
+  /**
+   * Tries the weights in another process, which they cannot harm. Resolves with the reason why they cannot be
+   * served, or null.
+   */
   readonly tryWeights: (model: DecisionModelEntry) => Promise<string | null>;
 }
 
 /**
- * Swaps an open model's weights while requests go on, as `Models.reload`; its row follows, with price and aliases as
- * they are. Rejects with `ReloadRefused`, or with what else failed, such as the write of the row; then all is as before.
+ * Swaps an open model's weights while requests go on, as `Models.reload`; its row follows, with price and
+ * aliases unchanged. Rejects with `ReloadRefused`, or with another error, such as that of the row's write;
+ * then nothing changes.
  */
 export async function reloadModel(
   { store, clock, models, memoryFor, tryWeights }: ReloadParts,
@@ -64,7 +68,7 @@ export async function reloadModel(
   }
 }
 
-/** Throws `ReloadRefused` where a model that follows the program is to get weights of its own. */
+/** Throws `ReloadRefused` for other weights of a model that follows the program. */
 export function requireOwnWeights(id: string, weights: string | null): void {
   if (weights === null || !isInitialModel(id)) return;
   throw new ReloadRefused(
@@ -82,7 +86,7 @@ function requireMemory(id: string, memory: ReloadMemory | null): void {
   );
 }
 
-/** What the operator is told of weights that cannot be used, or a row that was changed; any other failure as it is. */
+/** Returns the operator's message for unusable weights or a changed row; any other failure unchanged. */
 function refused(id: string, error: unknown): unknown {
   if (error instanceof SetupError || error instanceof CatalogChangeRefused) {
     return new ReloadRefused(error.message, { cause: error });

@@ -6,17 +6,17 @@ import { errorMessage } from '../error-message.ts';
 import { recordAct } from '../trail/record.ts';
 import type { ReloadRequest } from './reload.ts';
 
-/** What became of the last reload of a model. */
+/** The status of the last reload of a model. */
 export interface ReloadStatus {
   readonly state: 'running' | 'done' | 'failed';
   readonly started_at_ms: number;
-  /** Null while it goes on. */
+  /** Null while it runs. */
   readonly ended_at_ms: number | null;
-  /** Why the weights before stayed; null unless it failed. */
+  /** The reason why the old weights stayed; null unless it failed. */
   readonly error: string | null;
 }
 
-/** Reloads that the operator began in the console: they take longer than anybody waits for an answer. */
+/** Reloads started from the console, which take longer than a response may. */
 export class Reloads {
   readonly #last = new Map<string, ReloadStatus>();
 
@@ -27,8 +27,8 @@ export class Reloads {
   ) {}
 
   /**
-   * Begins to load a model's weights anew from the same place (operator only). A reload that goes on is not begun again.
-   * Resolves when it has begun; what comes of it is told by `statusOf`. Rejects with `permission_denied`, `not_found`.
+   * Starts reloading a model's weights from the same place (operator only). A running reload is not started
+   * again. Resolves at its start; `statusOf` has its result. Rejects with `permission_denied`, `not_found`.
    */
   async begin(actor: Actor, id: string): Promise<void> {
     requireOperator(actor);
@@ -58,7 +58,7 @@ export class Reloads {
     );
   }
 
-  /** The last reload of a model that was begun here; null for none. Throws `permission_denied`. */
+  /** Returns the last reload of a model that was started here; null for none. Throws `permission_denied`. */
   statusOf(actor: Actor, id: string): ReloadStatus | null {
     requireOperator(actor);
     return this.#last.get(id) ?? null;

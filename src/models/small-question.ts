@@ -1,15 +1,15 @@
 import type { DecisionEngine, DecisionInput } from '../../native/engine.ts';
 import type { Mode } from '../questions/question.ts';
 
-/** One small question about a record of our own. */
+/** Returns one small question about a record of our own. */
 export function smallInput(mode: Mode): DecisionInput {
   const question = { type: 'noul', instructions: 'Is it on?', yes: undefined, no: undefined } as const;
   return { state: 'The light is on.', questions: [question], mode };
 }
 
 /**
- * Asks the engine one small question in the mode, to warm it up or to see that it answers. Rejects as
- * `DecisionEngine.plan` and `DecisionEngine.evaluate` do.
+ * Sends the engine a health probe in the mode, which also warms it up. Rejects as `DecisionEngine.plan` and
+ * `DecisionEngine.evaluate` do.
  */
 export async function askSmallQuestion(engine: DecisionEngine, mode: Mode): Promise<void> {
   await engine.evaluate(await engine.plan(smallInput(mode)), { scope: 'warm-up' });

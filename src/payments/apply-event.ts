@@ -21,10 +21,9 @@ function irrelevant(reason: string): Verdict {
 }
 
 /**
- * Applies what a provider reports and keeps the event, in one transaction. The balances after a set of events do not
- * depend on their order or on how often each comes. That holds even when the database has lost the payments that they
- * are about. An event is `unresolved`, and has moved nothing, while nobody can tell whose money it is about. Rejects
- * with what the store rejects with.
+ * Applies a provider's report and keeps the event, in one transaction. The resulting balances do not depend
+ * on the order of events or on repeats. That holds even when the database has lost the payments that they
+ * refer to. An event whose owner is unknown is `unresolved` and moves nothing. Rejects as the store does.
  */
 export function applyPaymentReport(
   context: AccountContext,
@@ -74,7 +73,7 @@ async function applyCompleted(
   return APPLIED;
 }
 
-/** Completes a payment of that amount, then what came before it: its refunds and reversals. */
+/** Completes a payment of that amount, then applies its refunds and reversals that came before it. */
 export async function settleCompleted(transaction: Transaction, payment: Payment): Promise<void> {
   const { payments } = transaction.records;
   const { provider, external_id } = payment;
@@ -85,7 +84,7 @@ export async function settleCompleted(transaction: Transaction, payment: Payment
     const { kind, external_id: id, amount_micros } = event;
     if ((kind !== 'refunded' && kind !== 'refund_reversed') || id === null || amount_micros === null)
       continue;
-    // Paddle reports a refund more than once: as created, and as updated.
+    // Paddle reports a refund more than once: when it is created, and when it is updated.
     if ((await payments.findExternalPayment(provider, id)) === undefined)
       await enterReturn(transaction, payment, { kind, external_id: id, amount_micros });
   }
@@ -93,9 +92,9 @@ export async function settleCompleted(transaction: Transaction, payment: Payment
 }
 
 /**
- * The row of a payment that the store does not know, made from the order that the event names; or why its owner is
- * unknown. Customers who can open a checkout of the same account choose what the order says. So only payments for the
- * product of credit count.
+ * Enters a payment that the store does not know, from the order that the event names; or returns why its
+ * owner is unknown. Only payments for the product of credit count: customers with another checkout of the
+ * account choose what the order says.
  */
 async function enterUnknown(
   transaction: Transaction,
@@ -118,7 +117,7 @@ async function enterUnknown(
   return await enterPayment(transaction, { ...order, provider, external_id, amount_micros });
 }
 
-/** Enters a pending payment that the provider's event alone has told of. */
+/** Enters a pending payment that is known only from the provider's event. */
 export async function enterPayment(
   { records, clock }: Transaction,
   given: Pick<Payment, 'organization_id' | 'provider' | 'external_id' | 'amount_micros'> & {
@@ -177,7 +176,7 @@ async function applyReturn(
   return entered?.status === 'completed' ? APPLIED : WAITING;
 }
 
-/** Whether the operator has said that this very payment or refund moves nothing here. */
+/** Returns true if the operator has dismissed this very payment or refund. */
 function isDismissed({ records }: Transaction, provider: string, subject: EventSubject): Promise<boolean> {
   return records.payments.hasEvent(provider, subject, ['dismissed']);
 }
@@ -206,9 +205,10 @@ export async function enterReturn(
 }
 
 /**
- * Settles what waits on a payment, as far as it can be: never more is refunded than was paid, never more reversed than
- * was refunded. Settling one can make way for another, so it goes on until none fits. What fits only together (a large
- * chargeback, and its reversal, that came after a refund that they preceded) is settled together.
+ * Settles the waiting refunds and reversals of a payment, as far as possible: refunds never exceed the
+ * payment, reversals never the refunds. Settling one can make another possible, so it repeats until none is.
+ * Those that are possible only together are settled together, such as a late large chargeback and its
+ * reversal.
  */
 export async function settleReturns(transaction: Transaction, payment_id: string): Promise<void> {
   const { payments } = transaction.records;
@@ -237,7 +237,7 @@ export async function settleReturns(transaction: Transaction, payment_id: string
   for (const refund of waiting) await settle(refund);
 }
 
-/** What refunds and reversals of a payment take back of it in all. */
+/** Returns the amount that the refunds, less the reversals, take back. */
 function refundedBy(returns: readonly Payment[]): number {
   return returns.reduce(
     (sum, row) => sum + (row.kind === 'refund' ? row.amount_micros : -row.amount_micros),

@@ -17,66 +17,66 @@ import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Payment } from './payment-records.ts';
 import type { PaymentProvider } from './provider.ts';
 
-/** What the rules of seeing credit work with. */
+/** The parts of the rules that show credit. */
 export interface BillingContext extends Pick<AccountContext, 'store' | 'clock'> {
   readonly reader: MovementReader;
 }
 
-/** How many of the newest tier changes and refunds are told. */
+/** The most tier changes and refunds that are returned, newest first. */
 const NEWEST = 100;
 
-/** Changes of tier: all that payments, time and the operator make in any organization. */
+/** The most tier changes that are read: more than any organization has. */
 const TIER_CHANGES_MAX = 1_000;
 
-/** How an organization can add credit now. */
+/** The terms on which an organization can add credit now. */
 export interface TopUpTerms {
   /** The range of one top-up, in micro-dollars. */
   readonly least_micros: number;
   readonly most_micros: number;
   readonly provider: string;
-  /** The operator confirms each payment; there is no checkout to go to. */
+  /** True if the operator confirms each payment; there is no checkout page. */
   readonly is_manual: boolean;
-  /** Whether the role of the actor allows a top-up. */
+  /** True if the role of the actor allows a top-up. */
   readonly is_allowed: boolean;
 }
 
-/** What an organization has and owes, and what its tier is. */
+/** An organization's credit, debts and tier. */
 export interface Billing {
   /** May be below zero: a refund can take back credit that was already spent. */
   readonly credit_micros: number;
   readonly held_micros: number;
   readonly open_holds: number;
-  /** What a new request can be paid from: the credit without what is held of it. */
+  /** The credit that new requests can use: the credit without the holds. */
   readonly available_micros: number;
-  /** Lifetime purchases less refunds, and since when there are any. */
+  /** The lifetime purchases less refunds, and the time of the first one. */
   readonly paid_micros: number;
   readonly first_paid_at_ms: number | null;
   readonly tier: number;
-  /** What is in force; null without API access (Tier 0). */
+  /** The limits in force; null without API access (Tier 0). */
   readonly limits: TierLimits | null;
-  /** Where the operator set a limit for this organization; null where the tier's value applies. */
+  /** The operator's limits for this organization; null where the tier's value applies. */
   readonly dedicated_limits: DedicatedLimits;
-  /** The tier that the operator lifted the organization to. */
+  /** The operator's minimum tier for the organization. */
   readonly minimum_tier: number | null;
-  /** With the limits that this organization would have there; null in the highest tier. */
+  /** The next tier, with the limits that this organization would have there; null in the highest tier. */
   readonly next_tier: NextTier | null;
-  /** All changes of the tier, newest first; of more than a thousand the newest. */
+  /** The tier changes, newest first, at most a thousand. */
   readonly tier_changes: readonly Omit<TierChange, 'organization_id'>[];
   readonly top_up: TopUpTerms;
-  /** Payments and refunds that are not settled yet, oldest first. */
+  /** The payments and refunds that are not settled yet, oldest first. */
   readonly pending: readonly Payment[];
   /** The newest refunds and their reversals (which are top-ups), newest first. */
   readonly refunds: readonly Payment[];
 }
 
-/** Everything about an organization's credit and tier except its movements. Rejects with `not_found`. */
+/** Returns an organization's credit and tier, except its movements. Rejects with `not_found`. */
 export async function billing(
   { store, clock }: Omit<BillingContext, 'reader'>,
   actor: Actor,
   provider: Pick<PaymentProvider, 'name'>,
   organization_id: string,
 ): Promise<Billing> {
-  // One state, so that the refunds and the balance belong together.
+  // One snapshot, so that the refunds and the balance are consistent.
   return await store.snapshot(async (records) => {
     await requirePermission(records, actor, organization_id, 'see');
     const organization = await readOrganization(records, organization_id);
@@ -123,8 +123,8 @@ export async function billing(
 }
 
 /**
- * Every top-up, refund and charge of an organization, newest first; charges each by itself or those of a UTC day
- * together. All lines add up to the balance. Rejects with `not_found`.
+ * Returns the top-ups, refunds and charges of an organization, newest first. Charges are single, or joined by
+ * UTC day. All lines add up to the balance. Rejects with `not_found`.
  */
 export async function creditMovements(
   { store, reader }: Omit<BillingContext, 'clock'>,

@@ -17,8 +17,8 @@ import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
 
 /**
- * The range of one top-up of the organization now, in micro-dollars (contract: the single top-up range). It is that of
- * the tier in force, with the dedicated maximum where the operator has set one.
+ * Returns the present range of one top-up, in micro-dollars (contract: the single top-up range). It is that
+ * of the tier in force, with the operator's maximum where there is one.
  */
 export function topUpRange(
   organization: Organization,
@@ -29,7 +29,7 @@ export function topUpRange(
   return { least: TOP_UP_MIN_MICROS, most };
 }
 
-/** Throws `invalid_amount` for what is not a whole number of micro-dollars above zero. */
+/** Throws `invalid_amount` unless the amount is a whole number of micro-dollars above zero. */
 export function requireAmount(amount_micros: number): void {
   if (!Number.isSafeInteger(amount_micros) || amount_micros <= 0) throw new AccountError('invalid_amount');
 }
@@ -48,15 +48,15 @@ function requireInRange(
   }
 }
 
-/** Whether somebody chose to pay this: a reversed refund is a top-up too, and nobody's choice. */
+/** Returns true if a person chose to pay this. A reversed refund is a top-up too, but nobody chose it. */
 function isTopUp({ kind, refunds_payment_id }: Payment): boolean {
   return kind === 'top_up' && refunds_payment_id === null;
 }
 
-/** How many top-ups of an organization may wait for their payment at once. */
+/** The most unpaid top-ups of an organization at once. */
 const PENDING_TOP_UPS_MAX = 20;
 
-/** Rejects with `too_many_pending_top_ups` while as many top-ups of the organization wait as may. */
+/** Rejects with `too_many_pending_top_ups` when the organization has the most unpaid top-ups. */
 async function requireFewPending(
   { payments }: Pick<Records, 'payments'>,
   organization_id: string,
@@ -73,17 +73,17 @@ function requireWholeCents(amount_micros: number): void {
   }
 }
 
-/** A payment that waits for its confirmation, and how to pay it. */
+/** A payment that waits for its confirmation, and its checkout. */
 export interface StartedTopUp {
   readonly payment_id: string;
   readonly checkout: Checkout;
 }
 
 /**
- * Opens a checkout for a top-up within the tier's range (owners, admins and billing members), and keeps the payment as
- * pending. Credit comes when the provider, or for `manual` the operator, confirms the payment. The provider is called
- * outside of any transaction. Rejects with `not_found`, `permission_denied`, `top_up_out_of_range`, `invalid_amount`,
- * `too_many_pending_top_ups`, `payment_provider_failed`.
+ * Opens a checkout for a top-up within the tier's range (owners, admins and billing members), and stores a
+ * pending payment. Credit is added when the provider, or for `manual` the operator, confirms the payment. The
+ * provider is called outside of any transaction. Rejects with `not_found`, `permission_denied`,
+ * `top_up_out_of_range`, `invalid_amount`, `too_many_pending_top_ups`, `payment_provider_failed`.
  */
 export async function startTopUp(
   context: AccountContext,
@@ -107,7 +107,7 @@ export async function startTopUp(
   const { external_id } = checkout;
   await store.transaction(async (records) => {
     const { payments } = records;
-    // Others may have started some while the provider was asked.
+    // Other top-ups may have started during the call to the provider.
     await requireFewPending(records, organization_id);
     await recordAct(records, context, actor, {
       action: 'top_up.start',
@@ -115,7 +115,7 @@ export async function startTopUp(
       object_id: payment_id,
       detail: { amount_micros, provider: provider.name },
     });
-    // The customer may have paid already: then the provider's event has brought the payment here.
+    // The customer may have paid already; then the provider's event has entered the payment.
     const known =
       (await payments.findPayment(payment_id)) ??
       (await payments.findExternalPayment(provider.name, external_id));
@@ -136,7 +136,7 @@ export async function startTopUp(
 }
 
 /**
- * Ends a top-up that waits for its payment (owners, admins and billing members). A checkout that is paid nevertheless
+ * Cancels a pending top-up (owners, admins and billing members). If its checkout is paid nevertheless, that
  * still becomes credit. Rejects with `not_found`, `permission_denied`, `payment_settled`.
  */
 export async function cancelTopUp(
@@ -167,7 +167,7 @@ export async function cancelTopUp(
   });
 }
 
-/** What a payment starts with. */
+/** The initial values of a payment. */
 export const PENDING = {
   status: 'pending',
   refunds_payment_id: null,
@@ -179,13 +179,15 @@ export const PENDING = {
 interface HandledByHand {
   readonly organization_id: string;
   readonly amount_micros: number;
-  /** Which entry this is: given again with the same id it is entered once. Without one, it is a new entry each time. */
+  /**
+   * The id of the entry; a repeat with the same id is entered once. Without one, each call makes a new entry.
+   */
   readonly entry_id?: string;
 }
 
 /**
- * Enters a payment that the operator has received by hand: it counts as paid and moves the tier. The range of one
- * top-up binds only with `within_range`. Resolves with the organization and its balance after it. Rejects with
+ * Enters a payment that the operator has received by hand: it counts as paid and raises the tier.
+ * `within_range` applies the range of one top-up. Resolves with the organization after it. Rejects with
  * `permission_denied`, `not_found`, `invalid_amount`, `top_up_out_of_range`, `entry_exists`.
  */
 export async function creditByHand(
@@ -198,8 +200,8 @@ export async function creditByHand(
 }
 
 /**
- * The same inside a transaction, for the operator only. Rejects with `not_found`, `invalid_amount`,
- * `top_up_out_of_range`, `entry_exists`.
+ * Does the same inside a transaction of the caller, for the operator only. Rejects with `not_found`,
+ * `invalid_amount`, `top_up_out_of_range`, `entry_exists`.
  */
 export async function enterCreditByHand(
   transaction: Transaction,
@@ -216,9 +218,9 @@ export async function enterCreditByHand(
 }
 
 /**
- * Takes back credit that was paid by hand, after the operator has returned the money. The balance may fall below zero,
- * and the tier is recalculated. Payments through another provider are refunded there, and its webhook does the same.
- * Resolves with the organization and its balance after it. Rejects with `permission_denied`, `not_found`,
+ * Takes back credit that was paid by hand, after the operator has returned the money. The balance may fall
+ * below zero, and the tier is recalculated. Payments through another provider are refunded there, and its
+ * webhook does this. Resolves with the organization after it. Rejects with `permission_denied`, `not_found`,
  * `invalid_amount`, `refund_exceeds_paid`, `entry_exists`.
  */
 export async function refundByHand(
@@ -246,8 +248,8 @@ export async function refundByHand(
 }
 
 /**
- * Payments and refunds that are not settled yet, oldest first: of one organization or of all (operator only). Rejects
- * with `permission_denied`.
+ * Returns the unsettled payments and refunds, oldest first, of one organization or of all (operator only).
+ * Rejects with `permission_denied`.
  */
 export async function listPendingPayments(
   { store }: Pick<AccountContext, 'store'>,
@@ -259,8 +261,8 @@ export async function listPendingPayments(
 }
 
 /**
- * The operator's word that the money of a pending manual payment has arrived: it becomes credit. Resolves with the
- * payment as it is then. Rejects with `permission_denied`, `not_found`, `payment_settled`.
+ * Confirms that the money of a pending manual payment has arrived, which adds the credit (operator only).
+ * Resolves with the settled payment. Rejects with `permission_denied`, `not_found`, `payment_settled`.
  */
 export async function confirmManualPayment(
   context: AccountContext,
@@ -283,7 +285,7 @@ export async function confirmManualPayment(
   });
 }
 
-/** Settles a payment: its row, the ledger and the tier together. Resolves with the payment as it is then. */
+/** Settles a payment: its row, the ledger and the tier together. Resolves with the settled payment. */
 export async function completePayment({ records, clock }: Transaction, payment: Payment): Promise<Payment> {
   const { id, organization_id, amount_micros, kind } = payment;
   const at_ms = clock.now_ms();
@@ -297,8 +299,8 @@ export async function completePayment({ records, clock }: Transaction, payment: 
 }
 
 /**
- * Whether this very entry is in the books already, from a request whose answer was lost. Rejects with `entry_exists`
- * when its id is that of another one.
+ * Returns true if this entry is already in the books, from a request whose answer was lost. Rejects with
+ * `entry_exists` when another entry has its id.
  */
 async function isEntered(
   { payments }: Pick<Records, 'payments'>,

@@ -1,17 +1,17 @@
 import type { EventSubject, KeptEvent, KeptOutcome, PaymentRecords } from './payment-records.ts';
 import type { PaymentEvent, PaymentReport } from './provider.ts';
 
-/** Outcomes that can still become another. */
+/** The outcomes that can still change. */
 const OPEN_OUTCOMES: readonly KeptOutcome[] = ['unresolved', 'waiting'];
 
-/** What came of an event. */
+/** The outcome of an event. */
 export interface Verdict {
   readonly outcome: KeptOutcome;
-  /** Why it is irrelevant or unresolved. */
+  /** The reason why it is irrelevant or unresolved. */
   readonly reason: string | null;
 }
 
-/** The provider's id of the payment that an event is about; null when it names none. */
+/** Returns the provider's id of the payment that an event is about; null when it names none. */
 export function paymentOf(event: PaymentEvent): string | null {
   return event.kind === 'refunded' || event.kind === 'refund_reversed'
     ? event.payment_external_id
@@ -19,8 +19,8 @@ export function paymentOf(event: PaymentEvent): string | null {
 }
 
 /**
- * Keeps an event with what came of it. A verdict that was final stays, however often the event comes; one that was open
- * is replaced.
+ * Stores an event with its outcome. A final outcome stays when the event is repeated; an open one is
+ * replaced.
  */
 export function keepEvent(
   payments: PaymentRecords,
@@ -49,7 +49,7 @@ export function keepEvent(
   return payments.keepEvent(kept, OPEN_OUTCOMES);
 }
 
-/** Gives every open event about the same thing this final outcome. */
+/** Gives all open events about the same payment or refund this final outcome. */
 export function closeEvents(
   payments: PaymentRecords,
   provider: string,
@@ -60,7 +60,10 @@ export function closeEvents(
   return payments.decideEventsAbout(provider, subject, OPEN_OUTCOMES, { outcome, decided_at_ms: now_ms });
 }
 
-/** Gives an event, and every open one about the same thing, the outcome that the operator has chosen. */
+/**
+ * Gives an event, and all open ones about the same payment or refund, the outcome that the operator has
+ * chosen.
+ */
 export async function resolveEvent(
   payments: PaymentRecords,
   event: KeptEvent,
@@ -75,7 +78,7 @@ export async function resolveEvent(
   await payments.decideEventsAbout(provider, subject, OPEN_OUTCOMES, decision);
 }
 
-/** The refunds and reversals of a payment that have waited for the payment itself, in the order in which they came. */
+/** Returns the refunds and reversals that have waited for their payment, in the order of arrival. */
 export function unresolvedReturns(
   payments: PaymentRecords,
   provider: string,

@@ -7,7 +7,7 @@ import type { MovementLine, MovementReader } from '../ledger/movement-reader.ts'
 /** A movement of credit. */
 export interface MovementEntry
   extends Pick<MovementLine, 'amount_micros' | 'project_id' | 'payment_id' | 'balance_micros'> {
-  /** `daily_charges` stands for all the charges of a project on a UTC day that was rolled up. */
+  /** `daily_charges` stands for all charges of a project on a UTC day that was rolled up. */
   readonly kind: 'top_up' | 'refund' | 'charge' | 'daily_charges';
   readonly created_at_ms: number;
 }
@@ -22,8 +22,8 @@ export interface TierChangeEntry
 export type HistoryEntry = MovementEntry | TierChangeEntry;
 
 /**
- * The newest movements of credit and tier changes of an organization, newest first, at most `limit` of them. Movements
- * are top-ups, refunds and charges; a hold moves no credit. Charges that were rolled up count as made at their day's
+ * Returns the newest credit movements and tier changes of an organization, newest first, at most `limit`.
+ * Movements are top-ups, refunds and charges; a hold moves no credit. Rolled-up charges count at their day's
  * end. Rejects with `not_found`.
  */
 export async function creditHistory(
@@ -36,7 +36,7 @@ export async function creditHistory(
     await requirePermission(records, actor, organization_id, 'see');
     return await records.accounts.tierChanges(organization_id, limit);
   });
-  // Read after the changes, so that no change is without the movement that caused it.
+  // The movements are read after the changes, so that every change has the movement that caused it.
   const { items } = await reader.movementLines({ organization_id, charges_by: 'request', limit });
   return merge(items.map(movementEntry), changes).slice(0, limit);
 }
@@ -53,7 +53,7 @@ function movementEntry(line: MovementLine): MovementEntry {
   };
 }
 
-/** Both lists in one, newest first; each keeps its own order, and a tier change comes after what caused it. */
+/** Merges both lists, newest first. Each keeps its own order, and a tier change comes after its cause. */
 function merge(movements: readonly MovementEntry[], changes: readonly TierChange[]): HistoryEntry[] {
   const merged: HistoryEntry[] = [];
   const waiting = [...changes];

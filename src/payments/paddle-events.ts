@@ -10,7 +10,7 @@ export const PADDLE_CURRENCY = 'USD';
 const ID_LENGTH_MAX = 100;
 const PaddleId = Type.String({ minLength: 1, maxLength: ID_LENGTH_MAX });
 
-/** Only the fields that are used, so that a field that Paddle adds or drops elsewhere costs no payment. */
+/** Only the fields in use, so that Paddle can add or drop others without the loss of a payment. */
 const Notification = Type.Object({
   event_id: PaddleId,
   event_type: PaddleId,
@@ -40,7 +40,9 @@ const Adjustment = Type.Object({
   totals: Type.Optional(Type.Unknown()),
 });
 const AdjustmentTotals = Type.Object({ subtotal: Type.String(), currency_code: Type.String() });
-/** What `createCheckout` gives with a transaction. Anything else may be personal and is not looked at. */
+/**
+ * The custom data that `createCheckout` attaches to a transaction. Any other may be personal and is ignored.
+ */
 const CustomData = Type.Object({
   payment_id: Type.String({ pattern: '^pay_\\w{1,64}$' }),
   organization_id: Type.String({ pattern: '^org_\\w{1,64}$' }),
@@ -48,8 +50,8 @@ const CustomData = Type.Object({
 });
 
 /**
- * The event in the body of a genuine notification; `product_id` is what credit is sold as. Null when it is not JSON or
- * not a notification, so that nothing of it can be kept.
+ * Reads the event of a genuine notification; `product_id` is the product of credit. Returns null when the
+ * body is not JSON or not a notification, so that nothing of it can be stored.
  */
 export function readNotification(body: Uint8Array, product_id: string): PaymentReport | null {
   const notification = read(Notification, parse(body));
@@ -96,8 +98,9 @@ function readCompleted(data: unknown, product_id: string): PaymentEvent {
 }
 
 /**
- * Money goes back by an approved refund or a chargeback, and returns by a chargeback that was reversed, each an
- * adjustment of its own. A chargeback that is later marked as reversed says nothing that its reversal does not.
+ * Reads an adjustment. An approved refund or a chargeback returns money to the customer, and a chargeback's
+ * reversal brings it back; each is an adjustment of its own. A chargeback marked as reversed adds nothing to
+ * its reversal.
  */
 function readAdjustment(data: unknown): PaymentEvent {
   const adjustment = read(Adjustment, data);
@@ -141,7 +144,7 @@ function idOf(data: unknown): string | null {
   return read(Identified, data)?.id ?? null;
 }
 
-/** The value when it has the form that the schema names, else null. */
+/** Returns the value when it matches the schema, else null. */
 function read<Schema extends TSchema>(schema: Schema, value: unknown): Static<Schema> | null {
   return Value.Check(schema, value) ? value : null;
 }
@@ -150,12 +153,14 @@ function parse(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {
-    // Nothing is lost: the event is reported as one that cannot be read.
+    // Nothing is lost: the event is reported as unreadable.
     return null;
   }
 }
 
-/** The subtotal less the discount; null when that is not in US dollars. Paddle writes cents in a string. */
+/**
+ * Returns the subtotal less the discount; null when it is not in US dollars. Paddle writes cents in a string.
+ */
 function amountOf(
   totals: { readonly subtotal: string; readonly currency_code: string },
   discount = '0',

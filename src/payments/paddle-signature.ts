@@ -1,23 +1,23 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Paddle's and this machine's clock may be so far apart, in either direction. */
+/** The tolerated difference between Paddle's clock and this machine's, in either direction. */
 const CLOCK_DIFFERENCE_MAX_S = 5 * 60;
-/** How long a call may be on its way. Paddle gives up on one after 5 seconds and signs the next try anew. */
+/** The longest transit of a call. Paddle gives up after 5 seconds and signs the next try anew. */
 const TRANSIT_MAX_S = 10;
 
 const TIME = /^\d{1,12}$/;
 const HASH = /^[0-9a-f]{64}$/i;
 
-/** A `Paddle-Signature` header: when the call was signed, and the hashes under every secret that is valid then. */
+/** A `Paddle-Signature` header: the time of the signature, and the hashes under all valid secrets. */
 export interface PaddleSignature {
-  /** Unix seconds as they were signed. */
+  /** The signed Unix seconds, as text. */
   readonly time: string;
   readonly hashes: readonly Buffer[];
 }
 
 /**
- * The parts of the header `ts=<seconds>;h1=<hash>` (Paddle Billing, "Signature verification"). While a secret is
- * rotated there is an `h1` for the old and one for the new secret. Null when the text cannot be such a header.
+ * Parses the header `ts=<seconds>;h1=<hash>` (Paddle Billing, "Signature verification"). During the rotation
+ * of a secret there is an `h1` for the old one and one for the new one. Returns null for any other text.
  */
 export function parseSignature(header: string | null): PaddleSignature | null {
   const fields = (header ?? '').split(';').map((field) => field.trim().split('='));
@@ -28,18 +28,20 @@ export function parseSignature(header: string | null): PaddleSignature | null {
   return { time, hashes: hashes.map((hash) => Buffer.from(hash, 'hex')) };
 }
 
-/** Whether one of the hashes is the HMAC SHA-256 of `time:body` under the secret, in a time that tells nothing else. */
+/**
+ * Returns true if one of the hashes is the HMAC SHA-256 of `time:body` under the secret. Takes constant time.
+ */
 export function isSignedBy(signature: PaddleSignature, body: Uint8Array, secret: string): boolean {
   const expected = createHmac('sha256', secret).update(`${signature.time}:`).update(body).digest();
   return signature.hashes.some((hash) => timingSafeEqual(hash, expected));
 }
 
-/** How many seconds ago the call was signed; below zero when its clock is ahead of `now_ms`. */
+/** Returns the seconds since the call was signed; below zero when its clock is ahead of `now_ms`. */
 export function ageSeconds(signature: PaddleSignature, now_ms: number): number {
   return Math.floor(now_ms / 1_000) - Number(signature.time);
 }
 
-/** Whether a call of that age can be a first delivery and no recording. */
+/** Returns true if a call of that age can be a first delivery instead of a recording. */
 export function isWithinTolerance(age_s: number): boolean {
   return age_s >= -CLOCK_DIFFERENCE_MAX_S && age_s <= CLOCK_DIFFERENCE_MAX_S + TRANSIT_MAX_S;
 }

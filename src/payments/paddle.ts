@@ -7,7 +7,7 @@ import type { Checkout, Order, PaymentProvider, Webhook, WebhookCall } from './p
 
 const PADDLE_PROVIDER_NAME = 'paddle';
 
-/** The SDK waits for as long as the network does; a person at a button must not. */
+/** The SDK has no timeout of its own, but a person waits at a button. */
 const ANSWER_TIMEOUT_MS = 15_000;
 
 /** The settings of Paddle Billing; all of them come from Paddle's dashboard. */
@@ -15,15 +15,15 @@ export interface PaddleSettings {
   readonly api_key: string;
   /** The secret of the notification destination, with which Paddle signs webhooks. */
   readonly webhook_secret: string;
-  /** The product that credit is sold as; it decides the tax category. */
+  /** The product under which credit is sold; it decides the tax category. */
   readonly product_id: string;
   readonly environment: 'production' | 'sandbox';
 }
 
 /**
- * Paddle Billing as merchant of record. A checkout is a transaction of one price made for it, tax on top, so that
- * credit is what was paid without tax. `client` is the official SDK's, by default for the settings given. Throws
- * `RangeError` when a setting is empty, because an empty secret would let anyone sign.
+ * Returns Paddle Billing as merchant of record. A checkout is a transaction with one price of its own and tax
+ * on top, so that credit is the payment without tax. `client` is the official SDK's, by default with the
+ * given settings. Throws `RangeError` when a setting is empty, because an empty secret would let anyone sign.
  */
 export function paddleProvider(
   settings: PaddleSettings,
@@ -78,7 +78,7 @@ async function createTransaction(
     ],
     currencyCode: PADDLE_CURRENCY,
     collectionMode: 'automatic',
-    // Comes back with every event: a payment that this database has lost is credited by it.
+    // Every event returns this, so that a payment that this database has lost can be credited.
     customData: { payment_id, organization_id, amount_micros },
   });
   const url = transaction.checkout?.url;

@@ -6,7 +6,7 @@ export type PaymentKind = (typeof PAYMENT_KINDS)[number];
 export const PAYMENT_STATUSES = ['pending', 'completed', 'canceled'] as const;
 export type PaymentStatus = (typeof PAYMENT_STATUSES)[number];
 
-/** A payment or a refund, one for each that a provider knows. Amounts are micro-dollars, above 0. */
+/** A payment or a refund, one row for each that a provider has. Amounts are micro-dollars, above 0. */
 export interface Payment {
   readonly id: string;
   readonly organization_id: string;
@@ -17,7 +17,7 @@ export interface Payment {
   readonly kind: PaymentKind;
   readonly amount_micros: number;
   readonly status: PaymentStatus;
-  /** For a refund, or its reversal: the top-up that it belongs to, where the provider names one. */
+  /** The top-up of a refund or its reversal, where the provider names one. */
   readonly refunds_payment_id: string | null;
   readonly created_by_user_id: string | null;
   readonly created_at_ms: number;
@@ -44,60 +44,65 @@ export const PAYMENT_EVENT_OUTCOMES = [
 ] as const;
 export type KeptOutcome = (typeof PAYMENT_EVENT_OUTCOMES)[number];
 
-/** A genuine event of a provider, with what came of it: ids, amounts and times, nothing personal. */
+/** A genuine event of a provider, with its outcome: ids, amounts and times, nothing personal. */
 export interface KeptEvent {
   readonly provider: string;
-  /** The provider's own id of the event; its deliveries share it. */
+  /** The provider's id of the event; its deliveries share it. */
   readonly event_id: string;
-  /** The provider's own name of what happened. */
+  /** The provider's name for the type of the event. */
   readonly type: string;
   readonly kind: PaymentEvent['kind'];
   readonly occurred_at_ms: number | null;
-  /** The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a payment). */
+  /**
+   * The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a
+   * payment).
+   */
   readonly external_id: string | null;
   readonly payment_external_id: string | null;
-  /** The order that the event names; neither needs to exist here. */
+  /** The order that the event names; neither must exist here. */
   readonly payment_id: string | null;
   readonly organization_id: string | null;
   /** Null when the event has no whole number of cents in US dollars. */
   readonly amount_micros: number | null;
   readonly outcome: KeptOutcome;
-  /** Why an event is irrelevant or unresolved. */
+  /** The reason why an event is irrelevant or unresolved. */
   readonly reason: string | null;
   readonly received_at_ms: number;
-  /** When the outcome was last decided. */
+  /** The time at which the outcome was last decided. */
   readonly decided_at_ms: number;
 }
 
-/** What identifies the payment or refund that an event is about. */
+/** The identity of the payment or refund that an event is about. */
 export interface EventSubject {
   readonly kind: PaymentEvent['kind'];
   readonly external_id: string;
   readonly payment_external_id: string;
 }
 
-/** What is decided about an event. */
+/** A decision about an event. */
 export interface EventDecision {
   readonly outcome: KeptOutcome;
   readonly decided_at_ms: number;
-  /** Whose the event is, where somebody has said so. */
+  /** The owner of the event, where somebody has decided it. */
   readonly organization_id?: string | undefined;
 }
 
-/** What is kept of payments, refunds and the events of payment providers. */
+/** The stored payments, refunds and events of payment providers. */
 export interface PaymentRecords {
   findPayment(payment_id: string): Promise<Payment | undefined>;
-  /** The payment or refund that a provider knows under this id. */
+  /** Returns the payment or refund with this id at a provider. */
   findExternalPayment(provider: string, external_id: string): Promise<Payment | undefined>;
-  /** What is not settled yet, oldest first: of one organization or of all. */
+  /** Returns the unsettled payments, oldest first, of one organization or of all. */
   pendingPayments(organization_id?: string): Promise<Payment[]>;
-  /** The refunds of a payment and their reversals, oldest first. */
+  /** Returns the refunds of a payment and their reversals, oldest first. */
   returnsOf(payment_id: string): Promise<Payment[]>;
-  /** The newest refunds of an organization and their reversals, newest first, at most `limit` of them. */
+  /** Returns the newest refunds of an organization and their reversals, newest first, at most `limit`. */
   returnsTo(organization_id: string, limit: number): Promise<Payment[]>;
-  /** When the organization's first top-up became credit; undefined when none has. */
+  /**
+   * Returns the time at which the organization's first top-up became credit; undefined when there is none.
+   */
   firstCredit_ms(organization_id: string): Promise<number | undefined>;
-  /** What an organization has paid through a provider, less what was refunded of it, in micro-dollars. */
+  /** Returns an organization's payments through a provider less refunds, in micro-dollars. */
   paidThrough(provider: string, organization_id: string): Promise<number>;
   /** Rejects with the store's error when a payment has this id, or this id at the provider. */
   insertPayment(payment: Payment): Promise<void>;
@@ -109,26 +114,26 @@ export interface PaymentRecords {
     },
   ): Promise<void>;
 
-  /** The event of this id, of that provider or of any. */
+  /** Returns the event of this id, of that provider or of any. */
   findEvent(event_id: string, provider?: string): Promise<KeptEvent | undefined>;
-  /** Events, newest first, at most `limit` of them: with this outcome or with any. */
+  /** Returns events, newest first, at most `limit`, with this outcome or with any. */
   listEvents(limit: number, outcome?: KeptOutcome): Promise<KeptEvent[]>;
-  /** The refunds and reversals of a payment that have this outcome, in the order in which they came. */
+  /** Returns the refunds and reversals of a payment with this outcome, in the order of arrival. */
   returnEvents(provider: string, payment_external_id: string, outcome: KeptOutcome): Promise<KeptEvent[]>;
-  /** Whether an event about this very thing has one of these outcomes. */
+  /** Returns true if an event about the same payment or refund has one of these outcomes. */
   hasEvent(provider: string, subject: EventSubject, outcomes: readonly KeptOutcome[]): Promise<boolean>;
   /**
-   * Inserts an event. An event of this id that was kept before is replaced if its outcome is one of those given; its
-   * time of arrival stays.
+   * Inserts an event. Replaces a stored event of this id if its outcome is in `replaced`, and keeps its time
+   * of arrival.
    */
   keepEvent(event: KeptEvent, replaced: readonly KeptOutcome[]): Promise<void>;
-  /** Decides about an event, if it has one of these outcomes; the reason of the outcome before is gone then. */
+  /** Decides about an event, if it has one of these outcomes, and clears the reason of the old outcome. */
   decideEvent(
     event: Pick<KeptEvent, 'provider' | 'event_id'>,
     among: readonly KeptOutcome[],
     decision: EventDecision,
   ): Promise<void>;
-  /** Decides in the same way about every event about this very thing. */
+  /** Decides in the same way about all events about the same payment or refund. */
   decideEventsAbout(
     provider: string,
     subject: EventSubject,

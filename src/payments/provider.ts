@@ -1,23 +1,23 @@
-/** A payment that a provider is asked to collect. */
+/** A payment for a provider to collect. */
 export interface Order {
   readonly payment_id: string;
   readonly organization_id: string;
   readonly amount_micros: number;
 }
 
-/** How the customer pays an order. */
+/** The customer's way to pay an order. */
 export interface Checkout {
-  /** The provider's own id of the payment, which its events name. */
+  /** The provider's id of the payment, which its events name. */
   readonly external_id: string;
-  /** Where the customer pays; null when they are told in words. */
+  /** The page where the customer pays; null when instructions are given in words. */
   readonly url: string | null;
 }
 
-/** The order that an event names: what the provider was given with the checkout. */
+/** The order that an event names, as the provider got it with the checkout. */
 export interface NamedOrder {
   readonly payment_id: string;
   readonly organization_id: string;
-  /** Null when the checkout did not say. */
+  /** Null when the checkout had none. */
   readonly amount_micros: number | null;
 }
 
@@ -25,15 +25,18 @@ export interface NamedOrder {
 export interface CompletedPayment {
   readonly kind: 'completed';
   readonly external_id: string;
-  /** What was paid without tax; null when that is not a whole number of cents in US dollars. */
+  /** The payment without tax; null when that is not a whole number of cents in US dollars. */
   readonly amount_micros: number | null;
   /** Null when the event names no order of ours. */
   readonly order: NamedOrder | null;
-  /** What was sold, as far as the event tells: other things can be sold through the same account. */
+  /** The product, as far as the event says; the same account can sell others. */
   readonly sold: 'credit' | 'other' | 'unknown';
 }
 
-/** Money of one payment that goes back to the customer (refund, chargeback), or returns from there (won dispute). */
+/**
+ * Money of one payment that goes back to the customer (refund, chargeback), or returns from there (won
+ * dispute).
+ */
 export interface PaymentReturn {
   readonly kind: 'refunded' | 'refund_reversed';
   readonly external_id: string;
@@ -43,40 +46,40 @@ export interface PaymentReturn {
   readonly amount_micros: number | null;
 }
 
-/** What a provider can report. Amounts are micro-dollars. */
+/** An event of a provider. Amounts are micro-dollars. */
 export type PaymentEvent =
   | CompletedPayment
   | PaymentReturn
   | { readonly kind: 'canceled'; readonly external_id: string }
-  /** No business of the ledger, for the reason given. */
+  /** The event does not concern the ledger, for the reason given. */
   | { readonly kind: 'irrelevant'; readonly external_id: string | null; readonly reason: string }
-  /** About money, in a form that this version does not know. */
+  /** The event concerns money, in a form that this version does not know. */
   | { readonly kind: 'unreadable'; readonly external_id: string | null; readonly reason: string };
 
-/** A genuine event as it is kept: ids, amounts and times, nothing personal. */
+/** The stored part of a genuine event: ids, amounts and times, nothing personal. */
 export interface PaymentReport {
-  /** The provider's own id of the event; its deliveries share it. */
+  /** The provider's id of the event; its deliveries share it. */
   readonly event_id: string;
-  /** The provider's own name of what happened. */
+  /** The provider's name for the type of the event. */
   readonly type: string;
   /** Null when the provider's time cannot be read. */
   readonly occurred_at_ms: number | null;
   readonly event: PaymentEvent;
 }
 
-/** What a webhook call turned out to be. */
+/** The result of reading a webhook call. */
 export type Webhook =
-  /** Not signed by the provider: nothing in it may be believed. */
+  /** The provider did not sign it: nothing in it may be trusted. */
   | { readonly kind: 'forged' }
-  /** Signed by the provider, so long ago (or, below zero, so far ahead) that it may be a recording. */
+  /** The provider signed it so long ago (or, below zero, so far ahead) that it may be a recording. */
   | { readonly kind: 'outside_tolerance'; readonly age_s: number }
-  /** Signed by the provider, but no event. */
+  /** The provider signed it, but it is no event. */
   | { readonly kind: 'unreadable' }
   | { readonly kind: 'report'; readonly report: PaymentReport };
 
-/** A webhook call as it came. */
+/** A webhook call as received. */
 export interface WebhookCall {
-  /** What was signed: the bytes of the body, unchanged. */
+  /** The signed bytes: the body, unchanged. */
   readonly body: Uint8Array;
   readonly signature: string | null;
   readonly now_ms: number;
@@ -84,12 +87,15 @@ export interface WebhookCall {
 
 /** Collects money for us: the merchant of record, or the operator by hand. */
 export interface PaymentProvider {
-  /** Stored with each payment. */
+  /** The name that is stored with each payment. */
   readonly name: string;
   /** Opens a checkout. Throws when the provider cannot be reached or refuses. */
   createCheckout(order: Order): Promise<Checkout>;
-  /** Whether the header has the form of a signature; without one, a call is refused before its body is read. */
+  /**
+   * Returns true if the header has the form of a signature. A call without one is refused before its body is
+   * read.
+   */
   isSignature(header: string | null): boolean;
-  /** Verifies and reads a webhook call. Throws nothing. */
+  /** Verifies and reads a webhook call. Never throws. */
   readWebhook(call: WebhookCall): Webhook;
 }

@@ -11,8 +11,8 @@ import { resolveEvent, unresolvedReturns } from './event-journal.ts';
 import type { KeptEvent, Payment } from './payment-records.ts';
 
 /**
- * The payment events that are kept, newest first: those that an operator must look at, or all (operator only). Rejects
- * with `permission_denied`.
+ * Returns the stored payment events, newest first: the unresolved ones, or all (operator only). Rejects with
+ * `permission_denied`.
  */
 export async function listPaymentEvents(
   { store }: Pick<AccountContext, 'store'>,
@@ -26,14 +26,14 @@ export async function listPaymentEvents(
 interface Assignment {
   readonly event_id: string;
   readonly organization_id: string;
-  /** What the event is worth, where it has no amount in US dollars. */
+  /** The amount of an event that has none in US dollars. */
   readonly amount_micros?: number | undefined;
 }
 
 /**
- * The operator's word whose money an unresolved event is about: it is applied to that organization. A refund belongs
- * where its payment is, so the payment has to be known first. Rejects with `permission_denied`, `not_found`,
- * `event_resolved`, `event_not_assignable`, `invalid_amount`.
+ * Applies an unresolved event to the organization that the operator names. A refund goes to the owner of its
+ * payment, which must be known first. Rejects with `permission_denied`, `not_found`, `event_resolved`,
+ * `event_not_assignable`, `invalid_amount`.
  */
 export async function assignPaymentEvent(
   context: AccountContext,
@@ -67,8 +67,8 @@ export async function assignPaymentEvent(
 }
 
 /**
- * The operator's word that an unresolved event moves nothing here, now or when it comes again, nor do the refunds of
- * such a payment. Rejects with `permission_denied`, `not_found`, `event_resolved`.
+ * Dismisses an unresolved event: it moves nothing, now or when it is repeated, and neither do the refunds of
+ * such a payment (operator only). Rejects with `permission_denied`, `not_found`, `event_resolved`.
  */
 export async function dismissPaymentEvent(
   context: AccountContext,
@@ -108,7 +108,7 @@ async function readUnresolved(transaction: Transaction, event_id: string): Promi
   return event;
 }
 
-/** What the event itself says, or else the operator. */
+/** Returns the amount of the event, or else the operator's. */
 function worthOf(event: KeptEvent, given_micros: number | undefined): number {
   if (event.amount_micros !== null && given_micros !== undefined && given_micros !== event.amount_micros)
     throw new AccountError('invalid_amount', 'The event has an amount of its own: leave yours out.');
@@ -119,7 +119,7 @@ function worthOf(event: KeptEvent, given_micros: number | undefined): number {
   return amount_micros;
 }
 
-/** The payment that the event completes: the one that is known, or a new one of this organization. */
+/** Returns the payment that the event completes: the known one, or a new one of this organization. */
 async function paymentOf(
   transaction: Transaction,
   event: KeptEvent,
@@ -141,7 +141,7 @@ async function paymentOf(
   });
 }
 
-/** The payment that the event takes money back of, or brings it back to. */
+/** Returns the payment of a refund or reversal. */
 async function paymentReturned(
   { records }: Transaction,
   event: KeptEvent,

@@ -3,13 +3,13 @@ import { applyPaymentReport } from './apply-event.ts';
 import type { Verdict } from './event-journal.ts';
 import type { PaymentProvider, PaymentReport } from './provider.ts';
 
-/** What came of a webhook call. Every call with a report is kept, and answered by its verdict. */
+/** The result of a webhook call. Every call with a report is stored, and answered by its verdict. */
 export type WebhookResult =
-  /** Not from the provider. */
+  /** The provider did not send it. */
   | { readonly outcome: 'forged' }
-  /** From the provider, but too old, or from too far ahead. */
+  /** The provider sent it too long ago, or its clock is too far ahead. */
   | { readonly outcome: 'outside_tolerance'; readonly age_s: number }
-  /** From the provider, but nothing that this version can read; `report` when its ids could be kept. */
+  /** The provider sent it, but this version cannot read it; `report` when its ids could be stored. */
   | { readonly outcome: 'unreadable'; readonly report: PaymentReport | null }
   | {
       readonly outcome: Verdict['outcome'];
@@ -18,9 +18,9 @@ export type WebhookResult =
     };
 
 /**
- * Handles a webhook call of a payment provider: the raw body exactly as it came, and its signature header. Forged,
- * replayed and duplicated calls change nothing, and the order of calls does not matter. Rejects with what
- * the store rejects with: answer 503, and the provider sends it again.
+ * Handles a webhook call of a payment provider: the raw body exactly as received, and its signature header.
+ * Forged, replayed and duplicated calls change nothing, and the order of calls does not matter. Rejects as
+ * the store does: answer 503, and the provider sends it again.
  */
 export async function handleWebhook(
   context: AccountContext,

@@ -1,4 +1,4 @@
-/** What a trail entry can be about. */
+/** The kinds of objects of an audit entry. */
 export const TRAIL_OBJECTS = [
   'organization',
   'project',
@@ -14,11 +14,13 @@ export type TrailObject = (typeof TRAIL_OBJECTS)[number];
 
 interface Described {
   readonly object: TrailObject;
-  /** What was done, for a list of what somebody did. */
+  /** The act, for a list of what a person did. */
   readonly sentence: string;
 }
 
-/** Everything that the audit trail records: acts of people. What time or a payment provider does is no part of it. */
+/**
+ * The acts of people that the audit trail records. Changes by time or by a payment provider are not in it.
+ */
 export const TRAIL_ACTIONS = {
   'organization.create': { object: 'organization', sentence: 'Created the organization.' },
   'organization.rename': { object: 'organization', sentence: 'Renamed the organization.' },
@@ -71,7 +73,7 @@ export const TRAIL_ACTIONS = {
 
 export type TrailAction = keyof typeof TRAIL_ACTIONS;
 
-/** What is done to the service or to an account, and so is in no organization's trail. */
+/** The acts on the service or on an account, which are in no organization's audit trail. */
 export const SERVICE_ACTIONS: readonly TrailAction[] = [
   'account.delete',
   'operator.grant',
@@ -90,7 +92,10 @@ export const SERVICE_ACTIONS: readonly TrailAction[] = [
   'model.unalias',
 ];
 
-/** Whether a stored text is one of the actions: an older version reads what a newer one wrote. */
+/**
+ * Returns true if a stored text is one of the actions. A newer version may have written one that this one
+ * does not know.
+ */
 export function isTrailAction(text: string): text is TrailAction {
   return Object.hasOwn(TRAIL_ACTIONS, text);
 }

@@ -3,13 +3,19 @@ import { DAY_MS } from '../clock.ts';
 import type { Records } from '../store.ts';
 import type { TrailAction } from './actions.ts';
 
-/** Changes that the members of an organization may make within a day, some kilobyte of the database each. */
+/**
+ * The changes that the members of an organization may make in a day; each takes about a kilobyte of the
+ * database.
+ */
 export const CHANGES_PER_DAY = 1_000;
 
-/** Where top-ups stop: after everything else, so that no member keeps the others from paying. */
+/** The limit for top-ups, which is higher so that no member can keep the others from paying. */
 const TOP_UPS_STOP_AT = 1_200;
 
-/** What takes away, or ends, what was given before: no more often than that, and nobody may be kept from it. */
+/**
+ * Acts that remove or end something, which must always be possible. Each needs an earlier act that the limit
+ * counts.
+ */
 const ALWAYS_ALLOWED: ReadonlySet<TrailAction> = new Set([
   'organization.close',
   'project.archive',
@@ -23,8 +29,8 @@ const ALWAYS_ALLOWED: ReadonlySet<TrailAction> = new Set([
 ]);
 
 /**
- * Rejects with `too_many_changes` when the organization has made its changes of a day. The audit trail itself counts
- * them, so that they count on every node and after a restart.
+ * Rejects with `too_many_changes` when the organization has made its changes of a day. Counts them in the
+ * audit trail, so that the limit holds on every node and after a restart.
  */
 export async function requireChangesLeft(
   { trail }: Pick<Records, 'trail'>,

@@ -1,6 +1,6 @@
 import type { TrailDetail } from './trail-records.ts';
 
-/** The values of a stored detail that an entry can have. Throws what `JSON.parse` throws. */
+/** Returns the values of a stored detail that an entry can have. Throws as `JSON.parse` does. */
 export function readDetail(text: string): TrailDetail {
   const value: unknown = JSON.parse(text);
   if (typeof value !== 'object' || value === null) return {};

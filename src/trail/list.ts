@@ -13,29 +13,29 @@ export interface TrailEntry {
   readonly id: number;
   readonly created_at_ms: number;
   readonly by: 'user' | 'operator';
-  /** Null for the operator at the command line; owners do not learn which operator it was. */
+  /** Null for the operator at the command line. Owners do not see which operator it was. */
   readonly user_id: string | null;
   readonly user_name: string | null;
   readonly user_email: string | null;
   readonly action: string;
-  /** What was done, in words. */
+  /** The act, in words. */
   readonly sentence: string;
   readonly object_kind: string;
   readonly object_id: string | null;
-  /** What the object is named today; the address of an invitation. */
+  /** The present name of the object; the address of an invitation. */
   readonly object_name: string | null;
   readonly detail: TrailDetail;
 }
 
 export interface TrailPage {
   readonly items: readonly TrailEntry[];
-  /** What to give as `cursor` for the next page; null on the last one. */
+  /** The `cursor` of the next page; null on the last one. */
   readonly next: number | null;
 }
 
 /**
- * A page of the audit trail of an organization (owners and the operator), or with null of the service (operator only),
- * newest first. Rejects with `not_found`, `permission_denied`.
+ * Returns a page of the audit trail of an organization (owners and the operator), or with null of the service
+ * (operator only), newest first. Rejects with `not_found`, `permission_denied`.
  */
 export async function listTrail(
   { store }: Pick<AccountContext, 'store'>,
@@ -43,7 +43,7 @@ export async function listTrail(
   given: {
     readonly organization_id: string | null;
     readonly cursor?: number | null;
-    /** Only what was done in that way. */
+    /** Lists only entries of this action. */
     readonly action?: TrailAction | null;
     readonly limit?: number;
   },

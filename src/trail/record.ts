@@ -5,13 +5,13 @@ import { TRAIL_ACTIONS, type TrailAction } from './actions.ts';
 import { requireChangesLeft } from './changes-left.ts';
 import type { TrailDetail } from './trail-records.ts';
 
-/** What somebody did. */
+/** An act of a person. */
 export interface Act {
   readonly action: TrailAction;
-  /** Null for what was done to the service, or to an account. */
+  /** Null for acts on the service, or on an account. */
   readonly organization_id: string | null;
   readonly object_id: string;
-  /** Metadata only: never a record, a key, a token, a password or an email address. */
+  /** Metadata only, without records, keys, tokens, passwords or email addresses. */
   readonly detail?: TrailDetail;
 }
 
@@ -19,8 +19,8 @@ export interface Act {
 export const BY_OPERATOR = 'by_operator';
 
 /**
- * Writes an act to the audit trail. To be called inside the transaction of the change, so that neither is kept without
- * the other. Rejects with `too_many_changes` when members of the organization have done too much within a day.
+ * Writes an act to the audit trail, in the transaction of the change, so that both or neither are stored.
+ * Rejects with `too_many_changes` when members of the organization have made too many changes in a day.
  */
 export async function recordAct(
   { trail }: Pick<Records, 'trail'>,

@@ -3,22 +3,24 @@ import type { Store } from '../store.ts';
 import { BY_OPERATOR } from './record.ts';
 import type { NewTrailEntry, RolledUpEntries } from './trail-records.ts';
 
-/** After how many days acts are rolled up, unless the operator says another time. */
+/** The days after which acts are rolled up, unless configured. */
 export const AUDIT_LOG_RETENTION_DAYS = 365;
 
-/** Entries that are read at once, and that one transaction changes: a server beside it waits some milliseconds. */
+/**
+ * The entries of one read and one transaction: few enough that a running server waits only some milliseconds.
+ */
 const BATCH_ENTRIES = 500;
 
-/** The detail of an entry that says how many acts it stands for. */
+/** The key of the detail with the number of acts that an entry stands for. */
 export const TIMES = 'times';
 
-/** Acts about money are kept as they are, however old. */
+/** Acts about money are never rolled up. */
 const MONEY_OBJECTS: readonly string[] = ['payment', 'payment_event'];
 const MONEY_ACTIONS: readonly string[] = ['model.price'];
 
 type Entry = NewTrailEntry & { readonly id: number };
 
-/** The first entry of a group, which stays and stands for all of them. */
+/** The entry that stands for its whole group: the first one. */
 interface Group {
   readonly id: number;
   readonly day: number;
@@ -28,19 +30,19 @@ interface Group {
   times: number;
 }
 
-/** What is rolled up, and how far. */
+/** The bounds of a roll-up. */
 export interface TrailRollUp {
-  /** Only UTC days that have ended before this time are rolled up. */
+  /** The end: only UTC days that have ended before this time are rolled up. */
   readonly before_ms: number;
-  /** Asked between two batches: whether to stop there. */
+  /** Called between two batches; true stops the roll-up. */
   readonly isStopped?: () => boolean;
   readonly batch_entries?: number;
 }
 
 /**
- * Makes one entry of all that a user did in the same way in an organization on a UTC day; what is about money stays. Each
- * batch is one transaction, so a stop at any instant loses no act. Returns how many entries are gone. To be run by one
- * process at a time.
+ * Merges a user's acts of one kind in an organization on a UTC day into one entry, except those about money.
+ * Each batch is one transaction, so a stop at any instant loses no act. Returns the number of removed
+ * entries. Only one process may run it at a time.
  */
 export async function rollUpTrail(
   store: Pick<Store, 'snapshot' | 'transaction'>,
@@ -57,7 +59,8 @@ export async function rollUpTrail(
     const batch = rolledUp(old, groups);
     if (batch.removed.length > 0) await store.transaction(({ trail }) => trail.rollUpEntries(batch));
     removed += batch.removed.length;
-    // Entries are in the order of time unless the clock was stepped; what a step hides is rolled up the next time.
+    // Entries are in the order of time unless the clock was stepped. Entries that a step hides are rolled up
+    // the next time.
     if (entries.length < batch_entries || old.length === 0) break;
     after_id = entries.at(-1)?.id ?? after_id;
     const day = dayOf(old.at(-1)?.created_at_ms ?? 0);
@@ -72,7 +75,7 @@ function dayOf(time_ms: number): number {
   return Math.floor(time_ms / DAY_MS);
 }
 
-/** Puts the entries into their groups, and returns what changes by that. */
+/** Adds the entries to their groups, and returns the resulting changes. */
 function rolledUp(entries: readonly Entry[], groups: Map<string, Group>): RolledUpEntries {
   const changed = new Set<Group>();
   const removed: number[] = [];

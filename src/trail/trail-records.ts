@@ -1,9 +1,9 @@
 /** Names, roles, amounts and limits as they were: metadata only (contract: records are never kept). */
 export type TrailDetail = Readonly<Record<string, string | number | boolean | null>>;
 
-/** One act of a person, as it is stored. */
+/** One act of a person, as stored. */
 export interface NewTrailEntry {
-  /** Null for what was done to the service, or to an account. */
+  /** Null for acts on the service, or on an account. */
   readonly organization_id: string | null;
   /** Null for the operator at the command line. */
   readonly user_id: string | null;
@@ -14,25 +14,30 @@ export interface NewTrailEntry {
   readonly created_at_ms: number;
 }
 
-/** A stored act, with what its user and its object are named today. */
+/** A stored act, with the present names of its user and its object. */
 export interface StoredTrailEntry extends NewTrailEntry {
   readonly id: number;
   readonly user_name: string | null;
   readonly user_email: string | null;
-  /** What the object is named today: the address of an invitation; null where it has no name, or is gone. */
+  /**
+   * The present name of the object, or the address of an invitation; null where it has no name, or is gone.
+   */
   readonly object_name: string | null;
 }
 
-/** What a roll-up makes of entries: some stand for others, which go. */
+/** The changes of a roll-up: the kept entries stand for the removed ones. */
 export interface RolledUpEntries {
   readonly kept: readonly (Pick<NewTrailEntry, 'object_id' | 'detail'> & { readonly id: number })[];
   readonly removed: readonly number[];
 }
 
-/** What is kept of the audit trail: entries are added, and changed by the roll-up of old ones only. */
+/** The stored audit trail. Entries are only added, except that the roll-up merges old ones. */
 export interface TrailRecords {
   insertEntry(entry: NewTrailEntry): Promise<void>;
-  /** Entries of an organization (null: of the service), newest first, older than the entry `before_id`. */
+  /**
+   * Returns entries of an organization (null: of the service), newest first, older than the entry
+   * `before_id`.
+   */
   listEntries(filter: {
     readonly organization_id: string | null;
     readonly before_id: number | null;
@@ -40,9 +45,12 @@ export interface TrailRecords {
     readonly action: string | null;
     readonly limit: number;
   }): Promise<StoredTrailEntry[]>;
-  /** When the entry of an organization was made before which there are `newer` newer ones; undefined without it. */
+  /**
+   * Returns the time of the entry that has `newer` newer ones in the organization; undefined where there is
+   * none.
+   */
   timeOfEntry_ms(organization_id: string, newer: number): Promise<number | undefined>;
-  /** The first entries of everything after the entry `after_id`, in the order of their ids. */
+  /** Returns the first entries after the entry `after_id`, of everything, in the order of their ids. */
   entriesAfter(after_id: number, limit: number): Promise<(NewTrailEntry & { readonly id: number })[]>;
   rollUpEntries(entries: RolledUpEntries): Promise<void>;
 }

@@ -8,28 +8,30 @@ import { exportUsage } from './export.ts';
 import type { UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
 
-/** What the rules of seeing usage work with. */
+/** The parts of the rules that show usage. */
 export interface AnalyticsContext {
   readonly store: Pick<Store, 'accounts' | 'usage'>;
   readonly reader: UsageReader;
   readonly clock: Clock;
 }
 
-/** Which requests of one organization. What is shown in any form is what the export of the same filter has. */
+/**
+ * A filter for requests of one organization. Every view shows the same requests as the export of its filter.
+ */
 export interface OrganizationUsageFilter extends UsageFilter {
   readonly organization_id: string;
 }
 
-/** Rows of usage, and where the next ones begin; null after the last. */
+/** A page of usage rows, and the start of the next one; null after the last. */
 export interface UsagePage {
   readonly items: readonly NamedUsageRow[];
   readonly next: UsagePlace | null;
 }
 
 /**
- * Usage over time, in buckets by the length of the span: minutes and hours at local times of the offset, or UTC days.
- * Without `from_ms` the span begins with the first day that has usage, without `to_ms` it ends now. Rejects with
- * `not_found`, and `RangeError` for a span or an offset that is none.
+ * Returns usage over time, in buckets whose width depends on the span: minutes and hours at local times of
+ * the offset, or UTC days. The span begins by default with the first day that has usage, and ends by default
+ * now. Rejects with `not_found`, and with `RangeError` for an invalid span or offset.
  */
 export async function usageSeries(
   context: AnalyticsContext,
@@ -44,8 +46,8 @@ export async function usageSeries(
 }
 
 /**
- * Requests, newest first, at most `limit` of them; those that follow a place, or the newest. Requests that were rolled
- * up have no rows. Rejects with `not_found`.
+ * Returns requests, newest first, at most `limit`: those after a place, or the newest. Rolled-up requests
+ * have no rows. Rejects with `not_found`.
  */
 export async function usagePage(
   { store, reader }: AnalyticsContext,
@@ -60,7 +62,7 @@ export async function usagePage(
   return { items, next: last === undefined ? null : { time_ms: last.time_ms, request_id: last.request_id } };
 }
 
-/** The models, modes, endpoints and statuses that usage of that time has. Rejects with `not_found`. */
+/** Returns the models, modes, endpoints and statuses of the usage in that time. Rejects with `not_found`. */
 export async function usageValues(
   { store, reader }: AnalyticsContext,
   actor: Actor,
@@ -71,8 +73,8 @@ export async function usageValues(
 }
 
 /**
- * The export of the same requests as CSV text, in pieces (contract: the usage export's columns, newest first, at most
- * 100,000 rows). Rejects with `not_found` before the first piece.
+ * Exports the same requests as CSV text, in pieces (contract: the usage export's columns, newest first, at
+ * most 100,000 rows). Rejects with `not_found` before the first piece.
  */
 export async function exportOrganizationUsage(
   { store, reader }: AnalyticsContext,
@@ -83,7 +85,7 @@ export async function exportOrganizationUsage(
   return exportUsage(reader, filter);
 }
 
-/** The times that are asked for, else those that have usage. */
+/** Returns the requested times, by default those with usage. */
 async function spanOf(
   { store, clock }: AnalyticsContext,
   { organization_id, from_ms, to_ms }: OrganizationUsageFilter,
@@ -91,7 +93,7 @@ async function spanOf(
   if (from_ms !== undefined && to_ms !== undefined) return { from_ms, to_ms };
   const now_ms = clock.now_ms();
   const used = await store.usage.daysWithUsage(organization_id);
-  // After the wall clock was set back there is usage of the future.
+  // After the wall clock was set back, there may be usage of the future.
   const end_ms = used !== undefined && used.last_day > dayOf(now_ms) ? endOfDay_ms(used.last_day) : now_ms;
   const until_ms = to_ms ?? Math.max(end_ms, from_ms ?? end_ms) + 1;
   const first_ms = startOfDay_ms(used?.first_day ?? dayOf(until_ms - 1));

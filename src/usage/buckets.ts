@@ -1,35 +1,40 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../clock.ts';
 
-/** How wide buckets are for a span up to a length. */
+/** The width of buckets, by the length of the span. */
 const WIDTHS = [
   { width_ms: MINUTE_MS, span_max_ms: 4 * HOUR_MS },
   { width_ms: HOUR_MS, span_max_ms: 10 * DAY_MS },
 ] as const;
 
-/** The most days that have a bucket each; longer spans have buckets of several days. */
+/** The most days with a bucket each; longer spans have buckets of several days. */
 const DAYS_MAX = 400;
 
-/** The latest time of a span: years of four digits, as days are written. */
+/** The latest time of a span: years have four digits. */
 export const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 
-/** The offsets that time zones have lie between these. */
+/** The bound of the offsets of time zones, in both directions. */
 const OFFSET_MAX_MINUTES = 14 * 60;
 
-/** A span of time, its end excluded, seen from a place on earth. */
+/** A span of time, its end excluded, with an offset of local time. */
 export interface Span {
   readonly from_ms: number;
   readonly to_ms: number;
-  /** What local time is ahead of UTC: buckets begin at whole local minutes and hours. Days are those of UTC. */
+  /**
+   * The minutes by which local time is ahead of UTC: buckets begin at whole local minutes and hours. Days are
+   * those of UTC.
+   */
   readonly offset_minutes: number;
 }
 
-/** Spans of one width that follow each other; the first may begin before the span that they cover. */
+/** Consecutive spans of one width; the first may begin before the covered span. */
 export interface Buckets {
   readonly width_ms: number;
   readonly starts_ms: readonly number[];
 }
 
-/** Throws `RangeError` for a span without a beginning before its end, and for an offset that no time zone has. */
+/**
+ * Throws `RangeError` for a span that does not begin before its end, and for an offset that no time zone has.
+ */
 export function requireSpan({ from_ms, to_ms, offset_minutes }: Span): void {
   const isTime = (time_ms: number) => Number.isInteger(time_ms) && time_ms >= 0 && time_ms <= TIME_MAX_MS;
   if (!isTime(from_ms) || !isTime(to_ms) || from_ms >= to_ms) {
@@ -41,9 +46,9 @@ export function requireSpan({ from_ms, to_ms, offset_minutes }: Span): void {
 }
 
 /**
- * The buckets that cover a span: a minute wide up to 4 hours, an hour up to 10 days, then whole days. There are never
- * more than 402. With `whole_days` none is narrower than a day. Days are UTC, as they are wherever usage is added up, and
- * because one offset does not hold over a change of clocks. Throws as `requireSpan`.
+ * Returns the buckets that cover a span: a minute wide up to 4 hours, an hour up to 10 days, then whole days.
+ * There are never more than 402. With `whole_days` none is narrower than a day. Days are UTC, because all
+ * totals are, and because one offset does not hold over a clock change. Throws as `requireSpan`.
  */
 export function bucketsOf(span: Span, whole_days: boolean): Buckets {
   requireSpan(span);

@@ -1,7 +1,7 @@
 /**
- * Characters that start a formula in spreadsheets, with their full-width forms. They count at the start of a cell, and
- * after characters that a spreadsheet with other settings splits at or strips. Characters without a width count as
- * stripped.
+ * Characters that start a formula in spreadsheets, with their full-width forms. They count at the start of a
+ * cell, and after characters at which some spreadsheets split or which they strip. Characters without a width
+ * count as stripped.
  */
 const FORMULA_START =
   /(^|["',;|\t\r\n])([\s\p{C}\p{Default_Ignorable_Code_Point}]*)(?=[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/gu;
@@ -9,8 +9,8 @@ const CONTROL_START = /^(?=[\t\r\n])/;
 const NEEDS_QUOTES = /[",;\t\r\n]/;
 
 /**
- * One line of CSV (RFC 4180) with its line end. Text that a spreadsheet would run as a formula gets an apostrophe in
- * front, which spreadsheets show as text; numbers are written as they are.
+ * Returns one line of CSV (RFC 4180) with its line end. Text that a spreadsheet would run as a formula gets a
+ * leading apostrophe, which makes spreadsheets show it as text. Numbers are unchanged.
  */
 export function csvLine(cells: readonly (string | number)[]): string {
   return `${cells.map(cellOf).join(',')}\r\n`;

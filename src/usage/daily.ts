@@ -4,7 +4,7 @@ import { csvLine } from './csv.ts';
 import { dayBefore, dayOf } from './days.ts';
 import type { DaySpan, DayTotal, RolledUp, UsageFilter, UsageRecords } from './usage-records.ts';
 
-/** What a line of the daily totals says. */
+/** The columns of the daily totals. */
 const DAILY_COLUMNS = [
   'day_utc',
   'organization',
@@ -21,10 +21,10 @@ const DAILY_COLUMNS = [
 ] as const;
 
 /**
- * The usage as CSV text (RFC 4180), in pieces of whole lines, newest day first. After the header, a line for each UTC
- * day, organization, project, key, model, mode, endpoint and status. Requests that were rolled up are in it as those
- * that were not; a time within a day stands for the whole day. Reads day by day, outside of any transaction, and lets
- * other work run in between. Throws what the store throws.
+ * Yields the usage as CSV text (RFC 4180), in pieces of whole lines, newest day first. After the header,
+ * there is a line for each UTC day, organization, project, key, model, mode, endpoint and status. Rolled-up
+ * requests are included; a time within a day stands for the whole day. Reads day by day, outside of any
+ * transaction, and lets other work run in between. Throws as the store does.
  */
 export async function* dailyUsage(
   usage: Pick<UsageRecords, 'daysWithUsage' | 'totalsOfDay'>,
@@ -42,7 +42,7 @@ export async function* dailyUsage(
   }
 }
 
-/** Looks up how much of the usage an export has no rows of any more; undefined when it has all. */
+/** Looks up the usage that an export lacks, because it was rolled up; undefined when it lacks none. */
 export function rolledUpUsage(
   usage: Pick<UsageRecords, 'rolledUp'>,
   filter: Omit<UsageFilter, 'request_id'>,

@@ -5,7 +5,10 @@ type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 type Dated = Pick<UsageDay, 'day'>;
 type LedgerTotal = Writable<LedgerDay> & { held_micros: number };
 
-/** What one transaction deletes of the ledger and the usage, and writes back as totals of days. */
+/**
+ * Collects the ledger entries and usage rows that one transaction deletes, and writes them back as daily
+ * totals.
+ */
 export class DayTotals {
   readonly #records: RollUpRecords;
   readonly #ledger = new Map<string, LedgerTotal>();
@@ -15,7 +18,7 @@ export class DayTotals {
     this.#records = records;
   }
 
-  /** Deletes holds and their ends, each for the day of its request. */
+  /** Deletes holds and their ends, each counted for the day of its request. */
   async takeEntries(pairs: readonly (EntryPair & Dated)[]): Promise<void> {
     const days = new Map<number, string>();
     for (const { hold_entry_id, end_entry_id, day } of pairs)
@@ -42,7 +45,7 @@ export class DayTotals {
     }
   }
 
-  /** Deletes the usage rows of requests, of those that have one, each for the day of its request. */
+  /** Deletes the usage rows of those requests that have one, each counted for the day of its request. */
   async takeUsage(requests: readonly (Pick<DeletedUsage, 'request_id'> & Dated)[]): Promise<void> {
     const days = new Map(requests.map(({ request_id, day }) => [request_id, day]));
     for (const { request_id, ...row } of await this.#records.deleteUsage([...days.keys()])) {
@@ -63,8 +66,8 @@ export class DayTotals {
   }
 
   /**
-   * Adds the totals to those of the days, and verifies that the books say the same as before. No balance moved, nothing
-   * was held, and the days' charges are what the days' usage cost. Throws `PruneRefused`.
+   * Adds the totals to those of the days, and verifies the books. No balance moved, nothing was held, and the
+   * days' charges equal the cost of the days' usage. Throws `PruneRefused`.
    */
   async write(): Promise<void> {
     const days = [...this.#ledger.values()];

@@ -1,27 +1,27 @@
 import { DAY_MS } from '../clock.ts';
 import type { DaySpan } from './usage-records.ts';
 
-/** The UTC day of a time, `YYYY-MM-DD`. */
+/** Returns the UTC day of a time, `YYYY-MM-DD`. */
 export function dayOf(time_ms: number): string {
   return new Date(time_ms).toISOString().slice(0, 10);
 }
 
-/** The first millisecond of a UTC day (`YYYY-MM-DD`). */
+/** Returns the first millisecond of a UTC day (`YYYY-MM-DD`). */
 export function startOfDay_ms(day: string): number {
   return Date.parse(day);
 }
 
-/** The last millisecond of a UTC day (`YYYY-MM-DD`). */
+/** Returns the last millisecond of a UTC day (`YYYY-MM-DD`). */
 export function endOfDay_ms(day: string): number {
   return startOfDay_ms(day) + DAY_MS - 1;
 }
 
-/** The UTC day before another. */
+/** Returns the previous UTC day. */
 export function dayBefore(day: string): string {
   return dayOf(startOfDay_ms(day) - 1);
 }
 
-/** What there is of usage: times of rows, and days that were rolled up; null for none. */
+/** The first and last usage: times of rows, and rolled-up days; null for none. */
 export interface Extremes {
   readonly oldest_ms: number | null;
   readonly newest_ms: number | null;
@@ -29,7 +29,7 @@ export interface Extremes {
   readonly last_day: string | null;
 }
 
-/** The first and the last UTC day of both; undefined when there is neither. */
+/** Returns the first and the last UTC day of both; undefined when there is neither. */
 export function spanOf({ oldest_ms, newest_ms, first_day, last_day }: Extremes): DaySpan | undefined {
   const days = [
     first_day,

@@ -1,2 +1,2 @@
-/** The most rows that one export offers (contract: the rows of one export). */
+/** The most rows of one export (contract: the rows of one export). */
 export const EXPORT_ROWS_MAX = 100_000;

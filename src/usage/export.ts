@@ -23,9 +23,10 @@ const EXPORT_COLUMNS = [
 const PAGE_ROWS = 500;
 
 /**
- * The usage export as CSV text (RFC 4180), in pieces of whole lines. After the header, one line a request, newest
- * first, at most `rows_max` of them. Reads page by page, outside of any transaction, and lets other work run in
- * between. Neither memory nor the time of other requests depends on its length. Throws what the store throws.
+ * Yields the usage export as CSV text (RFC 4180), in pieces of whole lines. After the header, there is one
+ * line a request, newest first, at most `rows_max`. Reads page by page, outside of any transaction, and lets
+ * other work run in between. Neither memory nor the time of other requests depends on its length. Throws as
+ * the store does.
  */
 export async function* exportUsage(
   usage: Pick<UsageRecords, 'page'>,

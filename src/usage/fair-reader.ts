@@ -3,10 +3,10 @@ import { FairTurns } from '../limits/fair-turns.ts';
 import type { SeriesQuestion, UsageReader, UsageSeries, UsageSpan, UsageValues } from './usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
 
-/** A read of one organization may take so long: longer than any chart of it, and short for those who wait. */
+/** The longest read: longer than any chart of one organization needs, and short for those who wait. */
 export const READ_MS_MAX = 20_000;
 
-/** A read was ended because it took longer than that. */
+/** The error of a read that was ended because it took longer. */
 export class ReadTookTooLong extends Error {
   override readonly name = 'ReadTookTooLong';
 
@@ -15,10 +15,13 @@ export class ReadTookTooLong extends Error {
   }
 }
 
-/** The turns of the operator, who reads the usage of all organizations. */
+/** The name for the operator's reads of all organizations. */
 const OF_ALL = '';
 
-/** A reader that does so many reads at once, and of one organization one: its members delay nobody else's reads. */
+/**
+ * Limits the concurrent reads, to one for each organization, so that its members delay no other
+ * organization's reads.
+ */
 export class FairReader implements UsageReader, MovementReader {
   readonly #turns: FairTurns;
 

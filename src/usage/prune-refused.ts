@@ -1,4 +1,4 @@
-/** Usage and ledger that are wrong, or would be, are kept as they are. */
+/** The error of a roll-up that stops, because usage and ledger are inconsistent, or would be. */
 export class PruneRefused extends Error {
   override readonly name = 'PruneRefused';
 }

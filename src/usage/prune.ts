@@ -6,45 +6,48 @@ import { dayOf } from './days.ts';
 import { PruneRefused } from './prune-refused.ts';
 import type { RequestInLedger, RollUpRecords } from './roll-up-records.ts';
 
-/** Requests that one transaction rolls up: few enough that a running server waits some milliseconds at most. */
+/**
+ * The requests that one transaction rolls up: few enough that a running server waits only some milliseconds.
+ */
 const BATCH_REQUESTS = 500;
 
-/** What was rolled up so far. */
+/** The progress of a roll-up. */
 export interface PruneProgress {
   readonly requests: number;
 }
 
 export interface PruneOptions {
-  /** Requests that were admitted, and ended, before this time are rolled up. */
+  /** The end: requests that were admitted and have ended before this time are rolled up. */
   readonly before_ms: number;
   readonly now_ms: number;
-  /** Asked between two batches: whether to stop there. */
+  /** Called between two batches; true stops the roll-up. */
   readonly isStopped?: () => boolean;
   readonly onProgress?: (progress: PruneProgress) => void;
   readonly batch_requests?: number;
 }
 
 /**
- * The latest time that usage may be rolled up to: the start of the UTC month, because its spend limits still count. In
- * the month's first minute it is the start of the rate windows, which lies before.
+ * Returns the latest end of a roll-up: the start of the UTC month, because its spend limits still count. In
+ * the month's first minute it is the start of the rate windows, which is earlier.
  */
 export function latestPrune_ms(now_ms: number): number {
   const now = new Date(now_ms);
   return Math.min(Date.UTC(now.getUTCFullYear(), now.getUTCMonth()), now_ms - WINDOW_MS);
 }
 
-/** What is rolled up, and what verifies it before. */
+/** The store, and the audit that precedes a roll-up. */
 export interface PruneParts {
   readonly store: Pick<Store, 'transaction'>;
-  /** Goes on with the audit up to the newest ledger entry; false when it finds a violation. */
+  /** Continues the audit up to the newest ledger entry; returns false when it finds a violation. */
   readonly continueAudit: (now_ms: number) => boolean | Promise<boolean>;
 }
 
 /**
- * Replaces the usage rows of old requests, and their holds and charges, by totals of each UTC day. Payments stay, and
- * every balance and month does. First the audit goes on to the newest entry; what it has not checked is kept. Each
- * batch is one transaction that verifies what it replaces: a stop at any instant loses nothing, and a server may run
- * beside it. Returns what was rolled up. Throws `PruneRefused`, and `RangeError` for a time after `latestPrune_ms`.
+ * Replaces the usage rows of old requests, and their holds and charges, by totals of each UTC day. Payments,
+ * balances and monthly spending stay. The audit runs first, up to the newest entry, and only audited entries
+ * are replaced. Each batch is one transaction that verifies its totals: a stop at any instant loses nothing,
+ * and a server may run beside it. Returns the totals of the roll-up. Throws `PruneRefused`, and `RangeError`
+ * for a time after `latestPrune_ms`.
  */
 export async function pruneUsage(
   { store, continueAudit }: PruneParts,
@@ -74,7 +77,7 @@ export async function pruneUsage(
 
 interface BatchOptions {
   readonly before_ms: number;
-  /** Where earlier batches have come to: an entry's id, or a time. */
+  /** The end of the earlier batches: an entry's id, or a time. */
   readonly after: number;
   readonly batch_requests: number;
 }
@@ -85,7 +88,7 @@ interface Batch {
   readonly is_last: boolean;
 }
 
-/** Rolls up requests that have a hold: the oldest ones after an entry. */
+/** Rolls up the oldest requests with a hold after an entry. */
 async function rollUpInLedger(
   records: RollUpRecords,
   { before_ms, after, batch_requests }: BatchOptions,
@@ -103,13 +106,13 @@ async function rollUpInLedger(
   await totals.takeEntries(settled);
   await totals.takeUsage(settled);
   await totals.write();
-  // Entries are in the order of time unless the clock was stepped; requests that a step hides are rolled up the next
-  // time.
+  // Entries are in the order of time unless the clock was stepped. Requests that a step hides are rolled up
+  // the next time.
   const is_last = found.length < batch_requests || found.every(({ hold }) => hold.at_ms >= before_ms);
   return { requests: settled.length, after: found.at(-1)?.hold.entry_id ?? after, is_last };
 }
 
-/** Whether the request was admitted, and has ended, before that time. */
+/** Returns true if the request was admitted, and has ended, before that time. */
 function isOld({ hold, end, usage }: RequestInLedger, before_ms: number): boolean {
   return (
     end !== undefined &&
@@ -119,7 +122,10 @@ function isOld({ hold, end, usage }: RequestInLedger, before_ms: number): boolea
   );
 }
 
-/** Whether the end frees all, charges what the usage row says, and belongs to the same project and month. */
+/**
+ * Returns true if the end frees the whole hold, charges what the usage row says, and has the hold's project
+ * and month.
+ */
 function isSound({ hold, end, usage }: RequestInLedger): boolean {
   if (end === undefined) return false;
   const belongs =
@@ -137,7 +143,7 @@ function isSound({ hold, end, usage }: RequestInLedger): boolean {
   );
 }
 
-/** Rolls up failed requests, which the ledger does not know: the oldest ones from a time on. */
+/** Rolls up the oldest failed requests from a time on, which have no ledger entries. */
 async function rollUpOutsideLedger(
   records: RollUpRecords,
   { before_ms, after, batch_requests }: BatchOptions,

@@ -1,18 +1,18 @@
 import type { UsageRow } from './usage-row.ts';
 
-/** What the roll-up reads of a ledger entry that a request made. */
+/** A request's ledger entry, as the roll-up reads it. */
 export interface RequestEntry {
   readonly entry_id: number;
   readonly at_ms: number;
   readonly organization_id: string;
   readonly project_id: string | null;
-  /** The UTC month (`YYYY-MM`) that it counts in. */
+  /** The UTC month (`YYYY-MM`) in which it counts. */
   readonly month: string | null;
   readonly credit_delta_micros: number;
   readonly held_delta_micros: number;
 }
 
-/** A request that the ledger knows: its hold, with its end and its usage row as far as they are there. */
+/** A request with a hold in the ledger, with its end and its usage row as far as they exist. */
 export interface RequestInLedger {
   readonly request_id: string;
   readonly hold: RequestEntry;
@@ -22,7 +22,7 @@ export interface RequestInLedger {
     | undefined;
 }
 
-/** What was deleted of the ledger. */
+/** A deleted ledger entry. */
 export interface DeletedEntry {
   readonly entry_id: number;
   readonly organization_id: string;
@@ -32,7 +32,7 @@ export interface DeletedEntry {
   readonly held_delta_micros: number;
 }
 
-/** The charges of a project on one UTC day, to be added to what is there. */
+/** The charges of a project on one UTC day, to be added to the stored total. */
 export interface LedgerDay {
   readonly organization_id: string;
   readonly project_id: string;
@@ -43,7 +43,7 @@ export interface LedgerDay {
   readonly charged_micros: number;
 }
 
-/** What usage is grouped by within a UTC day. */
+/** The columns by which usage is grouped within a UTC day. */
 export type UsageGroup = Pick<
   UsageRow,
   'organization_id' | 'project_id' | 'api_key_id' | 'model' | 'mode' | 'endpoint' | 'status'
@@ -51,10 +51,10 @@ export type UsageGroup = Pick<
 
 type SummedUsage = UsageGroup & Pick<UsageRow, 'questions' | 'input_tokens' | 'cost_micros'>;
 
-/** What a deleted usage row said. */
+/** A deleted usage row. */
 export type DeletedUsage = SummedUsage & Pick<UsageRow, 'request_id'>;
 
-/** The usage of one group on one UTC day, to be added to what is there. */
+/** The usage of one group on one UTC day, to be added to the stored total. */
 export interface UsageDay extends SummedUsage {
   readonly day: string;
   readonly requests: number;
@@ -69,29 +69,32 @@ export interface EntryPair {
   readonly end_entry_id: number;
 }
 
-/** What rolling up reads and writes of usage and ledger, inside a transaction. */
+/** The roll-up's access to usage and ledger, inside a transaction. */
 export interface RollUpRecords {
   /**
-   * The oldest requests with a hold after a ledger entry, at most `limit` of them. An end that the audit has not
-   * checked is left out.
+   * Returns the oldest requests with a hold after a ledger entry, at most `limit`. Leaves out ends that the
+   * audit has not checked.
    */
   requestsInLedger(after_entry_id: number, limit: number): Promise<readonly RequestInLedger[]>;
-  /** The oldest requests admitted from a time on and before another that the ledger does not know. */
+  /**
+   * Returns the oldest requests without ledger entries that were admitted from one time on and before
+   * another.
+   */
   requestsOutsideLedger(
     from_ms: number,
     before_ms: number,
     limit: number,
   ): Promise<readonly Pick<UsageRow, 'request_id' | 'time_ms' | 'cost_micros'>[]>;
-  /** Deletes holds and their ends; resolves with what was there, in any order. */
+  /** Deletes holds and their ends; resolves with the deleted entries, in any order. */
   deleteEntries(pairs: readonly EntryPair[]): Promise<readonly DeletedEntry[]>;
-  /** Deletes the usage rows of requests; resolves with those that were there, in any order. */
+  /** Deletes the usage rows of requests; resolves with the deleted rows, in any order. */
   deleteUsage(request_ids: readonly string[]): Promise<readonly DeletedUsage[]>;
-  /** Each is of another project or day. */
+  /** Adds totals, each of another project or day. */
   addLedgerDays(days: readonly LedgerDay[]): Promise<void>;
-  /** Each is of another group or day. */
+  /** Adds totals, each of another group or day. */
   addUsageDays(days: readonly UsageDay[]): Promise<void>;
-  /** What projects' charges of UTC days add up to that were rolled up, in the order of the days that are given. */
+  /** Returns the rolled-up charges of projects on UTC days, in the given order. */
   chargedOnDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]>;
-  /** What projects' answered requests of UTC days cost that were rolled up, in the order of the days that are given. */
+  /** Returns the rolled-up cost of projects' answered requests on UTC days, in the given order. */
   costOfDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]>;
 }

@@ -2,25 +2,25 @@ import { DAY_MS } from '../clock.ts';
 import { dayOf, startOfDay_ms } from './days.ts';
 import type { DaySpan } from './usage-records.ts';
 
-/** A day that was rolled up counts as made at its noon: a span has all of it or nothing. */
+/** A rolled-up day counts at its noon: a span has all of it or nothing. */
 const NOON_MS = DAY_MS / 2;
 
-/** The latest time that a day can be of, so that no bound is beyond what a date can say. */
+/** The latest time, so that no bound is beyond the range of dates. */
 const LAST_MS = Date.UTC(9999, 11, 31);
 
-/** The time that a UTC day counts as made at which was rolled up. */
+/** Returns the time at which a rolled-up UTC day counts. */
 export function noonOf_ms(day: string): number {
   return startOfDay_ms(day) + NOON_MS;
 }
 
-/** A span of time in both of its forms. */
+/** A span of time in both forms. */
 export interface Bounds extends DaySpan {
   readonly from_ms: number;
-  /** Excluded. */
+  /** The excluded end. */
   readonly to_ms: number;
 }
 
-/** The times of rows, and the days whose noon lies between them. */
+/** Returns a span of times with the days whose noon is in it. */
 export function boundsOf(from_ms = 0, to_ms = LAST_MS): Bounds {
   return { from_ms, to_ms, first_day: dayOf(from_ms + NOON_MS - 1), last_day: dayOf(to_ms - NOON_MS - 1) };
 }

@@ -4,13 +4,13 @@ import type { SeriesQuestion } from './usage-reader.ts';
 import type { UsageRow } from './usage-row.ts';
 import { UsageSum } from './usage-sum.ts';
 
-/** Requests of one status that were rolled up on one day. */
+/** The rolled-up requests of one status on one day. */
 export interface RolledUpDay extends Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros'> {
   readonly day: string;
   readonly requests: number;
 }
 
-/** The buckets of a series, with what has been added up of each. */
+/** The buckets of a series, with their sums so far. */
 export interface SummedBuckets {
   readonly width_ms: number;
   readonly first_ms: number;
@@ -18,7 +18,7 @@ export interface SummedBuckets {
 }
 
 /**
- * The buckets that a question asks for. They have the days that were rolled up, each at its noon, and no requests yet.
+ * Returns the buckets of a question, with the rolled-up days, each at its noon, but without requests yet.
  * Throws as `bucketsOf`.
  */
 export function bucketsWithDays(question: SeriesQuestion, days: readonly RolledUpDay[]): SummedBuckets {

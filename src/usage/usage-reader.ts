@@ -3,21 +3,21 @@ import type { UsageFilter, UsageRecords } from './usage-records.ts';
 import type { UsageRow } from './usage-row.ts';
 import type { UsageTotals } from './usage-sum.ts';
 
-/** Which requests to add up, in which buckets of time. */
+/** The requests to add up, and the span of the buckets. */
 export type SeriesQuestion = Omit<UsageFilter, 'from_ms' | 'to_ms'> & Span;
 
-/** All usage of a span; without times, of all time. */
+/** A span of usage; without times, all of it. */
 export type UsageSpan = Pick<UsageFilter, 'organization_id' | 'from_ms' | 'to_ms'>;
 
-/** What the requests that were admitted in a bucket add up to. */
+/** The sums of the requests that were admitted in a bucket. */
 export interface UsageBucket extends UsageTotals {
-  /** May lie before the span that was asked for, of which alone requests count. */
+  /** May be before the requested span; only requests in the span count. */
   readonly start_ms: number;
 }
 
 /**
- * Usage over time. Every bucket is there, empty ones too. A day that was rolled up counts as made at its noon (UTC).
- * With such a day in the span, no bucket is narrower than a day.
+ * Usage over time, including empty buckets. A rolled-up day counts at its noon (UTC). With such a day in the
+ * span, no bucket is narrower than a day.
  */
 export interface UsageSeries {
   readonly from_ms: number;
@@ -27,7 +27,7 @@ export interface UsageSeries {
   readonly totals: UsageTotals;
 }
 
-/** What there is to filter by, each in its own order. */
+/** The values to filter by, each list in its own order. */
 export interface UsageValues {
   readonly models: readonly string[];
   readonly modes: readonly UsageRow['mode'][];
@@ -35,12 +35,12 @@ export interface UsageValues {
   readonly statuses: readonly number[];
 }
 
-/** Reads of usage that may take long, beside the event loop. Each sees one state of the database. */
+/** Long reads of usage, outside of the event loop. Each sees one state of the database. */
 export interface UsageReader extends Pick<UsageRecords, 'page'> {
-  /** Rejects with `RangeError` for a span that is none. */
+  /** Returns usage over time. Rejects with `RangeError` for an invalid span. */
   series(question: SeriesQuestion): Promise<UsageSeries>;
-  /** What there is to filter by in the usage of a span. */
+  /** Returns the values to filter by in the usage of a span. */
   values(span: UsageSpan): Promise<UsageValues>;
-  /** When the first request of the organization was answered that is known of; undefined when there is none. */
+  /** Returns the time of the organization's first known answer; undefined when there is none. */
   firstAnswer_ms(organization_id: string): Promise<number | undefined>;
 }

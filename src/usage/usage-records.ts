@@ -3,8 +3,8 @@ import type { RollUpRecords } from './roll-up-records.ts';
 import type { UsageRow } from './usage-row.ts';
 
 /**
- * Which usage, whether it was rolled up or not. It has the organization (null: all, for the operator), and everything
- * else that usage is grouped by. What is missing is not asked for.
+ * The scope of usage, rolled up or not: the organization (null: all, for the operator), and the columns by
+ * which usage is grouped. A missing field does not filter.
  */
 export interface UsageScope {
   readonly organization_id: string | null;
@@ -13,15 +13,15 @@ export interface UsageScope {
   readonly model?: string | undefined;
   readonly mode?: Mode | undefined;
   readonly endpoint?: string | undefined;
-  /** The HTTP status that the client got. */
+  /** The HTTP status of the response. */
   readonly status?: number | undefined;
 }
 
-/** Which requests: of which usage, admitted from a time on and before another. */
+/** A filter for usage admitted from one time on and before another. */
 export interface UsageFilter extends UsageScope {
   readonly from_ms?: number | undefined;
   readonly to_ms?: number | undefined;
-  /** Only the request of this id; no request that was rolled up has one. */
+  /** Only the request of this id; rolled-up requests have none. */
   readonly request_id?: string | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface NamedUsageRow extends Omit<UsageRow, 'organization_id' | 'proje
   readonly api_key: string;
 }
 
-/** The place of a usage row in the order of time. */
+/** The position of a usage row in the order of time. */
 export type UsagePlace = Pick<UsageRow, 'time_ms' | 'request_id'>;
 
 /** UTC days (`YYYY-MM-DD`), both included. */
@@ -40,7 +40,7 @@ export interface DaySpan {
   readonly last_day: string;
 }
 
-/** The usage of one UTC day, by everything that a usage row can be grouped by. */
+/** The usage of one UTC day, by all columns by which usage is grouped. */
 export interface DayTotal extends Pick<UsageRow, 'model' | 'mode' | 'endpoint' | 'status'> {
   readonly organization: string;
   readonly project: string;
@@ -51,31 +51,34 @@ export interface DayTotal extends Pick<UsageRow, 'model' | 'mode' | 'endpoint' |
   readonly cost_micros: number;
 }
 
-/** Usage that is there in daily totals only. */
+/** Usage that exists only in daily totals. */
 export interface RolledUp {
   readonly requests: number;
-  /** The newest UTC day of it. */
+  /** Its newest UTC day. */
   readonly last_day: string;
 }
 
 /**
- * The usage as one transaction (or a single read) sees it. Its rows are written by the ledger's side, in the commit
- * that ends a request's hold (`Books`).
+ * The usage as one transaction (or a single read) sees it. `Books` writes its rows, in the commit that ends a
+ * request's hold.
  */
 export interface UsageRecords extends RollUpRecords {
-  /** The rows that follow a place, newest first, at most `limit` of them; from the newest on without a place. */
+  /** Returns the rows after a place, newest first, at most `limit`; without a place, the newest. */
   page(filter: UsageFilter, limit: number, after: UsagePlace | undefined): Promise<readonly NamedUsageRow[]>;
-  /** The first and the last UTC day with usage of the organization (null: of any); undefined when there is none. */
+  /**
+   * Returns the first and the last UTC day with usage of the organization (null: of any); undefined when
+   * there is none.
+   */
   daysWithUsage(organization_id: string | null): Promise<DaySpan | undefined>;
-  /** The totals of a UTC day, ordered by name, of requests that were rolled up and of those that were not. */
+  /** Returns the totals of a UTC day, ordered by name, of all requests, rolled up or not. */
   totalsOfDay(day: string, scope: UsageScope): Promise<readonly DayTotal[]>;
-  /** How much usage of these UTC days was rolled up; undefined when none was. */
+  /** Returns the rolled-up usage of these UTC days; undefined when there is none. */
   rolledUp(scope: UsageScope, days: Partial<DaySpan>): Promise<RolledUp | undefined>;
-  /** What requests used that were admitted after a time and, where it is given, not after another. */
+  /** Returns the usage of requests admitted after a time and, if given, not after another. */
   admittedAfter(
     after_ms: number,
     until_ms?: number,
   ): Promise<readonly Pick<UsageRow, 'organization_id' | 'time_ms' | 'status' | 'input_tokens'>[]>;
-  /** When the newest request was admitted; undefined when there is none. */
+  /** Returns the time of the newest admission; undefined when there is none. */
   newestTime_ms(): Promise<number | undefined>;
 }

@@ -5,7 +5,7 @@ import type { Mode } from '../questions/question.ts';
  */
 export interface UsageRow {
   readonly request_id: string;
-  /** When the request was admitted, in Unix milliseconds. */
+  /** The time of admission, in Unix milliseconds. */
   readonly time_ms: number;
   readonly organization_id: string;
   readonly project_id: string;
@@ -13,13 +13,13 @@ export interface UsageRow {
   readonly model: string;
   readonly mode: Mode;
   readonly endpoint: string;
-  /** The HTTP status that the client got. */
+  /** The HTTP status of the response. */
   readonly status: number;
-  /** Questions answered: 0 for a failed request. */
+  /** The number of answered questions: 0 for a failed request. */
   readonly questions: number;
   readonly input_tokens: number;
-  /** 0 for a failed request. */
+  /** The cost: 0 for a failed request. */
   readonly cost_micros: number;
-  /** Model time, the wait for the model's turn included. */
+  /** The time at the model, including the wait in its queue. */
   readonly latency_ms: number;
 }

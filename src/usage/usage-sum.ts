@@ -1,30 +1,30 @@
 import type { UsageRow } from './usage-row.ts';
 
-/** Model time by nearest rank: that share of the requests took no longer. */
+/** The model time by nearest rank: that share of the requests took no longer. */
 export interface LatencyPercentiles {
   readonly p50: number;
   readonly p90: number;
   readonly p99: number;
 }
 
-/** What requests add up to. */
+/** The totals of requests. */
 export interface UsageTotals {
   readonly requests: number;
-  /** How many of them had each HTTP status, by status. */
+  /** The number of requests for each HTTP status, by status. */
   readonly statuses: readonly { readonly status: number; readonly requests: number }[];
   readonly questions: number;
   readonly input_tokens: number;
   readonly cost_micros: number;
-  /** Of the requests that were not rolled up; null when all were, or there are none. */
+  /** The latency of the requests that were not rolled up; null when there are none. */
   readonly latency_ms: LatencyPercentiles | null;
-  /** How many of the requests are there in daily totals only, which have no latencies. */
+  /** The number of requests that exist only in daily totals, which have no latencies. */
   readonly rolled_up_requests: number;
 }
 
-/** What one row, or the total of one day and status, adds. */
+/** The addends of one row, or of the total of one day and status. */
 type Summand = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros'>;
 
-/** Adds requests up. */
+/** A running sum of requests. */
 export class UsageSum {
   #questions = 0;
   #input_tokens = 0;
@@ -39,18 +39,18 @@ export class UsageSum {
     this.#latencies_ms.push(row.latency_ms);
   }
 
-  /** Adds requests of one status, of which the latencies are known to whoever added them up. */
+  /** Adds requests of one status; the caller has their latencies. */
   addCounted(total: Summand & { readonly requests: number }): void {
     this.#take(total, total.requests);
   }
 
-  /** Adds requests of one status that were rolled up. */
+  /** Adds rolled-up requests of one status. */
   addRolledUp(total: Summand & { readonly requests: number }): void {
     this.#take(total, total.requests);
     this.#rolled_up_requests += total.requests;
   }
 
-  /** Adds everything that another sum has. */
+  /** Adds another sum. */
   addSum(other: UsageSum): void {
     this.#questions += other.#questions;
     this.#input_tokens += other.#input_tokens;

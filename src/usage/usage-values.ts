@@ -1,7 +1,7 @@
 import type { UsageValues } from './usage-reader.ts';
 import type { UsageRow } from './usage-row.ts';
 
-/** What there is to filter by in such rows, each value once and in order. */
+/** Returns the values of such rows to filter by, each value once and in order. */
 export function valuesIn(
   rows: readonly Pick<UsageRow, 'model' | 'mode' | 'endpoint' | 'status'>[],
 ): UsageValues {

@@ -1,17 +1,18 @@
 import type { UsageRecords } from './usage-records.ts';
 
-/** What a request took of its organization's rate limits. */
+/** A request's use of its organization's rate limits. */
 export interface UsedLimits {
   readonly organization_id: string;
-  /** How long ago it was admitted. */
+  /** The time since its admission. */
   readonly age_ms: number;
-  /** Billed tokens: 0 for a failed request, which takes nothing from the tokens per minute. */
+  /** Billed tokens: 0 for a failed request, which uses none of the tokens per minute. */
   readonly input_tokens: number;
 }
 
 /**
- * What was used less than `span_ms` ago, oldest first: what rate limits are rebuilt from at start. Rows of the future
- * were written before the wall clock was set back; the newest of them counts as written now.
+ * Returns the use of less than `span_ms` ago, oldest first, from which rate limits are rebuilt at the start.
+ * Rows of the future were written before the wall clock was set back; the newest of them counts as written
+ * now.
  */
 export async function usedLimits(
   usage: Pick<UsageRecords, 'admittedAfter' | 'newestTime_ms'>,
