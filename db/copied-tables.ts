@@ -2,7 +2,7 @@ import { is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import * as schema from './sqlite/schema.ts';
 
-/** How a value of a column goes from one database to another: as JSON has it. */
+/** The JSON type that carries a column's values from one database to the other. */
 export type ColumnKind = 'integer' | 'real' | 'text' | 'truth' | 'json';
 
 export interface CopiedColumn {
@@ -18,16 +18,16 @@ export interface CopiedTable {
   readonly key: readonly string[];
   /** The column that refers to another row of the table; null for none. */
   readonly refers_to_itself: string | null;
-  /** The column that the database numbers rows with, as it adds them; null for none. */
+  /** The column in which the database numbers new rows; null for none. */
   readonly number: string | null;
 }
 
 /** A row by its columns. */
 export type CopiedRow = Readonly<Record<string, unknown>>;
 
-/** The number of a row that PostgreSQL's schema has as a column, and SQLite beside its columns. */
+/** The row's number: a column in PostgreSQL, the rowid in SQLite. */
 export const ROW_NUMBER = 'row_id';
-/** An audit goes on by it, and new keys are found by it. */
+/** The tables whose numbers are copied: an audit continues from them, and new keys are found by them. */
 const NUMBERED_BESIDE = ['usage_records', 'api_keys'];
 
 const KINDS: Readonly<Record<string, ColumnKind>> = {

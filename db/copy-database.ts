@@ -3,14 +3,14 @@ import { COPIED_TABLES, type CopiedColumn, type CopiedRow, type CopiedTable } fr
 
 const VERSIONS_TABLE = 'program_versions';
 
-/** What both databases count alike in a table: its rows, and what each column adds up to. */
+/** The number of a table's rows and the sum of each column, counted alike by both databases. */
 export type Totals = Readonly<Record<string, string>>;
 
 /** The tables of a database as one open transaction sees them. */
 export interface TablesRead {
   /** All rows in batches; a row comes after the rows of the table that it refers to. */
   rows(table: CopiedTable): AsyncIterable<readonly CopiedRow[]>;
-  /** The last number that the table has given to a row, also to one that is gone; 0 for none. */
+  /** Resolves with the last number given to a row of the table, even if the row was deleted; 0 for none. */
   lastNumber(table: CopiedTable): Promise<number>;
   totals(table: CopiedTable): Promise<Totals>;
   audit(): Promise<AuditReport>;
@@ -21,21 +21,21 @@ export interface TablesWritten extends Pick<TablesRead, 'totals' | 'audit'> {
   isEmpty(table: CopiedTable): Promise<boolean>;
   clear(table: CopiedTable): Promise<void>;
   insert(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void>;
-  /** The next row of the table gets a number above this one. */
+  /** Makes the table number its next row above this number. */
   continueAfter(table: CopiedTable, last_number: number): Promise<void>;
 }
 
-/** A database that everything is copied from, while nothing else writes it. */
+/** The database that is copied. Nothing else writes to it meanwhile. */
 export interface CopySource {
   read<T>(work: (tables: TablesRead) => Promise<T>): Promise<T>;
 }
 
-/** A database that everything is copied into, in one transaction: when `work` rejects, nothing is left of it. */
+/** The database that receives the copy in one transaction. A rejection of `work` rolls everything back. */
 export interface CopyTarget {
   write<T>(work: (tables: TablesWritten) => Promise<T>): Promise<T>;
 }
 
-/** Why nothing was copied: one sentence with what to do. */
+/** Nothing was copied. The message is one sentence that gives the reason and the remedy. */
 export class CopyRefused extends Error {
   override readonly name = 'CopyRefused';
 }
@@ -45,22 +45,22 @@ export class CopyStopped extends Error {
   override readonly name = 'CopyStopped';
 }
 
-/** What was copied. */
+/** The result of a copy. */
 export interface Copied {
-  /** How many rows each table has. */
+  /** The number of rows of each table. */
   readonly rows: Readonly<Record<string, number>>;
 }
 
 export interface CopyOptions {
-  /** Asked between two batches: whether to stop there. */
+  /** Returns true to stop the copy. It is called between two batches. */
   readonly isStopped?: () => boolean;
   readonly onProgress?: (progress: { readonly table: string; readonly rows: number }) => void;
 }
 
 /**
- * Copies every table. Before the copy is committed, both sides are audited, and their rows and sums are compared. Rejects
- * with `CopyRefused` where they are not right, with `CopyStopped`, and with what the databases throw. Nothing is copied
- * then.
+ * Copies every table. Before the commit it audits both databases and compares their rows and sums. Rejects with
+ * `CopyRefused` if a check fails, with `CopyStopped`, and with the databases' own errors. A rejection leaves nothing
+ * copied.
  */
 export function copyDatabase(
   source: CopySource,
@@ -68,7 +68,7 @@ export function copyDatabase(
   options: CopyOptions = {},
 ): Promise<Copied> {
   return source.read(async (from) => {
-    // What is wrong already would otherwise be found only after the copy.
+    // An error in the source would otherwise be found only after the copy.
     const before = await from.audit();
     if (!before.ok) {
       throw new CopyRefused(
@@ -78,7 +78,7 @@ export function copyDatabase(
     if (before.open_holds > 0) throw new CopyRefused(openHolds(before.open_holds));
     return await target.write(async (to) => {
       for (const table of COPIED_TABLES) {
-        // A database notes who has made it: that is no data yet.
+        // Every new database has a row with its program's version. The row does not count as data.
         if (table.name === VERSIONS_TABLE) await to.clear(table);
         else if (!(await to.isEmpty(table)))
           throw new CopyRefused(
@@ -97,7 +97,7 @@ export function copyDatabase(
   });
 }
 
-/** Copies the rows of every table as they are, also those that are not right. Resolves with how many each table has. */
+/** Copies the rows of every table unchecked. Resolves with the number of rows of each table. */
 export async function copyTables(
   from: TablesRead,
   to: TablesWritten,
@@ -151,13 +151,13 @@ function failed({ checks }: AuditReport): string {
 /** The names of `Totals`, each with the expression that a query counts it by. */
 type Counted = readonly (readonly [name: string, expression: string])[];
 
-/** What a query has to count for `Totals`. What texts and truths add up to is said in its dialect. */
+/** The expressions that a query counts for `Totals`. `sums` has those that differ between SQLite and PostgreSQL. */
 export function totalsOf(
   { columns }: CopiedTable,
   sums: Readonly<Record<'bytes' | 'trues', (column: string) => string>>,
 ): Counted {
   const sumsOf = ({ name, kind }: CopiedColumn): Counted => {
-    // In two parts: the sum of many times is more than an integer holds.
+    // The sum has two parts, because a sum of many times overflows an integer.
     if (kind === 'integer') {
       return [
         [`${name} (millions)`, `sum("${name}" / 1000000)`],
@@ -174,7 +174,7 @@ export function totalsOf(
   ];
 }
 
-/** What the query found, whose columns are `total_0` and so on in the order of what it counted. */
+/** Reads the query's result, whose columns are `total_0`, `total_1` and so on in the order of `counted`. */
 export function totalsFound(
   counted: Counted,
   row: Readonly<Record<string, string>> | null | undefined,

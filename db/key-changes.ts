@@ -1,4 +1,4 @@
-/** Tells listeners, after a commit, that a lookup of a key may say something else. Both databases have one. */
+/** Tells listeners, after a commit, that lookups of keys may return other results. */
 export class KeyChanges {
   readonly #listeners: (() => void)[] = [];
 
@@ -6,12 +6,12 @@ export class KeyChanges {
     this.#listeners.push(listener);
   }
 
-  /** For changes outside of a transaction, once they are written. */
+  /** Tells the listeners at once, for changes that were written outside of a transaction. */
   readonly announce = (): void => {
     for (const listener of this.#listeners) listener();
   };
 
-  /** Runs a transaction, which notes changes, and announces them once it is committed. */
+  /** Runs a transaction, and announces its noted changes after the commit. */
   async afterCommit<T>(transaction: (note: () => void) => Promise<T>): Promise<T> {
     let is_changed = false;
     const result = await transaction(() => {
@@ -22,5 +22,5 @@ export class KeyChanges {
   }
 }
 
-/** For records that only read. */
+/** Does nothing: the records of a snapshot change no key. */
 export function noKeyChange(): void {}

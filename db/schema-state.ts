@@ -1,11 +1,11 @@
 import type { MigrationMeta } from 'drizzle-orm/migrator';
 
-/** Where either database notes the migrations that it has. */
+/** The table of applied migrations in both databases. */
 export const APPLIED_TABLE = '__drizzle_migrations';
 
 export type Migrations = readonly MigrationMeta[];
 
-/** A database that this program must not touch, with what is wrong with it; the message goes on after its place. */
+/** This program must not use the database. The caller puts the database's place before the message. */
 export class SchemaRefused extends Error {
   override readonly name = 'SchemaRefused';
 }
@@ -13,15 +13,15 @@ export class SchemaRefused extends Error {
 /** `new` has no table at all; `older` lacks some of the migrations that this program knows. */
 export type SchemaState = 'new' | 'older' | 'current';
 
-/** A migration as a database notes it. */
+/** An applied migration. */
 export interface AppliedMigration {
   readonly hash: string;
   readonly created_at: number;
 }
 
 /**
- * How a database with these migrations, oldest first, compares with this program. Throws `SchemaRefused` when it has
- * migrations that this program does not know.
+ * Returns how a database with these migrations, oldest first, compares with this program. Throws `SchemaRefused` when
+ * it has migrations that this program does not know.
  */
 export function stateOfMigrated(
   applied: readonly AppliedMigration[],
@@ -38,7 +38,7 @@ export function stateOfMigrated(
   return applied.length < known.length ? 'older' : 'current';
 }
 
-/** The state of a database without migrations: `new`. Throws `SchemaRefused` when it has tables all the same. */
+/** Returns `new` for a database without migrations. Throws `SchemaRefused` if it has tables. */
 export function stateOfUnmigrated(tables: readonly string[]): 'new' {
   if (tables.some((name) => name !== APPLIED_TABLE))
     throw new SchemaRefused('is no database of this program');

@@ -375,7 +375,7 @@ export class PostgresAccountRecords implements AccountRecords {
   }
 }
 
-/** The text with the letters of ASCII in lower case, as `lower` of a column with the collation "C" gives it. */
+/** Returns the text with its ASCII letters in lower case, as `lower` does in the collation "C". */
 function inLowerCase(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
@@ -384,7 +384,7 @@ function is({ organization_id, user_id }: MemberRef) {
   return and(eq(members.organization_id, organization_id), eq(members.user_id, user_id));
 }
 
-/** A condition on `projects`: the user is a member of the project's organization. */
+/** Returns the condition on `projects` that the user is a member of the project's organization. */
 export function isProjectOfMember(user_id: string) {
   return sql`${projects.organization_id} IN (SELECT ${members.organization_id} FROM ${members}
     WHERE ${members.user_id} = ${sql.param(user_id, members.user_id)})`;

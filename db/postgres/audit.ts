@@ -25,7 +25,7 @@ interface Check {
   readonly sql: string;
 }
 
-/** Holds without an end, of `ledger_entries AS hold`; none of them is at or before the checkpoint. */
+/** Open holds, as `ledger_entries AS hold`. None is at or before the checkpoint. */
 const openHolds = (last_entry_id: number) => `ledger_entries AS hold
   LEFT JOIN ledger_entries AS ended ON ended.hold_entry_id = hold.id
   WHERE hold.id > ${last_entry_id} AND hold.kind = 'hold' AND ended.id IS NULL`;
@@ -34,8 +34,8 @@ const PAID = `CASE WHEN kind IN ('top_up', 'refund') THEN credit_delta_micros EL
 
 /**
  * All movements of credit. Within an organization their ids have the order of their commits, because a writer takes an
- * id while it has the organization's row. What is before the start is one movement an organization; the charges of old
- * days are where the last of them was.
+ * id while it has the organization's row. Movements before the start are one sum for each organization. The charges of
+ * an old day stand at its last entry.
  */
 const movements = (last_entry_id: number) => `SELECT id, organization_id, request_id, kind,
     credit_delta_micros AS credit_micros, held_delta_micros AS held_micros, ${PAID} AS paid_micros
@@ -47,7 +47,7 @@ const movements = (last_entry_id: number) => `SELECT id, organization_id, reques
   SELECT ${last_entry_id}, organization_id, NULL, 'checked', credit_micros, held_micros, paid_micros
   FROM audited_organizations WHERE ${last_entry_id} > 0`;
 
-/** What was spent and is held, by project and month. */
+/** Spent and held micros by project and month. */
 const months = (last_entry_id: number) => `SELECT project_id, month, sum(spent_micros) AS spent_micros,
     sum(held_micros) AS held_micros
   FROM (
@@ -62,8 +62,8 @@ const months = (last_entry_id: number) => `SELECT project_id, month, sum(spent_m
   GROUP BY project_id, month`;
 
 /**
- * The ledger's five invariants and what they stand on. Every query gives the rows that break its guarantee, among those
- * behind the start. They read the tables only: they share no code with what writes them.
+ * The ledger's five invariants, and the checks that they depend on. Each query returns the rows after the start that
+ * break its guarantee. The queries share no code with the writers.
  */
 const bookChecks = (
   { last_entry_id, last_usage_row_id }: AuditStart,
@@ -209,7 +209,7 @@ const bookChecks = (
   referencesCheck({ last_entry_id, last_usage_row_id }),
 ];
 
-/** What a sound database should have, but an earlier version did not enforce. */
+/** Guarantees that earlier versions did not enforce. */
 const WARNINGS: readonly Check[] = [
   {
     name: 'organization_has_owner',
@@ -220,8 +220,8 @@ const WARNINGS: readonly Check[] = [
 ];
 
 /**
- * Every reference of the schema, also one whose constraint somebody has dropped or disabled. Of the tables that grow
- * with every request only what is behind the start is read.
+ * Checks every reference of the schema, even if its constraint was dropped or disabled. In tables that grow with every
+ * request it reads only rows after the start.
  */
 function referencesCheck({ last_entry_id, last_usage_row_id }: AuditStart): Check {
   const behind_start: Readonly<Record<string, string>> = {
@@ -250,7 +250,7 @@ const TABLES = Object.values(schema)
   .filter((value) => is(value, PgTable))
   .map((table) => getTableConfig(table));
 
-/** What only an audit that reads everything asks. */
+/** Checks that only an audit of the whole history makes. */
 const CHECKPOINT_CHECK: Check = {
   name: 'checkpoint_equals_ledger',
   sql: `WITH movements AS (
@@ -275,8 +275,8 @@ const CHECKPOINT_CHECK: Check = {
 };
 
 /**
- * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot, while nodes go on.
- * Its time grows with the history. In a database whose files are damaged nothing else is checked.
+ * Checks the stored money against the ledger, the usage and the payments in one snapshot, while nodes serve. Its time
+ * grows with the history. If the files are damaged, it checks nothing else.
  */
 export async function runAudit(executor: Executor, options: AuditOptions = {}): Promise<AuditReport> {
   const file = await fileAudited(executor);
@@ -285,8 +285,8 @@ export async function runAudit(executor: Executor, options: AuditOptions = {}): 
 }
 
 /**
- * `runAudit` as an open transaction sees the rows, which needs to be of isolation level `repeatable read`, or the only
- * one that writes. Without the check of the files.
+ * Runs `runAudit` in an open transaction, without the check of the files. The transaction needs isolation level
+ * `repeatable read`, or must be the only writer.
  */
 export async function auditSnapshot(
   snapshot: Executor,
@@ -298,8 +298,8 @@ export async function auditSnapshot(
 
 /**
  * Checks what is new since the last clean audit, and the balances as a whole. Without an earlier one, or with `whole`,
- * checks everything as `runAudit` does. A clean audit becomes the point at which the next one goes on. What was checked
- * before and was changed since is found by `runAudit` only.
+ * checks everything as `runAudit` does. A clean audit moves the checkpoint, where the next one continues. Only
+ * `runAudit` finds later changes to rows that were already checked.
  */
 export async function continueAudit(
   executor: Executor,
@@ -320,7 +320,7 @@ export async function continueAudit(
   return report;
 }
 
-/** When everything was last read and found clean by `continueAudit`; null for never. */
+/** Returns the time of the last clean audit of everything by `continueAudit`; null for never. */
 export async function auditedWholeAt_ms(executor: Executor): Promise<number | null> {
   return (await checkpointOf(executor))?.checked_whole_at_ms ?? null;
 }
@@ -363,19 +363,19 @@ function checkpointOf(executor: Executor): Promise<Checkpoint | null> {
   );
 }
 
-/** Who else writes the ledger or the usage at this moment. */
+/** The other transactions that write the ledger or the usage now. */
 const WRITERS = `SELECT DISTINCT virtualtransaction AS writer FROM pg_locks
   WHERE relation IN ('ledger_entries'::regclass, 'usage_records'::regclass)
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_backend_pid()`;
-/** A node that is paused within a transaction keeps the checkpoint where it is. */
+/** If a node is paused within a transaction, the checkpoint is not moved. */
 const WRITERS_DEADLINE_MS = 10_000;
 const WRITERS_POLL_MS = 10;
 
 /**
- * Up to which numbers no row can appear any more. Numbers are given out before the commit, so that a smaller one can
- * appear after a larger one. The transactions that write now may have some, and their ends are waited for. Null when
- * one of them goes on for too long.
+ * Resolves with the numbers up to which no new row can appear; null if a transaction takes too long. PostgreSQL draws
+ * numbers before the commit, so a smaller number can appear after a larger one. So this waits for the end of all
+ * transactions that write now.
  */
 async function writtenUpTo(executor: Executor, deadline_ms: number): Promise<AuditStart | null> {
   const written = await rowOf<AuditStart>(
@@ -396,7 +396,7 @@ async function writtenUpTo(executor: Executor, deadline_ms: number): Promise<Aud
   }
 }
 
-/** What a clean audit has checked: where it ends, and what it adds to the sums before its start. */
+/** The result of a clean audit: its end, and the sums that it adds to those before its start. */
 interface Checked extends AuditStart {
   readonly is_whole: boolean;
   readonly organizations: readonly object[];
@@ -404,8 +404,8 @@ interface Checked extends AuditStart {
 }
 
 /**
- * Up to the first open hold: what is before it stays as it is, except that old days are replaced by their sums. The
- * usage of later entries is read again with these.
+ * Returns the range up to the first open hold. Rows before it change no more, except that sums replace old days. The
+ * next audit reads the usage of later entries again.
  */
 async function checkedUpTo(snapshot: Executor, start: AuditStart, written: AuditStart): Promise<Checked> {
   const after = start.last_entry_id;
@@ -455,7 +455,7 @@ async function checkedUpTo(snapshot: Executor, start: AuditStart, written: Audit
   };
 }
 
-/** Only when no other audit has moved the checkpoint meanwhile. */
+/** Moves the checkpoint, unless another audit has moved it meanwhile. */
 async function saveCheckpoint(
   executor: Executor,
   found: Checkpoint | null,
@@ -491,7 +491,7 @@ async function saveCheckpoint(
         AS added (project_id text, month text, spent_micros bigint, held_micros bigint)
       ON CONFLICT (project_id, month) DO UPDATE SET spent_micros = kept.spent_micros + excluded.spent_micros,
         held_micros = kept.held_micros + excluded.held_micros`);
-    // No row number is given out twice, so that the row's request need not be noted beside it.
+    // PostgreSQL gives out no row number twice, so the request's id need not be stored too.
     await transaction.execute(sql`INSERT INTO audit_checkpoints
         (id, last_entry_id, last_usage_row_id, last_usage_request_id, checked_at_ms, checked_whole_at_ms)
       VALUES (1, ${last_entry_id}, ${last_usage_row_id}, NULL, ${now_ms}, ${checked_whole_at_ms})
@@ -501,22 +501,22 @@ async function saveCheckpoint(
   });
 }
 
-/** SQLSTATEs of damage that a read meets: a page or an index is corrupted, or a file cannot be read. */
+/** SQLSTATEs of damage: a corrupt page or index, or a file that cannot be read. */
 const DAMAGE = /^(?:XX00[12]|58)/;
 
 const INDEXES = `pg_index JOIN pg_class ON pg_class.oid = indrelid
   WHERE relnamespace = current_schema()::regnamespace`;
 
 /**
- * Reads every row of every table. The order of every index is checked too, where the server has the extension `amcheck`
- * and lets this user call it.
+ * Reads every row of every table. It also checks the order of every index, if the user may call the extension
+ * `amcheck`.
  */
 async function fileAudited(executor: Executor): Promise<AuditCheck> {
   const name = 'file_is_sound';
   try {
     const violations = await executor.transaction(async (snapshot) => {
       await snapshot.execute(sql`SELECT set_config('statement_timeout', '0', true)`);
-      // The whole row, so that no index answers, and that what lies outside of it is read.
+      // The whole row is counted, so that PostgreSQL reads the table and its TOAST data instead of an index.
       for (const table of TABLES)
         await rowOf(snapshot, `SELECT count(whole) AS rows FROM ${table.name} AS whole`);
       const amcheck = await rowOf<{ is_callable: boolean }>(
@@ -554,7 +554,7 @@ async function rowOf<Row extends object>(executor: Executor, query: string): Pro
   return row ?? null;
 }
 
-/** The rows of a query, as JSON: the client gives integers of 64 bits as texts, and JSON gives them as numbers. */
+/** Resolves with a query's rows, sent as JSON. Otherwise the client would return 64-bit integers as strings. */
 async function rowsOf<Row extends object>(executor: Executor, query: string): Promise<readonly Row[]> {
   const [answer] = await executor.execute<{ rows: Row[] }>(
     sql.raw(`SELECT coalesce(json_agg(answer_row), '[]') AS rows FROM (${query}) AS answer_row`),

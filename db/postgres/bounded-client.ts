@@ -1,24 +1,24 @@
 import type { SQL } from 'bun';
 
-/** How long a client waits. */
+/** The longest waits of a client. */
 export interface ClientBounds {
-  /** For the answer to one statement. */
+  /** The wait for the answer to one statement. */
   readonly statement_ms: number;
-  /** For the end of one transaction. */
+  /** The wait for the end of one transaction. */
   readonly transaction_ms: number;
 }
 
-/** Between two looks at what is under way. */
+/** The interval of the checks for overdue statements. */
 const LOOK_EVERY_MS = 250;
 
-/** What is under way, oldest first: all of a kind may take equally long, so that only the oldest is looked at. */
+/** The statements or transactions under way, oldest first. All have the same limit, so only the oldest is checked. */
 class UnderWay {
   readonly #started = new Map<number, number>();
   #last_number = 0;
 
   constructor(private readonly bound_ms: number) {}
 
-  /** The same promise, which counts as under way until it settles. */
+  /** Returns the same promise, and counts it as under way until it settles. */
   async until<T>(answer: PromiseLike<T>): Promise<T> {
     this.#last_number += 1;
     const number = this.#last_number;
@@ -45,9 +45,9 @@ class UnderWay {
 }
 
 /**
- * A client whose statements all end. Where the network is cut or the server hangs, its connections would wait for as
- * long as the operating system believes in them. An answer that is overdue means that all of them are cut, so that what
- * is under way rejects, and that later statements connect anew. `underWay` counts transactions and single statements.
+ * Returns a client whose statements all end, even if the network is cut or the server hangs. An overdue answer closes
+ * all connections: statements under way reject, and later ones connect anew. `underWay` counts transactions and single
+ * statements.
  */
 export function boundedClient(
   make: () => SQL,
@@ -59,7 +59,7 @@ export function boundedClient(
   let was_overdue = false;
   const look = () => {
     const is_overdue = statements.isOverdue() || transactions.isOverdue();
-    // A process that was paused reads what was answered meanwhile before the second look.
+    // A process that was paused reads the answers that have arrived before the second check.
     const is_cut = is_overdue && was_overdue;
     was_overdue = is_overdue && !is_cut;
     if (!is_cut) return;
@@ -67,13 +67,13 @@ export function boundedClient(
     transactions.forget();
     const overdue = current;
     current = make();
-    // Nothing is lost: the server undoes what was not committed, and who waits gets an error.
+    // Nothing is lost: the server rolls back, and callers get an error.
     overdue.close({ timeout: 0 }).catch(() => undefined);
   };
   const timer = setInterval(look, LOOK_EVERY_MS);
   timer.unref();
 
-  /** A statement begins when it is awaited, or asked for its values, and not before. */
+  /** A statement begins when it is awaited, or when its values are requested. */
   const watched = (statement: ReturnType<SQL['unsafe']>): ReturnType<SQL['unsafe']> =>
     new Proxy(statement, {
       get(_, name) {
@@ -104,7 +104,7 @@ export function boundedClient(
   return { client, underWay: () => statements.count + transactions.count };
 }
 
-/** A property of the object itself, whose methods know it and not the proxy before it. */
+/** Returns a property of the object. Methods are bound to the object and not to its proxy. */
 function bound(target: object, name: string | symbol): unknown {
   const value: unknown = Reflect.get(target, name);
   return typeof value === 'function' ? value.bind(target) : value;

@@ -6,7 +6,7 @@ import { systemErrorCode } from '../../src/system-error-code.ts';
 import { boundedClient, type ClientBounds } from './bounded-client.ts';
 import * as schema from './schema.ts';
 
-/** What runs statements: the pool, where each is a transaction of its own, or one open transaction. */
+/** An executor of statements: the pool, where each statement is its own transaction, or one open transaction. */
 export type Executor = PgDatabase<
   BunSQLQueryResultHKT,
   typeof schema,
@@ -16,67 +16,69 @@ export type Executor = PgDatabase<
 /** The pool of connections, as drizzle sees it. */
 export type PgDb = Executor & { readonly $client: SQL };
 
-/** A setting of the server with which the ledger is not safe. */
+/** A setting of the server makes the ledger unsafe. */
 export class SettingRefused extends Error {
   override readonly name = 'SettingRefused';
 }
 
 /**
- * An address that names no PostgreSQL database; the message goes on after its place. It is not quoted, because it may
- * hold a password.
+ * An address that names no PostgreSQL database. The caller puts the place before the message. The message does not
+ * quote the address, which may contain a password.
  */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused';
 }
 
-/** How a node connects. */
+/** Options of a connection. */
 export interface PgOptions {
-  /** How many connections the pool opens at most. */
+  /** The largest number of connections in the pool. */
   readonly connections?: number;
-  /** How long statements and transactions may take; for ever by default, as commands and audits may need it. */
+  /**
+   * The limits of statements and transactions. By default there are none, because commands and audits may take long.
+   */
   readonly bounds?: ClientBounds;
-  /** What the server lists the connections as (`pg_stat_activity`). */
+  /** The connections' name in `pg_stat_activity`. */
   readonly application_name?: string;
 }
 
 /** A pool of connections to one PostgreSQL database. */
 export interface PgConnection {
   readonly db: PgDb;
-  /** Where the database is, for messages: without user name and password. */
+  /** The database's host, port and name for messages, without user name and password. */
   readonly place: string;
-  /** Transactions and single statements that have begun and have no answer; 0 where nothing is bounded. */
+  /** Returns the number of transactions and single statements without an answer; 0 if `bounds` is not set. */
   underWay(): number;
-  /** Ends all connections; statements under way are cut off. */
+  /** Closes all connections. Statements under way reject. */
   close(): Promise<void>;
 }
 
 const CONNECTIONS = 10;
 const CONNECTION_TIMEOUT_S = 5;
-/** Connections are made anew from time to time, so that they follow a name that points to another server. */
+/** Connections are replaced from time to time, so that they follow a DNS name to another server. */
 const CONNECTION_LIFETIME_S = 600;
-/** The server's own end of a statement arrives so much later at most. */
+/** The longest delay of the server's own timeout error. */
 const SERVER_LATE_MS = 1_000;
 
-/** What every session sets, so that no process of ours stands in the way of the others when it is paused or cut off. */
+/** Settings of every session. With them, a paused or disconnected process does not block the others. */
 const SESSION_SETTINGS = {
-  // The rules of the store are made for it, whatever the database's own default is.
+  // The store depends on this level, and the database's default may differ.
   default_transaction_isolation: 'read committed',
   lock_timeout: '10s',
-  // Sooner than others give up waiting for the locks of a paused process.
+  // This is shorter than others wait for the locks of a paused process.
   idle_in_transaction_session_timeout: '5s',
-  // The server finds in about 15 s that the network was cut, and frees the locks.
+  // The server notices a cut network within about 15 s, and frees the locks.
   tcp_keepalives_idle: 5,
   tcp_keepalives_interval: 3,
   tcp_keepalives_count: 3,
 };
 
 /**
- * Connects to a PostgreSQL database (`postgres://user:password@host:port/database`), whatever schema it has. The pool
- * replaces connections that break. A query that takes long must not go to the pool by itself: others wait behind it on
- * its connection. A transaction has a connection of its own.
+ * Connects to a PostgreSQL database (`postgres://user:password@host:port/database`) of any schema. The pool replaces
+ * broken connections. A long query belongs in a transaction, which has its own connection. In the pool, other
+ * statements would wait behind it.
  *
- * Throws what the client throws (`describePostgresError` explains it), `AddressRefused`, and `SettingRefused` where the
- * server would lose what it has acknowledged.
+ * Throws the client's errors (`describePostgresError` explains them), `AddressRefused`, and `SettingRefused` if the
+ * server could lose acknowledged commits.
  */
 export async function connectPostgres(url: string, options: PgOptions = {}): Promise<PgConnection> {
   if (!isPostgresAddress(url)) throw new AddressRefused('not an address of PostgreSQL');
@@ -87,7 +89,7 @@ export async function connectPostgres(url: string, options: PgOptions = {}): Pro
   }
 }
 
-/** What runs statements on a client, or on one connection of it. */
+/** Returns the executor of a client, or of one of its connections. */
 export function executorOn(client: SQL): PgDb {
   return drizzle(client, { schema });
 }
@@ -103,7 +105,7 @@ async function openPool(url: string, options: PgOptions): Promise<PgConnection> 
       maxLifetime: CONNECTION_LIFETIME_S,
       connection: {
         application_name: options.application_name ?? 'tds',
-        // The server's end of a statement leaves the connection usable; ours is for a server that does not answer.
+        // The server's timeout leaves the connection usable. Ours is for a server that does not answer.
         ...(bounds === undefined ? {} : { statement_timeout: bounds.statement_ms }),
         ...SESSION_SETTINGS,
       },
@@ -131,13 +133,13 @@ function withReason(error: unknown): unknown {
   return new AddressRefused('named with an sslmode or an sslrootcert that cannot be used', { cause: error });
 }
 
-/** Whether a text is an address that `connectPostgres` takes. */
+/** Returns true if `connectPostgres` accepts the address. */
 export function isPostgresAddress(url: string): boolean {
   const parsed = URL.parse(url);
   if (parsed === null || !['postgres:', 'postgresql:'].includes(parsed.protocol)) return false;
   if (!hasAuthority(parsed)) return false;
   try {
-    // The client decodes them, and would throw what says nothing.
+    // The client decodes them, and its own error would not be clear.
     for (const part of [parsed.username, parsed.password, parsed.pathname]) decodeURIComponent(part);
     return true;
   } catch {
@@ -145,16 +147,16 @@ export function isPostgresAddress(url: string): boolean {
   }
 }
 
-/** Where a database is: host, port and name of its address, without user name and password. */
+/** Returns the host, port and name of a database's address, without user name and password. */
 export function databasePlace(url: string): string {
   const parsed = URL.parse(url);
-  // Whatever cannot be read is not repeated: it may hold the password.
+  // An unreadable address is not repeated, because it may contain the password.
   if (parsed === null || !hasAuthority(parsed)) return 'the database';
   const socket = parsed.searchParams.get('path') ?? parsed.searchParams.get('host');
   return `postgres://${socket ?? parsed.host}${parsed.pathname}`;
 }
 
-/** Whether it says which part is the password. Without the two slashes that may stand anywhere. */
+/** Returns true if the address has an authority. Without the two slashes, the password could be anywhere. */
 function hasAuthority({ href, protocol }: URL): boolean {
   return href.startsWith(`${protocol}//`);
 }
@@ -166,7 +168,7 @@ async function requireSettings(client: SQL): Promise<void> {
     current_setting('server_encoding') AS encoding`;
   if (settings === undefined) throw new SettingRefused('the server does not say how it is set');
   if (settings.fsync !== 'on') throw new SettingRefused(`the server has fsync = ${settings.fsync}, not on`);
-  // With `local`, what a synchronous standby does not have yet is acknowledged, and lost when the standby takes over.
+  // With `local`, commits are acknowledged before a synchronous standby has them, and are lost at a failover.
   if (['off', 'local'].includes(settings.synchronous_commit))
     throw new SettingRefused(`the server has synchronous_commit = ${settings.synchronous_commit}, not on`);
   if (settings.encoding !== 'UTF8')

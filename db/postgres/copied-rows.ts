@@ -16,13 +16,13 @@ import type { Executor } from './connection.ts';
 import { sqlState } from './errors.ts';
 import { keepNodesOut, livingNodes } from './living-nodes.ts';
 
-/** So many rows are in memory at once. */
+/** The largest number of rows in memory at once. */
 const BATCH_ROWS = 2_000;
 
 const LOCK_TIMEOUT_MS = 2_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** The rows of a PostgreSQL database, as they are copied from one database to another while no node serves. */
+/** The rows of a PostgreSQL database, to copy from or into. No node serves meanwhile. */
 export class PostgresRows implements CopySource, CopyTarget {
   /** `place` names the database in messages. */
   constructor(
@@ -34,7 +34,6 @@ export class PostgresRows implements CopySource, CopyTarget {
     return this.#inTransaction(work);
   }
 
-  /** Rejects with `CopyRefused` when a table has a row. */
   write<T>(work: (tables: TablesWritten) => Promise<T>): Promise<T> {
     return this.#inTransaction(work);
   }
@@ -51,7 +50,10 @@ export class PostgresRows implements CopySource, CopyTarget {
     );
   }
 
-  /** Nothing else writes from now on, and no node can start. Comes before all reads, which see one state of the rows. */
+  /**
+   * Locks the tables, so that nobody else writes and no node starts. It must run before all reads, which see one state
+   * of the rows.
+   */
   async #keepOthersOut(transaction: Executor): Promise<void> {
     const tables = COPIED_TABLES.map(({ name }) => sql.identifier(name));
     await transaction.execute(sql`SET LOCAL lock_timeout = ${sql.raw(String(LOCK_TIMEOUT_MS))}`);
@@ -132,19 +134,22 @@ class PostgresTables implements TablesRead, TablesWritten {
       table.columns.map((column) => sql.identifier(column.name)),
       sql`, `,
     );
-    // As one text of JSON, whose values get the types of the table's columns.
+    // All rows are one JSON text. Its values get the types of the table's columns.
     await this.executor.execute(sql`INSERT INTO ${name} (${columns}) OVERRIDING SYSTEM VALUE
       SELECT ${columns} FROM json_populate_recordset(NULL::${name}, ${JSON.stringify(rows)}::text::json)`);
   }
 
   async continueAfter({ name, number }: CopiedTable, last_number: number): Promise<void> {
-    // Unlike setval(), this is undone with the transaction.
+    // Unlike setval(), this is rolled back with the transaction.
     await this.executor.execute(sql`ALTER TABLE ${sql.identifier(name)}
       ALTER COLUMN ${sql.identifier(number ?? '')} RESTART WITH ${sql.raw(String(last_number + 1))}`);
   }
 }
 
-/** As the rows came where they are numbered; else those first that no row of the table refers to. */
+/**
+ * Returns the order of the rows: by number if they have one. Otherwise rows without a reference to their own table come
+ * first.
+ */
 function orderOf({ key, number, refers_to_itself }: CopiedTable): SQL {
   if (number !== null) return sql`${sql.identifier(number)}`;
   const columns = key.map((name) => sql`${sql.identifier(name)}`);

@@ -2,9 +2,9 @@ import { SQL } from 'bun';
 import { withCauses } from '../../src/error-causes.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 
-/** The server or the network took the connection away; what was not committed is undone. */
+/** SQLSTATEs of a lost connection. Uncommitted work is rolled back. */
 const BROKEN_STATES: ReadonlySet<string> = new Set([
-  // The server ends, has crashed, or ends a transaction whose client does nothing (as a paused process).
+  // The server shuts down, has crashed, or ended an idle transaction, such as that of a paused process.
   '57P01',
   '57P02',
   '25P03',
@@ -14,10 +14,10 @@ const BROKEN_STATES: ReadonlySet<string> = new Set([
 ]);
 const BROKEN_CODES: ReadonlySet<string> = new Set(['ERR_POSTGRES_CONNECTION_CLOSED']);
 
-/** Two transactions met in a way that only one of them survives; the other can be tried again. */
+/** SQLSTATEs of a conflict of two transactions. The one that was rolled back can be tried again. */
 const CONFLICT_STATES: ReadonlySet<string> = new Set(['40P01', '40001']);
 
-/** What a person can do about the server's errors, by the start of their SQLSTATE. */
+/** Advice on the server's errors, by the start of their SQLSTATE. */
 const ADVICE_BY_STATE: readonly (readonly [state: string, advice: string])[] = [
   ['28', 'does not let this user in: check the user and the password in the address, and pg_hba.conf'],
   ['3D000', 'does not exist: create the database or name another with --database'],
@@ -39,7 +39,7 @@ const ADVICE_BY_STATE: readonly (readonly [state: string, advice: string])[] = [
 
 const UNREACHABLE = 'cannot be reached: start the server or name another with --database';
 
-/** The same for errors that the client finds itself, by its code. */
+/** Advice on the client's own errors, by their code. */
 const ADVICE_BY_CODE: Readonly<Record<string, string>> = {
   ERR_POSTGRES_CONNECTION_REFUSED: UNREACHABLE,
   ERR_POSTGRES_CONNECTION_FAILED: UNREACHABLE,
@@ -48,40 +48,40 @@ const ADVICE_BY_CODE: Readonly<Record<string, string>> = {
   ERR_POSTGRES_TLS_NOT_AVAILABLE: 'offers no TLS, which its address asks for',
 };
 
-/** Why the certificate of a server is not taken, when TLS finds that. */
+/** The TLS codes of a refused server certificate. */
 const CERTIFICATE_CODE =
   /^(ERR_TLS_CERT_ALTNAME_INVALID|CERT_\w+|SELF_SIGNED_\w+|DEPTH_ZERO_\w+|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)\w*)$/;
 
-/** The client's error in what drizzle throws; null when the failure has another reason. */
+/** Returns the client's error among the causes of an error; null if there is none. */
 export function postgresError(error: unknown): SQL.PostgresError | null {
   return withCauses(error).find((one) => one instanceof SQL.PostgresError) ?? null;
 }
 
-/** The SQLSTATE of an error that the server reported, such as `23505`; null for any other error. */
+/** Returns the SQLSTATE of the server's error, such as `23505`; null for any other error. */
 export function sqlState(error: unknown): string | null {
   return postgresError(error)?.errno ?? null;
 }
 
-/** Whether the connection broke. Whatever it had not begun to commit is undone. */
+/** Returns true if the connection broke. Work without a sent COMMIT is then rolled back. */
 export function isConnectionBroken(error: unknown): boolean {
   const cause = postgresError(error);
   if (cause === null) return false;
   return cause.errno === undefined ? BROKEN_CODES.has(cause.code) : BROKEN_STATES.has(cause.errno);
 }
 
-/** Whether the server undid a transaction because of another one, so that it can be tried again. */
+/** Returns true if the server rolled the transaction back because of another one. It can be tried again. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT_STATES.has(sqlState(error) ?? '');
 }
 
-/** Whether the statement waited too long for a lock that somebody else has. */
+/** Returns true if the statement waited too long for a lock. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03';
 }
 
 /**
- * One sentence about a failure of PostgreSQL at this place (`databasePlace`), with what to do; null when the error is
- * another. It quotes nothing of the error: the server's messages hold values of rows.
+ * Returns one sentence about a failure of PostgreSQL at this place (`databasePlace`), with advice; null for other
+ * errors. It does not quote the error, because the server's messages contain values of rows.
  */
 export function describePostgresError(place: string, error: unknown): string | null {
   const cause = postgresError(error);
@@ -99,7 +99,7 @@ export function describePostgresError(place: string, error: unknown): string | n
   return `${place} ${advice ?? `failed with the error ${state ?? code}`}.`;
 }
 
-/** Why the server's certificate is not taken; null for an error of another kind. */
+/** Returns the TLS code of a refused server certificate; null for other errors. */
 function certificateCode(error: unknown): string | null {
   const codes = withCauses(error).map(systemErrorCode);
   return codes.find((code) => code !== undefined && CERTIFICATE_CODE.test(code)) ?? null;

@@ -15,23 +15,22 @@ import { PostgresStore } from './postgres-store.ts';
 import { beginRun } from './scheduled-runs.ts';
 
 /**
- * A run rolls up for so long. Whoever has the next one, within the hour, goes on: every run reports its audit, and ends
- * long before its transaction is cut.
+ * The longest roll-up of one run. The next run, within the hour, continues. So every run reports its audit, and ends
+ * long before its transaction's limit.
  */
 const ROLL_UP_UNTIL_MS = 50 * MINUTE_MS;
 
 /**
- * The runs over the history of a PostgreSQL database: of all its nodes one at a time, and once an hour. The node that
- * asks first has the run, and while its run goes on the others' tasks are over at once. Between two batches of the
- * roll-up it stops when told so.
+ * Audits and rolls up the history of a PostgreSQL database, once an hour and on one node at a time. The first node to
+ * ask does the run. Tasks of the others resolve at once meanwhile. A stop takes effect between two batches.
  */
 export class PostgresHistoryRuns implements HistoryRuns {
   #is_running = false;
   #is_stopped = false;
 
   /**
-   * `db` is a pool of its own, because a long audit would hold up what else is on its connections. It has two of them at
-   * least: one has the lock. `beforeWrite` is waited for before each run, which rejects as it does.
+   * `db` is its own pool, because a long audit would block other statements on its connections. It needs two
+   * connections or more, because one keeps the lock. Each run first waits for `beforeWrite`, and rejects as it does.
    */
   constructor(
     private readonly db: PgDb,
@@ -40,8 +39,8 @@ export class PostgresHistoryRuns implements HistoryRuns {
   ) {}
 
   /**
-   * As the port says. Also null when a node has a run at this moment or, unless `whole` is asked for, has begun one
-   * within the hour.
+   * Also resolves with null if a node has a run now. The same holds if one was begun within the hour, unless the task
+   * is `whole`.
    */
   async run(task: HistoryTask): Promise<HistoryReport | null> {
     if (this.#is_running || this.#is_stopped) return null;
@@ -58,7 +57,7 @@ export class PostgresHistoryRuns implements HistoryRuns {
     this.#is_stopped = true;
   }
 
-  /** The lock is a transaction's, because a connection outside of one is made anew from time to time. */
+  /** Runs under a lock of a transaction, because the pool replaces connections outside of one from time to time. */
   #runAlone(task: HistoryTask): Promise<HistoryReport | null> {
     return this.db.transaction(async (lock) => {
       await lock.execute(sql`SET LOCAL idle_in_transaction_session_timeout = 0`);

@@ -31,7 +31,7 @@ export class PostgresIdempotencyRecords implements IdempotencyRecords {
     return { body_hash: row.body_hash, kept: row.answer === null ? null : readKept(row.answer) };
   }
 
-  /** Waits for no row: the ledger, which takes old answers away too, may have locked several. */
+  /** Skips locked rows, because the ledger also deletes old answers and may have locked several. */
   async deleteAnswers(up_to_ms: number, limit: number): Promise<number> {
     const deleted = await this.#executor.execute(sql`
       DELETE FROM idempotent_requests WHERE (api_key_id, key_hash) IN (

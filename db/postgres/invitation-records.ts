@@ -110,7 +110,7 @@ export class PostgresInvitationRecords implements InvitationRecords {
   }
 }
 
-/** Neither accepted nor revoked. */
+/** Returns the condition that an invitation was neither accepted nor revoked. */
 function hasNotEnded(): SQL | undefined {
   return and(isNull(invitations.accepted_at_ms), isNull(invitations.revoked_at_ms));
 }
@@ -119,7 +119,7 @@ function isOpen(now_ms: number): SQL | undefined {
   return and(hasNotEnded(), gt(invitations.expires_at_ms, now_ms));
 }
 
-/** What a user sent of an organization with one of these roles, and is open. */
+/** Returns the condition for a user's open invitations into an organization with one of these roles. */
 function openBy(
   organization_id: string,
   user_id: string,

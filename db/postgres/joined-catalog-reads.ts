@@ -6,8 +6,8 @@ interface Snapshot {
 }
 
 /**
- * The catalog as requests read it: those that ask at the same time share one read of the whole catalog, which is small.
- * So a busy node asks the database no more often than the database answers.
+ * Reads the catalog for requests. Concurrent requests share one read of the whole catalog, which is small. So a busy
+ * node has one such query under way at a time.
  */
 export class JoinedCatalogReads
   implements Pick<CatalogRecords, 'findModel' | 'findModelByAlias' | 'allModels'>

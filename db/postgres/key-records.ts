@@ -191,7 +191,7 @@ export class PostgresKeyRecords implements KeyRecords {
     );
   }
 
-  /** Keys are made in transactions of the store, which are serial: no key with a lower number is committed later. */
+  /** Keys are inserted in serial transactions of the store, so no key with a lower number is committed later. */
   async hashesSince(row: number, length: number): Promise<KeyHashStart[]> {
     return await this.#executor
       .select({
@@ -203,8 +203,8 @@ export class PostgresKeyRecords implements KeyRecords {
   }
 
   /**
-   * One statement, which waits for no lock. A key that another transaction is changing is left out, and is no part of
-   * what was written.
+   * Writes in one statement that waits for no lock. A key that another transaction is changing is skipped, and is not
+   * in the result.
    */
   async writeLastUsed(noted: () => readonly KeyUse[]): Promise<readonly KeyUse[]> {
     const uses = noted();

@@ -7,58 +7,55 @@ import { type AskedWrite, type LedgerWrite, requireHonest } from './ledger-write
 import type { NodeLease } from './nodes.ts';
 import { BY_INDEX_ONLY, Session } from './session.ts';
 
-/** How long a write may wait for the database before its caller gets the error. */
+/** The longest wait of a write for the database, before its caller gets the error. */
 export const DEADLINE_MS = 5_000;
-/** Holds that may wait while the database cannot be written: each keeps its request in memory. */
+/** The largest number of holds that wait for the database. Each keeps its request in memory. */
 const WAITING_MAX = 1_024;
-/** How long a batch waits for the row of an organization, and all that is in it and asked for meanwhile. */
+/** The longest wait of a batch for an organization's row. Later writes wait with it. */
 const LOCK_WAIT_MS = 500;
-/** How long the writes of one organization wait for its row, where nothing else waits for them. */
+/** The longest wait of one organization's writes for its row, if no other writes wait behind them. */
 const LONGEST_LOCK_WAIT_MS = 3_000;
-/** Writes in one transaction. */
+/** The largest number of writes in one transaction. */
 const BATCH_MAX = 256;
-/** A transaction that takes longer is cut off. */
+/** The longest transaction. Then its connection is closed. */
 const TRANSACTION_MS = 5_000;
 const FIRST_RETRY_MS = 5;
 const LONGEST_RETRY_MS = 500;
 const CONFLICT_RETRY_MS_MAX = 20;
-/** How often writes that wait are looked at for their deadline. */
+/** The interval of the checks for writes past their deadline. */
 const SWEEP_MS = 250;
 
-/**
- * What the server does with a batch's session. It waits for no lock for long. A node that stops in the middle of a
- * transaction keeps its locks only so long from the others.
- */
+/** Settings of a batch's session. They bound waits for locks, and the time that a stopped node keeps its locks. */
 const SESSION_SETTINGS = [
   `SET lock_timeout = ${LOCK_WAIT_MS}`,
   "SET statement_timeout = '4s'",
   "SET idle_in_transaction_session_timeout = '4s'",
-  // All rows are found by an index. A session keeps its plans, also those of the checks of references. One that was made
-  // for a small table would go on to read the whole of it.
+  // All rows are found by an index. A session keeps its plans, also those for foreign keys. A plan made for a small
+  // table would keep scanning the whole table.
   ...BY_INDEX_ONLY,
 ];
 
-/** Why a write was not made in time. */
+/** The reasons for a write that was not made in time. */
 const REASONS = {
   failed: 'a connection to it or a transaction failed',
   locked: "the organization's row is locked",
   overloaded: 'the writes before this one take too long',
 } as const;
 
-/** The database could not be written in time, for one of a few fixed reasons. */
+/** The database could not be written in time. The message is one of `REASONS`. */
 export class LedgerUnavailable extends Error {
   override readonly name = 'LedgerUnavailable';
 }
 
-/** How the writes of a node are grouped, and how long they wait. */
+/** Limits of a node's batches, and their metric. */
 export interface LedgerBatchOptions {
-  /** How long a write waits for the database before its caller gets an error. */
+  /** The longest wait of a write for the database, before its caller gets an error. */
   readonly deadline_ms?: number;
-  /** How many holds may wait while the database cannot be written; more of them are refused at once. */
+  /** The largest number of holds that wait for the database. More are refused at once. */
   readonly waiting_max?: number;
-  /** How long a transaction may take before its connection is cut. */
+  /** The longest transaction. Then its connection is closed. */
   readonly transaction_ms?: number;
-  /** Is told of every commit: how long it took, to the disk, and how many writes were in it. */
+  /** Called after every commit with its duration, including the disk, and its number of writes. */
   readonly onCommit?: ((duration_ms: number, writes: number) => void) | undefined;
 }
 
@@ -72,37 +69,37 @@ interface Job extends AskedWrite {
 }
 
 /**
- * Groups the writes of a node: those that arrive while a transaction is under way form the next one. So they share its
- * messages and its way to the disk, and two transactions of a node never want the same rows.
+ * Groups the writes of a node: writes that arrive during a transaction form the next one. So they share its messages
+ * and its disk flush, and two transactions of a node never lock the same rows.
  *
- * A transaction that the database undid (a conflict, a broken connection) is tried again until the deadline of its
- * writes. When nobody knows whether it was committed, its writes are doubtful. The next transaction then waits for the
- * locks of the one before, looks what is stored, and does only what is not there. A charge that is doubtful waits for
- * that as long as it takes, so that no client is told of an error and charged.
+ * A transaction that the database rolled back (a conflict, a broken connection) is tried again until its writes'
+ * deadline. If its outcome is unknown, its writes are doubtful. The next transaction then waits for the locks of the
+ * one before, reads the stored rows, and writes what is missing. A doubtful charge has no deadline, so that no client
+ * gets an error and is charged.
  *
- * An organization whose row somebody else keeps locked is set aside. Its writes wait for the row on a connection of
- * their own, and the others go on without them.
+ * If another transaction keeps an organization's row locked, the organization is set aside. Its writes wait for the row
+ * on another connection, and the other writes continue.
  *
- * Nothing is written before the node's lease is renewed: a newer version may have updated the database meanwhile.
+ * Nothing is written before the node's lease is renewed, because a newer version may have updated the database.
  */
 export class LedgerBatches {
   readonly #session: Session;
-  /** For the organizations that are set aside. */
+  /** The session for the organizations that are set aside. */
   readonly #aside_session: Session;
   readonly #node: NodeLease;
   readonly #options: LedgerBatchOptions;
   readonly #deadline_ms: number;
   #queue: Job[] = [];
   #working: Promise<void> | undefined;
-  /** The organizations that are set aside; whoever has waited longest comes first. */
+  /** The organizations that are set aside, the longest wait first. */
   readonly #aside = new Set<string>();
   #working_aside: Promise<void> | undefined;
-  /** Why the database cannot be written; null while it can. */
+  /** The error because of which the database cannot be written; null while it can. */
   #trouble: { readonly error: unknown } | null = null;
   #retry_ms = FIRST_RETRY_MS;
   #closes_ms = Number.POSITIVE_INFINITY;
   #unknown_holds = 0;
-  /** When a transaction was last committed, or the work began. */
+  /** The time of the last commit, or of the beginning of the work. */
   #progress_ms = 0;
 
   constructor(client: SQL, node: NodeLease, options: LedgerBatchOptions = {}) {
@@ -114,9 +111,9 @@ export class LedgerBatches {
   }
 
   /**
-   * Writes, and resolves when that is durable. Rejects when nothing of it was written: with `RangeError` for amounts
-   * that no honest caller gives, and with PostgreSQL's error where it refuses the write. When the database could not be
-   * written in time, it rejects with `LedgerUnavailable`.
+   * Resolves when the write is durable. Rejects when nothing was written: with `RangeError` for an invalid amount, and
+   * with PostgreSQL's error for a refused write. Rejects with `LedgerUnavailable` if the database could not be written
+   * in time.
    */
   run(write: LedgerWrite): Promise<Written> {
     return new Promise((resolve, reject) => {
@@ -133,17 +130,17 @@ export class LedgerBatches {
     });
   }
 
-  /** The holds that were given up at the close while nobody knew whether they were placed. */
+  /** The number of holds whose outcome was unknown at the close. */
   get unknown_holds(): number {
     return this.#unknown_holds;
   }
 
-  /** From its deadline on nothing waits any more, not even what is doubtful. */
+  /** Ends all waits after the deadline, also those of doubtful writes. */
   endSoon(): void {
     this.#closes_ms = Math.min(this.#closes_ms, performance.now() + this.#deadline_ms);
   }
 
-  /** Waits for the writes that were asked for. */
+  /** Waits for all writes, and closes the sessions. */
   async close(): Promise<void> {
     this.endSoon();
     while (this.#working !== undefined || this.#working_aside !== undefined)
@@ -159,7 +156,7 @@ export class LedgerBatches {
   async #work(): Promise<void> {
     this.#progress_ms = performance.now();
     const sweep = this.#sweep();
-    // All that is asked for in this turn of the event loop belongs to the first batch.
+    // All writes of this turn of the event loop belong to the first batch.
     await nextTurn();
     while (this.#queue.some((job) => !this.#isAside(job))) {
       const can_write = await this.#canWrite(this.#session);
@@ -172,7 +169,7 @@ export class LedgerBatches {
       this.#queue = [...(undone ?? []), ...this.#queue];
       this.#start();
       if (undone?.every((job) => this.#isAside(job))) {
-        // Whoever was just answered may ask for the next write of this batch.
+        // A caller that was just answered may add a write to this batch.
         await nextTurn();
         continue;
       }
@@ -184,7 +181,7 @@ export class LedgerBatches {
     this.#working = undefined;
   }
 
-  /** Writes for the organizations that are set aside, one at a time, until none is. */
+  /** Writes for the organizations that are set aside, one at a time, until none is left. */
   async #workAside(): Promise<void> {
     const sweep = this.#sweep();
     let retry_ms = FIRST_RETRY_MS;
@@ -208,11 +205,11 @@ export class LedgerBatches {
     this.#start();
   }
 
-  /** Whether an organization has to stay aside: its row is locked, and somebody waits for it. */
+  /** Resolves with true if an organization stays aside: its row is locked, and writes wait for it. */
   async #isAnyAside(): Promise<boolean> {
     const asked = new Set(this.#queue.map(({ organization_id }) => organization_id));
     for (const id of this.#aside) if (!asked.has(id)) this.#aside.delete(id);
-    // With a single one the write itself finds out.
+    // For a single organization, the write itself finds the lock.
     if (this.#aside.size > 1) {
       const locked = new Set(
         await this.#findLocked(this.#aside_session, [...this.#aside]).catch(() => this.#aside),
@@ -223,7 +220,7 @@ export class LedgerBatches {
     return this.#aside.size > 0;
   }
 
-  /** How long a batch that is set aside may wait for its lock: no longer than until its next deadline. */
+  /** Returns the longest wait for the lock of a batch that is set aside: until its next deadline at most. */
   #lockWait(batch: readonly Job[]): number {
     const now_ms = performance.now();
     const longest_ms = this.#aside.size > 1 ? LOCK_WAIT_MS : LONGEST_LOCK_WAIT_MS;
@@ -238,7 +235,7 @@ export class LedgerBatches {
     return this.#aside.has(organization_id);
   }
 
-  /** Takes the first jobs of that kind out of the queue, as many as a batch has. */
+  /** Removes the first wanted jobs from the queue, at most one batch. */
   #take(isWanted: (job: Job) => boolean): Job[] {
     const taken: Job[] = [];
     this.#queue = this.#queue.filter((job) => {
@@ -255,7 +252,7 @@ export class LedgerBatches {
     return sweep;
   }
 
-  /** Whether the node lives, with a connection for the writes. What waits for that is still in the queue. */
+  /** Resolves with true if the lease is renewed and the session is connected. Waiting writes stay in the queue. */
   async #canWrite(session: Session): Promise<boolean> {
     try {
       await this.#node.requireRenewed();
@@ -268,8 +265,8 @@ export class LedgerBatches {
   }
 
   /**
-   * Writes a batch and answers its callers. Returns what is to be tried again when the database can be written, or when
-   * its organization's row is free. With `lock_wait_ms` it waits so long for rows.
+   * Writes a batch and answers its callers. Resolves with the jobs to try again. `lock_wait_ms` bounds the wait for
+   * rows.
    */
   async #write(session: Session, batch: Job[], lock_wait_ms?: number): Promise<Job[]> {
     if (batch.length === 0) return [];
@@ -309,7 +306,7 @@ export class LedgerBatches {
     }
   }
 
-  /** What the work with the session's connection resolves to. The connection is cut when it takes too long. */
+  /** Runs work on the session's connection. Closes the connection when the work takes too long. */
   async #bounded<Result>(
     session: Session,
     work: (connection: ReservedSQL) => Promise<Result>,
@@ -327,8 +324,8 @@ export class LedgerBatches {
   }
 
   /**
-   * Sets the organizations aside whose rows somebody else has locked, and writes for the others. Returns what is to be
-   * tried again and is not in the queue yet.
+   * Sets aside the organizations whose rows are locked, and writes for the others. Resolves with the jobs to try again
+   * that are not in the queue yet.
    */
   async #setAside(session: Session, batch: Job[], error: unknown): Promise<Job[]> {
     const organizations = [...new Set(batch.map(({ organization_id }) => organization_id))];
@@ -340,12 +337,12 @@ export class LedgerBatches {
             return [];
           });
     if (locked.length === 0) {
-      // They are free by now, or it was another lock: that of a table, for example.
+      // The rows are free by now, or the lock was another, such as that of a table.
       this.#trouble = { error };
       return batch;
     }
     for (const id of locked) this.#aside.add(id);
-    // It answers: whoever is refused now is refused for the lock, and not for what failed before.
+    // The database answers, so a later refusal is due to the lock and not to the earlier failure.
     this.#trouble = null;
     if (organizations.length === 1) return batch;
     this.#queue = [...batch.filter((job) => this.#isAside(job)), ...this.#queue];
@@ -356,7 +353,7 @@ export class LedgerBatches {
     );
   }
 
-  /** Finds the write that PostgreSQL refuses, halving the batch: the others are written without it. */
+  /** Finds the write that PostgreSQL refuses by halving the batch. The other writes are made. */
   async #singleOut(session: Session, batch: Job[], error: unknown): Promise<Job[]> {
     const [only] = batch;
     if (batch.length === 1) {
@@ -369,8 +366,8 @@ export class LedgerBatches {
   }
 
   /**
-   * Answers those in the queue whose time is over, unless they only wait for the many before them, and not for a lock.
-   * What is doubtful stays in it until it is looked up.
+   * Rejects queued writes past their deadline, unless they wait only for earlier writes and not for a lock. Doubtful
+   * writes stay until they are looked up.
    */
   #expire(): void {
     const now_ms = performance.now();
@@ -392,7 +389,7 @@ export class LedgerBatches {
     });
   }
 
-  /** What callers get: the trouble of the database, or the reason where it has none. */
+  /** Returns the callers' error: the database's error if it has one, or the reason. */
   #unavailable(reason: keyof typeof REASONS): LedgerUnavailable {
     return this.#trouble === null
       ? unavailable(reason)

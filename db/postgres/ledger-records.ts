@@ -7,9 +7,8 @@ import { firstRow } from './first-row.ts';
 import { ledgerEntries, organizations } from './schema.ts';
 
 /**
- * What payments move in the ledger, in PostgreSQL. Each movement is one statement. It updates the balance first, which
- * locks the organization's row, and then draws the entry's id. So an organization's entries commit in the order of
- * their ids.
+ * Writes the movements of payments in PostgreSQL. Each is one statement that first updates the balance, which locks the
+ * organization's row, and then draws the entry's id. So an organization's entries commit in the order of their ids.
  */
 export class PostgresLedgerRecords implements LedgerRecords {
   readonly #executor: Executor;
@@ -38,7 +37,7 @@ export class PostgresLedgerRecords implements LedgerRecords {
   async refund({ organization_id, amount_micros, payment_id, at_ms }: PaymentMovement): Promise<void> {
     requireMicros(amount_micros, 1);
     const entered = await this.#executor.execute(
-      // Every column is read as it was before the statement.
+      // PostgreSQL reads every column as it was before the statement.
       sql`WITH refunded AS (
         UPDATE ${organizations} SET
           credit_micros = credit_micros - ${amount_micros},

@@ -12,8 +12,8 @@ import {
 } from './ledger-writes.ts';
 
 /**
- * The statements of a batch. Each is for any number of rows, which come as one parameter of JSON: integers of that many
- * digits are exact in it. Integers of PostgreSQL's `bigint` come back as texts.
+ * The statements of a batch. Each takes any number of rows as one JSON parameter, in which their integers are exact.
+ * PostgreSQL returns `bigint` values as strings.
  */
 
 /** A statement that was sent. */
@@ -24,13 +24,13 @@ const NOTHING: Sent<never> = Promise.resolve([]);
 
 const rowsOf = (rows: unknown) => JSON.stringify(rows);
 
-/** Without a key lock: rows that refer to an organization can be inserted meanwhile. */
+/** This takes no key lock, so rows that refer to the organization can be inserted meanwhile. */
 const LOCK_ORGANIZATIONS = `
   SELECT id, credit_micros, held_micros FROM organizations
   WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)))
   ORDER BY id FOR NO KEY UPDATE`;
 
-/** Waits for no row, and locks the others only until it ends. */
+/** This waits for no row, and locks the free ones only until it ends. */
 const FIND_LOCKED = `
   WITH free AS MATERIALIZED (
     SELECT id FROM organizations WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)))
@@ -72,7 +72,7 @@ const READ_KEPT_BYTES = `
   ) AS bytes_so_far
   FROM jsonb_array_elements_text($1::text::jsonb) AS asked(id)`;
 
-/** In the order of the rows, so that the ids of an organization's entries have the order of its decisions. */
+/** Entries are inserted in the order of the decisions, so that their ids have the same order. */
 const INSERT_ENTRIES = `
   INSERT INTO ledger_entries (organization_id, project_id, kind, credit_delta_micros, held_delta_micros, hold_entry_id,
     request_id, month, created_at_ms, process_id)
@@ -123,7 +123,7 @@ const FORGET_CLAIMS = `
   DELETE FROM idempotent_requests USING jsonb_to_recordset($1::text::jsonb) AS forgotten(api_key_id text, key_hash text)
   WHERE idempotent_requests.api_key_id = forgotten.api_key_id AND idempotent_requests.key_hash = forgotten.key_hash`;
 
-/** After the entries: the numbers of the holds are not known before. */
+/** Claims are inserted after the entries, because they need the ids of the holds. */
 const INSERT_CLAIMS = `
   INSERT INTO idempotent_requests (api_key_id, key_hash, body_hash, organization_id, hold_entry_id, created_at_ms)
   SELECT claim.api_key_id, claim.key_hash, claim.body_hash, claim.organization_id, held.id, claim.created_at_ms
@@ -142,7 +142,7 @@ const DROP_ANSWERS = `
   WHERE idempotent_requests.organization_id = dropped.organization_id
     AND idempotent_requests.bytes_so_far <= dropped.up_to_bytes`;
 
-/** Those of the organizations whose rows somebody else has locked now. */
+/** Resolves with the organizations whose rows another transaction has locked. */
 export async function findLocked(
   connection: Connection,
   organization_ids: readonly string[],
@@ -151,16 +151,16 @@ export async function findLocked(
   return rows.map(({ id }) => id);
 }
 
-/** The statements that a batch begins with, sent together: they lock, and then read what the locks protect. */
+/** The first statements of a batch, sent together. They lock the organizations, and then read the protected rows. */
 export interface SentReads {
   readonly sent: readonly Promise<unknown>[];
-  /** What they say, once all of them are answered. */
+  /** Resolves with the rows, once all statements are answered. */
   read(): Promise<LockedLedger>;
 }
 
 /**
- * Locks the organizations of the writes, in the order of their ids, and reads what the writes are decided on. All that
- * belongs to an organization is written under its lock: its holds, the months of its projects, its balance.
+ * Locks the organizations of the writes in the order of their ids, and reads the rows that the decisions need. An
+ * organization's lock protects its holds, its balance and the months of its projects.
  */
 export function sendReads(connection: Connection, asked: readonly AskedWrite[]): SentReads {
   const organizations = new Set<string>();
@@ -216,7 +216,7 @@ export interface SentChanges {
   readonly entered: Promise<EnteredRow[]>;
 }
 
-/** Sends what writes the changes. */
+/** Sends the statements that write the changes. */
 export function sendChanges(connection: Connection, changes: LedgerChanges, process_id: string): SentChanges {
   const write = <Row>(statement: string, rows: readonly unknown[], ...more: string[]): Sent<Row>[] =>
     rows.length === 0 ? [] : [connection.unsafe<Row[]>(statement, [rowsOf(rows), ...more]).execute()];
@@ -236,10 +236,10 @@ export function sendChanges(connection: Connection, changes: LedgerChanges, proc
   return { entered, sent };
 }
 
-/** An entry as it was inserted. */
+/** An inserted entry. */
 export interface EnteredRow {
   readonly id: string;
-  /** Of a hold. */
+  /** The request of a hold; null for a charge. */
   readonly request_id: string | null;
 }
 
@@ -305,7 +305,7 @@ function entryOf(row: HoldRow): HoldEntry {
   return { ...openHoldOf(row), ended_by: row.ended_by };
 }
 
-/** A hold as its entry says. */
+/** Returns the hold of an entry. */
 export function openHoldOf(row: {
   readonly id: string;
   readonly organization_id: string;

@@ -4,7 +4,7 @@ import { isUndone } from './failures.ts';
 import { type SentChanges, sendChanges, sendReads } from './ledger-statements.ts';
 import { type AskedWrite, decide, type Outcome } from './ledger-writes.ts';
 
-/** What a write came to, durably: a hold's answer, nothing for an end, or why it could not be done. */
+/** The durable result of a write: a hold's answer, nothing for an end, or the error. */
 export type Written =
   | { readonly kind: 'held'; readonly result: HoldResult }
   | { readonly kind: 'ended' }
@@ -13,7 +13,7 @@ export type Written =
 /** A transaction that failed. */
 export interface TransactionFailure {
   readonly error: unknown;
-  /** Its commit was sent and nothing says that it was undone: it may be there. */
+  /** True if COMMIT was sent and nothing proves a rollback. */
   readonly is_doubtful: boolean;
 }
 
@@ -22,9 +22,8 @@ export type TransactionResult =
   | ({ readonly ok: false } & TransactionFailure);
 
 /**
- * Does all the writes in one transaction, with two messages to the server: one that locks and reads, one that writes
- * and commits. Never rejects. With `isAllowed` there is one more: the transaction is given up, with `Forbidden`, unless
- * that resolves with true.
+ * Makes all writes in one transaction with two messages to the server: one locks and reads, one writes and commits.
+ * Never rejects. With `isAllowed`, the transaction fails with `Forbidden` unless that resolves with true.
  */
 export async function writeLedger(
   connection: ReservedSQL,
@@ -46,7 +45,7 @@ export async function writeLedger(
   }
 }
 
-/** The transaction was given up because the writes are not allowed. */
+/** The writes were not allowed, and the transaction was rolled back. */
 export class Forbidden extends Error {
   override readonly name = 'Forbidden';
 }
@@ -56,7 +55,7 @@ async function commit(
   outcomes: readonly Outcome[],
   { entered, sent }: SentChanges,
 ): Promise<TransactionResult> {
-  // After a statement that failed this undoes the transaction.
+  // After a failed statement, COMMIT rolls the transaction back.
   const committed = connection.unsafe('COMMIT').execute();
   try {
     await allAnswered([...sent, committed]);
@@ -67,7 +66,7 @@ async function commit(
   return { ok: true, written: outcomes.map((outcome) => writtenOf(outcome, entries)) };
 }
 
-/** Resolves when every statement is answered; rejects then with the first failure, if there is one. */
+/** Waits until every statement is answered. Then rejects with the first failure, if there is one. */
 async function allAnswered(sent: readonly Promise<unknown>[]): Promise<void> {
   const failure = (await Promise.allSettled(sent)).find((answer) => answer.status === 'rejected');
   if (failure !== undefined) throw failure.reason;

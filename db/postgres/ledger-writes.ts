@@ -7,18 +7,18 @@ import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledge
 import { monthOf } from '../../src/ledger/month.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 
-/** One write of the ledger, as a batch carries it. */
+/** One write of the ledger. */
 export type LedgerWrite =
   | { readonly kind: 'hold'; readonly request: HoldRequest }
   | ({ readonly kind: 'charge' } & ChargeRequest)
   | { readonly kind: 'release'; readonly hold: Hold; readonly usage: UsageRow | null };
 
-/** A write with what an earlier try has left open. */
+/** A write, and the open questions of an earlier try. */
 export interface AskedWrite {
   readonly write: LedgerWrite;
-  /** A commit with the write was sent, and no answer came: what is stored says whether it was done. */
+  /** True if COMMIT was sent and no answer came. The stored rows then tell the outcome. */
   readonly is_doubtful: boolean;
-  /** Nobody waits for the hold any more: one that was placed is freed, and none is placed. */
+  /** True if nobody waits for the hold any more. A placed hold is then freed, and no other is placed. */
   readonly is_abandoned: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface HoldEntry extends Hold {
   readonly ended_by: string | null;
 }
 
-/** What is stored, under the locks of the organizations. */
+/** The stored rows, read under the locks of the organizations. */
 export interface LockedLedger {
   readonly organizations: ReadonlyMap<
     string,
@@ -37,15 +37,15 @@ export interface LockedLedger {
     string,
     { readonly organization_id: string; readonly name: string; readonly spend_limit_micros: number | null }
   >;
-  /** By `monthKey`; months that have no row yet are missing. */
+  /** Months by `monthKey`. A month without a row is missing. */
   readonly months: ReadonlyMap<string, { readonly spent_micros: number; readonly held_micros: number }>;
-  /** The holds that are to be ended, by their entry. */
+  /** The holds to end, by the id of their entry. */
   readonly holds: ReadonlyMap<number, HoldEntry>;
-  /** What doubtful holds have left, by their request. */
+  /** The stored entries of doubtful holds, by request. */
   readonly placed: ReadonlyMap<string, HoldEntry>;
-  /** When the claims of holds were made that are stored already, by `claimKey`; null for those that are still open. */
+  /** The times of the stored claims, by `claimKey`; null for open claims. */
   readonly claims: ReadonlyMap<string, number | null>;
-  /** How many bytes the answers of an organization take up to its last one; none is missing. */
+  /** The bytes of an organization's answers up to its last one. Every organization has an entry. */
   readonly kept_bytes: ReadonlyMap<string, number>;
 }
 
@@ -63,7 +63,7 @@ export interface MonthChange {
   held_micros: number;
 }
 
-/** An entry of the ledger that is to be inserted. */
+/** A new entry of the ledger. */
 export interface NewEntry {
   readonly kind: 'hold' | 'charge';
   readonly organization_id: string;
@@ -71,58 +71,58 @@ export interface NewEntry {
   readonly month: string;
   readonly credit_delta_micros: number;
   readonly held_delta_micros: number;
-  /** Of a charge. */
+  /** The hold that a charge ends; null for a hold. */
   readonly hold_entry_id: number | null;
-  /** Of a hold. */
+  /** The request of a hold; null for a charge. */
   readonly request_id: string | null;
   readonly created_at_ms: number;
 }
 
-/** The claim of a hold that is to be inserted. */
+/** The new claim of a hold. */
 export interface NewClaim extends IdempotencyClaim {
   readonly request_id: string;
   readonly organization_id: string;
   readonly created_at_ms: number;
 }
 
-/** The answer that takes the place of a hold in its claim. */
+/** The answer that replaces the hold in its claim. */
 export interface NewAnswer {
   readonly hold_entry_id: number;
   readonly answer: string;
   readonly bytes_so_far: number;
 }
 
-/** Everything that a batch writes: changes are sums, one row each. */
+/** All changes of a batch. Changes of the same row are added up. */
 export interface LedgerChanges {
-  /** In the order of the decisions. */
+  /** The new entries, in the order of the decisions. */
   readonly entries: NewEntry[];
-  /** The entries of holds that are freed. */
+  /** The entries of released holds. */
   readonly released: number[];
   readonly usage: UsageRow[];
   readonly organizations: OrganizationChange[];
   readonly months: MonthChange[];
   readonly new_months: MonthChange[];
-  /** Claims that are too old, and are in the way of new ones. */
+  /** Expired claims that new ones replace. */
   readonly forgotten: Pick<IdempotencyClaim, 'api_key_id' | 'key_hash'>[];
   readonly claims: NewClaim[];
   readonly answers: NewAnswer[];
-  /** The answers of an organization up to these bytes are more than it may have. */
+  /** The answers to delete: those of an organization up to this sum of bytes. */
   readonly dropped: { readonly organization_id: string; readonly up_to_bytes: number }[];
 }
 
-/** What becomes of a write once the changes are durable. */
+/** The result of a write, valid once the changes are durable. */
 export type Outcome =
   | { readonly kind: 'placed'; readonly request: HoldRequest; readonly month: string }
   | { readonly kind: 'held'; readonly result: HoldResult }
   | { readonly kind: 'ended' }
   | { readonly kind: 'failed'; readonly error: Error };
 
-/** The key of a project's month in `LockedLedger.months`. */
+/** Returns the key of a project's month in `LockedLedger.months`. */
 export function monthKey(project_id: string, month: string): string {
   return `${month} ${project_id}`;
 }
 
-/** The key of a claim in `LockedLedger.claims`. */
+/** Returns the key of a claim in `LockedLedger.claims`. */
 export function claimKey({
   api_key_id,
   key_hash,
@@ -130,16 +130,13 @@ export function claimKey({
   return `${api_key_id} ${key_hash}`;
 }
 
-/**
- * Throws `RangeError` for amounts and costs that no honest caller gives, before anything is asked of the database: it
- * would round them.
- */
+/** Throws `RangeError` for invalid amounts and costs, which the database would round. */
 export function requireHonest(write: LedgerWrite): void {
   if (write.kind === 'hold') requireMicros(write.request.amount_micros, 0);
   if (write.kind === 'charge') requireMicros(write.cost_micros, 0, write.hold.amount_micros);
 }
 
-/** What refuses a hold, the limit first (`Books.hold`); null when it is covered. */
+/** Returns the refusal of a hold, the spend limit first (`Books.hold`); null if the hold is covered. */
 function refusalOf(
   amount_micros: number,
   project: { readonly name: string; readonly spend_limit_micros: number | null },
@@ -158,8 +155,8 @@ function refusalOf(
 }
 
 /**
- * Decides the writes of a batch one after the other, each on what the ones before it leave. Adds up what is to be
- * written. The outcomes are in the order of the writes, and true once the changes are committed.
+ * Decides the writes of a batch in order, each after the changes of those before it. Returns the summed changes, and
+ * the outcomes in the order of the writes. The outcomes are true once the changes are committed.
  */
 export function decide(
   asked: readonly AskedWrite[],
@@ -318,7 +315,7 @@ class Batch {
     this.#move(entry, cost_micros, -entry.amount_micros, -1);
   }
 
-  /** Its entry is taken away again, so that requests that cost nothing leave nothing in the ledger. */
+  /** Deletes the hold's entry, so that requests without a cost leave nothing in the ledger. */
   #free(entry: HoldEntry): Outcome {
     if (!this.#isOpen(entry)) return ENDED;
     this.#ended.add(entry.entry_id);

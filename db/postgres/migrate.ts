@@ -12,14 +12,14 @@ import {
 import type { Executor } from './connection.ts';
 import { MIGRATION_LOCK } from './locks.ts';
 
-/** The migrations that this program knows, oldest first. */
+/** Returns the migrations of this program, oldest first. */
 export function knownMigrations(): Migrations {
   return readMigrationFiles({ migrationsFolder: projectFile('db/postgres/migrations') });
 }
 
 /**
- * How the database's schema compares with this program's. Throws `SchemaRefused` when it has migrations that this
- * program does not know, or tables that none of them made.
+ * Returns how the database's schema compares with this program's. Throws `SchemaRefused` when it has migrations that
+ * this program does not know, or tables that no migration made.
  */
 export async function schemaState(
   executor: Executor,
@@ -29,16 +29,15 @@ export async function schemaState(
   return applied.length > 0 ? stateOfMigrated(applied, known) : stateOfUnmigrated(await tableNames(executor));
 }
 
-/** The version of the database's schema: how many migrations it has. */
+/** Returns the version of the database's schema, which is the number of its migrations. */
 export async function schemaVersion(executor: Executor): Promise<number> {
   return (await appliedMigrations(executor)).length;
 }
 
 /**
- * Applies the migrations that the database lacks, all of them in one transaction: a process that is killed leaves it as
- * it was. Of several processes that begin at once, one migrates and the others wait for it. Before an older schema is
- * changed, `beforeUpdate` is asked in that transaction. Returns the state that it found. Throws `SchemaRefused`, what
- * `beforeUpdate` throws and what the client throws.
+ * Applies the missing migrations in one transaction, so a killed process changes nothing. If several processes begin at
+ * once, one migrates and the others wait. Calls `beforeUpdate` in the transaction before it changes an older schema.
+ * Resolves with the state before. Rejects with `SchemaRefused`, and as `beforeUpdate` and the client do.
  */
 export async function bringUpToDate(
   executor: Executor,
@@ -46,10 +45,10 @@ export async function bringUpToDate(
   beforeUpdate: (transaction: Executor) => Promise<void> = async () => undefined,
 ): Promise<SchemaState> {
   return await executor.transaction(async (transaction) => {
-    // Another process may need long for a migration, and this one for a table that is in use.
+    // Another process's migration may take long, and so may the wait for a table in use.
     await transaction.execute(sql`SET LOCAL lock_timeout = 0`);
     await transaction.execute(sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`);
-    // Only now nobody else can migrate: another process may have been here first.
+    // The lock is held now. Another process may have migrated before.
     const state = await schemaState(transaction, known);
     if (state === 'current') return state;
     if (state === 'older') await beforeUpdate(transaction);
@@ -67,12 +66,12 @@ export async function bringUpToDate(
   });
 }
 
-/** When this program's newest migration was made: the program is not older than that. */
+/** Returns the time of this program's newest migration. The program is not older than that. */
 export function newestMigration_ms(known: Migrations = knownMigrations()): number {
   return Math.max(0, ...known.map(({ folderMillis }) => folderMillis));
 }
 
-/** What was applied, oldest first. */
+/** Returns the applied migrations, oldest first. */
 async function appliedMigrations(executor: Executor): Promise<readonly AppliedMigration[]> {
   if (!(await tableNames(executor)).includes(APPLIED_TABLE)) return [];
   const rows = await executor.execute<{ hash: string; created_at: string }>(
@@ -81,7 +80,7 @@ async function appliedMigrations(executor: Executor): Promise<readonly AppliedMi
   return rows.map(({ hash, created_at }) => ({ hash, created_at: Number(created_at) }));
 }
 
-/** The tables of the schema that the service writes to, without those of extensions. */
+/** Resolves with the tables of the service's schema, without those of extensions. */
 async function tableNames(executor: Executor): Promise<readonly string[]> {
   const rows = await executor.execute<{ name: string }>(sql`SELECT c.relname AS name FROM pg_class AS c
     JOIN pg_namespace AS n ON n.oid = c.relnamespace

@@ -14,7 +14,7 @@ import { ofOrganization } from './of-organization.ts';
 import { readOneState } from './one-state.ts';
 import { ledgerDays, ledgerEntries, organizations, payments } from './schema.ts';
 
-/** Movements that are read at once, unless fewer are asked for. */
+/** The largest number of movements in one read. */
 const CHUNK_MOVEMENTS = 1_000;
 
 /** Reads the movements of credit in PostgreSQL. */
@@ -32,7 +32,7 @@ export class PostgresMovementReader implements MovementReader {
   }
 }
 
-/** The movements of one question, in one state of the database. */
+/** The movements of one question, read in one snapshot. */
 class Movements {
   readonly #executor: Executor;
   readonly #question: MovementQuestion;
@@ -40,7 +40,7 @@ class Movements {
   constructor(
     executor: Executor,
     question: MovementQuestion,
-    /** Throws when the read has taken too long. */
+    /** Throws if the read has taken too long. */
     private readonly requireTime: () => void,
   ) {
     this.#executor = executor;
@@ -56,7 +56,7 @@ class Movements {
     return lines.page(true);
   }
 
-  /** The place before which everything lies. */
+  /** Returns the place after all movements. */
   async #newest(): Promise<MovementPlace> {
     const found = await firstRow(
       this.#executor
@@ -67,10 +67,10 @@ class Movements {
     return { entry_id: Number.MAX_SAFE_INTEGER, balance_micros: found?.credit_micros ?? 0 };
   }
 
-  /** Every movement before an entry, newest first. */
+  /** Yields every movement before an entry, newest first. */
   async *#before(entry_id: number): AsyncGenerator<Movement, void, undefined> {
     const { organization_id, charges_by, limit: lines } = this.#question;
-    // A line by request is one movement, and the one after the last tells that there are more.
+    // By request, each line is one movement. One more movement than asked for shows that there are more.
     const limit = charges_by === 'request' ? Math.min(lines + 1, CHUNK_MOVEMENTS) : CHUNK_MOVEMENTS;
     let before_entry_id = entry_id;
     while (true) {
@@ -86,7 +86,7 @@ class Movements {
 
   async #entries({ organization_id, before_entry_id, limit }: MovementChunk): Promise<Movement[]> {
     const hold = alias(ledgerEntries, 'hold');
-    // The hold of every charge is another read, which a line of many charges has no use for.
+    // The hold of each charge is one more read, which a line of many charges does not need.
     const request_id: SQL<string | null> =
       this.#question.charges_by === 'request'
         ? sql`(SELECT ${hold.request_id} FROM ${ledgerEntries} AS ${sql.identifier('hold')}
@@ -109,7 +109,7 @@ class Movements {
       .where(
         and(
           ofOrganization(ledgerEntries.organization_id, organization_id),
-          // No parameters, so that every plan knows that the partial index has them all.
+          // Constants instead of parameters, so that every plan can use the partial index.
           sql`${ledgerEntries.kind} <> 'hold' AND ${ledgerEntries.kind} <> 'release'`,
           lt(ledgerEntries.id, before_entry_id),
         ),

@@ -4,7 +4,7 @@ import { firstRow } from './first-row.ts';
 import { lastWriter } from './program-versions.ts';
 import { ledgerEntries } from './schema.ts';
 
-/** When the database was last written, as far as it says: the clock cannot be behind that. Null for a new one. */
+/** Returns the newest time of the database's rows, before which the clock cannot be; null for a new database. */
 export async function lastWritten_ms(executor: Executor): Promise<number | null> {
   const { created_at_ms, id } = ledgerEntries;
   const newest = await firstRow(

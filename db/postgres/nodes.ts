@@ -9,29 +9,29 @@ import { knownMigrations, schemaState } from './migrate.ts';
 import { BY_INDEX_ONLY, Session } from './session.ts';
 
 const RENEW_EVERY_MS = 5_000;
-/** Between two looks for nodes that died. */
+/** The interval of the checks for dead nodes. */
 const LOOK_EVERY_MS = 5_000;
-/** Holds that are released in one transaction: their organizations are locked only so long. */
+/** The largest number of holds released in one transaction, because it locks their organizations. */
 const RELEASED_AT_ONCE = 500;
-/** A renewal, or a question who is dead, that takes longer failed: it is tried again on a new connection. */
+/** The longest renewal or check for a dead node. Then it is tried again on a new connection. */
 const RENEWAL_MS = 4_000;
-/** To read what was answered while this process was paused. */
+/** The time to read answers that arrived while this process was paused. */
 const READ_MS = 250;
-/** To find holds, or to release some, when the server does not end it itself. */
+/** The longest search for holds, or release of some, if the server does not stop it before. */
 const RELEASE_STEP_MS = 30_000;
 
 const RELEASE_SETTINGS = [
   "SET lock_timeout = '3s'",
   "SET idle_in_transaction_session_timeout = '4s'",
-  // To find a hold, the ledger is read back to it, and much may have been written since.
+  // A search for a hold reads the ledger back to it, past all later entries.
   "SET statement_timeout = '20s'",
-  // The ledger is read from its end, by its index, until all open holds are found. PostgreSQL knows nothing of a node
-  // that died. It expects no hold of it, and would rather read the whole ledger at once, in parallel.
+  // The ledger is read by its index from the end, until all open holds are found. PostgreSQL's statistics expect no
+  // hold of a dead node. It would scan the whole ledger in parallel.
   'SET max_parallel_workers_per_gather = 0',
   ...BY_INDEX_ONLY,
 ];
 
-/** Waits for a newer version that updates the database just now, whatever it makes of this table. */
+/** The lock waits for a newer version that is updating the database, whatever it does to this table. */
 const BEGIN_REGISTRATION = 'BEGIN; LOCK TABLE nodes IN ROW EXCLUSIVE MODE';
 
 const REGISTER = `
@@ -39,12 +39,12 @@ const REGISTER = `
   VALUES ($1, $2, clock_timestamp(), clock_timestamp(), $3)
   ON CONFLICT (id) DO UPDATE SET renewed_at = clock_timestamp()`;
 
-/** The second parameter is the lease. */
+/** The condition that a lease has expired. The second parameter is the length of a lease. */
 const HAS_RUN_OUT = `${LEASE_AGE_S} > $2`;
 
 const FIND_STALE = `SELECT id FROM nodes WHERE id <> $1 AND ${HAS_RUN_OUT}`;
 
-/** One row with true when the node is dead; it cannot come back to life before the transaction has ended. */
+/** Selects one row with true if the node is dead. The node cannot live again before the transaction ends. */
 const KEEP_DEAD = `
   SELECT pg_try_advisory_xact_lock(lock_key) AS is_free FROM nodes
   WHERE id = $1 AND ${HAS_RUN_OUT} FOR UPDATE SKIP LOCKED`;
@@ -52,12 +52,12 @@ const KEEP_DEAD = `
 const REMOVE_DEAD = `
   WITH dead AS (${KEEP_DEAD}) DELETE FROM nodes USING dead WHERE nodes.id = $1 AND dead.is_free`;
 
-/** How many of these processes are registered. */
+/** Counts the registered nodes among these ids. */
 const REGISTERED = `
   SELECT count(*)::integer AS nodes FROM nodes
   WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)))`;
 
-/** Newest first and no more than there are, so that old history is not read. */
+/** Newest first, limited by the number of open holds, so that old history is not read. */
 const OPEN_HOLDS = `
   SELECT open.id, open.organization_id, open.project_id, open.month, open.held_delta_micros, open.process_id FROM (
     SELECT held.id, held.organization_id, held.project_id, held.month, held.held_delta_micros, held.process_id
@@ -68,54 +68,54 @@ const OPEN_HOLDS = `
     LIMIT (SELECT coalesce(sum(open_holds), 0)::bigint FROM organizations)
   ) AS open`;
 
-/** The first parameter is the node. */
+/** The open holds of a node. The first parameter is its id. */
 const HOLDS_OF_NODE = `${OPEN_HOLDS} WHERE open.process_id = $1 LIMIT ${RELEASED_AT_ONCE}`;
 
-/** Those of processes that never registered, as of a database that was copied from a single machine. */
+/** The open holds of processes that never registered, as in a database copied from SQLite. */
 const HOLDS_OF_NOBODY = `${OPEN_HOLDS}
   WHERE open.process_id IS NULL OR NOT EXISTS (SELECT FROM nodes WHERE nodes.id = open.process_id)
   LIMIT ${RELEASED_AT_ONCE}`;
 
-/** How often a node says that it lives, and when others may take it for dead. */
+/** The times of a node's lease, in milliseconds. */
 export interface LeaseTimes {
   readonly lease_ms?: number;
   readonly renew_every_ms?: number;
   readonly look_every_ms?: number;
 }
 
-/** What an operator should know of this node and of those that died. */
+/** The events of this node and of dead nodes that an operator should know. */
 export interface NodeEvents {
-  /** The lease could not be renewed, or dead nodes could not be looked for; it is tried again. */
+  /** A renewal of the lease, or a check for dead nodes, failed. It is tried again. */
   readonly onProblem: (error: unknown) => void;
-  /** Holds of a node that died were released. */
+  /** Holds of a dead node were released. */
   readonly onReleased: (node_id: string, holds: number) => void;
 }
 
-/** A node as it registers. */
+/** The properties of a node that registers. */
 export interface NewNode {
-  /** What its holds name. */
+  /** The node's id, which its holds store. */
   readonly id: string;
   readonly version: string;
 }
 
 /**
- * This process among the nodes of a database. It holds an advisory lock on a connection of its own for as long as it
- * lives, and renews a lease. A node is dead when its lock is free and its lease has run out. A paused process keeps its
- * lock. After a failover all locks are gone, and the lease protects it. The times compared are the database's.
+ * Registers this process as a node of the database. It holds an advisory lock on its own connection, and renews a
+ * lease. A node is dead when its lock is free and its lease has expired. A paused process keeps its lock. After a
+ * failover all locks are gone, and the lease protects the node. All times are those of the database's clock.
  *
- * Any node releases the holds of a dead one, but not before the connection that has its lock is as old as a lease. After
- * an outage all leases have run out, and the others need the time to renew theirs. It asks who is dead on that very
- * connection: the end of a server ends it, and an answer says that there was none.
+ * Any node releases the holds of a dead one, once its own lock's connection is as old as a lease. After an outage all
+ * leases have expired, and other nodes need that time to renew theirs. It checks for dead nodes on the same connection:
+ * an answer on it proves that the server has not restarted.
  *
- * A newer version updates the database only where no node lives. So the schema is that of this program for as long as
- * the node has its lock, or a young lease. Whenever it had neither, as after a long outage, it compares the schema again.
+ * A newer version updates the database only while no node lives. So a node with its lock or a valid lease has its
+ * program's schema. A node that had neither, as after a long outage, compares the schema again.
  */
 export class NodeLease {
   readonly id: string;
   readonly #client: SQL;
   readonly #session: Session;
   readonly #version: string;
-  /** As they are at the start: the files may be those of a newer version later. */
+  /** The migrations at the start. An update of the program may replace the files later. */
   readonly #known = knownMigrations();
   readonly #lock_key = randomLockKey();
   readonly #lease_ms: number;
@@ -123,7 +123,7 @@ export class NodeLease {
   #timers: ReturnType<typeof setInterval>[] = [];
   #connection: ReservedSQL | undefined;
   #has_lock = false;
-  /** Of the connection, on the clock of `performance`. */
+  /** The time of the connection, by `performance.now()`. */
   #connected_ms = 0;
   #renewed_ms = Number.NEGATIVE_INFINITY;
   #renewal: Promise<void> | undefined;
@@ -139,8 +139,8 @@ export class NodeLease {
   }
 
   /**
-   * Registers a node, with a connection of the pool that it keeps, and begins to renew its lease and to look for nodes
-   * that died. Rejects as `renew` does.
+   * Registers a node, which keeps one connection of the pool. Begins to renew its lease and to check for dead nodes.
+   * Rejects as `renew` does.
    */
   static async register(
     db: PgDb,
@@ -161,28 +161,28 @@ export class NodeLease {
     return lease;
   }
 
-  /** Whether the lease is so young that nobody takes this node for dead, even some seconds from now. */
+  /** Returns true if the lease stays valid for some more seconds. */
   isRenewed(): boolean {
     return performance.now() - this.#renewed_ms < (3 / 4) * this.#lease_ms;
   }
 
-  /** Whether this node has its lock; without it, only the lease says that it lives. */
+  /** True if this node has its lock. Without it, only the lease keeps the node alive. */
   get hasLock(): boolean {
     return this.#has_lock;
   }
 
   /**
-   * Resolves when nobody takes this node for dead, even some seconds from now. So its holds stay its own, and the schema
-   * stays what it was. Rejects as `renew` does.
+   * Resolves when the lease stays valid for some more seconds. So no other node releases its holds, and the schema does
+   * not change. Rejects as `renew` does.
    */
   async requireRenewed(): Promise<void> {
     if (!this.isRenewed()) await this.renew();
   }
 
   /**
-   * Renews the lease, and takes the lock again where it was lost. Rejects with what PostgreSQL or the client throws.
-   * Rejects with `SchemaRefused` where a newer version updated the database while this node had no lock: it is no node
-   * any more then.
+   * Renews the lease, and takes the lock again if it was lost. Rejects with the errors of PostgreSQL and the client.
+   * Rejects with `SchemaRefused` if a newer version updated the database meanwhile. The process is then no node any
+   * more.
    */
   renew(): Promise<void> {
     this.#renewal ??= this.#renew().finally(() => {
@@ -192,8 +192,8 @@ export class NodeLease {
   }
 
   /**
-   * Releases the open holds of dead nodes, and takes the nodes away. Resolves with how many holds. Rejects with what
-   * PostgreSQL or the client throws.
+   * Releases the open holds of dead nodes, and deletes the nodes. Resolves with the number of holds. Rejects with the
+   * errors of PostgreSQL and the client.
    */
   releaseDead(): Promise<number> {
     this.#look ??= this.#releaseDead().finally(() => {
@@ -202,9 +202,7 @@ export class NodeLease {
     return this.#look;
   }
 
-  /**
-   * Releases the open holds of processes that never registered, and of those that named none. Resolves with how many.
-   */
+  /** Releases the open holds of unregistered processes, and holds without a process. Resolves with their number. */
   releaseOrphans(): Promise<number> {
     return this.#withSession(async (session) => {
       const { released } = await this.#releaseAll(session, HOLDS_OF_NOBODY, [], isOfNobody);
@@ -212,10 +210,7 @@ export class NodeLease {
     });
   }
 
-  /**
-   * Ends the node: its lock is free. Its row goes unless it has left holds, which the others then release as those of a
-   * dead node.
-   */
+  /** Ends the node, and frees its lock. Deletes its row unless it has open holds, which other nodes then release. */
   async close({ open_holds = 0 }: { readonly open_holds?: number } = {}): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     await Promise.allSettled([this.#renewal, this.#look]);
@@ -235,7 +230,7 @@ export class NodeLease {
       } catch (error) {
         const is_refused = error instanceof SchemaRefused;
         if (is_refused) this.#renewed_ms = Number.NEGATIVE_INFINITY;
-        // The connection may have broken long ago, and nobody noticed.
+        // The connection may have broken long ago, unnoticed.
         const may_be_old = this.#connection !== undefined && !is_second && !is_refused;
         await this.#disconnect();
         if (!may_be_old) throw error;
@@ -259,8 +254,8 @@ export class NodeLease {
   }
 
   /**
-   * Says that the node lives, unless the schema is that of another version now. Resolves with whether it has its lock.
-   * Whatever fails must cost the connection, whose transaction is open then.
+   * Renews the lease, unless the schema is now that of another version. Resolves with true if the node has its lock.
+   * After a failure the caller closes the connection, because its transaction is open.
    */
   async #register(connection: ReservedSQL): Promise<boolean> {
     await connection.unsafe(BEGIN_REGISTRATION);
@@ -293,7 +288,7 @@ export class NodeLease {
     return await this.#withSession(async (session) => {
       let all = 0;
       for (const { id } of stale) {
-        // A node may be paused for hours: finding holds reads all organizations, and its lock is one row.
+        // A node may be paused for hours. The check reads one row, and the search for holds reads all organizations.
         const is_dead = await cutWhenLate(this.#session, RENEWAL_MS, () =>
           staysDead(connection, id, lease_s),
         );
@@ -313,7 +308,7 @@ export class NodeLease {
     });
   }
 
-  /** Releases what the statement finds, some at a time, for as long as it is allowed. */
+  /** Releases the holds that the statement finds, in batches, while `isAllowed` holds. */
   async #releaseAll(
     session: Session,
     statement: string,
@@ -360,8 +355,8 @@ interface OpenHoldRow {
 }
 
 /**
- * What the work resolves to. When it takes longer, the session is cut, so that whatever waits on it rejects. A process
- * that was paused is given the time to read what was answered meanwhile.
+ * Runs the work, and closes the session's connection after the limit, so that the work rejects. A process that was
+ * paused gets time to read the answers that have arrived.
  */
 async function cutWhenLate<T>(session: Session, limit_ms: number, work: () => Promise<T>): Promise<T> {
   let late = setTimeout(() => {
@@ -382,7 +377,7 @@ async function lockOn(connection: ReservedSQL, key: number): Promise<boolean> {
   return row?.is_mine === true;
 }
 
-/** Whether the node is dead, and stays so until the transaction has ended, where there is one. */
+/** Resolves with true if the node is dead. It stays dead until an open transaction ends. */
 async function staysDead(connection: SQL, id: string, lease_s: number): Promise<boolean> {
   const [row] = await connection.unsafe<{ is_free: boolean }[]>(KEEP_DEAD, [id, lease_s]);
   return row?.is_free === true;
@@ -395,7 +390,7 @@ async function isOfNobody(connection: ReservedSQL, holds: readonly OpenHoldRow[]
 }
 
 function randomLockKey(): number {
-  // Above the keys that have a meaning, and exact in a JavaScript number.
+  // The keys are above the fixed ones of `locks.ts`, and exact in a JavaScript number.
   const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
   return 2 ** 40 + random * 2 ** 16;
 }

@@ -4,22 +4,22 @@ import { READ_MS_MAX, ReadTookTooLong } from '../../src/usage/fair-reader.ts';
 import type { Executor, PgDb } from './connection.ts';
 import { sqlState } from './errors.ts';
 
-/** The SQLSTATE of a statement that took longer than it may, or that somebody canceled. */
+/** The SQLSTATE of a statement that timed out or was canceled. */
 const CANCELED = '57014';
 
-/** So that the rows of a chart are sorted in memory. */
+/** Memory enough to sort the rows of a chart. */
 const WORK_MEM = '16MB';
 
-/** The transaction of reads that see one state of the database, and hold up nobody's writes. */
+/** The transaction of reads that see one snapshot of the database, and block no writes. */
 export const ONE_STATE = {
   isolationLevel: 'repeatable read',
   accessMode: 'read only',
 } as const satisfies PgTransactionConfig;
 
 /**
- * Runs reads that see one state of the database, and hold up nobody's writes. Rejects with the client's error, and with
- * `ReadTookTooLong` for a statement that takes longer than a read may. A read of many statements asks `requireTime` between
- * them, which throws the same.
+ * Runs reads that see one snapshot of the database, and block no writes. Rejects with the client's error, and with
+ * `ReadTookTooLong` for a statement that exceeds the limit. A read of many statements calls `requireTime` between them,
+ * which throws the same.
  */
 export async function readOneState<T>(
   db: PgDb,

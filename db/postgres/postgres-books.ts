@@ -12,15 +12,15 @@ import type { Written } from './ledger-transaction.ts';
 import type { NodeLease } from './nodes.ts';
 
 /**
- * The books of one node in a PostgreSQL database: the writes of its requests are grouped into transactions
- * (`LedgerBatches`). No client is told of an error and charged, whatever becomes of a connection or a server. The holds
- * of a node that died are released by the others (`NodeLease`).
+ * The books of one node in a PostgreSQL database. `LedgerBatches` groups its writes into transactions. No client gets
+ * an error and is charged, even if a connection or server fails. Other nodes release the holds of a dead node
+ * (`NodeLease`).
  */
 export class PostgresBooks extends DurableBooks {
   readonly shares_commits = false;
   readonly #writer: PostgresLedgerWriter;
 
-  /** The client is the pool's; a connection of it is kept. The node's id is written with its holds. */
+  /** The client is the pool's, and one connection of it is kept. Holds store the node's id. */
   constructor(
     client: SQL,
     node: NodeLease,
@@ -34,8 +34,8 @@ export class PostgresBooks extends DurableBooks {
   }
 
   /**
-   * After the close: the holds that the database may have, with no end. Besides the open ones these are those of which
-   * this process never learned whether they were placed.
+   * After the close: the number of holds that the database may still have. These are the open holds, and those whose
+   * outcome is unknown.
    */
   get left_holds(): number {
     return this.open.holds + this.#writer.unknown_holds;
@@ -59,7 +59,7 @@ class PostgresLedgerWriter implements LedgerWriter {
 
   async hold(request: HoldRequest): Promise<HoldResult> {
     requireMicros(request.amount_micros, 0);
-    // A node that others may take for dead says that it lives, before it places a hold that they would release.
+    // A node with an old lease renews it before it places a hold, because others could release that hold.
     if (!this.#node.isRenewed())
       await inTime(this.#node.renew(), this.#deadline_ms, 'the lease was not renewed');
     const written = await this.#batches.run({ kind: 'hold', request });
@@ -76,7 +76,7 @@ class PostgresLedgerWriter implements LedgerWriter {
     requireEnded(await this.#batches.run({ kind: 'release', hold, usage }));
   }
 
-  /** A charge rejects only when it is known that it is not there. */
+  /** Always false: a charge rejects only when it is certainly not stored. */
   isCharged(): boolean {
     return false;
   }
@@ -85,7 +85,7 @@ class PostgresLedgerWriter implements LedgerWriter {
     return !isStatementError(error) && !(error instanceof RangeError);
   }
 
-  /** Releases the holds of dead nodes, and those that no node placed. */
+  /** Releases the holds of dead nodes, and those of unregistered processes. */
   async recover(): Promise<number> {
     return (await this.#node.releaseOrphans()) + (await this.#node.releaseDead());
   }

@@ -11,10 +11,10 @@ import { PostgresStore } from './postgres-store.ts';
 import { lastWriter, noteVersion } from './program-versions.ts';
 import type { NodeOptions } from './served-postgres-database.ts';
 
-/** A command does one thing after the other. */
+/** A command runs one statement after the other. */
 const CONNECTIONS = 2;
 
-/** Everything in one PostgreSQL database, which any number of nodes serve at once. */
+/** All data in one PostgreSQL database, which any number of nodes serve at once. */
 export class PostgresDatabase implements Database {
   readonly name: string;
   readonly store: PostgresStore;
@@ -32,14 +32,14 @@ export class PostgresDatabase implements Database {
   }
 
   /**
-   * Connects to a database of this program's schema. The options are those of a node, where one serves. Rejects with
-   * what `connectPostgres` rejects with.
+   * Connects to a database of this program's schema. A node that serves uses the options. Rejects as `connectPostgres`
+   * does.
    */
   static async open(node: NodeOptions): Promise<PostgresDatabase> {
     return new PostgresDatabase(node, await connectPostgres(node.url, { connections: CONNECTIONS }));
   }
 
-  /** The connection, for what has to be known before anything of the database is used: its schema. */
+  /** The connection, through which the schema is checked before the database is used. */
   get db(): PgConnection['db'] {
     return this.connection.db;
   }
@@ -57,7 +57,7 @@ export class PostgresDatabase implements Database {
     return continueAudit(this.db, { now_ms });
   }
 
-  /** The audit asks PostgreSQL about its files; a start need not. */
+  /** Always true: the audit checks PostgreSQL's files, and a start need not. */
   isSound(): Promise<boolean> {
     return Promise.resolve(true);
   }
@@ -77,7 +77,7 @@ export class PostgresDatabase implements Database {
   readonly consoleSecret = (): Promise<string> => consoleSecret(this.db);
 
   async serve(parts: ServingParts): Promise<ServedDatabase> {
-    // What only a service needs would slow every command down.
+    // Modules that only a service needs would slow every command down.
     const { ServedPostgresDatabase } = await import('./served-postgres-database.ts');
     return await ServedPostgresDatabase.open(this.node, parts);
   }

@@ -40,14 +40,14 @@ export class PostgresStore implements Store {
     this.idempotency = outside.idempotency;
   }
 
-  /** As the port says. What else it rejects with stands at `Transactions.run`. */
+  /** Also rejects as `Transactions.run` does. */
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
     return this.#keyChanges.afterCommit((note) =>
       this.#transactions.run((executor) => work(recordsThrough(executor, note))),
     );
   }
 
-  /** As the port says. What else it rejects with stands at `Transactions.snapshot`. */
+  /** Also rejects as `Transactions.snapshot` does. */
   snapshot<T>(work: (records: Records) => Promise<T>): Promise<T> {
     return this.#transactions.snapshot((executor) => work(recordsThrough(executor, noKeyChange)));
   }
@@ -57,7 +57,7 @@ export class PostgresStore implements Store {
   }
 }
 
-/** What is kept, as the pool or one open transaction sees it. */
+/** Returns the records as the pool or one open transaction sees them. */
 function recordsThrough(executor: Executor, noteKeyChange: () => void): Records {
   return {
     accounts: new PostgresAccountRecords(executor, noteKeyChange),

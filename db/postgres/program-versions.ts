@@ -4,7 +4,7 @@ import type { Executor } from './connection.ts';
 import { firstRow } from './first-row.ts';
 import { programVersions } from './schema.ts';
 
-/** Notes that this version writes the database, whose schema must be this program's. */
+/** Records that this version writes the database, whose schema must be this program's. */
 export async function noteVersion(executor: Executor, version: string, now_ms: number): Promise<void> {
   await executor
     .insert(programVersions)
@@ -12,7 +12,7 @@ export async function noteVersion(executor: Executor, version: string, now_ms: n
     .onConflictDoUpdate({ target: programVersions.version, set: { last_ms: sql`excluded.last_ms` } });
 }
 
-/** Which version last wrote the database; null where none has noted that. */
+/** Resolves with the version that last wrote the database; null if none is recorded. */
 export async function lastWriter(executor: Executor): Promise<Writer | null> {
   const { version, last_ms } = programVersions;
   const found = await firstRow(

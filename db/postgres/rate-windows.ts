@@ -13,58 +13,61 @@ import type { Admission, RateWindows, TokenReservation } from '../../src/limits/
 import type { PgConnection } from './connection.ts';
 import { rateWindowEntries, rateWindows } from './schema.ts';
 
-/** Longer than any healthy statement takes; then its requests are refused, and the connection is given up. */
+/**
+ * The longest wait for an answer, longer than any healthy statement. Then its requests are refused, and the connection
+ * is closed.
+ */
 const ANSWER_MS = 3_000;
-/** How long settlements wait for a database that cannot be reached, unless a request asks before. */
+/** The delay of settlements while the database cannot be reached, unless a request takes them along before. */
 const RETRY_MS = 1_000;
 /**
- * After so many late answers in a row requests are refused at once for `RETRY_MS`, and do not wait behind each other.
- * The first one may be of a connection that broke, so that the next one is worth another.
+ * After this many late answers in a row, requests are refused at once for `RETRY_MS`. The first one may be due to a
+ * broken connection, so a second try is made.
  */
 const LATE_MAX = 2;
-/** Requests in one statement: it takes some ten milliseconds at most. */
+/** The largest number of requests in one statement, which then takes some ten milliseconds at most. */
 const GROUP_MAX = 512;
-/** Windows that one statement drops: an organization that comes back waits for it. */
+/** The largest number of windows that one statement drops. A returning organization waits for it. */
 const FORGET_MAX = 5_000;
 const FORGET_MS = 30_000;
 const US_PER_MS = 1_000;
 
-/** What the database's function says became of a request. */
+/** The outcomes of a request, as the database's function returns them. */
 const OUTCOME = { admitted: 0, lacks_requests: 1, lacks_tokens: 2 } as const;
 
-/** What windows on PostgreSQL need. */
+/** Options of the rate windows on PostgreSQL. */
 export interface PostgresRateWindowsOptions {
-  /** Opens a connection of the windows' own, so that they wait for nobody and replace what hangs. */
+  /** Opens a connection for the windows alone, so that they wait for no other work and can replace it. */
   readonly connect: () => Promise<PgConnection>;
-  /** For how long a refusal that the database gave stays true; nothing is counted by it. */
+  /** The clock that bounds how long a known refusal holds. Nothing is counted by it. */
   readonly clock: Pick<Clock, 'monotonic_ms'>;
-  /** Takes what settlements fail with, which no request is told. */
+  /** Receives the errors of settlements, which no request gets. */
   readonly onProblem: (error: unknown) => void;
-  /** Another bound than the usual one, in milliseconds. */
+  /** The longest wait for an answer, in milliseconds; by default `ANSWER_MS`. */
   readonly answer_ms?: number;
-  /** The database's time in microseconds, for tests; it has its own. */
+  /** The time in microseconds, for tests; by default the database's clock. */
   readonly time_us?: () => number;
 }
 
-/** What the database answers to one request. */
+/** The database's answer to one request. */
 interface Answer {
   readonly outcome: number;
   readonly sums: WindowSums;
   readonly admitted_at_us: number;
-  /** Before the database decided, by this process's clock. */
+  /** A time before the decision, by this process's clock. */
   readonly asked_at_ms: number;
 }
 
 /** A request that waits for its answer. */
 interface Question {
   readonly organization_id: string;
-  /** Null asks where the organization stands. */
+  /** Null to read the organization's state only. */
   readonly admission: { readonly limits: RateLimits; readonly tokens: number } | null;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** By how much the tokens of an entry change. */
+/** The change of an entry's tokens. */
 interface Settlement {
   readonly organization_id: string;
   readonly admitted_at_us: number;
@@ -78,13 +81,13 @@ interface Group {
   readonly settlements: readonly Settlement[];
 }
 
-/** A database that does not answer, as requests are told until then, on the clock of `performance`. */
+/** The state of a database that does not answer. Requests get its error until `until_ms`, by `performance.now()`. */
 interface Away {
   readonly error: unknown;
   readonly until_ms: number;
 }
 
-/** Requests that the database said are used up, until the oldest leaves. */
+/** A limit of requests that is used up until the oldest request leaves the window. */
 interface Exhausted {
   readonly requests_per_minute: number;
   readonly until_ms: number;
@@ -92,7 +95,7 @@ interface Exhausted {
   readonly tokens_until_ms: number;
 }
 
-/** The arrays of `admit_requests`, by request. */
+/** The arrays that `admit_requests` returns, by request. */
 interface AdmittedRow {
   readonly outcomes: ArrayLike<number>;
   readonly used_requests: ArrayLike<number>;
@@ -103,22 +106,22 @@ interface AdmittedRow {
 }
 
 /**
- * The windows of all nodes of a database, exact over all of them, by the database's clock. What a node asks while a
- * statement is under way goes together in the next one, on one connection.
+ * The rate windows of all nodes of a database, exact by the database's clock. Requests that arrive during a statement
+ * share the next one, on one connection.
  *
- * Where the database cannot be reached, admissions reject within two times `answer_ms`, and the next one tries a new
- * connection. While it does not answer they reject at once, and one tries again each second. An admission whose answer
- * was lost may stay counted for 60 seconds: never is too little counted.
+ * If the database cannot be reached, admissions reject within two times `answer_ms`, and the next one opens a new
+ * connection. While the database is away they reject at once, and one tries again each second. An admission whose
+ * answer was lost may stay counted for 60 seconds. No admission is missed.
  */
 export class PostgresRateWindows implements RateWindows {
   #questions: Question[] = [];
   #settlements: Settlement[] = [];
-  /** Questions where organizations stand, that no group has taken yet: one for everybody who asks. */
+  /** Reads of an organization's state that are not sent yet. All callers share one. */
   readonly #standings = new Map<string, Promise<Answer>>();
   readonly #exhausted = new Map<string, Exhausted>();
   #connection: Promise<PgConnection> | null = null;
   #work: Promise<void> | null = null;
-  /** Answers and failures that were late, since the last one that was not. */
+  /** The number of late answers and failures in a row. */
   #late = 0;
   #away: Away | null = null;
   #retry: Timer | null = null;
@@ -160,15 +163,15 @@ export class PostgresRateWindows implements RateWindows {
   }
 
   /**
-   * Drops the windows of all nodes that have become empty. Rows that somebody uses now are left. Rejects with what the
-   * client throws, and when the database does not answer.
+   * Drops empty windows of all nodes, and skips rows in use. Rejects with the client's errors, and if the database does
+   * not answer.
    */
   async forgetIdle(): Promise<void> {
     const now_ms = this.options.clock.monotonic_ms();
     for (const [organization_id, { until_ms }] of this.#exhausted) {
       if (until_ms <= now_ms) this.#exhausted.delete(organization_id);
     }
-    // On a connection of its own, or admissions would wait for it.
+    // It has its own connection, so that admissions do not wait for it.
     const connecting = this.options.connect();
     const { answer_ms = ANSWER_MS } = this.options;
     try {
@@ -178,12 +181,12 @@ export class PostgresRateWindows implements RateWindows {
         dropped = await inTime(this.#dropIdle(connection), FORGET_MS, 'idle rate windows took too long');
       } while (dropped === FORGET_MAX);
     } finally {
-      // Also one that comes too late. Its errors were thrown already, where it came in time.
+      // A late connection is closed, too. The errors of one in time were already thrown.
       connecting.then((connection) => connection.close()).catch(() => undefined);
     }
   }
 
-  /** Waits for what was asked and settled so far, and ends the connection. */
+  /** Waits for all questions and settlements, and closes the connection. */
   async close(): Promise<void> {
     if (this.#retry !== null) clearTimeout(this.#retry);
     if (this.#settlements.length > 0) this.#start();
@@ -192,7 +195,7 @@ export class PostgresRateWindows implements RateWindows {
     this.#disconnect();
   }
 
-  /** No request leaves the window before the oldest one does: until then the database need not be asked again. */
+  /** Returns the known refusal; null for none. The limit stays used up until the oldest request leaves the window. */
   #knownExhausted(organization_id: string, limits: RateLimits): RateRefusal | null {
     const known = this.#exhausted.get(organization_id);
     if (known === undefined || known.requests_per_minute < limits.requests_per_minute) return null;
@@ -215,7 +218,7 @@ export class PostgresRateWindows implements RateWindows {
     if (away === null) return;
     const now_ms = performance.now();
     if (now_ms < away.until_ms) throw away.error;
-    // This one tries again, and nobody waits behind it.
+    // This request tries again, and no other waits behind it.
     this.#away = { ...away, until_ms: now_ms + (this.options.answer_ms ?? ANSWER_MS) };
   }
 
@@ -242,7 +245,7 @@ export class PostgresRateWindows implements RateWindows {
   /** Sends one group after the other. Never rejects. */
   async #answerAll(): Promise<void> {
     while (this.#questions.length > 0 || this.#settlements.length > 0) {
-      // Whoever asks in the same turn of the event loop goes with the others.
+      // All requests of the same turn of the event loop share the group.
       await new Promise((resume) => setImmediate(resume));
       const group = {
         questions: this.#questions.splice(0, GROUP_MAX).sort(byOrganization),
@@ -258,7 +261,7 @@ export class PostgresRateWindows implements RateWindows {
     this.#work = null;
   }
 
-  /** Tries again what no request takes along. */
+  /** Retries settlements later, unless a request takes them along. */
   #settleLater(): void {
     if (this.#settlements.length === 0 || this.#retry !== null) return;
     this.#retry = setTimeout(() => {
@@ -268,7 +271,7 @@ export class PostgresRateWindows implements RateWindows {
     this.#retry.unref();
   }
 
-  /** Whether the group was answered; else its questions are rejected. Never rejects. */
+  /** Resolves with true if the group was answered. Otherwise its questions are rejected. Never rejects. */
   async #answer(group: Group): Promise<boolean> {
     const { answer_ms = ANSWER_MS, clock } = this.options;
     const started_ms = performance.now();
@@ -291,10 +294,10 @@ export class PostgresRateWindows implements RateWindows {
       return true;
     } catch (error) {
       is_given_up = true;
-      // The next group begins with a new one: this may hang, or lead to a server that only reads.
+      // The next group uses a new connection. This one may hang, or lead to a read-only server.
       this.#disconnect();
       for (const { reject } of group.questions) reject(error);
-      // Whoever waited behind a statement that hung has waited as long.
+      // Requests behind a statement that hung have waited as long.
       if (performance.now() - started_ms >= answer_ms) {
         this.#late += 1;
         if (this.#late >= LATE_MAX) this.#away = { error, until_ms: performance.now() + RETRY_MS };
@@ -310,8 +313,8 @@ export class PostgresRateWindows implements RateWindows {
   }
 
   /**
-   * Settlements that were never sent wait for the next group. Others may have been counted, and counting them twice
-   * would let in too much: their entries keep the estimate until they leave.
+   * Keeps settlements that were never sent for the next group. Sent ones may have been counted, and a second count
+   * would admit too much. Their entries keep the estimate.
    */
   #keepSettlements(settlements: readonly Settlement[], is_sent: boolean, error: unknown): void {
     if (settlements.length === 0) return;
@@ -335,11 +338,11 @@ export class PostgresRateWindows implements RateWindows {
   #disconnect(): void {
     const connection = this.#connection;
     this.#connection = null;
-    // Also one that is still being opened; whoever waits for it is told why it failed.
+    // A connection that is still being opened is closed, too. Its callers get the error.
     connection?.then((opened) => opened.close()).catch(() => undefined);
   }
 
-  /** How many windows it dropped; rows that somebody uses now are left. */
+  /** Drops empty windows, and skips rows in use. Resolves with their number. */
   async #dropIdle({ db }: PgConnection): Promise<number> {
     const time_us = sql`coalesce(${this.options.time_us?.() ?? null}::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)`;
     const idle = sql`(SELECT organization_id FROM idle)`;
@@ -358,7 +361,7 @@ export class PostgresRateWindows implements RateWindows {
   }
 }
 
-/** Settles and admits a group in one statement, which is a transaction. */
+/** Settles and admits a group in one statement, which is its own transaction. */
 async function admitRequests(
   { db }: PgConnection,
   { questions, settlements }: Group,
@@ -385,7 +388,7 @@ async function admitRequests(
   return { outcomes, used_requests, used_tokens, requests_leave_us, tokens_leave_us, admitted_at_us };
 }
 
-/** An array of whole numbers as PostgreSQL reads it; undefined is NULL. */
+/** Returns an array of integers in PostgreSQL's syntax; undefined becomes NULL. */
 function arrayOf(numbers: readonly (number | undefined)[]): string {
   return `{${numbers.map((number) => number ?? 'NULL').join()}}`;
 }

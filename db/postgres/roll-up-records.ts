@@ -15,7 +15,7 @@ import type { Executor } from './connection.ts';
 import { auditCheckpoints, ledgerDays, ledgerEntries, usageDays, usageRecords } from './schema.ts';
 import { summedColumns } from './usage-columns.ts';
 
-/** What rolling up reads and writes in PostgreSQL. */
+/** Reads and writes the rows of the roll-up in PostgreSQL. */
 export class PostgresRollUpRecords implements RollUpRecords {
   readonly #executor: Executor;
 
@@ -170,7 +170,7 @@ export class PostgresRollUpRecords implements RollUpRecords {
     );
   }
 
-  /** What the query finds for each of the days that are `asked`, in their order. */
+  /** Resolves with the query's sums for the given days, in their order. */
   async #sumsOf(days: readonly ProjectDay[], sum: SQL): Promise<readonly number[]> {
     if (days.length === 0) return [];
     const rows = await this.#executor.execute<{ micros: string }>(sql`

@@ -16,28 +16,28 @@ import { signInDatabase } from './sign-in-database.ts';
 import { PostgresUsageReader } from './usage-reader.ts';
 import { writeProbe } from './write-probe.ts';
 
-/** No request waits longer for its statement; a transaction of the console may have to wait for others. */
+/** The limits of requests. A transaction of the console may have to wait for others. */
 export const REQUEST_BOUNDS = { statement_ms: 4_000, transaction_ms: 30_000 };
-/** Charts and pages of usage: each statement is bounded where it is made (`readOneState`). */
+/** The limits of charts and pages of usage. `readOneState` bounds each statement. */
 const READER_BOUNDS = { statement_ms: 60_000, transaction_ms: 120_000 };
 const READER_CONNECTIONS = 2;
-/** An audit of years of history, and the roll-up of one batch after the other. */
+/** The limits of an audit of years of history, and of the roll-up of one batch after the other. */
 const HISTORY_BOUNDS = { statement_ms: 3_600_000, transaction_ms: 7_200_000 };
 const HISTORY_CONNECTIONS = 2;
 
-/** Of the connections for requests, those that the lease, the ledger and the ends of holds may keep (`Session`). */
+/** The connections for requests that the lease, the ledger and the ends of holds may keep (`Session`). */
 const KEPT_CONNECTIONS = 4;
 
-/** How a node serves. */
+/** Options of a node that serves. */
 export interface NodeOptions {
   readonly url: string;
-  /** Connections for requests; some more are for one purpose each. */
+  /** The number of connections for requests. Others are for one purpose each. */
   readonly connections: number;
   /** The version of this program. */
   readonly version: string;
-  /** The time of the rate windows, in microseconds, for tests: by default the database's. */
+  /** The time of the rate windows in microseconds, for tests; by default the database's clock. */
   readonly windows_time_us?: () => number;
-  /** How often it says that it lives, for tests. */
+  /** The times of the lease, for tests. */
   readonly lease_times?: LeaseTimes;
 }
 
@@ -55,8 +55,8 @@ interface Pools {
 }
 
 /**
- * A PostgreSQL database while a node answers requests. What is long is on connections of its own, and everything that a
- * request waits for is bounded.
+ * A PostgreSQL database while a node answers requests. Long work has its own connections, and every wait of a request
+ * is bounded.
  */
 export class ServedPostgresDatabase implements ServedDatabase {
   readonly store: PostgresStore;
@@ -133,7 +133,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
     };
   }
 
-  /** Connects, and registers this process as a node. Rejects with what the client rejects with. */
+  /** Connects, and registers this process as a node. Rejects with the client's errors. */
   static async open(options: NodeOptions, parts: ServingParts): Promise<ServedPostgresDatabase> {
     const { url, connections, version } = options;
     const opened: PgConnection[] = [];
@@ -174,12 +174,12 @@ export class ServedPostgresDatabase implements ServedDatabase {
   }
 
   startUpkeep(): void {
-    // Vacuum and checkpoints are PostgreSQL's own.
+    // PostgreSQL does its own vacuum and checkpoints.
   }
 
   async close(): Promise<void> {
     await this.windows.close();
-    // What could not be released is left to the other nodes, which find this one dead then.
+    // Other nodes release the holds that remain, once they find this one dead.
     await this.#lease.close({ open_holds: this.books.left_holds });
     const { requests, reader, history } = this.#pools;
     for (const connection of [requests, reader, history]) await connection.close();

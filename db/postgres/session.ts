@@ -8,19 +8,19 @@ export const BY_INDEX_ONLY = [
   'SET jit = off',
 ];
 
-/** Errors of a session's server that were not asked for; nobody needs to hear of them. */
+/** Ignores errors that belong to no statement of the session. */
 const ignore = () => undefined;
 
 /**
- * A connection of its own, out of the pool: a transaction's statements can be sent together, without waiting for each
- * answer. One that broke is replaced, and is never used again: what was begun on it cannot go on elsewhere.
+ * A reserved connection of the pool, on which a transaction's statements can be sent together without waiting for each
+ * answer. A broken connection is replaced and never used again, because its transaction cannot continue elsewhere.
  */
 export class Session {
   readonly #client: SQL;
-  /** Statements that every new connection begins with. */
+  /** The first statements of every new connection. */
   readonly #settings: readonly string[];
   #connection: ReservedSQL | undefined;
-  /** Is aborted by the next drop. */
+  /** The signal that the next drop aborts. */
   #dropped = new AbortController();
 
   constructor(client: SQL, settings: readonly string[] = []) {
@@ -29,8 +29,8 @@ export class Session {
   }
 
   /**
-   * The connection; a new one where there is none. Rejects with what the client throws when it cannot connect, and with
-   * `SessionDropped`. It may wait as long as the client does for a free connection, and as the server does.
+   * Resolves with the connection, and opens one if there is none. Rejects with the client's error if it cannot connect,
+   * and with `SessionDropped`. The wait is bounded only by the client and the server.
    */
   async connect(): Promise<ReservedSQL> {
     if (this.#connection !== undefined) return this.#connection;
@@ -46,8 +46,8 @@ export class Session {
   }
 
   /**
-   * Cuts the connection: statements under way reject, and their transaction is undone unless it commits just now. One
-   * that is only being made is cut when it is there.
+   * Closes the connection: statements under way reject, and their transaction is rolled back unless it commits now. A
+   * connection that is being opened is closed when it is ready.
    */
   async drop(): Promise<void> {
     const connection = this.#connection;
@@ -78,7 +78,7 @@ export class Session {
   }
 }
 
-/** The session was dropped while its connection was made. */
+/** The session was dropped while its connection was being opened. */
 export class SessionDropped extends Error {
   override readonly name = 'SessionDropped';
 }

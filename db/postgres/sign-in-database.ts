@@ -4,7 +4,7 @@ import { boolean, customType, pgTable } from 'drizzle-orm/pg-core';
 import type { Executor } from './connection.ts';
 import { text } from './schema.ts';
 
-/** A time that better-auth reads and writes as a `Date`. */
+/** A time column that better-auth reads and writes as a `Date`. */
 const time = customType<{ data: Date; driverData: string | number }>({
   dataType: () => 'bigint',
   fromDriver: (value) => new Date(Number(value)),
@@ -14,8 +14,8 @@ const requiredText = (name: string) => text(name).notNull();
 const requiredTime = (name: string) => time(name).notNull();
 
 /**
- * The tables of `schema.ts` that better-auth works on, under its own names of models and fields. Columns that it has no
- * use for are left out: a row that it writes gets their defaults.
+ * The tables of `schema.ts` that better-auth uses, under its names of models and fields. Columns that it does not need
+ * are omitted, and get their defaults.
  */
 const MODELS = {
   user: pgTable('users', {
@@ -56,7 +56,7 @@ const MODELS = {
   }),
 };
 
-/** The database as better-auth takes it. Each of its statements is a transaction of its own, outside of the store's. */
+/** Returns the database adapter of better-auth. Each of its statements is a transaction outside of the store's. */
 export function signInDatabase(executor: Executor): DBAdapterInstance {
   return drizzleAdapter(executor, { provider: 'pg', schema: MODELS });
 }

@@ -9,7 +9,7 @@ import type {
 import type { Executor } from './connection.ts';
 import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
 
-/** Each kind of object has its table; the others name themselves by their ids. */
+/** The name of an entry's object, from the table of its kind. Other kinds have only their ids. */
 const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
   WHEN 'organization' THEN (SELECT ${organizations.name} FROM ${organizations} WHERE ${organizations.id} = ${trailEntries.object_id})
   WHEN 'project' THEN (SELECT ${projects.name} FROM ${projects} WHERE ${projects.id} = ${trailEntries.object_id})
@@ -18,7 +18,7 @@ const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
   WHEN 'invitation' THEN (SELECT ${invitations.email} FROM ${invitations} WHERE ${invitations.id} = ${trailEntries.object_id})
 END`;
 
-/** The audit trail in PostgreSQL. */
+/** The audit log in PostgreSQL. */
 export class PostgresTrailRecords implements TrailRecords {
   readonly #executor: Executor;
 

@@ -7,42 +7,42 @@ import { isConflict, isConnectionBroken } from './errors.ts';
 import { STORE_LOCK } from './locks.ts';
 import { ONE_STATE } from './one-state.ts';
 
-/** What waits keeps its request in memory, and that may be a megabyte. */
+/** A waiting transaction keeps its request in memory, which may be a megabyte. */
 const WAITING_MAX = 1_024;
-/** Behind a database that does not answer, everybody would wait as long as all before them together. */
+/** Without this limit, waits behind a database that does not answer would add up. */
 const WAIT_MAX_MS = 10_000;
 const ATTEMPTS_MAX = 5;
-/** Before each further attempt up to so long, twice the time before. */
+/** The longest delay before the second attempt. It doubles with each attempt. */
 const FIRST_DELAY_MS = 4;
-/** Whoever waits for the transaction has given up long before. */
+/** The caller has given up long before. */
 const RETRY_UNTIL_MS = 15_000;
 
 /**
- * Takes the lock of all nodes, in one message. A wait for it is bounded by `lock_timeout` alone, which is longer than a
- * paused node can keep it. Then the session's own bound of a statement is back.
+ * Takes the lock of all nodes, in one message. Only `lock_timeout` bounds the wait, which is longer than a paused node
+ * can keep the lock. Then the session's own statement timeout holds again.
  */
 const TAKE_TURN = sql.raw(`SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${STORE_LOCK});
   SET LOCAL statement_timeout TO DEFAULT`);
 
-/** Too many transactions wait for their turn, or one has waited too long. */
+/** The queue of transactions is full, or one has waited too long. */
 export class WriteQueueFull extends Error {
   override readonly name = 'WriteQueueFull';
 }
 
 export interface TransactionOptions {
-  /** A number from 0 to 1 that spreads the attempts of nodes which got in each other's way. */
+  /** Returns a number from 0 to 1, which spreads the attempts of nodes after a conflict. */
   readonly random?: () => number;
-  /** The kind of transaction; by default one that writes, at the session's isolation. */
+  /** The kind of transaction; by default it writes, at the session's isolation level. */
   readonly config?: PgTransactionConfig;
 }
 
 /**
  * Runs `work` in one transaction. Resolves with its result once that is on the server's disk; rolls all of it back when
- * `work` rejects. The work must have no effect elsewhere, because it may be done again, a few times. That is when the
- * server undid it in favour of another transaction, or the connection broke before COMMIT was sent.
+ * `work` rejects. The work must have no effect elsewhere, because it may run a few times. It runs again if the server
+ * rolled it back after a conflict, or the connection broke before COMMIT was sent.
  *
- * Rejects with what `work` rejects with and with what the client throws. When the connection breaks while COMMIT is
- * under way, the outcome is unknown: nothing is done again.
+ * Rejects with the errors of `work` and of the client. If the connection breaks during COMMIT, the outcome is unknown
+ * and the work is not run again.
  */
 export async function transact<T>(
   db: Executor,
@@ -67,17 +67,17 @@ export async function transact<T>(
 }
 
 export interface TransactionsOptions extends TransactionOptions {
-  /** How many may wait for their turn in this process. */
+  /** The largest number of waiting transactions in this process. */
   readonly waiting_max?: number;
-  /** How long each of them may wait for its turn. */
+  /** The longest wait of a transaction. */
   readonly wait_max_ms?: number;
-  /** Is waited for before each transaction that writes, which rejects as it does. */
+  /** Each transaction that writes waits for this first, and rejects as it does. */
   readonly beforeWrite?: () => Promise<void>;
 }
 
 /**
- * Runs transactions one at a time, over all processes that share the database: what one of them checks stays true until
- * it has written. Within this process they wait for each other here, so that they keep no more than one connection.
+ * Runs transactions one at a time, over all processes that share the database. So the checks of a transaction stay true
+ * until it has written. Transactions of this process wait here, so that they use one connection only.
  */
 export class Transactions {
   readonly #db: Executor;
@@ -93,7 +93,7 @@ export class Transactions {
 
   /**
    * Runs `work` in one transaction, as `transact` does. Rejects with `NestedTransaction` inside of another one, with
-   * `WriteQueueFull` when too many wait or its turn does not come, and as `beforeWrite` does.
+   * `WriteQueueFull` if the queue is full or the wait too long, and as `beforeWrite` does.
    */
   run<T>(work: (executor: Executor) => Promise<T>): Promise<T> {
     if (this.#inside.getStore() === true) {
@@ -120,8 +120,8 @@ export class Transactions {
   }
 
   /**
-   * Runs `work` in one transaction that only reads, and sees one state of the database. It waits for no turn. Rejects
-   * with `NestedTransaction` inside of another one.
+   * Runs `work` in one read-only transaction, which sees one snapshot of the database. It does not queue. Rejects with
+   * `NestedTransaction` inside another one.
    */
   snapshot<T>(work: (executor: Executor) => Promise<T>): Promise<T> {
     if (this.#inside.getStore() === true) {

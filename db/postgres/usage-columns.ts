@@ -1,6 +1,6 @@
 import type { usageDays, usageRecords } from './schema.ts';
 
-/** The columns that usage is grouped by within a day, and those that are added up, of either table. */
+/** Returns the columns by which usage is grouped within a day, and those that are summed, of either table. */
 export function summedColumns<Table extends typeof usageRecords | typeof usageDays>(table: Table) {
   return {
     organization_id: table.organization_id,

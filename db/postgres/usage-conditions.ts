@@ -2,7 +2,7 @@ import { eq, type SQL } from 'drizzle-orm';
 import type { UsageScope } from '../../src/usage/usage-records.ts';
 import type { usageDays, usageRecords } from './schema.ts';
 
-/** What the scope asks of either table, as the conditions of a statement. */
+/** Returns the scope's conditions on either table. */
 export function conditionsOf(table: typeof usageRecords | typeof usageDays, scope: UsageScope): SQL[] {
   const { organization_id, project_id, api_key_id, model, mode, endpoint, status } = scope;
   return [

@@ -22,16 +22,16 @@ import { usageDays, usageRecords } from './schema.ts';
 import { conditionsOf } from './usage-conditions.ts';
 import { PostgresUsageRecords } from './usage-records.ts';
 
-/** Requests that were added up by bucket, the number of which counts from 0, and by status. */
+/** Requests summed by bucket, numbered from 0, and by status. */
 interface Group extends Pick<UsageRow, 'questions' | 'input_tokens' | 'cost_micros'> {
   readonly requests: number;
   readonly bucket: number | null;
   readonly status: number | null;
-  /** The 50th, 90th and 99th of the latencies; null without requests. */
+  /** The 50th, 90th and 99th percentiles of the latencies; null without requests. */
   readonly percentiles: readonly number[] | null;
 }
 
-/** Reads usage in PostgreSQL. Everything is added up there, because whatever is sent is read on the event loop. */
+/** Reads usage in PostgreSQL, which computes all sums, because the event loop would have to parse every row. */
 export class PostgresUsageReader implements UsageReader {
   readonly #db: PgDb;
 
@@ -132,8 +132,8 @@ async function seriesOf(executor: Executor, question: SeriesQuestion): Promise<U
 }
 
 /**
- * What the requests of a status in a bucket add up to, those of a bucket (without a status), and all (without a bucket).
- * One statement, because to find the rows is most of the work.
+ * Resolves with the sums by bucket and status, by bucket (without a status), and of all (without a bucket). It is one
+ * statement, because finding the rows is most of the work.
  */
 async function groupsOf(
   executor: Executor,
@@ -176,7 +176,7 @@ async function groupsOf(
     .groupBy(sql`ROLLUP (${row.bucket}, ${row.status})`);
 }
 
-/** The latencies by nearest rank, as `UsageSum` has them. */
+/** Returns the latencies of `UsageSum`, by nearest rank. */
 function latenciesOf([p50 = 0, p90 = 0, p99 = 0]: readonly number[]): LatencyPercentiles {
   return { p50, p90, p99 };
 }

@@ -81,7 +81,7 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
         .where(organization_id === null ? undefined : ofOrganization(table.organization_id, organization_id))
         .orderBy(...(organization_id === null ? [] : [direction(table.organization_id)]), direction(column))
         .limit(1);
-    // One statement, so that a request that is rolled up meanwhile is there once.
+    // One statement finds a request once, even if it is rolled up meanwhile.
     const found = await firstRow(
       this.#executor.execute<Record<'oldest_ms' | 'newest_ms' | 'first_day' | 'last_day', string | null>>(
         sql`SELECT ${end(usageRecords, usageRecords.time_ms, asc)} AS oldest_ms,

@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import type { Executor } from './connection.ts';
 
 /**
- * A durable write that changes nothing: a message in the write-ahead log that nobody reads. A standby, which cannot be
- * written, refuses it. Rejects with what the client rejects with.
+ * Returns a durable write that changes nothing: a message in the write-ahead log that nobody reads. A read-only standby
+ * refuses it. Rejects with the client's errors.
  */
 export function writeProbe(executor: Executor): () => Promise<void> {
   return async () => {

@@ -421,7 +421,7 @@ function is({ organization_id, user_id }: MemberRef) {
   return and(eq(members.organization_id, organization_id), eq(members.user_id, user_id));
 }
 
-/** A condition on `projects`: the user is a member of the project's organization. */
+/** Returns the condition on `projects` that the user is a member of the project's organization. */
 export function isProjectOfMember(user_id: string) {
   return sql`${projects.organization_id} IN (SELECT ${members.organization_id} FROM ${members} WHERE ${members.user_id} = ${user_id})`;
 }

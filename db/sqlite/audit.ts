@@ -20,14 +20,14 @@ interface Check {
   readonly sql: string;
 }
 
-/** Holds without an end, of `ledger_entries AS hold`; none of them is at or before the checkpoint. */
+/** Open holds, as `ledger_entries AS hold`. None is at or before the checkpoint. */
 const OPEN_HOLDS = `ledger_entries AS hold
   LEFT JOIN ledger_entries AS ended ON ended.hold_entry_id = hold.id
   WHERE hold.id > $last_entry_id AND hold.kind = 'hold' AND ended.id IS NULL`;
 
 /**
- * All movements of credit in the order of their ids. What is before the start is one movement an organization; the
- * charges of old days are where the last of them was.
+ * All movements of credit in the order of their ids. Movements before the start are one sum for each organization. The
+ * charges of an old day stand at its last entry.
  */
 const MOVEMENTS = `SELECT id, organization_id, request_id, kind, credit_delta_micros AS credit_micros,
     held_delta_micros AS held_micros, iif(kind IN ('top_up', 'refund'), credit_delta_micros, 0) AS paid_micros
@@ -39,7 +39,7 @@ const MOVEMENTS = `SELECT id, organization_id, request_id, kind, credit_delta_mi
   SELECT $last_entry_id, organization_id, NULL, 'checked', credit_micros, held_micros, paid_micros
   FROM audited_organizations WHERE $last_entry_id > 0`;
 
-/** What was spent and is held, by project and month. */
+/** Spent and held micros by project and month. */
 const MONTHS = `SELECT project_id, month, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
   FROM (
     SELECT project_id, month, -credit_delta_micros AS spent_micros, held_delta_micros AS held_micros
@@ -52,8 +52,8 @@ const MONTHS = `SELECT project_id, month, sum(spent_micros) AS spent_micros, sum
   GROUP BY project_id, month`;
 
 /**
- * The ledger's five invariants and what they stand on. Every query gives the rows that break its guarantee, among those
- * behind the start. They read the tables only: they share no code with what writes them.
+ * The ledger's five invariants, and the checks that they depend on. Each query returns the rows after the start that
+ * break its guarantee. The queries share no code with the writers.
  */
 const CHECKS: readonly Check[] = [
   {
@@ -190,7 +190,7 @@ const CHECKS: readonly Check[] = [
   },
 ];
 
-/** What a sound database should have, but an earlier version did not enforce. */
+/** Guarantees that earlier versions did not enforce. */
 const WARNINGS: readonly Check[] = [
   {
     name: 'organization_has_owner',
@@ -200,13 +200,13 @@ const WARNINGS: readonly Check[] = [
   },
 ];
 
-/** Asked before all others: in a damaged file the rows mean nothing. */
+/** The first check, because rows of a damaged file mean nothing. */
 const FILE_CHECK: Check = {
   name: 'file_is_sound',
   sql: `SELECT quick_check AS problem FROM pragma_quick_check WHERE quick_check <> 'ok'`,
 };
 
-/** What only an audit that reads everything asks. */
+/** Checks that only an audit of the whole history makes. */
 const WHOLE_CHECKS: readonly Check[] = [
   {
     name: 'references_exist',
@@ -235,10 +235,10 @@ const WHOLE_CHECKS: readonly Check[] = [
   },
 ];
 
-/** The tables that grow with every request: of their references an audit that goes on asks for the new rows only. */
+/** The tables that grow with every request. An audit from a checkpoint checks the references of their new rows only. */
 const GROWING_TABLES = ['ledger_entries', 'usage_records'];
 
-/** What only an audit that goes on behind a checkpoint asks. */
+/** Checks that only an audit from a checkpoint makes. */
 const CONTINUED_CHECKS: readonly Check[] = [
   {
     name: 'references_exist',
@@ -272,9 +272,9 @@ const CONTINUED_CHECKS: readonly Check[] = [
 ];
 
 /**
- * Checks the stored money against the ledger, the usage and the payments, all of it in one snapshot. Its time grows
- * with the history: beside a busy server it belongs in a worker or process, on a connection of its own. In a file whose
- * structure is damaged nothing else is checked.
+ * Checks the stored money against the ledger, the usage and the payments, all in one snapshot. Its time grows with the
+ * history, so beside a busy server it needs its own thread or process, and connection. If the file's structure is
+ * damaged, it checks nothing else.
  */
 export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
   const file = fileAudited(db.$client);
@@ -284,8 +284,8 @@ export function runAudit(db: Db, options: AuditOptions = {}): AuditReport {
 
 /**
  * Checks what is new since the last clean audit, and the balances as a whole. Without an earlier one, or with `whole`,
- * checks everything as `runAudit` does. A clean audit becomes the point at which the next one goes on. What was checked
- * before and was changed since is found by `runAudit` only.
+ * checks everything as `runAudit` does. A clean audit moves the checkpoint, where the next one continues. Only
+ * `runAudit` finds later changes to rows that were already checked.
  */
 export function continueAudit(
   db: Db,
@@ -308,7 +308,7 @@ export function continueAudit(
   return report;
 }
 
-/** When everything was last read and found clean by `continueAudit`; null for never. */
+/** Returns the time of the last clean audit of everything by `continueAudit`; null for never. */
 export function auditedWholeAt_ms(db: Db): number | null {
   return checkpointOf(db.$client)?.checked_whole_at_ms ?? null;
 }
@@ -351,7 +351,7 @@ function checkpointOf(client: Database): Checkpoint | null {
     .get();
 }
 
-/** Reads all usage again when the row at the checkpoint is another: rows were taken away, or the file was rebuilt. */
+/** Reads all usage again if the row at the checkpoint differs: rows were deleted, or the file was rebuilt. */
 function startOf(client: Database, checkpoint: Checkpoint): AuditStart {
   const { last_entry_id, last_usage_row_id, last_usage_request_id } = checkpoint;
   const row = client
@@ -361,7 +361,7 @@ function startOf(client: Database, checkpoint: Checkpoint): AuditStart {
   return { last_entry_id, last_usage_row_id: is_same ? last_usage_row_id : 0 };
 }
 
-/** What a clean audit has checked: where it ends, and what it adds to the sums before its start. */
+/** The result of a clean audit: its end, and the sums that it adds to those before its start. */
 interface Checked extends AuditStart {
   readonly last_usage_request_id: string | null;
   readonly is_whole: boolean;
@@ -377,8 +377,8 @@ type SumOfMonth = Record<'spent_micros' | 'held_micros', number> & {
 };
 
 /**
- * Up to the first open hold: what is before it stays as it is, except that old days are replaced by their sums. The
- * usage of later entries is read again with these.
+ * Returns the range up to the first open hold. Rows before it change no more, except that sums replace old days. The
+ * next audit reads the usage of later entries again.
  */
 function checkedUpTo(client: Database, start: AuditStart): Checked {
   const { last_entry_id } = client
@@ -432,7 +432,7 @@ function checkedUpTo(client: Database, start: AuditStart): Checked {
   };
 }
 
-/** Only when no other audit has moved the checkpoint meanwhile. */
+/** Moves the checkpoint, unless another audit has moved it meanwhile. */
 function saveCheckpoint(db: Db, found: Checkpoint | null, checked: Checked, now_ms: number): void {
   const client = db.$client;
   transact(db, () => {
@@ -474,7 +474,7 @@ function saveCheckpoint(db: Db, found: Checkpoint | null, checked: Checked, now_
   });
 }
 
-/** SQLite lists most damage, and fails on some. */
+/** Checks the file. SQLite lists most damage, and throws on some. */
 function fileAudited(client: Database): AuditCheck {
   try {
     return audited(client, FILE_CHECK);

@@ -15,12 +15,12 @@ export class BackupThread {
       else reject(new ThreadFailed(data.failed.message, data.failed.causes));
     };
     this.#worker.onerror = (event) => reject(new ThreadFailed(event.message, []));
-    // The end of the process does not wait for it.
+    // The process may exit before the thread ends.
     this.#worker.unref();
     this.#worker.postMessage(task);
   }
 
-  /** Resolves when the backup is on disk under its name. Rejects with `ThreadFailed` when there is none. */
+  /** Resolves when the backup is on disk under its name. Rejects with `ThreadFailed` if it failed. */
   async written(): Promise<void> {
     try {
       await this.#done.promise;
@@ -29,7 +29,7 @@ export class BackupThread {
     }
   }
 
-  /** Gives the backup up, and removes what there is of it. */
+  /** Stops the backup, and removes its unfinished files. */
   stop(): void {
     this.#worker.terminate();
     removeUnfinished(this.task.file);

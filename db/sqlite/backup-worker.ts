@@ -3,11 +3,11 @@ import { writeBackup } from './write-backup.ts';
 
 declare const self: Worker;
 
-/** A backup that a thread is to write. */
+/** The task of a backup thread. */
 export interface BackupTask {
   /** The database's file. */
   readonly database: string;
-  /** Where the backup goes. */
+  /** The backup's path. */
   readonly file: string;
 }
 

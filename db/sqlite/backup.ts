@@ -4,25 +4,24 @@ import { dirname, join } from 'node:path';
 import { schemaVersion } from './migrate.ts';
 import { makePrivateFile } from './private-file.ts';
 
-/** How many backups of earlier updates stay beside the database. */
+/** The number of backups of earlier updates that are kept beside the database. */
 export const BACKUPS_KEPT = 3;
 
-/** What a name ends in while its file is written. */
+/** The suffix of unfinished files. */
 export const UNFINISHED = '.partial';
 
 /** `backup-<UTC time>-schema-<version>.sqlite`, with `.zst` where it is compressed. */
 const BACKUP_NAME = /^backup-(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d\.\d{3}Z)-schema-\d+\.sqlite(\.zst)?$/;
 
-/** What a name ends in of a file that is written, or of SQLite's own beside it: a kill leaves both. */
+/** The suffixes of unfinished files and of SQLite's files beside them. A kill leaves both. */
 const UNFINISHED_ENDS = new RegExp(`(\\.copy)?${RegExp.escape(UNFINISHED)}(-journal|-wal|-shm)?$`);
 
-/** The kinds of backups: copies before an update, and what `tds backup` and the schedule write. */
+/** The kinds of backups: copies before an update, and compressed ones from `tds backup` and the schedule. */
 export type BackupKind = 'copy' | 'compressed';
 
 /**
- * Copies the database into a file beside it: whole and on disk, or not at all. Only the owner can read the file. Its
- * name has the time and the version of its schema. Returns the copy's path. Throws what SQLite and the file system
- * throw.
+ * Copies the database into a file beside it: whole and on disk, or not at all. Only the owner can read the file, whose
+ * name has the time and the schema's version. Returns the copy's path. Throws the errors of SQLite and the file system.
  */
 export function backUp(client: Database, at_ms: number): string {
   const directory = dirname(client.filename);
@@ -39,33 +38,36 @@ export function backUp(client: Database, at_ms: number): string {
   return path;
 }
 
-/** Copies the database as it is into a new file for the owner only, on disk when it returns. Others go on writing. */
+/**
+ * Copies the database into a new file for the owner only, which is on disk when this returns. Others can write
+ * meanwhile.
+ */
 export function copyDatabase(client: Database, path: string): void {
   makePrivateFile(path);
   client.run('VACUUM INTO ?', [path]);
   reachDisk(path);
 }
 
-/** The name of a backup of that time. */
+/** Returns the name of a backup of that time. */
 export function backupName(at_ms: number, schema_version: number, kind: BackupKind): string {
   const time = new Date(at_ms).toISOString().replaceAll(':', '-');
   return `backup-${time}-schema-${schema_version}.sqlite${kind === 'compressed' ? '.zst' : ''}`;
 }
 
-/** The time in a backup's name; null for any other name. */
+/** Returns the time in a backup's name; null for any other name. */
 export function backupTime_ms(name: string): number | null {
   const found = BACKUP_NAME.exec(name);
   return found === null ? null : Date.parse(`${found[1]}:${found[2]}:${found[3]}`);
 }
 
-/** The names of the directory's backups of that kind, oldest first. */
+/** Returns the names of the directory's backups of that kind, oldest first. */
 export function backupNames(directory: string, kind: BackupKind = 'copy'): readonly string[] {
   return readdirSync(directory)
     .filter((name) => isOfKind(name, kind))
     .sort();
 }
 
-/** Removes all but the newest backups of that kind, and what a killed process left of one. */
+/** Removes all but the newest backups of that kind, and unfinished files of killed processes. */
 export function removeOldBackups(directory: string, kept = BACKUPS_KEPT, kind: BackupKind = 'copy'): void {
   const unfinished = readdirSync(directory).filter(
     (name) => UNFINISHED_ENDS.test(name) && isOfKind(name.replace(UNFINISHED_ENDS, ''), kind),
@@ -75,7 +77,7 @@ export function removeOldBackups(directory: string, kept = BACKUPS_KEPT, kind: B
   }
 }
 
-/** Returns when what was written to the file, or the names in the directory, are on disk. */
+/** Flushes a file, or the names in a directory, to the disk. */
 export function reachDisk(path: string): void {
   const file = openSync(path, 'r');
   try {

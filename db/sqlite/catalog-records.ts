@@ -4,7 +4,7 @@ import type { Db } from './connection.ts';
 import { modelAliases, models } from './schema.ts';
 import type { Access } from './transactions.ts';
 
-/** The statements of every request, compiled once for a connection. */
+/** Prepares the statements of every request, once for a connection. */
 export function prepareCatalogStatements(db: Db) {
   return {
     find: db

@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 
-/** A backup that is none, or a database that no backup can be made of; the message is a sentence. */
+/** The file is no valid backup, or the database cannot be backed up. The message is a sentence. */
 export class BackupRefused extends Error {
   override readonly name = 'BackupRefused';
 }
@@ -11,18 +11,18 @@ export class BackupRefused extends Error {
 const HEADER_BYTES = 100;
 const PAGE_SIZE_AT = 16;
 const PAGES_AT = 28;
-/** Stands for a page size that its two bytes cannot hold. */
+/** The page size that the header encodes as 1, because two bytes cannot hold it. */
 const LARGEST_PAGE_BYTES = 65_536;
 const MAGIC = 'SQLite format 3\0';
 
-/** What a file is, by its first bytes. */
+/** Returns the kind of a file, by its first bytes. */
 export function kindOfFile(path: string): 'database' | 'compressed' | 'other' {
   const head = headOf(path);
   if (head.toString('latin1', 0, MAGIC.length) === MAGIC) return 'database';
   return head.length >= 4 && head.readUInt32LE(0) === 0xfd2fb528 ? 'compressed' : 'other';
 }
 
-/** Whether the file of a database that is not open has as many pages as its header says. */
+/** Returns true if the file of a closed database has as many pages as its header says. */
 export function hasAllPages(path: string): boolean {
   const head = headOf(path);
   if (head.length < HEADER_BYTES) return false;
@@ -31,7 +31,7 @@ export function hasAllPages(path: string): boolean {
   return statSync(path).size === bytes;
 }
 
-/** Whether SQLite finds the file's structure sound, which takes a second for some hundred megabytes. */
+/** Returns true if SQLite finds the file's structure sound. It takes a second for some hundred megabytes. */
 export function isSound(client: Database): boolean {
   try {
     const [first] = client.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').all();
@@ -42,7 +42,7 @@ export function isSound(client: Database): boolean {
   }
 }
 
-/** Throws `BackupRefused` unless SQLite finds every page, row and index entry as it must be. */
+/** Throws `BackupRefused` unless SQLite finds every page, row and index entry valid. */
 export function requireWhole(client: Database): void {
   const [first] = client.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').all();
   if (first?.integrity_check !== 'ok')

@@ -3,13 +3,13 @@ import { threadFailure } from '../../src/problems/causes.ts';
 
 declare const self: Worker;
 
-/** So little that no write waits long for it. */
+/** The largest rest of the log that is copied under the write lock, so that no write waits long. */
 const PAGES_LEFT_MAX = 1_000;
-/** Between two tries while somebody reads an old state of the database. */
+/** The delay between two tries while somebody reads an old snapshot. */
 const PAUSE_MS = 100;
 
 interface Checkpoint {
-  /** 1 when another connection's lock was met. */
+  /** 1 if another connection had a lock. */
   readonly busy: number;
   /** Pages in the log, and how many of them are copied. */
   readonly log: number;
@@ -19,8 +19,8 @@ interface Checkpoint {
 let is_stopping = false;
 
 /**
- * Copies the write-ahead log of the database of the path that it is sent, and empties it. Most of it is copied while
- * others write; only for the rest the write lock is taken. `stop` ends the tries.
+ * Copies the write-ahead log of the database at the path that it is sent, and empties it. Others can write while most
+ * of it is copied. Only the rest needs the write lock. `stop` ends the tries.
  */
 self.onmessage = async (event: MessageEvent<string>) => {
   if (event.data === 'stop') {
@@ -33,7 +33,7 @@ self.onmessage = async (event: MessageEvent<string>) => {
 async function copy(path: string): Promise<'done'> {
   const db = new Database(path, { readwrite: true, strict: true });
   try {
-    // A reader must make the try fail at once: writes would wait for it meanwhile.
+    // A try fails at once if there is a reader, because writes would wait for it.
     db.run('PRAGMA busy_timeout = 0');
     while (!is_stopping && !emptied(db)) await Bun.sleep(PAUSE_MS);
     return 'done';

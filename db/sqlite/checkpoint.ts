@@ -3,25 +3,25 @@ import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
 import { workerScript } from '../../src/project-root.ts';
 import type { Db } from './connection.ts';
 
-/** SQLite's own limit, in pages: at that length of the log a commit also copies it into the database. */
+/** SQLite's own limit in pages, at which a commit also copies the log into the database. */
 const AUTOCHECKPOINT_PAGES = 1_000;
-/** Four times that length. A commit copies such a log in some ten milliseconds; one of gigabytes takes seconds. */
+/** Four times that limit. A commit copies such a log in some ten milliseconds, but needs seconds for gigabytes. */
 const LARGE_BYTES = 16 * 1_024 * 1_024;
 const LOOK_EVERY_MS = 1_000;
 
-/** How the write-ahead log is watched. */
+/** Options of the checkpoints. */
 export interface CheckpointOptions {
-  /** Called when the log has become large: something reads the database for long. */
+  /** Called when the log is large, because something reads the database for long. */
   readonly onLarge: (bytes: number) => void;
-  /** Called with why no thread could copy the log; commits copy it then, however long that takes. */
+  /** Called with the error if no thread could copy the log. Commits then copy it, however long that takes. */
   readonly onFailure: (error: Error) => void;
   readonly look_every_ms?: number;
 }
 
 /**
- * Keeps long checkpoints off the event loop. While another process reads an old state of the database, its write-ahead
- * log cannot be copied and grows. The first commit afterwards would copy all of it. So a large log is copied and
- * emptied in a thread. Returns its stop, which waits for a copy that runs.
+ * Keeps long checkpoints off the event loop. While another process reads an old snapshot, the write-ahead log cannot be
+ * copied and grows. The first commit afterwards would copy all of it. So a thread copies and empties a large log.
+ * Returns the function that stops it, which waits for a running copy.
  */
 export function startCheckpoints(db: Db, options: CheckpointOptions): () => Promise<void> {
   const path = db.$client.filename;

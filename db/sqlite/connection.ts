@@ -4,18 +4,18 @@ import { SchemaRefused } from '../schema-state.ts';
 import { bringUpToDate, schemaState } from './migrate.ts';
 import * as schema from './schema.ts';
 
-/** The one handle through which the service reads and writes its data. */
+/** A connection to a database file. */
 export type Db = BunSQLiteDatabase<typeof schema> & { readonly $client: Database };
 
-/** A pragma that SQLite did not take: the file system or the build cannot give what the ledger needs. */
+/** SQLite did not accept a pragma that the ledger needs. */
 export class PragmaRefused extends Error {
   override readonly name = 'PragmaRefused';
 }
 
-/** How long a statement waits for another process (a `tds` command beside the server) to finish its write. */
+/** The longest wait of a statement for another process's write, such as that of a `tds` command beside the server. */
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** Set and then checked at every start, because the defaults are other and a refusal is silent. */
+/** Pragmas that are set and then checked at every start, because the defaults differ and a refusal is silent. */
 const PRAGMAS: readonly (readonly [name: string, value: string, answer: string | number])[] = [
   ['busy_timeout', String(BUSY_TIMEOUT_MS), BUSY_TIMEOUT_MS],
   ['journal_mode', 'WAL', 'wal'],
@@ -26,8 +26,8 @@ const PRAGMAS: readonly (readonly [name: string, value: string, answer: string |
 ];
 
 /**
- * Connects to the database file, creating it when it is missing, whatever schema it has. Its statements wait for other
- * processes' locks on the event loop, until `neverWait`. Throws what SQLite throws, and `PragmaRefused`.
+ * Connects to a database file of any schema, and creates a missing one. Until `neverWait`, statements wait for other
+ * processes' locks on the event loop. Throws SQLite's errors, and `PragmaRefused`.
  */
 export function connectDatabase(path: string): Db {
   const client = new Database(path, { create: true, readwrite: true, strict: true });
@@ -46,8 +46,8 @@ export function connectDatabase(path: string): Db {
 }
 
 /**
- * Connects to a database of this program's schema; a new file gets it. An older database is refused, because updating
- * it needs a backup and the data directory's lock (`openDataDirectory`). Throws what SQLite throws, `PragmaRefused` and
+ * Connects to a database of this program's schema, which a new file gets. Refuses an older database, because an update
+ * needs a backup and the data directory's lock (`openDataDirectory`). Throws SQLite's errors, `PragmaRefused` and
  * `SchemaRefused`.
  */
 export function openDatabase(path: string): Db {
@@ -63,34 +63,34 @@ export function openDatabase(path: string): Db {
   }
 }
 
-/** Connects to a database file that is not to be changed, whatever schema it has. Throws what SQLite throws. */
+/** Connects to a database file of any schema, read-only. Throws SQLite's errors. */
 export function openReadOnly(path: string): Db {
   return drizzle(new Database(path, { readonly: true, strict: true }), { schema });
 }
 
 /**
- * From now on a write that meets another process's lock fails at once with `SQLITE_BUSY`, instead of waiting on the
- * event loop. For a connection whose writes go through `GroupCommit`.
+ * Makes a write that meets another process's lock fail at once with `SQLITE_BUSY`, instead of blocking the event loop.
+ * It is for a connection whose writes go through `GroupCommit`.
  */
 export function neverWait(db: Db): void {
   db.$client.run('PRAGMA busy_timeout = 0');
 }
 
-/** Runs `work` in one immediate transaction; it must be synchronous, because a commit happens at the first `await`. */
+/** Runs synchronous `work` in one immediate transaction. A promise would be committed at its first `await`. */
 export function transact<T>(db: Db, work: () => NotPromise<T>): T {
   const { $client } = db;
-  // drizzle's own transaction takes a third longer, several times a request.
+  // drizzle's own transaction takes a third longer, and a request has several.
   $client.run('BEGIN IMMEDIATE');
   try {
     const result = work();
     $client.run('COMMIT');
     return result;
   } catch (error) {
-    // SQLite has rolled back already when the disk is full or broken.
+    // SQLite has already rolled back if the disk is full or broken.
     if ($client.inTransaction) $client.run('ROLLBACK');
     throw error;
   }
 }
 
-/** Refuses functions that return a promise: bun:sqlite commits such a transaction before it is done. */
+/** The type of any result but a promise, whose transaction bun:sqlite would commit too early. */
 export type NotPromise<T> = T extends PromiseLike<unknown> ? never : T;

@@ -13,19 +13,21 @@ import {
 import { runAudit } from './audit.ts';
 import type { Db } from './connection.ts';
 
-/** So many rows are in memory at once. */
+/** The largest number of rows in memory at once. */
 const BATCH_ROWS = 2_000;
 
 type Value = string | number | null;
 
 /**
- * The rows of a SQLite database, as they are copied from one database to another. The connection must be nobody else's:
- * a transaction is open on it for as long as the copy takes.
+ * The rows of a SQLite database, to copy from or into. It needs its own connection, because a transaction stays open
+ * during the copy.
  */
 export class SqliteRows implements CopySource, CopyTarget {
   constructor(private readonly db: Db) {}
 
-  /** Nobody else can write meanwhile: a command waits, and then says that the database is busy. */
+  /**
+   * Reads in a transaction that locks out other writers. A command waits, and then fails because the database is busy.
+   */
   read<T>(work: (tables: TablesRead) => Promise<T>): Promise<T> {
     return this.#inTransaction(work);
   }
@@ -58,7 +60,7 @@ class SqliteTables implements TablesRead, TablesWritten {
   }
 
   async *rows(table: CopiedTable): AsyncGenerator<readonly CopiedRow[]> {
-    // In the order in which they came: what a row refers to was there before it.
+    // Rows come in the order of their insertion, so a referenced row comes first.
     const query = this.#client.query<Record<string, Value>, [number, number]>(
       `${selected(table)} WHERE rowid > ? ORDER BY rowid LIMIT ?`,
     );
@@ -68,7 +70,7 @@ class SqliteTables implements TablesRead, TablesWritten {
       if (found.length > 0) yield found.map((row) => copiedOf(table, row));
       if (found.length < BATCH_ROWS) return;
       after = Number(found.at(-1)?.[ROW_NUMBER]);
-      // The event loop gets a turn: a signal can stop the copy.
+      // This lets the event loop handle signals, which can stop the copy.
       await Bun.sleep(0);
     }
   }
@@ -121,7 +123,7 @@ class SqliteTables implements TablesRead, TablesWritten {
   }
 
   continueAfter({ name, number }: CopiedTable, last_number: number): Promise<void> {
-    // SQLite keeps no count for the other numbers: the next is one above the largest there.
+    // SQLite has no counter for a rowid: the next one is above the largest.
     if (number !== ROW_NUMBER) {
       this.#client.query('DELETE FROM sqlite_sequence WHERE name = ?').run(name);
       this.#client.query('INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)').run(name, last_number);
@@ -130,7 +132,7 @@ class SqliteTables implements TablesRead, TablesWritten {
   }
 }
 
-/** All columns of a table, and SQLite's number of each row beside those of the schema. */
+/** Returns the query's columns: those of the schema, and SQLite's rowid. */
 function selected({ name, columns }: CopiedTable): string {
   const kept = columns.filter((column) => column.name !== ROW_NUMBER).map((column) => `"${column.name}"`);
   return `SELECT rowid AS ${ROW_NUMBER}, ${kept.join(', ')} FROM ${name}`;

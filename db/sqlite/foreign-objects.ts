@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { bringUpToDate, knownMigrations, schemaVersion } from './migrate.ts';
 
-/** What Litestream makes in every database that it replicates. */
+/** The tables that Litestream creates in every database that it replicates. */
 const LITESTREAM_TABLES = ['_litestream_seq', '_litestream_lock'];
 
 interface SchemaObject {
@@ -10,9 +10,9 @@ interface SchemaObject {
 }
 
 /**
- * The first table, view or trigger that no migration of the database's own version makes, such as `trigger "x"`; null
- * where there is none. A trigger or a view would change what later statements of this program do. Call it once
- * `schemaState` has found only known migrations.
+ * Returns the first table, view or trigger that no migration of the database's version creates, such as `trigger "x"`;
+ * null for none. A trigger or view could change the effect of this program's statements. Call it once `schemaState` has
+ * found only known migrations.
  */
 export function foreignObject(client: Database): string | null {
   using expected = new Database(':memory:', { strict: true });
@@ -28,7 +28,7 @@ export function foreignObject(client: Database): string | null {
   );
 }
 
-/** An index is left out: it changes no answer. */
+/** Returns the objects of the schema without indexes, which change no result. */
 function objectsOf(client: Database): readonly SchemaObject[] {
   return client
     .query<SchemaObject, []>(

@@ -13,41 +13,41 @@ interface Job extends WaitingWrite {
   readonly resolve: () => void;
 }
 
-/** SQLite's answers about the statement itself; all its other errors are about the file, the disk or the memory. */
+/** SQLite's errors about the statement. All others are about the file, the disk or the memory. */
 const STATEMENT_ERRORS = /^SQLITE_(CONSTRAINT|MISMATCH|RANGE|TOOBIG|ERROR)/;
 
-/** Whether the error says that the database could not be written (full, locked, broken), whatever was to be written. */
+/** Returns true if the database could not be written (full, locked, broken), whatever the data. */
 export function isStorageFailure(error: unknown): boolean {
   return error instanceof SQLiteError && !STATEMENT_ERRORS.test(error.code ?? '');
 }
 
-/** Whether the disk took no more: it is full, or a quota or a limit of the process is reached. */
+/** Returns true if the disk is full, or a quota or a limit of the process is reached. */
 export function isDiskFull(error: unknown): boolean {
   return error instanceof SQLiteError && /^SQLITE_(FULL|IOERR_WRITE)$/.test(error.code ?? '');
 }
 
-/** Too many writes wait for another process to give the write lock back. */
+/** Too many writes wait for another process's write lock. */
 export class WriteQueueFull extends Error {
   override readonly name = 'WriteQueueFull';
 }
 
-/** How writes wait for a lock that another process has. */
+/** Limits of the wait for another process's lock, and a metric. */
 export interface GroupCommitOptions {
-  /** How long a write waits before its caller gets SQLite's `SQLITE_BUSY`. */
+  /** The longest wait of a write before its caller gets `SQLITE_BUSY`. */
   readonly lock_deadline_ms?: number;
-  /** How many writes may wait; more of them are refused at once. */
+  /** The largest number of waiting writes. More are refused at once. */
   readonly waiting_max?: number;
-  /** Is told of every commit: how long it took, to the disk, and how many writes were in it. */
+  /** Called after every commit with its duration, including the disk, and its number of writes. */
   readonly onCommit?: (duration_ms: number, writes: number) => void;
 }
 
 /**
- * Makes one durable commit of all the writes of an event-loop turn, so that the cost of reaching the disk is shared.
- * The writes run in the order in which they were asked for.
+ * Makes one durable commit of all writes of an event-loop turn, so that they share one disk flush. The writes run in
+ * the order of their calls.
  *
  * While another process has the write lock, the writes wait without blocking the event loop. The batch is tried again
- * after a short, growing delay, and writes that are asked for meanwhile join it. They wait in the same way for an open
- * transaction of `Transactions`. The connection must have no busy timeout for that.
+ * after a short, growing delay, and later writes join it. Writes wait in the same way for an open transaction of
+ * `Transactions`. The connection must have no busy timeout.
  */
 export class GroupCommit {
   #jobs: Job[] = [];
@@ -65,10 +65,10 @@ export class GroupCommit {
   }
 
   /**
-   * Runs synchronous `work` in the turn's transaction. Resolves with its result once that is on disk. Work that throws
-   * is rejected with its error and leaves nothing behind. The rest of the batch is then run again without it, so `work`
-   * must have no effect outside of the database. When the database cannot be written, nothing of the batch is, and
-   * every caller in it gets the error. Rejects with `WriteQueueFull` when too many writes wait for a lock.
+   * Runs synchronous `work` in the turn's transaction. Resolves with its result once that is on disk. Rejects with the
+   * error that `work` throws, and writes nothing of it. The rest of the batch then runs again, so `work` must have no
+   * effect outside the database. If the database cannot be written, all callers of the batch get the error. Rejects
+   * with `WriteQueueFull` if too many writes wait for a lock.
    */
   run<T>(work: () => NotPromise<T>): Promise<T> {
     if (this.#lock.isWaiting && this.#jobs.length >= this.#waiting_max) {
@@ -77,7 +77,10 @@ export class GroupCommit {
     return this.runEvenIfFull(work);
   }
 
-  /** The same for what ends earlier work: it is bounded by that, and refusing it would waste what was done. */
+  /**
+   * Does the same without the limit of waiting writes, for writes that end earlier work. The earlier work bounds their
+   * number, and a refusal would waste it.
+   */
   runEvenIfFull<T>(work: () => NotPromise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let result: { readonly value: T } | undefined;
@@ -95,14 +98,14 @@ export class GroupCommit {
   }
 
   /**
-   * Commits what is waiting now instead of at the end of the turn. What meets a lock or an open transaction goes on
-   * waiting for it.
+   * Commits the waiting writes now instead of at the end of the turn. Writes that meet a lock or an open transaction
+   * keep waiting.
    */
   flush(): void {
     this.#lock.stop();
     if (this.#jobs.length === 0) return;
     if (this.#isTransactionOpen()) {
-      // It ends within this turn of the event loop.
+      // The open transaction ends within this turn of the event loop.
       this.#lock.retry(() => this.flush());
       return;
     }
@@ -139,7 +142,7 @@ export class GroupCommit {
     }
   }
 
-  /** Whether one of `Transactions` is open. A closed database has none, and fails the batch that is written to it. */
+  /** Returns true if a transaction of `Transactions` is open. A closed database has none, and its batch fails. */
   #isTransactionOpen(): boolean {
     try {
       return this.db.$client.inTransaction;
@@ -148,7 +151,7 @@ export class GroupCommit {
     }
   }
 
-  /** Keeps the batch for another try, without the jobs whose time is over. */
+  /** Keeps the batch for another try, without jobs past their deadline. */
   #wait(batch: Job[], error: unknown, tried_ms: number): void {
     this.#jobs = [...this.#lock.keep(batch, error, tried_ms), ...this.#jobs];
     if (this.#jobs.length === 0) this.#lock.reset();

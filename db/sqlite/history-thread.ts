@@ -3,7 +3,7 @@ import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
 import { workerScript } from '../../src/project-root.ts';
 import type { AuditedHistory, FileTask } from './history-worker.ts';
 
-/** The runs over the history of a database file, each in a thread of its own. */
+/** Audits and rolls up the history of a database file, each run in its own thread. */
 export class HistoryThread implements HistoryRuns {
   readonly #path: string;
   #worker: Worker | undefined;
@@ -17,7 +17,7 @@ export class HistoryThread implements HistoryRuns {
     const { promise, resolve, reject } = Promise.withResolvers<AuditedHistory>();
     const worker = new Worker(workerScript('db/sqlite/history-worker.ts'));
     this.#worker = worker;
-    // The end of the process does not wait for it.
+    // The process may exit before the thread ends.
     worker.unref();
     worker.onmessage = ({ data }: MessageEvent<AuditedHistory | ThreadFailure>) => {
       if ('failed' in data) reject(new ThreadFailed(data.failed.message, data.failed.causes));

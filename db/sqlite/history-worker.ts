@@ -9,7 +9,7 @@ import { SqliteStore } from './sqlite-store.ts';
 
 declare const self: Worker;
 
-/** What the thread is to do. */
+/** The task of the thread. */
 export interface FileTask extends HistoryTask {
   /** The database's file. */
   readonly path: string;
@@ -21,7 +21,7 @@ export interface AuditedHistory extends HistoryReport {
 
 let is_stopped = false;
 
-/** Audits the database, and rolls up old usage and old acts, beside the event loop. Stops between two batches when told so. */
+/** Audits the database, and rolls up old usage and old acts, off the event loop. `stop` ends it between two batches. */
 self.onmessage = async ({ data }: MessageEvent<FileTask | 'stop'>) => {
   if (data === 'stop') {
     is_stopped = true;

@@ -6,8 +6,8 @@ import type { Db } from './connection.ts';
 import { idempotentRequests } from './schema.ts';
 
 /**
- * Writes the claims of requests with an idempotency key, in the commits of their holds, and their answers, in those of
- * their charges. A claim goes with its hold, so that one which is released, by a crash too, needs nothing here.
+ * Writes the claims of requests with an idempotency key in the commits of their holds. Writes the answers in the
+ * commits of the charges. The deletion of a hold deletes its claim, so a release or a crash needs no code here.
  */
 export class IdempotencyWriter {
   readonly #statements: ReturnType<typeof prepare>;
@@ -16,19 +16,19 @@ export class IdempotencyWriter {
     this.#statements = prepare(db);
   }
 
-  /** Whether another request has the claim, or its answer is kept. One that is too old is taken away. */
+  /** Returns true if another request has the claim, or its answer is kept. Deletes an expired claim. */
   isTaken({ api_key_id, key_hash }: IdempotencyClaim, now_ms: number): boolean {
     const key = { api_key_id, key_hash };
     this.#statements.forget.run({ ...key, up_to_ms: now_ms - IDEMPOTENCY_KEPT_MS });
     return this.#statements.find.get(key) !== undefined;
   }
 
-  /** Gives the claim to the request of the hold. Throws SQLite's constraint error when it is taken. */
+  /** Gives the claim to the hold's request. Throws SQLite's constraint error if it is taken. */
   claim(claim: IdempotencyClaim, { organization_id, entry_id }: Hold, now_ms: number): void {
     this.#statements.insert.run({ ...claim, organization_id, hold_entry_id: entry_id, now_ms });
   }
 
-  /** Keeps the answer to the request of the hold, and drops the oldest of the organization above what it may have. */
+  /** Stores the answer to the hold's request, and deletes the organization's oldest answers above its limit. */
   keep({ organization_id, entry_id }: Hold, kept: KeptAnswer): void {
     const { answer, bytes } = writeKept(kept);
     const before = this.#statements.last.get({ organization_id })?.bytes_so_far ?? 0;

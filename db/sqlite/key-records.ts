@@ -15,7 +15,7 @@ import type { GroupCommit } from './group-commit.ts';
 import { apiKeys, organizations, projects, users } from './schema.ts';
 import type { Access } from './transactions.ts';
 
-/** The statements of every request, compiled once for a connection. */
+/** Prepares the statements of every request, once for a connection. */
 export function prepareKeyStatements(db: Db) {
   return {
     findActive: db
@@ -243,7 +243,7 @@ export class SqliteKeyRecords implements KeyRecords {
     return this.#access.read(() => this.#statements.hashesSince.all({ row, length }));
   }
 
-  /** Joins the group commit of the turn, where the holds of the same requests are. */
+  /** Writes in the group commit that has the holds of the same requests. */
   writeLastUsed(noted: () => readonly KeyUse[]): Promise<readonly KeyUse[]> {
     return this.#commits.run(() => {
       const uses = noted();

@@ -2,7 +2,7 @@ import type { LedgerRecords, PaymentMovement } from '../../src/ledger/ledger-rec
 import type { SqliteLedger } from './sqlite-ledger.ts';
 import type { Access } from './transactions.ts';
 
-/** What payments move in the ledger, in SQLite. */
+/** Writes the movements of payments in SQLite. */
 export class SqliteLedgerRecords implements LedgerRecords {
   readonly #ledger: SqliteLedger;
   readonly #access: Access;

@@ -5,9 +5,7 @@ import { ledgerEntries, organizations, projectMonths, projects } from './schema.
 
 export type LedgerStatements = ReturnType<typeof prepareLedger>;
 
-/**
- * Every statement of the ledger, prepared once. What they may be given and what their answers mean is `SqliteLedger`'s.
- */
+/** Prepares all statements of the ledger. `SqliteLedger` checks their parameters and reads their results. */
 export function prepareLedger(db: Db) {
   const { placeholder } = sql;
   const held = alias(ledgerEntries, 'held');
@@ -51,7 +49,7 @@ export function prepareLedger(db: Db) {
       )
       .returning({ id: ledgerEntries.id })
       .prepare(),
-    /** Whether the project allows the hold, and what a refusal tells of it and of the credit. */
+    /** Selects whether the project allows the hold, and the amounts that a refusal names. */
     funds: db
       .select({
         allows: projectAllows,
@@ -138,7 +136,7 @@ export function prepareLedger(db: Db) {
       .select({ open_holds: sql<number>`coalesce(sum(${organizations.open_holds}), 0)` })
       .from(organizations)
       .prepare(),
-    // Newest first and no more than there are, so that old history is not read.
+    // Newest first, limited by the number of open holds, so that old history is not read.
     openHolds: db
       .select({ id: held.id })
       .from(held)

@@ -1,14 +1,14 @@
 import { SQLiteError } from 'bun:sqlite';
 
-/** As long as a command waits for the server's writes. */
+/** The same time as a command waits for the server's writes. */
 export const LOCK_DEADLINE_MS = 5_000;
 /** A waiting write keeps its request in memory, and that may be a megabyte. */
 export const WAITING_MAX = 1_024;
-/** A try costs microseconds; this is how late a lock that was given back can be noticed. */
+/** The shortest delay between tries. A try costs microseconds, so a freed lock is noticed soon. */
 const FIRST_RETRY_MS = 1;
 const LONGEST_RETRY_MS = 20;
 
-/** Whether another process has the write lock, so that nothing of the transaction was begun. */
+/** Returns true if another process has the write lock, so that the transaction has not begun. */
 export function isLockedElsewhere(error: unknown): boolean {
   return error instanceof SQLiteError && (error.code ?? '').startsWith('SQLITE_BUSY');
 }
@@ -16,13 +16,13 @@ export function isLockedElsewhere(error: unknown): boolean {
 /** A write that can wait for a lock. */
 export interface WaitingWrite {
   readonly reject: (error: unknown) => void;
-  /** When it stops waiting, on the clock of `performance`; set when it first meets another process's lock. */
+  /** The deadline, by `performance.now()`. It is set when the write first meets another process's lock. */
   expires_ms?: number;
 }
 
 /**
- * Waits beside the event loop for a lock: what met it is tried again after a short, growing delay. The connection must
- * have no busy timeout for that.
+ * Waits for a lock without blocking the event loop: writes are tried again after a short, growing delay. The connection
+ * must have no busy timeout.
  */
 export class LockWait {
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -33,19 +33,19 @@ export class LockWait {
     this.#deadline_ms = deadline_ms;
   }
 
-  /** Whether a try is due. */
+  /** True while a try is scheduled. */
   get isWaiting(): boolean {
     return this.#retry !== undefined;
   }
 
   /**
-   * The writes that may go on waiting after a try that began at `tried_ms`, on the clock of `performance`. The others,
-   * whose time is over, are rejected with the lock's error.
+   * Returns the writes that keep waiting after a try that began at `tried_ms`, by `performance.now()`. Rejects those
+   * past their deadline with the lock's error.
    */
   keep<W extends WaitingWrite>(writes: readonly W[], error: unknown, tried_ms: number): W[] {
     const now_ms = performance.now();
     return writes.filter((write) => {
-      // From the try's beginning: SQLite itself has waited in it on a connection with a busy timeout.
+      // The deadline counts from the try's beginning, because SQLite may have waited in it (busy timeout).
       write.expires_ms ??= tried_ms + this.#deadline_ms;
       if (write.expires_ms > now_ms) return true;
       write.reject(error);
@@ -53,19 +53,19 @@ export class LockWait {
     });
   }
 
-  /** Calls `next` after the delay. */
+  /** Schedules `next` after the delay. */
   retry(next: () => unknown): void {
     this.#retry = setTimeout(next, this.#retry_delay_ms);
     this.#retry_delay_ms = Math.min(2 * this.#retry_delay_ms, LONGEST_RETRY_MS);
   }
 
-  /** Forgets the try that is due, because one begins now. */
+  /** Cancels the scheduled try, because one begins now. */
   stop(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
   }
 
-  /** Begins with the shortest delay again: the lock was given back, or nothing waits for it any more. */
+  /** Resets the delay, because the lock is free or nothing waits for it any more. */
   reset(): void {
     this.#retry_delay_ms = FIRST_RETRY_MS;
   }

@@ -11,33 +11,32 @@ import {
   stateOfUnmigrated,
 } from '../schema-state.ts';
 
-/** The migrations that this program knows, oldest first. */
+/** Returns the migrations of this program, oldest first. */
 export function knownMigrations(): Migrations {
   return readMigrationFiles({ migrationsFolder: projectFile('db/sqlite/migrations') });
 }
 
 /**
- * How the database's schema compares with this program's. Throws `SchemaRefused` when it has migrations that this
- * program does not know, or tables that none of them made.
+ * Returns how the database's schema compares with this program's. Throws `SchemaRefused` when it has migrations that
+ * this program does not know, or tables that no migration made.
  */
 export function schemaState(client: Database, known: Migrations = knownMigrations()): SchemaState {
   const applied = appliedMigrations(client);
   return applied.length > 0 ? stateOfMigrated(applied, known) : stateOfUnmigrated(tableNames(client));
 }
 
-/** The version of the database's schema: how many migrations it has. */
+/** Returns the version of the database's schema, which is the number of its migrations. */
 export function schemaVersion(client: Database): number {
   return appliedMigrations(client).length;
 }
 
 /**
- * Applies the migrations that the database lacks, all of them in one transaction: a process that is killed leaves it as
- * it was. The references between tables are checked at its end, so that a migration can build a table anew. Throws
- * `SchemaRefused` and what SQLite throws.
+ * Applies the missing migrations in one transaction, so a killed process changes nothing. It checks references between
+ * tables at the end, so that a migration can rebuild a table. Throws `SchemaRefused` and SQLite's errors.
  */
 export function bringUpToDate(client: Database, known: Migrations = knownMigrations()): void {
   const migrate = client.transaction(() => {
-    // Only now nobody else can write: another process may have been here first.
+    // The write lock is held now. Another process may have migrated before.
     if (schemaState(client, known) === 'current') return;
     client.run(
       `CREATE TABLE IF NOT EXISTS ${APPLIED_TABLE} (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`,
@@ -49,7 +48,7 @@ export function bringUpToDate(client: Database, known: Migrations = knownMigrati
     const [broken] = client.query<{ table: string }, []>('PRAGMA foreign_key_check').all();
     if (broken !== undefined) throw new SchemaRefused(`has a row of ${broken.table} that refers to nothing`);
   });
-  // Dropping a table would take the rows that refer to it along. SQLite ignores the pragma inside of a transaction.
+  // Dropping a table would otherwise delete the rows that refer to it. SQLite ignores the pragma inside a transaction.
   client.run('PRAGMA foreign_keys = OFF');
   try {
     migrate.immediate();
@@ -58,12 +57,12 @@ export function bringUpToDate(client: Database, known: Migrations = knownMigrati
   }
 }
 
-/** When this program's newest migration was made: the program is not older than that. */
+/** Returns the time of this program's newest migration. The program is not older than that. */
 export function newestMigration_ms(known: Migrations = knownMigrations()): number {
   return Math.max(0, ...known.map(({ folderMillis }) => folderMillis));
 }
 
-/** What was applied, oldest first. */
+/** Returns the applied migrations, oldest first. */
 function appliedMigrations(client: Database): readonly AppliedMigration[] {
   if (!tableNames(client).includes(APPLIED_TABLE)) return [];
   return client

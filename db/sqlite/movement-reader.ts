@@ -8,10 +8,10 @@ import type {
 } from '../../src/ledger/movement-reader.ts';
 import type { Db } from './connection.ts';
 
-/** Entries that are read at once. */
+/** The number of entries in one read. */
 const CHUNK_ENTRIES = 1_000;
 
-/** Reads the movements of credit on a connection of its own: a read takes as long as it takes. */
+/** Reads the movements of credit on its own connection, because a read may take long. */
 export class SqliteMovementReader implements MovementReader {
   readonly #client: Db['$client'];
 
@@ -20,7 +20,7 @@ export class SqliteMovementReader implements MovementReader {
   }
 
   movementLines(question: MovementQuestion): Promise<MovementPage> {
-    // One transaction, so that the balance belongs to the newest movement.
+    // One transaction keeps the balance consistent with the newest movement.
     return Promise.try(this.#client.transaction(() => this.#lines(question)));
   }
 
@@ -34,7 +34,7 @@ export class SqliteMovementReader implements MovementReader {
     return lines.page(true);
   }
 
-  /** The place before which everything lies. */
+  /** Returns the place after all movements. */
   #newest(organization_id: string): MovementPlace {
     const found = this.#client
       .query<{ credit_micros: number }, { organization_id: string }>(
@@ -44,7 +44,7 @@ export class SqliteMovementReader implements MovementReader {
     return { entry_id: Number.MAX_SAFE_INTEGER, balance_micros: found?.credit_micros ?? 0 };
   }
 
-  /** Every movement before an entry, newest first; only where it is asked for, with the requests of charges. */
+  /** Yields every movement before an entry, newest first. `with_requests` adds the requests of charges. */
   *#movements(
     organization_id: string,
     entry_id: number,
@@ -62,13 +62,13 @@ export class SqliteMovementReader implements MovementReader {
   }
 
   #entries(chunk: MovementChunk, with_requests: boolean): Movement[] {
-    // The hold of every charge is another read, which a line of many charges has no use for.
+    // The hold of each charge is one more read, which a line of many charges does not need.
     const [request, holds] = with_requests
       ? ['hold.request_id', 'LEFT JOIN ledger_entries AS hold ON hold.id = entry.hold_entry_id']
       : ['NULL', ''];
     return this.#client
       .query<Movement, MovementChunk & Record<string, string | number>>(
-        // `<> 'hold'` as the index says it, so that it is used.
+        // `<> 'hold'` is written as in the partial index, so that SQLite uses it.
         `SELECT entry.kind, entry.id AS entry_id, entry.created_at_ms AS at_ms,
           entry.credit_delta_micros AS amount_micros, entry.kind = 'charge' AS charges, entry.project_id,
           ${request} AS request_id, entry.payment_id, payments.provider

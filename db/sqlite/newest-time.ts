@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import { lastWriter } from './program-versions.ts';
 
-/** The time of the newest movement of credit; null for none. */
+/** Returns the time of the newest movement of credit; null for none. */
 export function newestEntry_ms(client: Database): number | null {
   return (
     client
@@ -12,7 +12,7 @@ export function newestEntry_ms(client: Database): number | null {
   );
 }
 
-/** When the database was last written, as far as it says: the clock cannot be behind that. Null for a new one. */
+/** Returns the newest time of the database's rows, before which the clock cannot be; null for a new database. */
 export function lastWritten_ms(client: Database): number | null {
   const times = [newestEntry_ms(client), lastWriter(client)?.last_ms ?? null].filter((time) => time !== null);
   return times.length === 0 ? null : Math.max(...times);

@@ -229,7 +229,7 @@ export class SqlitePaymentRecords implements PaymentRecords {
 function about(provider: string, { kind, external_id, payment_external_id }: EventSubject) {
   return and(
     eq(paymentEvents.provider, provider),
-    // First by the payment: it has an index.
+    // The payment comes first, because it has an index.
     eq(paymentEvents.payment_external_id, payment_external_id),
     eq(paymentEvents.external_id, external_id),
     eq(paymentEvents.kind, kind),

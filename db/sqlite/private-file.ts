@@ -4,9 +4,9 @@ import { OWNER_ONLY_FILE, ROOT_USER_ID } from '../../src/file-permissions.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 
 /**
- * Makes an empty file that its owner alone can read and write. Made by root, it belongs to the owner of its folder, so
- * that a command of the administrator does not lock the server out. Returns whether it made the file: one that is there
- * is not even opened, because closing it would drop this process's locks on it. Throws what the file system throws.
+ * Creates an empty file that only its owner can read and write. If root creates it, it gets the folder's owner, so that
+ * the server can use it. Returns false if the file exists. It does not open such a file, because closing it would drop
+ * this process's locks on it. Throws the file system's errors.
  */
 export function makePrivateFile(path: string): boolean {
   try {

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import type { Writer } from '../../src/database.ts';
 
-/** Notes that this version writes the database, whose schema must be this program's. Throws what SQLite throws. */
+/** Records that this version writes the database, whose schema must be this program's. Throws SQLite's errors. */
 export function noteVersion(client: Database, version: string, now_ms: number): void {
   client
     .query<never, { version: string; now_ms: number }>(
@@ -11,7 +11,7 @@ export function noteVersion(client: Database, version: string, now_ms: number): 
     .run({ version, now_ms });
 }
 
-/** Which version last wrote the database, whatever its schema; null where versions did not note that yet. */
+/** Returns the version that last wrote the database, of any schema; null if none is recorded. */
 export function lastWriter(client: Database): Writer | null {
   const has_table = client
     .query<{ found: number }, []>("SELECT 1 AS found FROM sqlite_schema WHERE name = 'program_versions'")

@@ -12,7 +12,7 @@ import type {
 import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
 import type { Read, ReaderOrder } from './reader-worker.ts';
 
-/** What the thread sends. The read of that number is the one that knows the type of its result. */
+/** The thread's messages. The read of that number knows the type of its result. */
 type Answer =
   | { readonly number: number; readonly result: never }
   | ({ readonly number: number } & ThreadFailure)
@@ -25,11 +25,12 @@ interface Waiting {
 }
 
 /**
- * Reads of a database file that may take long, one after the other in a thread of their own. The thread begins with the
- * first read. Every method also rejects with `ThreadFailed`; the read after that begins a new thread if it has to.
+ * Runs long reads of a database file one after the other in a thread, which starts with the first read. Every method
+ * also rejects with `ThreadFailed`. The next read then starts a new thread if needed.
  *
- * A read that takes too long rejects with `ReadTookTooLong`, and its thread is given up for a new one. SQLite cannot be
- * stopped in the middle of a statement. Until that has ended, its organization's reads are refused: each has one at most.
+ * A read that takes too long rejects with `ReadTookTooLong`, and a new thread replaces its thread, because SQLite's
+ * statement cannot be stopped. Until the statement ends, its organization's reads are refused. So each organization has
+ * one such thread at most.
  */
 export class ReaderThread implements UsageReader, MovementReader {
   readonly #path: string;
@@ -37,9 +38,9 @@ export class ReaderThread implements UsageReader, MovementReader {
   #worker: Worker | undefined;
   #isClosed = false;
   #last_number = 0;
-  /** Is over when the oldest read that waits has taken too long. */
+  /** The timer that fires when the oldest read has taken too long. */
   #timer: Timer | undefined;
-  /** Whose statements still go on in threads that were given up. */
+  /** The organizations whose statements still run in replaced threads. */
   readonly #overdue = new Set<string | null>();
   readonly #closed = Promise.withResolvers<void>();
 
@@ -70,7 +71,7 @@ export class ReaderThread implements UsageReader, MovementReader {
     return this.#ask({ of: 'movementLines', question });
   }
 
-  /** Ends the thread after the reads that it was asked for. Later reads are refused. */
+  /** Ends the thread after its last read. Later reads are refused. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#worker === undefined) return;
@@ -92,7 +93,7 @@ export class ReaderThread implements UsageReader, MovementReader {
     return promise;
   }
 
-  /** Gives the oldest read its time. */
+  /** Starts the timer of the oldest read. */
   #watchOldest(): void {
     clearTimeout(this.#timer);
     if (this.#waiting.size === 0) return;
@@ -100,7 +101,7 @@ export class ReaderThread implements UsageReader, MovementReader {
     this.#timer.unref();
   }
 
-  /** Leaves the thread to its statement, and asks a new one for the reads behind it. */
+  /** Leaves the thread to its statement, and sends the other reads to a new thread. */
   #giveUpOldest(): void {
     const given_up = this.#worker;
     const [oldest] = this.#waiting;
@@ -122,7 +123,7 @@ export class ReaderThread implements UsageReader, MovementReader {
 
   #start(): Worker {
     const worker = new Worker(workerScript('db/sqlite/reader-worker.ts'));
-    // The end of the process does not wait for it.
+    // The process may exit before the thread ends.
     worker.unref();
     worker.onmessage = ({ data }: MessageEvent<Answer>) => {
       if (data === 'closed') {
@@ -140,16 +141,16 @@ export class ReaderThread implements UsageReader, MovementReader {
     return worker;
   }
 
-  /** The thread is gone with everything that it was asked for. */
+  /** Rejects all reads of a thread that has failed. */
   #fail(worker: Worker, error: ThreadFailed): void {
     worker.terminate();
-    // A thread that was given up may still report something.
+    // A replaced thread may still send messages.
     if (this.#worker !== worker) return;
     this.#worker = undefined;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
     clearTimeout(this.#timer);
-    // Otherwise the next read begins a new thread, whose end `close` waits for.
+    // Otherwise the next read starts a new thread, and `close` waits for its end.
     if (this.#isClosed) this.#closed.resolve();
   }
 
@@ -158,7 +159,7 @@ export class ReaderThread implements UsageReader, MovementReader {
   }
 }
 
-/** Whose usage is read; null for everybody's. */
+/** Returns the organization whose usage is read; null for all. */
 function organizationOf(read: Read): string | null {
   switch (read.of) {
     case 'page':

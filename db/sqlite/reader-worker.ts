@@ -24,24 +24,24 @@ export type Read =
   | { readonly of: 'firstAnswer_ms'; readonly organization_id: string }
   | { readonly of: 'movementLines'; readonly question: MovementQuestion };
 
-/** What the thread is told: first the file, then reads, each with a number, then the end. */
+/** The messages to the thread: first the file, then numbered reads, then the end. */
 export type ReaderOrder =
   | { readonly path: string }
   | { readonly number: number; readonly read: Read }
   | 'close';
 
-/** What came of the read of that number; `closed` after the last. */
+/** The result of the read of that number; `closed` after the last. */
 type ReaderAnswer =
   | { readonly number: number; readonly result: unknown }
   | ({ readonly number: number } & ThreadFailure)
   | 'closed';
 
-/** How long a read waits while the database recovers from a crash of another process. */
+/** The longest wait of a read while the database recovers from another process's crash. */
 const BUSY_TIMEOUT_MS = 5_000;
 
 /**
- * How much of the file is read where the system has it in memory, without a copy. Halves the time of long reads, whose
- * rows lie on almost as many pages.
+ * The part of the file that is memory-mapped and read without a copy. It halves the time of long reads, whose rows are
+ * spread over almost as many pages.
  */
 const MAPPED_BYTES = 0x7fff_0000;
 
@@ -76,7 +76,7 @@ class Reader {
 let path = '';
 let reader: Reader | undefined;
 
-/** Answers reads on a connection that cannot write, in the order in which they come, beside the event loop. */
+/** Answers reads in order on a read-only connection, off the event loop. */
 self.onmessage = async ({ data }: MessageEvent<ReaderOrder>) => {
   if (data === 'close') {
     reader?.db.$client.close();

@@ -14,24 +14,24 @@ import { schemaState } from './migrate.ts';
 import { newestEntry_ms } from './newest-time.ts';
 import { makePrivateFile } from './private-file.ts';
 
-/** What SQLite keeps beside a database: commits that are not copied into it yet, and its index of them. */
+/** The suffixes of SQLite's files beside a database: the write-ahead log and its index. */
 const LOGS = ['-wal', '-shm'];
 
-/** What was put into place. */
+/** The result of a restore. */
 export interface Restored {
-  /** Where the database before is kept; null where there was none. */
+  /** The path at which the previous database is kept; null if there was none. */
   readonly replaced: string | null;
-  /** An older schema is brought up to date when the database is next opened. */
+  /** The restored schema. An older one is updated when the database is next opened. */
   readonly schema: SchemaState;
-  /** The time of the newest movement of credit in it; null for none. */
+  /** The time of the newest movement of credit; null for none. */
   readonly newest_ms: number | null;
 }
 
 /**
- * Puts a backup, compressed or not, into place as the database file, once it was found whole and its books right. A
- * database that is there is kept beside it under a name of that time. Call it with the claim of the data directory.
- * Rejects with `BackupRefused`, with `SchemaRefused` for a backup of a newer version, and with what SQLite and the file
- * system throw. The database is then as it was.
+ * Checks a backup, compressed or not, and makes it the database file if it is whole and its books balance. Keeps an
+ * existing database beside it, under a name with the time. The caller holds the lock of the data directory. Rejects
+ * with `BackupRefused`, with `SchemaRefused` for a backup of a newer version, and with the errors of SQLite and the
+ * file system. A rejection leaves the database unchanged.
  */
 export async function restoreBackup(backup: string, database: string, at_ms: number): Promise<Restored> {
   const unfinished = join(dirname(database), `restored${UNFINISHED}`);
@@ -69,7 +69,7 @@ function damaged(backup: string): string {
   return `${backup} is damaged: restore another backup.`;
 }
 
-/** Throws unless the database is whole, of a schema that this program knows, and right in its books. */
+/** Throws unless the database is whole, has a known schema, and its books balance. */
 function inspect(path: string): Omit<Restored, 'replaced'> {
   const db = openReadOnly(path);
   try {
@@ -82,7 +82,7 @@ function inspect(path: string): Omit<Restored, 'replaced'> {
         `The backup has the ${foreign}, which no version of this program made: restore another backup.`,
       );
     }
-    // The audit reads tables that an older schema may lack. Whoever updates it next can audit it.
+    // The audit reads tables that an older schema may lack. It can run after the update.
     const checks = schema === 'current' ? runAudit(db).checks : [];
     const broken = failedChecks(checks);
     if (broken.length > 0) {
@@ -97,7 +97,7 @@ function inspect(path: string): Omit<Restored, 'replaced'> {
   }
 }
 
-/** Gives the database a second name, with what its log holds, so that there is a database at any moment. */
+/** Copies the log into the database and gives the file a second name, so that a database exists at any moment. */
 function keepBeside(database: string, at_ms: number): string {
   writeLogBack(database);
   const time = new Date(at_ms).toISOString().replaceAll(':', '-');
@@ -114,6 +114,6 @@ function writeLogBack(database: string): void {
     client.run('PRAGMA wal_checkpoint(TRUNCATE)');
     client.close();
   } catch {
-    // Nothing is lost: a database that cannot be read is kept with its log as they are.
+    // Nothing is lost: an unreadable database is kept unchanged, with its log.
   }
 }

@@ -12,7 +12,7 @@ import type { UsageRow } from '../../src/usage/usage-row.ts';
 import type { Db } from './connection.ts';
 import type { Access } from './transactions.ts';
 
-/** A hold, its end and its usage row in one row. */
+/** One row of a hold, its end and its usage. */
 interface JoinedRow {
   readonly request_id: string;
   readonly hold_id: number;
@@ -42,7 +42,7 @@ const CHECKED = '(SELECT last_entry_id FROM audit_checkpoints)';
 
 const GROUP = 'organization_id, project_id, api_key_id, model, mode, endpoint, status';
 
-/** What rolling up reads and writes in SQLite. */
+/** Reads and writes the rows of the roll-up in SQLite. */
 export class SqliteRollUpRecords implements RollUpRecords {
   readonly #client: Db['$client'];
   readonly #access: Access;

@@ -22,8 +22,8 @@ import {
 import { MODES } from '../../src/questions/question.ts';
 
 /**
- * Every table of the service. Times are Unix milliseconds (`_ms`), money is integer micro-dollars (`_micros`). The
- * migrations make every table STRICT, so an INTEGER column takes nothing but integers.
+ * All tables of the service. Times are Unix milliseconds (`_ms`), money is integer micro-dollars (`_micros`). The
+ * migrations make every table STRICT, so an INTEGER column accepts integers only.
  */
 
 export const LEDGER_KINDS = ['top_up', 'refund', 'hold', 'charge', 'release'] as const;
@@ -58,36 +58,36 @@ export const users = sqliteTable('users', {
   email: text().notNull().unique(),
   name: text().notNull(),
   created_at_ms: integer().notNull(),
-  /** Whether the user has followed a link that was mailed to the address. */
+  /** True once the user has followed a link mailed to the address. */
   email_verified: integer({ mode: 'boolean' }).notNull().default(false),
-  /** Whether the user may do in the console what the command line may do. */
+  /** True if the user may do in the console everything that the command line can do. */
   is_operator: integer({ mode: 'boolean' }).notNull().default(false),
   updated_at_ms: integer().notNull().default(0),
   deleted_at_ms: integer(),
 });
 
-/** Owners of credit and tier. The balances are kept beside the ledger and checked against it by the audit. */
+/** Owners of credit and tier. The audit checks the stored balances against the ledger. */
 export const organizations = sqliteTable(
   'organizations',
   {
     id: text().primaryKey(),
     name: text().notNull(),
-    /** The user whose personal organization this is, if it is one. */
+    /** The user of a personal organization; null for others. */
     personal_user_id: text()
       .unique()
       .references(() => users.id),
     tier: integer().notNull().default(0),
     /** May be negative: a refund can take back credit that was already spent. */
     credit_micros: integer().notNull().default(0),
-    /** What open holds reserve of the credit. */
+    /** The credit that open holds reserve. */
     held_micros: integer().notNull().default(0),
-    /** How many holds are open: a start finds them without reading the whole history. */
+    /** The number of open holds, so that a start finds them without reading the whole history. */
     open_holds: integer().notNull().default(0),
-    /** Lifetime purchases less refunds: what the tier is computed from. */
+    /** Lifetime purchases minus refunds, from which the tier is computed. */
     paid_micros: integer().notNull().default(0),
-    /** The first payment since the organization last had nothing paid; null while it has nothing paid. */
+    /** The first payment after `paid_micros` was last 0; null while it is 0. */
     first_paid_at_ms: integer(),
-    /** The tier that the operator lifted the organization to; `tier` is never below it. */
+    /** The lowest `tier`, set by the operator. */
     minimum_tier: integer(),
     /** Dedicated limits, set by the operator; null where the tier's value applies. */
     requests_per_minute: integer(),
@@ -95,7 +95,7 @@ export const organizations = sqliteTable(
     questions_per_request: integer(),
     top_up_max_micros: integer(),
     created_at_ms: integer().notNull(),
-    /** Since when the operator lets its keys answer nothing; null while they work. */
+    /** The time at which the operator suspended the organization's keys; null while they work. */
     suspended_at_ms: integer(),
   },
   (table) => [
@@ -110,7 +110,7 @@ export const organizations = sqliteTable(
   ],
 );
 
-/** Who belongs to an organization, with exactly one role each. */
+/** The members of organizations. Each has exactly one role. */
 export const members = sqliteTable(
   'members',
   {
@@ -150,7 +150,7 @@ export const projects = sqliteTable(
   ],
 );
 
-/** What a project spent and holds in one UTC month (`YYYY-MM`); a charge belongs to the month of its hold. */
+/** A project's spent and held micros in a UTC month (`YYYY-MM`). A charge counts in its hold's month. */
 export const projectMonths = sqliteTable(
   'project_months',
   {
@@ -175,7 +175,7 @@ export const apiKeys = sqliteTable(
     name: text().notNull(),
     secret_sha256: text().notNull().unique(),
     display_prefix: text().notNull(),
-    /** Null for a key that the operator made by the command line. */
+    /** Null for a key from the operator's command line. */
     created_by_user_id: text().references(() => users.id),
     created_at_ms: integer().notNull(),
     last_used_at_ms: integer(),
@@ -184,7 +184,9 @@ export const apiKeys = sqliteTable(
   (table) => [index('api_keys_project').on(table.project_id)],
 );
 
-/** Payments and refunds as a provider reports them; one row an external event, so that a replay changes nothing. */
+/**
+ * Payments and refunds as a provider reports them; one row for each external event, so that a replay changes nothing.
+ */
 export const payments = sqliteTable(
   'payments',
   {
@@ -196,7 +198,7 @@ export const payments = sqliteTable(
     kind: text({ enum: PAYMENT_KINDS }).notNull(),
     amount_micros: integer().notNull(),
     status: text({ enum: PAYMENT_STATUSES }).notNull(),
-    /** For a refund: the top-up that it takes back, where the provider names one. */
+    /** The top-up that a refund takes back, if the provider names one. */
     refunds_payment_id: text().references((): AnySQLiteColumn => payments.id),
     created_by_user_id: text().references(() => users.id),
     created_at_ms: integer().notNull(),
@@ -215,7 +217,7 @@ export const payments = sqliteTable(
 );
 
 /**
- * Every movement of credit. `credit_delta_micros` moves the balance, `held_delta_micros` what is reserved of it. A hold
+ * Every movement of credit. `credit_delta_micros` changes the balance, `held_delta_micros` its reserved part. A hold
  * (0, +h) is open until it is charged (−c, −h) with c ≤ h, or deleted by its release. Earlier versions wrote a release
  * (0, −h) instead. Entries are never changed. Old holds and their ends are replaced by `ledger_days`.
  */
@@ -228,15 +230,15 @@ export const ledgerEntries = sqliteTable(
     kind: text({ enum: LEDGER_KINDS }).notNull(),
     credit_delta_micros: integer().notNull(),
     held_delta_micros: integer().notNull(),
-    /** For a charge or a release: the hold that it ends. */
+    /** The hold that a charge or release ends. */
     hold_entry_id: integer().references((): AnySQLiteColumn => ledgerEntries.id),
-    /** For a hold: the request that it belongs to. */
+    /** The request of a hold. */
     request_id: text(),
-    /** For a hold, charge or release: the UTC month (`YYYY-MM`) of the hold. */
+    /** The UTC month (`YYYY-MM`) of the hold, for a hold, charge or release. */
     month: text(),
     payment_id: text().references(() => payments.id),
     created_at_ms: integer().notNull(),
-    /** For a hold: the process that placed it, and that must end it. Null for holds of earlier versions. */
+    /** The process that placed the hold and must end it; null for holds of earlier versions. */
     process_id: text(),
   },
   (table) => [
@@ -247,7 +249,7 @@ export const ledgerEntries = sqliteTable(
     uniqueIndex('ledger_one_entry_a_payment')
       .on(table.payment_id)
       .where(sql`${table.payment_id} IS NOT NULL`),
-    // For the credit history, which holds are no part of.
+    // This index serves the credit history, which does not list holds.
     index('ledger_organization_ends').on(table.organization_id, table.id).where(sql`${table.kind} <> 'hold'`),
     check('ledger_kind', sql`${table.kind} IN ('top_up', 'refund', 'hold', 'charge', 'release')`),
     check(
@@ -264,8 +266,8 @@ export const ledgerEntries = sqliteTable(
 );
 
 /**
- * Requests that came with an idempotency key: who runs, and then what was answered, for a day. Hashes and numbers only:
- * nothing that a client sent (`src/idempotency/claim.ts`, `kept-answer.ts`).
+ * Requests with an idempotency key: the running request, and then its answer for a day. It stores hashes and numbers
+ * only, and no client's text (`src/idempotency/claim.ts`, `kept-answer.ts`).
  */
 export const idempotentRequests = sqliteTable(
   'idempotent_requests',
@@ -274,11 +276,11 @@ export const idempotentRequests = sqliteTable(
     key_hash: text().notNull(),
     body_hash: text().notNull(),
     organization_id: organizationReference(),
-    /** Of a request that runs: the claim goes with its hold. Null once it is answered. */
+    /** The hold of a running request, whose deletion deletes the claim. Null once the request is answered. */
     hold_entry_id: integer().references(() => ledgerEntries.id, { onDelete: 'cascade' }),
     /** JSON; null while the request runs. */
     answer: text(),
-    /** How many bytes the organization's answers take up to this one: the oldest go when that is too far back. */
+    /** The bytes of the organization's answers up to this one. The oldest answers above the limit are deleted. */
     bytes_so_far: integer(),
     created_at_ms: integer().notNull(),
   },
@@ -297,7 +299,7 @@ export const idempotentRequests = sqliteTable(
   ],
 );
 
-/** Every change of an organization's tier, with what caused it. */
+/** Every change of an organization's tier, with its cause. */
 export const tierChanges = sqliteTable(
   'tier_changes',
   {
@@ -326,9 +328,9 @@ export const usageRecords = sqliteTable(
     model: text().notNull(),
     mode: text({ enum: MODES }).notNull(),
     endpoint: text().notNull(),
-    /** The HTTP status that the client got. */
+    /** The response's HTTP status. */
     status: integer().notNull(),
-    /** Questions answered: 0 for a failed request. */
+    /** The number of answered questions; 0 for a failed request. */
     questions: integer().notNull(),
     input_tokens: integer().notNull(),
     cost_micros: integer().notNull(),
@@ -346,8 +348,8 @@ export const usageRecords = sqliteTable(
 );
 
 /**
- * The charges of old requests, one row a project and UTC day, in the place of their ledger entries. What was charged
- * is the sum of those entries, and so a second witness beside the costs of `usage_days`.
+ * The charges of old requests: one row for each project and UTC day replaces their ledger entries. The charge is the
+ * sum of those entries, so the audit can check the costs of `usage_days` against it.
  */
 export const ledgerDays = sqliteTable(
   'ledger_days',
@@ -356,7 +358,7 @@ export const ledgerDays = sqliteTable(
     /** The UTC day (`YYYY-MM-DD`) of the holds. */
     day: text().notNull(),
     organization_id: organizationReference(),
-    /** The last of the entries that the row replaces: its place in the order of the ledger. */
+    /** The last entry that the row replaces, which gives the row's place in the ledger. */
     last_entry_id: integer().notNull(),
     charges: integer().notNull(),
     charged_micros: integer().notNull(),
@@ -369,7 +371,7 @@ export const ledgerDays = sqliteTable(
   ],
 );
 
-/** The usage of old requests, summed by UTC day and everything that a usage row can be grouped by. */
+/** The usage of old requests, summed by UTC day and every column that usage can be grouped by. */
 export const usageDays = sqliteTable(
   'usage_days',
   {
@@ -410,25 +412,25 @@ export const usageDays = sqliteTable(
 );
 
 /**
- * How far the audit has checked the ledger and the usage: one row, none before the first clean audit. Every hold up to
- * that entry has ended, so that no entry up to it is taken away.
+ * The checkpoint of the audit: one row, or none before the first clean audit. Every hold up to its entry has ended, so
+ * no entry up to it is deleted.
  */
 export const auditCheckpoints = sqliteTable(
   'audit_checkpoints',
   {
     id: integer().primaryKey(),
     last_entry_id: integer().notNull(),
-    /** The last usage row, by SQLite's number and by its request: a file that was rebuilt has other numbers. */
+    /** The rowid and the request of the last usage row, because a rebuilt file has other rowids. */
     last_usage_row_id: integer().notNull(),
     last_usage_request_id: text(),
     checked_at_ms: integer().notNull(),
-    /** When everything was last read, from the first entry on. */
+    /** The time of the last audit of everything. */
     checked_whole_at_ms: integer().notNull(),
   },
   (table) => [check('audit_checkpoints_one', sql`${table.id} = 1`)],
 );
 
-/** What the ledger up to the checkpoint adds up to, by organization. */
+/** The sums of the ledger up to the checkpoint, by organization. */
 export const auditedOrganizations = sqliteTable('audited_organizations', {
   organization_id: text()
     .primaryKey()
@@ -438,7 +440,7 @@ export const auditedOrganizations = sqliteTable('audited_organizations', {
   paid_micros: integer().notNull(),
 });
 
-/** What the ledger up to the checkpoint adds up to, by project and month. */
+/** The sums of the ledger up to the checkpoint, by project and month. */
 export const auditedProjectMonths = sqliteTable(
   'audited_project_months',
   {
@@ -450,7 +452,7 @@ export const auditedProjectMonths = sqliteTable(
   (table) => [primaryKey({ columns: [table.project_id, table.month] })],
 );
 
-/** The catalog: what can be asked for, and at what price. */
+/** The catalog: models and their prices. */
 export const models = sqliteTable(
   'models',
   {
@@ -461,12 +463,14 @@ export const models = sqliteTable(
     context_tokens: integer(),
     input_price_micros_per_million_tokens: integer(),
     released_at_ms: integer(),
-    /** The word `embedded`, or the absolute path of a GGUF file; null for a model that no engine answers for. */
+    /** The word `embedded`, or the absolute path of a GGUF file; null for a model without an engine. */
     weights: text(),
-    /** What the weights were when the model was added; null where any are taken, as for the embedded model. */
+    /**
+     * The SHA-256 of the weights when the model was added; null if any weights are accepted, as for the embedded model.
+     */
     weights_sha256: text(),
     profile: text(),
-    /** The servers that answer in the place of weights, as JSON; null for none. */
+    /** The servers that answer instead of weights, as JSON; null for none. */
     upstreams: text({ mode: 'json' }).$type<UpstreamPool>(),
   },
   (table) => [
@@ -479,7 +483,7 @@ export const models = sqliteTable(
   ],
 );
 
-/** Other names under which a model can be asked for. The id of a model always wins over an alias. */
+/** Other names of models. A model's id takes precedence over an alias. */
 export const modelAliases = sqliteTable('model_aliases', {
   alias: text().primaryKey(),
   model_id: text()
@@ -488,16 +492,16 @@ export const modelAliases = sqliteTable('model_aliases', {
 });
 
 /**
- * Every genuine event that a payment provider has reported, with what came of it: metadata only, nothing personal. An
- * event that is `unresolved` has moved no money yet and waits for its payment, its organization or the operator.
+ * Every authentic event of a payment provider, with its outcome: metadata only, nothing personal. An `unresolved` event
+ * has moved no money yet. It waits for its payment, its organization or the operator.
  */
 export const paymentEvents = sqliteTable(
   'payment_events',
   {
     provider: text().notNull(),
-    /** The provider's own id of the event; its deliveries share it. */
+    /** The provider's id of the event, the same for all its deliveries. */
     event_id: text().notNull(),
-    /** The provider's own name of what happened. */
+    /** The provider's name of the event type. */
     type: text().notNull(),
     kind: text({ enum: PAYMENT_EVENT_KINDS }).notNull(),
     occurred_at_ms: integer(),
@@ -506,16 +510,16 @@ export const paymentEvents = sqliteTable(
      */
     external_id: text(),
     payment_external_id: text(),
-    /** The order that the event names. No reference: after a restored backup neither needs to exist here. */
+    /** The payment that the event names. There is no foreign key, because a restored backup may lack the row. */
     payment_id: text(),
     organization_id: text(),
     /** Null when the event has no whole number of cents in US dollars. */
     amount_micros: integer(),
     outcome: text({ enum: PAYMENT_EVENT_OUTCOMES }).notNull(),
-    /** Why an event is irrelevant or unresolved. */
+    /** The reason for an irrelevant or unresolved event. */
     reason: text(),
     received_at_ms: integer().notNull(),
-    /** When the outcome was last decided. */
+    /** The time of the last decision on the outcome. */
     decided_at_ms: integer().notNull(),
   },
   (table) => [
@@ -533,11 +537,11 @@ export const paymentEvents = sqliteTable(
   ],
 );
 
-/** Which versions of this program have written the database; an older one that meets it names the newest. */
+/** The versions of this program that have written the database. An older version names the newest in its refusal. */
 export const programVersions = sqliteTable('program_versions', {
   version: text().primaryKey(),
   first_ms: integer().notNull(),
-  /** When it last began to serve, or updated the schema. */
+  /** The time at which the version last began to serve, or updated the schema. */
   last_ms: integer().notNull(),
 });
 
@@ -551,7 +555,7 @@ export const sessions = sqliteTable(
     ip_address: text(),
     user_agent: text(),
     created_at_ms: integer().notNull(),
-    /** Exact to the interval at which sessions are extended. */
+    /** Accurate to the interval at which sessions are extended. */
     last_seen_at_ms: integer().notNull(),
     expires_at_ms: integer().notNull(),
   },
@@ -562,14 +566,14 @@ export const sessions = sqliteTable(
   ],
 );
 
-/** The ways in which users sign in. `credential` is the only provider: a password, of which the hash is stored. */
+/** The sign-in methods of users. `credential` is the only provider: a password, stored as a hash. */
 export const signInAccounts = sqliteTable(
   'sign_in_accounts',
   {
     id: text().primaryKey(),
     user_id: userReference(),
     provider: text().notNull(),
-    /** The provider's own id of the user; for `credential` our own. */
+    /** The provider's id of the user; for `credential` our own. */
     external_id: text().notNull(),
     password_hash: text(),
     created_at_ms: integer().notNull(),
@@ -581,12 +585,12 @@ export const signInAccounts = sqliteTable(
   ],
 );
 
-/** Links that were mailed and not followed yet: to verify an address, or to reset a password. */
+/** Mailed links that were not followed yet, to verify an address or reset a password. */
 export const verifications = sqliteTable(
   'verifications',
   {
     id: text().primaryKey(),
-    /** A hash of what the link is for and of its token. */
+    /** A hash of the link's purpose and token. */
     identifier_hash: text().notNull(),
     /** The id of the user. */
     value: text().notNull(),
@@ -608,7 +612,7 @@ export const invitations = sqliteTable(
     organization_id: organizationReference(),
     email: text().notNull(),
     role: text({ enum: ROLES }).notNull(),
-    /** Null for an invitation that the operator made by the command line. */
+    /** Null for an invitation from the operator's command line. */
     invited_by_user_id: text().references(() => users.id),
     token_sha256: text().notNull().unique(),
     created_at_ms: integer().notNull(),
@@ -624,18 +628,18 @@ export const invitations = sqliteTable(
   ],
 );
 
-/** The audit trail: who did what when. Metadata only: never a record, a key, a token or a password. */
+/** The audit log: actor, action and time. It stores metadata only: never a record, a key, a token or a password. */
 export const trailEntries = sqliteTable(
   'trail_entries',
   {
     id: integer().primaryKey({ autoIncrement: true }),
-    /** Null for what the operator did to the service, and for what a user did to their own account. */
+    /** Null for the operator's actions on the service, and for a user's actions on their own account. */
     organization_id: text().references(() => organizations.id),
     /** Null for the operator at the command line. */
     user_id: text().references(() => users.id),
-    /** What was done, as `key.create`. */
+    /** The action, such as `key.create`. */
     action: text().notNull(),
-    /** What it was done to. */
+    /** The kind of the action's object. */
     object_kind: text().notNull(),
     object_id: text(),
     /** A short JSON object. */

@@ -14,7 +14,7 @@ import { SqliteBooks } from './sqlite-books.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import { writeProbe } from './write-probe.ts';
 
-/** A database file while a service answers requests: all of its writes share commits, and long work is in threads. */
+/** A database file while a service answers requests. Writes share commits, and threads do the long work. */
 export class ServedSqliteDatabase implements ServedDatabase {
   readonly store: SqliteStore;
   readonly books: SqliteBooks;
@@ -47,36 +47,36 @@ export class ServedSqliteDatabase implements ServedDatabase {
     this.write = writeProbe(commits);
   }
 
-  /** What may still be written to the file system of the file, by users without privileges. */
+  /** Resolves with the free bytes of the file's file system for unprivileged users. */
   readonly freeBytes = async (): Promise<number> => {
     const { bavail, bsize } = await statfs(this.db.$client.filename);
     return bavail * bsize;
   };
 
-  /** The file and its write-ahead log. */
+  /** Resolves with the sizes of the file and its write-ahead log, and the free bytes. */
   readonly state = async (): Promise<DatabaseState> => {
     const { filename } = this.db.$client;
     const [file, log, free_bytes] = await Promise.all([
       stat(filename),
-      // Gone while nothing is written to it.
+      // The log does not exist while nothing is written.
       stat(`${filename}-wal`).catch(() => ({ size: 0 })),
       this.freeBytes(),
     ]);
     return { bytes: file.size + log.size, free_bytes, pool: null };
   };
 
-  /** A file is where this process is, but another process may keep its write lock, and its disk may be full. */
+  /** Returns true if another process keeps the write lock, or the disk is full. */
   readonly isAway = (error: unknown) =>
     withCauses(error).some(
       (one) => isLockedElsewhere(one) || isDiskFull(one) || one instanceof WriteQueueFull,
     );
 
-  /** The data directory's lock says that no other process serves. */
+  /** Always true, because the data directory's lock proves that no other process serves. */
   readonly beginsHourlyRun = () => Promise.resolve(true);
 
   startUpkeep(): void {
     const { log, report } = this.parts;
-    // What the start writes may wait for another process, because nobody is served yet.
+    // The start's writes may wait for another process, because nobody is served yet.
     neverWait(this.db);
     this.#stopCheckpoints = startCheckpoints(this.db, {
       onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),

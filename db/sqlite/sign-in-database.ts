@@ -5,14 +5,14 @@ import { type AsyncRemoteCallback, drizzle } from 'drizzle-orm/sqlite-proxy';
 import type { Db } from './connection.ts';
 import type { Access } from './transactions.ts';
 
-/** A time that better-auth reads and writes as a `Date`. */
+/** A time column that better-auth reads and writes as a `Date`. */
 const time = (name: string) => integer(name, { mode: 'timestamp_ms' });
 const requiredText = (name: string) => text(name).notNull();
 const requiredTime = (name: string) => time(name).notNull();
 
 /**
- * The tables of `schema.ts` that better-auth works on, under its own names of models and fields. Columns that it has no
- * use for are left out: a row that it writes gets their defaults.
+ * The tables of `schema.ts` that better-auth uses, under its names of models and fields. Columns that it does not need
+ * are omitted, and get their defaults.
  */
 const MODELS = {
   user: sqliteTable('users', {
@@ -56,8 +56,8 @@ const MODELS = {
 const READING = /^\s*select\b/i;
 
 /**
- * The database as better-auth takes it. Each statement runs through `access`, which is that outside of any transaction.
- * A statement that went straight to the connection could land in somebody else's transaction, and be rolled back with it.
+ * Returns the database adapter of better-auth. Each statement runs through `access`, outside of any transaction. A
+ * statement sent directly to the connection could join another transaction, and be rolled back with it.
  */
 export function signInDatabase({ $client }: Pick<Db, '$client'>, access: Access): DBAdapterInstance {
   const run: AsyncRemoteCallback = (sql, params, method) => {
@@ -65,7 +65,7 @@ export function signInDatabase({ $client }: Pick<Db, '$client'>, access: Access)
     if (READING.test(sql)) return access.read(() => ({ rows: statement().values(...params) }));
     return access.write(() => {
       if (method !== 'run') return { rows: statement().values(...params) };
-      // The adapter reads the number of rows that a statement changed here.
+      // The adapter reads the number of changed rows here.
       const { changes } = statement().run(...params);
       return { rows: [], changes };
     });

@@ -6,7 +6,7 @@ import { backupName, backupNames, backupTime_ms, removeOldBackups } from './back
 import { BackupThread } from './backup-thread.ts';
 import { schemaVersion } from './migrate.ts';
 
-/** Backups of a database file in one directory, whose names tell their times; at most `kept` of them. */
+/** Backups of a database file in one directory, with their times in their names. At most `kept` remain. */
 export class SqliteBackups implements Backups {
   #running: BackupThread | undefined;
 
@@ -46,7 +46,7 @@ export class SqliteBackups implements Backups {
   }
 }
 
-/** The directory's newest compressed backup up to now; null for none. */
+/** Returns the directory's newest compressed backup up to now; null for none. */
 export function newestBackup(directory: string, now_ms: number): BackupFile | null {
   for (const name of backupNames(directory, 'compressed').toReversed()) {
     const at_ms = backupTime_ms(name);

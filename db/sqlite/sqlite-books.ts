@@ -10,16 +10,16 @@ import { SqliteLedger } from './sqlite-ledger.ts';
 import { UsageWriter } from './usage-writer.ts';
 
 /**
- * The books in a SQLite database: all holds and ends of an event-loop turn are one commit. What is still unwritten when
- * the process ends is released by the next start.
+ * The books in a SQLite database: all holds and ends of an event-loop turn are one commit. The next start releases
+ * holds whose ends were not written.
  *
- * One case is beyond it: SQLite could write a commit but not sync it, and the process dies before any later
- * commit. The next start may then find a charge whose client was told 503.
+ * One case is not covered: SQLite writes a commit but cannot sync it, and the process dies before a later commit. The
+ * next start may then find a charge whose client got 503.
  */
 export class SqliteBooks extends DurableBooks {
   readonly shares_commits = true;
 
-  /** `process_id` is written with the holds of this process. */
+  /** Holds store `process_id`. */
   constructor(commits: GroupCommit, clock: Pick<Clock, 'now_ms'>, process_id: string, events: BooksEvents) {
     super(new SqliteLedgerWriter(commits, process_id), clock, events);
   }
@@ -69,8 +69,8 @@ class SqliteLedgerWriter implements LedgerWriter {
   }
 
   /**
-   * Whether a charge whose commit failed is there nevertheless: its entry says so for certain. When not even
-   * that can be read, the release that is tried later meets the charge and leaves it.
+   * Returns true if a charge is stored although its commit failed. If the entry cannot be read, the later release finds
+   * the charge and leaves it.
    */
   isCharged(hold: Hold): boolean {
     try {

@@ -14,10 +14,10 @@ import { lastWriter, noteVersion } from './program-versions.ts';
 import { SqliteBackups } from './sqlite-backups.ts';
 import { SqliteStore } from './sqlite-store.ts';
 
-/** A database up to this size is read as a whole at the start, in about two seconds. */
+/** The largest database that a start reads as a whole, in about two seconds. */
 const CHECKED_BYTES_MAX = 256 * 1_024 * 1_024;
 
-/** Everything in one file. One process at a time serves it (`lockDataDirectory`); commands work beside that. */
+/** All data in one file. One process at a time serves it (`lockDataDirectory`). Commands work beside it. */
 export class SqliteDatabase implements Database {
   readonly name: string;
   readonly store: SqliteStore;
@@ -25,7 +25,7 @@ export class SqliteDatabase implements Database {
   readonly newestMigration_ms = newestMigration_ms();
   readonly consoleSecret = null;
 
-  /** `writes` says how its writes wait for a lock that another process has. */
+  /** `writes` bounds the waits of writes for another process's lock. */
   constructor(
     private readonly db: Db,
     private readonly writes?: Omit<GroupCommitOptions, 'onCommit'>,
@@ -68,7 +68,7 @@ export class SqliteDatabase implements Database {
     new SqliteBackups(this.name, directory, kept);
 
   async serve(parts: ServingParts): Promise<ServedDatabase> {
-    // What only a service needs would slow every command down.
+    // Modules that only a service needs would slow every command down.
     const { ServedSqliteDatabase } = await import('./served-sqlite-database.ts');
     return new ServedSqliteDatabase(this.db, parts, this.writes);
   }

@@ -7,9 +7,9 @@ import type { Db } from './connection.ts';
 import { type LedgerStatements, prepareLedger } from './ledger-statements.ts';
 
 /**
- * The only writer of money in SQLite. Every method is synchronous; those that write belong inside a transaction
- * (`GroupCommit.run`, `transact`), and are durable when that has committed. The first statement of each is the one that
- * can be refused, so a method that throws has written nothing.
+ * The only writer of money in SQLite. Every method is synchronous. Those that write need a transaction
+ * (`GroupCommit.run`, `transact`), and are durable after its commit. Only the first statement of a method can be
+ * refused, so a method that throws has written nothing.
  */
 export class SqliteLedger {
   readonly #statements: LedgerStatements;
@@ -19,8 +19,8 @@ export class SqliteLedger {
   }
 
   /**
-   * Places a hold for the process of that id, as `Books.hold` describes. Throws `UnknownAccount`, and `RangeError` for
-   * an amount that is not a whole number of micro-dollars from 0.
+   * Places a hold for the process, as `Books.hold` describes. Throws `UnknownAccount`, and `RangeError` for an amount
+   * that is not a whole number of micro-dollars from 0.
    */
   hold(request: HoldRequest, process_id: string): HoldResult {
     requireMicros(request.amount_micros, 0);
@@ -48,8 +48,8 @@ export class SqliteLedger {
   }
 
   /**
-   * Ends the hold by freeing all of it. Its entry is taken away again, so that requests that cost nothing leave nothing
-   * in the ledger. Throws `HoldNotOpen`.
+   * Ends the hold without a cost. Deletes its entry, so that requests without a cost leave nothing in the ledger.
+   * Throws `HoldNotOpen`.
    */
   release(hold: Pick<Hold, 'entry_id'>): void {
     const released = this.#statements.deleteHold.get({ entry_id: hold.entry_id });
@@ -59,15 +59,12 @@ export class SqliteLedger {
     this.#statements.settleMonth.run(freed);
   }
 
-  /** Whether the hold was charged. */
+  /** Returns true if the hold was charged. */
   isCharged(hold: Hold): boolean {
     return this.#statements.chargeOfHold.get({ entry_id: hold.entry_id }) !== undefined;
   }
 
-  /**
-   * Releases every open hold, whichever process placed it; for the start, before the first request. Returns how many
-   * holds that were.
-   */
+  /** Releases the open holds of all processes, at the start before the first request. Returns their number. */
   releaseOpenHolds(): number {
     const open_holds = this.#statements.countOpenHolds.get()?.open_holds ?? 0;
     if (open_holds === 0) return 0;
@@ -76,7 +73,7 @@ export class SqliteLedger {
     return open.length;
   }
 
-  /** As `LedgerRecords.topUp`. Throws `UnknownAccount`, and SQLite's constraint error for a payment entered before. */
+  /** Implements `LedgerRecords.topUp`. Throws `UnknownAccount`, and SQLite's constraint error for a known payment. */
   topUp(movement: PaymentMovement): void {
     requireMicros(movement.amount_micros, 1);
     if (this.#statements.insertTopUp.get({ ...movement }) === undefined) throw unknownOrganization(movement);
@@ -84,8 +81,8 @@ export class SqliteLedger {
   }
 
   /**
-   * As `LedgerRecords.refund`. Throws `UnknownAccount`, `RefundExceedsPayments`, and SQLite's constraint error for a
-   * refund that was entered before.
+   * Implements `LedgerRecords.refund`. Throws `UnknownAccount`, `RefundExceedsPayments`, and SQLite's constraint error
+   * for a known refund.
    */
   refund(movement: PaymentMovement): void {
     requireMicros(movement.amount_micros, 1);

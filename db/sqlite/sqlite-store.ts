@@ -14,9 +14,7 @@ import { SqliteTrailRecords } from './trail-records.ts';
 import { type Access, Transactions } from './transactions.ts';
 import { SqliteUsageRecords } from './usage-records.ts';
 
-/**
- * The store in one SQLite database. A connection has one store at a time, because transactions cannot overlap on it.
- */
+/** The store in one SQLite database. A connection has one store, because its transactions cannot overlap. */
 export class SqliteStore implements Store {
   readonly accounts: Records['accounts'];
   readonly invitations: Records['invitations'];
@@ -27,13 +25,13 @@ export class SqliteStore implements Store {
   readonly ledger: Records['ledger'];
   readonly trail: Records['trail'];
   readonly idempotency: Records['idempotency'];
-  /** Access outside of any transaction, for what brings its own SQL (`sign-in-database.ts`). */
+  /** Access outside of any transaction, for code with its own SQL (`sign-in-database.ts`). */
   readonly outside: Access;
   readonly #transactions: Transactions;
   readonly #recordsThrough: (access: Access, noteKeyChange: () => void) => Records;
   readonly #keyChanges = new KeyChanges();
 
-  /** `writes` says how its transactions wait for a lock; `commits` is the group commit of the same connection. */
+  /** `writes` bounds the waits of transactions for a lock. `commits` is the group commit of the same connection. */
   constructor(db: Db, writes?: GroupCommitOptions, commits = new GroupCommit(db, writes)) {
     const keyStatements = prepareKeyStatements(db);
     const catalogStatements = prepareCatalogStatements(db);
@@ -63,14 +61,14 @@ export class SqliteStore implements Store {
     this.idempotency = outside.idempotency;
   }
 
-  /** As the port says. What else it rejects with stands at `Transactions.run`. */
+  /** Also rejects as `Transactions.run` does. */
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
     return this.#keyChanges.afterCommit((note) =>
       this.#transactions.run((access) => work(this.#recordsThrough(access, note))),
     );
   }
 
-  /** As the port says. What else it rejects with stands at `Transactions.snapshot`. */
+  /** Also rejects as `Transactions.snapshot` does. */
   snapshot<T>(work: (records: Records) => Promise<T>): Promise<T> {
     return this.#transactions.snapshot((access) => work(this.#recordsThrough(access, noKeyChange)));
   }

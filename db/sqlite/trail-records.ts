@@ -10,7 +10,7 @@ import type { Db } from './connection.ts';
 import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
 import type { Access } from './transactions.ts';
 
-/** Each kind of object has its table; the others name themselves by their ids. */
+/** The name of an entry's object, from the table of its kind. Other kinds have only their ids. */
 const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
   WHEN 'organization' THEN (SELECT ${organizations.name} FROM ${organizations} WHERE ${organizations.id} = ${trailEntries.object_id})
   WHEN 'project' THEN (SELECT ${projects.name} FROM ${projects} WHERE ${projects.id} = ${trailEntries.object_id})
@@ -19,7 +19,7 @@ const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
   WHEN 'invitation' THEN (SELECT ${invitations.email} FROM ${invitations} WHERE ${invitations.id} = ${trailEntries.object_id})
 END`;
 
-/** The audit trail in SQLite. */
+/** The audit log in SQLite. */
 export class SqliteTrailRecords implements TrailRecords {
   readonly #db: Db;
   readonly #access: Access;

@@ -10,20 +10,20 @@ import {
   type WaitingWrite,
 } from './lock-wait.ts';
 
-/** How records reach the database: inside one transaction, or outside of any. */
+/** Access of records to the database, inside one transaction or outside of any. */
 export interface Access {
-  /** Runs synchronous reads. Outside of a transaction they see what is committed only. */
+  /** Runs synchronous reads. Outside of a transaction they see committed rows only. */
   read<T>(work: () => T): Promise<T>;
-  /** Runs synchronous writes. Outside of a transaction they are one of their own. */
+  /** Runs synchronous writes. Outside of a transaction they get their own. */
   write<T>(work: () => T): Promise<T>;
 }
 
-/** A transaction's work awaited something else than the transaction's records; it was rolled back. */
+/** The work of a transaction awaited something other than its records. It was rolled back. */
 export class TransactionStalled extends Error {
   override readonly name = 'TransactionStalled';
 }
 
-/** A record of a transaction was used after the transaction had ended. */
+/** The records of a transaction were used after its end. */
 export class TransactionEnded extends Error {
   override readonly name = 'TransactionEnded';
 }
@@ -34,11 +34,11 @@ export class SnapshotCannotWrite extends Error {
 }
 
 interface Job extends WaitingWrite {
-  /** Resolves with what reports the result to the caller, once it is committed. */
+  /** Resolves with the function that reports the result to the caller after the commit. */
   readonly work: (access: Access) => Promise<() => void>;
 }
 
-/** The job of some work, and the promise of its result. */
+/** Returns a job for the work, and the promise of its result. */
 function jobOf<T>(work: (access: Access) => Promise<T>): { readonly job: Job; readonly result: Promise<T> } {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const job: Job = {
@@ -52,11 +52,11 @@ function jobOf<T>(work: (access: Access) => Promise<T>): { readonly job: Job; re
 }
 
 /**
- * Runs asynchronous transactions on a connection, one at a time, in the order in which they were asked for.
+ * Runs asynchronous transactions on a connection, one at a time, in the order of their calls.
  *
- * The connection is shared, so nothing else may write while a transaction is open. That holds because the promises of
- * its records are resolved at once: its work ends before the event loop turns. Work that awaits anything else is found
- * by a `setImmediate` that fires first, and is rolled back. Reads outside of it and `GroupCommit` wait for its end.
+ * The connection is shared, so nothing else may write while a transaction is open. The promises of its records resolve
+ * at once, so its work ends before the event loop turns. If the work awaits anything else, a `setImmediate` fires first
+ * and rolls it back. Reads outside of it and `GroupCommit` wait for its end.
  */
 export class Transactions {
   readonly #db: Db;
@@ -66,8 +66,8 @@ export class Transactions {
   #jobs: Job[] = [];
   #isRunning = false;
   /**
-   * Resolves when the open transaction has ended; undefined while none is open. Whoever waits for that looks again at
-   * once before it goes on, because another may have been faster.
+   * Resolves when the open transaction has ended; undefined while none is open. A waiter checks it again afterwards,
+   * because another transaction may have begun.
    */
   #open: Promise<void> | undefined;
 
@@ -90,8 +90,8 @@ export class Transactions {
    * Runs `work` in one immediate transaction. Resolves with its result once that is on disk. When `work` rejects, all
    * of it is rolled back. While another process has the write lock, the transaction waits beside the event loop.
    *
-   * Rejects with what `work` rejects with, with what SQLite throws, `NestedTransaction`, `TransactionStalled`, and
-   * `WriteQueueFull` when too many wait for a lock.
+   * Rejects with the errors of `work` and SQLite, `NestedTransaction`, `TransactionStalled`, and `WriteQueueFull` if
+   * too many wait for a lock.
    */
   run<T>(work: (access: Access) => Promise<T>): Promise<T> {
     if (this.#inside.getStore() === true) {
@@ -110,9 +110,9 @@ export class Transactions {
   }
 
   /**
-   * Runs `work` in one transaction that only reads, and sees one state of the database. It waits for no lock of another
-   * process. Rejects with what `work` rejects with, with what SQLite throws, `NestedTransaction`, `TransactionStalled`,
-   * and `SnapshotCannotWrite`.
+   * Runs `work` in one read-only transaction, which sees one snapshot of the database. It waits for no lock of another
+   * process. Rejects with the errors of `work` and SQLite, `NestedTransaction`, `TransactionStalled`, and
+   * `SnapshotCannotWrite`.
    */
   async snapshot<T>(work: (access: Access) => Promise<T>): Promise<T> {
     if (this.#inside.getStore() === true) {
@@ -134,7 +134,7 @@ export class Transactions {
     return work();
   }
 
-  /** Runs the first transaction of the queue, then sees to the next. */
+  /** Runs the first transaction of the queue, then the next. */
   async #next(): Promise<void> {
     this.#lock.stop();
     while (this.#open !== undefined) await this.#open;
@@ -163,7 +163,7 @@ export class Transactions {
     this.#lock.reset();
   }
 
-  /** Runs the work of the transaction that has begun, and ends it. */
+  /** Runs the work of an open transaction, and ends it. */
   async #work(job: Job, access: OpenTransaction): Promise<void> {
     const client = this.#db.$client;
     const closed = Promise.withResolvers<void>();
@@ -203,7 +203,7 @@ class OpenTransaction implements Access {
   }
 
   read<T>(work: () => T): Promise<T> {
-    // Without the check, a write after the end would be committed by itself.
+    // Without the check, a write after the end would become its own transaction.
     if (this.#hasEnded || !this.#client.inTransaction) {
       return Promise.reject(new TransactionEnded('the transaction of these records has ended'));
     }

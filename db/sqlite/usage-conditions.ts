@@ -1,15 +1,15 @@
 import type { UsageScope } from '../../src/usage/usage-records.ts';
 
-/** What the parameters of a statement over usage are. */
+/** The parameters of a statement over usage. */
 export type UsageValues = Record<string, string | number>;
 
-/** Only the columns that the scope names, so that SQLite chooses the index for them. */
+/** Returns the conditions on the scope's columns only, so that SQLite chooses their index. */
 export function conditionsOf(scope: UsageScope): string {
   const columns = Object.keys(valuesOf(scope));
   return columns.length === 0 ? 'TRUE' : columns.map((column) => `${column} = $${column}`).join(' AND ');
 }
 
-/** The columns that the scope names, with what they must be; `usage_records` and `usage_days` both have them. */
+/** Returns the scope's columns and their values; `usage_records` and `usage_days` both have them. */
 export function valuesOf(scope: UsageScope): UsageValues {
   const { organization_id, project_id, api_key_id, model, mode, endpoint, status } = scope;
   return {

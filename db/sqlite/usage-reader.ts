@@ -19,7 +19,7 @@ import { SqliteUsageRecords } from './usage-records.ts';
 
 type Row = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros' | 'latency_ms'>;
 
-/** Reads usage on a connection of its own: a read takes as long as it takes. */
+/** Reads usage on its own connection, because a read may take long. */
 export class SqliteUsageReader implements UsageReader {
   readonly #client: Db['$client'];
   readonly #records: SqliteUsageRecords;
@@ -34,7 +34,7 @@ export class SqliteUsageReader implements UsageReader {
   }
 
   series(question: SeriesQuestion): Promise<UsageSeries> {
-    // One transaction, so that a request that is rolled up meanwhile is not counted twice.
+    // One transaction counts a request once, even if it is rolled up meanwhile.
     return Promise.try(this.#client.transaction(() => this.#series(question)));
   }
 
@@ -89,7 +89,7 @@ export class SqliteUsageReader implements UsageReader {
     return { from_ms, to_ms, bucket_ms: width_ms, buckets, totals: total.totals() };
   }
 
-  /** The rows of a bucket. All at once: that is faster than one by one, and buckets bound how many they are. */
+  /** Returns the rows of a bucket. All at once is faster than one by one, and buckets bound their number. */
   #rows(filter: UsageFilter & { readonly from_ms: number; readonly to_ms: number }): Row[] {
     const { from_ms, to_ms, request_id } = filter;
     const of_request = request_id === undefined ? '' : 'AND request_id = $request_id';

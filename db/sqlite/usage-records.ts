@@ -17,7 +17,7 @@ import { apiKeys, projects, usageRecords } from './schema.ts';
 import type { Access } from './transactions.ts';
 import { conditionsOf, type UsageValues, valuesOf } from './usage-conditions.ts';
 
-/** No day comes before the one or after the other. */
+/** The bounds of all days. */
 const FIRST_DAY = '0000-01-01';
 const LAST_DAY = '9999-12-31';
 
@@ -73,7 +73,7 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
 
   daysWithUsage(organization_id: string | null): Promise<DaySpan | undefined> {
     const scope = { organization_id };
-    // One subquery each: SQLite reads a single least or greatest value from an index, and two by reading everything.
+    // Each value has a subquery, because SQLite reads a single minimum or maximum from an index, but scans for two.
     return this.#access.read(() => {
       const extremes = this.#db.$client
         .query<Extremes, UsageValues>(

@@ -3,7 +3,7 @@ import type { UsageRow } from '../../src/usage/usage-row.ts';
 import type { Db } from './connection.ts';
 import { usageRecords } from './schema.ts';
 
-/** Writes the metadata of requests. `record` belongs into the commit that ends the request's hold. */
+/** Writes the metadata of requests. `record` belongs in the commit that ends the request's hold. */
 export class UsageWriter {
   readonly #insert: ReturnType<typeof prepareInsert>;
 
@@ -12,7 +12,7 @@ export class UsageWriter {
   }
 
   /**
-   * Inserts the row. Throws SQLite's constraint error when the request has one, or when a failed request has a cost.
+   * Inserts the row. Throws SQLite's constraint error if the request already has a row, or a failed request has a cost.
    */
   record(row: UsageRow): void {
     this.#insert.run({ ...row });

@@ -15,24 +15,24 @@ import { schemaState } from './migrate.ts';
 import { makePrivateFile } from './private-file.ts';
 
 /**
- * Where a backup is written before it has its name: the copy in a folder of its own, and the copy compressed. SQLite
- * keeps a journal beside the copy, and a thread that is being stopped cannot make another one once the folder is gone.
+ * Returns the paths of an unfinished backup: the copy in its own folder, and the compressed copy. SQLite keeps a
+ * journal beside the copy. Once the folder is gone, a thread that is being stopped cannot create another journal.
  */
 function unfinishedFiles(file: string) {
   const folder = `${file}.copy${UNFINISHED}`;
   return { folder, copy: join(folder, 'copy.sqlite'), compressed: file + UNFINISHED } as const;
 }
 
-/** Removes what a backup that was not finished has left. */
+/** Removes the files of an unfinished backup. */
 export function removeUnfinished(file: string): void {
   const { folder, compressed } = unfinishedFiles(file);
   for (const path of [folder, compressed]) rmSync(path, { force: true, recursive: true, maxRetries: 3 });
 }
 
 /**
- * Writes a backup of the database to a new file. It is copied in one read transaction, so that others go on writing.
- * Then it is checked, compressed, read back, and on disk before it has its name. Nothing is overwritten, and nothing is
- * left of a backup that fails. Rejects with `BackupRefused`, and with what SQLite and the file system throw.
+ * Writes a backup of the database to a new file. One read transaction copies it, so that others can write. It is
+ * checked, compressed, read back and flushed to disk before it gets its name. It overwrites nothing, and a failed
+ * backup leaves no file. Rejects with `BackupRefused`, and with the errors of SQLite and the file system.
  */
 export async function writeBackup(database: string, file: string): Promise<void> {
   const { folder, copy, compressed } = unfinishedFiles(file);
@@ -57,13 +57,13 @@ export async function writeBackup(database: string, file: string): Promise<void>
   }
 }
 
-/** Throws `BackupRefused` unless the file is whole, has this program's schema, and its books are right. */
+/** Throws `BackupRefused` unless the file is whole, has this program's schema, and its books balance. */
 function requireSound(path: string): void {
   const db = openReadOnly(path);
   try {
     if (schemaState(db.$client) !== 'current') throw new SchemaRefused('has another schema');
     requireWhole(db.$client);
-    // "tds restore" would refuse it.
+    // "tds restore" would refuse such a backup.
     const foreign = foreignObject(db.$client);
     if (foreign !== null) {
       throw new BackupRefused(
@@ -81,14 +81,14 @@ function requireSound(path: string): void {
   }
 }
 
-/** Renames a file, and fails with `EEXIST` where the new name is taken, which `rename` would overwrite. */
+/** Renames a file. Fails with `EEXIST` if the new name is taken, where `rename` would overwrite it. */
 function giveName(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch (error) {
     const code = systemErrorCode(error);
     if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'EOPNOTSUPP') throw error;
-    // A file system without links, such as that of a memory stick. The name was free when the backup began.
+    // The file system has no hard links, such as that of a memory stick. The name was free when the backup began.
     renameSync(from, to);
   }
 }

@@ -1,8 +1,8 @@
 import type { GroupCommit } from './group-commit.ts';
 
 /**
- * A durable write that changes nothing: the version that SQLite keeps for a program, which this one does not use, is
- * written as it is. It goes the way of all writes of requests, and rejects as they do.
+ * Returns a durable write that changes nothing: it rewrites SQLite's unused `user_version`. It joins the group commit
+ * of requests, and rejects as their writes do.
  */
 export function writeProbe(commits: GroupCommit): () => Promise<void> {
   const { $client } = commits.db;
