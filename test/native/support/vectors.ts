@@ -73,11 +73,10 @@ export function vectorInput(vector: Vector): DecisionInput {
   };
 }
 
+export const VECTORS_FILE = fileURLToPath(new URL('../plan/vectors.jsonl', import.meta.url));
+
 /** Every row of the pinned test vectors. */
-export const VECTORS: readonly Vector[] = readFileSync(
-  fileURLToPath(new URL('../plan/vectors.jsonl', import.meta.url)),
-  'utf8',
-)
+export const VECTORS: readonly Vector[] = readFileSync(VECTORS_FILE, 'utf8')
   .trim()
   .split('\n')
   .map((line) => Value.Decode(Row, JSON.parse(line)));

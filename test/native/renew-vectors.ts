@@ -1,0 +1,37 @@
+/**
+ * Writes the scores of the embedded weights, widened to 32 bits, into the pinned vectors: `bun run vectors`, after new
+ * weights. Token ids stay as they are, because they belong to the profile.
+ */
+import { markersV1 } from '../../native/plan/markers-v1.ts';
+import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
+import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
+import { VECTORS, VECTORS_FILE, vectorInput } from './support/vectors.ts';
+import { widen } from './support/widen.ts';
+
+const CONTEXT_TOKENS = 1024;
+const DECIMALS = 5;
+
+await using directory = await temporaryDirectory();
+const { parts } = await verifyWeights(EMBEDDED_WEIGHTS);
+const widened = await widen(parts, directory.path);
+const { evaluator } = await loadOnCpu(widened, { context_tokens: CONTEXT_TOKENS });
+const { tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS);
+const profile = markersV1(tokenizer);
+const lines: string[] = [];
+for (const vector of VECTORS) {
+  const input = vectorInput(vector);
+  const { plans } = await profile.plan(input, CONTEXT_TOKENS);
+  const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'vectors' })));
+  const scores = profile.scores(input, plans, logits).values();
+  const renewed = vector.plans.map(({ prefix, branches }) => ({
+    prefix,
+    branches: branches.map((branch) => ({
+      ...branch,
+      scores: (scores.next().value ?? []).map((score) => Number(score.toFixed(DECIMALS))),
+    })),
+  }));
+  lines.push(JSON.stringify({ ...vector, plans: renewed }));
+}
+await evaluator.close();
+await tokenizer.close();
+await Bun.write(VECTORS_FILE, `${lines.join('\n')}\n`);
