@@ -8,25 +8,36 @@ const NAME_LENGTH_MAX = 64;
 
 const BODY_FIELDS: readonly string[] = Object.keys(SystemOneRequestSchema.properties);
 
+/** An object of a request, and which of its fields are read. */
+export interface ReadObject {
+  readonly object: JsonObject<JsonValue>;
+  readonly fields: readonly string[];
+}
+
 /**
  * The fields of a request and of its questions that nothing reads, each name once and the first few only. They are no
  * error (contract: unknown fields are ignored), but a misspelt one is charged like the right one.
  */
 export function ignoredFields(body: JsonObject<JsonValue>): readonly string[] {
-  const ignored: string[] = [];
-  addUnknown(ignored, body, BODY_FIELDS);
   const questions = body.get('questions');
-  for (const question of isJsonObject(questions) ? questions.values : []) {
-    if (isJsonObject(question)) addUnknown(ignored, question, questionFields(question));
-  }
-  return ignored;
+  return unreadFields([
+    { object: body, fields: BODY_FIELDS },
+    ...(isJsonObject(questions) ? questions.values : [])
+      .filter(isJsonObject)
+      .map((object) => ({ object, fields: questionFields(object) })),
+  ]);
 }
 
-function addUnknown(ignored: string[], object: JsonObject<JsonValue>, known: readonly string[]): void {
-  for (const name of object.names) {
-    if (ignored.length === NAMES_MAX) return;
-    if (!known.includes(name) && !ignored.includes(name)) ignored.push(name);
+/** As `ignoredFields`, of these objects. */
+export function unreadFields(objects: readonly ReadObject[]): readonly string[] {
+  const unread: string[] = [];
+  for (const { object, fields } of objects) {
+    for (const name of object.names) {
+      if (unread.length === NAMES_MAX) return unread;
+      if (!fields.includes(name) && !unread.includes(name)) unread.push(name);
+    }
   }
+  return unread;
 }
 
 /** The names as the value of a header: percent-encoded in UTF-8, cut, and separated by commas. */

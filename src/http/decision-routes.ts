@@ -232,7 +232,8 @@ function respond(
   clock: Clock,
 ): Response | Refused<DecisionCode> {
   const { result, rate } = outcome;
-  const headers = headersOf(outcome, context, clock);
+  const ignored_fields = openai?.ignoredFields(outcome.ignored_fields) ?? outcome.ignored_fields ?? [];
+  const headers = headersOf({ ...outcome, ignored_fields }, context, clock);
   if (!(result instanceof Refusal)) {
     return jsonResponse(context.request_id, 200, openai?.decision(result) ?? result, headers);
   }

@@ -74,5 +74,10 @@ async function answer(
     return { refusal, headers: encodingHeaders(refusal) };
   }
   if (caller !== null) spendUnpaid(services, caller, { refusals: 1, body_bytes });
-  return jsonResponse(context.request_id, 200, result, readingHeaders({ ignored_fields }));
+  return jsonResponse(
+    context.request_id,
+    200,
+    result,
+    readingHeaders({ ignored_fields: openai.ignoredFields(ignored_fields) }),
+  );
 }

@@ -52,6 +52,31 @@ describe('tds-ignored-fields', () => {
     expect(await ignored(sent, '/v1/systemone')).toBe('session_id, user, provider');
   });
 
+  test("of OpenAI's shape, by the names of that shape", async () => {
+    const body = {
+      model: 'decision-1',
+      input: 'I was charged twice.',
+      mode: 'consistent',
+      metadata: { state: 1 },
+      questions: [
+        { type: 'predicate', name: 'money', instructions: 'Is it about money?', threshhold: 0.5 },
+        { type: 'choice', instructions: 'Which?', choices: [{ value: true }, { value: false }], levels: [] },
+        { type: 'score', instructions: 'How bad?', levels: [{ label: 'a' }, { label: 'b' }], threshhold: 1 },
+      ],
+    };
+    for (const path of ['/v1/decisions', '/v1/tokens']) {
+      const response = await post(service, account.key, body, path);
+      expect([response.status, response.headers.get('tds-ignored-fields')]).toEqual([
+        200,
+        'mode, metadata, threshhold, levels',
+      ]);
+    }
+    const { mode, metadata, questions, ...right } = body;
+    const [{ threshhold, ...question } = {}] = questions;
+    const response = await post(service, account.key, { ...right, questions: [question] });
+    expect([response.status, response.headers.has('tds-ignored-fields')]).toEqual([200, false]);
+  });
+
   test('at most 8 names of at most 64 characters, which no header or log can trip over', async () => {
     const names = [
       'a\r\nset-cookie: x',

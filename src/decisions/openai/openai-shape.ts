@@ -1,11 +1,12 @@
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
 import type { WrittenAnswer } from '../../questions/answer.ts';
 import { largest } from '../../questions/probabilities.ts';
+import { unreadFields } from '../ignored-fields.ts';
 import { DecisionRefusal } from '../refusal.ts';
 import type { WrittenDecision } from '../schemas.ts';
 import { recordOf } from './input.ts';
-import { type OpenAiQuestion, questionOf } from './questions.ts';
-import type { OpenAiAnswer, WrittenOpenAiDecision } from './schemas.ts';
+import { type OpenAiQuestion, openAiQuestionFields, questionOf } from './questions.ts';
+import { type OpenAiAnswer, OpenAiDecisionRequestSchema, type WrittenOpenAiDecision } from './schemas.ts';
 
 /**
  * One request between OpenAI's shape and the contract's: its body becomes the contract's, and what it is answered
@@ -14,6 +15,7 @@ import type { OpenAiAnswer, WrittenOpenAiDecision } from './schemas.ts';
 export class OpenAiTranslation {
   /** Null until the body turns out to have OpenAI's shape. */
   #questions: readonly OpenAiQuestion[] | null = null;
+  #ignored_fields: readonly string[] = [];
 
   /**
    * The body in the contract's shape, with the places of the questions, from 0, as their ids. OpenAI's shape has `input`
@@ -39,6 +41,10 @@ export class OpenAiTranslation {
       questions.push(question);
     }
     this.#questions = questions;
+    this.#ignored_fields = unreadFields([
+      { object: body, fields: Object.keys(OpenAiDecisionRequestSchema.properties) },
+      ...listed.filter(isJsonObject).map((object) => ({ object, fields: openAiQuestionFields(object) })),
+    ]);
     const asked = new JsonObject<JsonValue>(
       questions.map((_, index) => String(index)),
       questions.map(({ question }) => question),
@@ -52,6 +58,11 @@ export class OpenAiTranslation {
   /** The decision in the shape of its request. */
   decision(decision: WrittenDecision): WrittenDecision | WrittenOpenAiDecision {
     return this.#questions === null ? decision : openAiDecision(decision, this.#questions);
+  }
+
+  /** The fields that nothing read; `of_contract` are those of a body of the contract. */
+  ignoredFields(of_contract: readonly string[] = []): readonly string[] {
+    return this.#questions === null ? of_contract : this.#ignored_fields;
   }
 
   /** The refusal with the path of its field in the shape of its request. */

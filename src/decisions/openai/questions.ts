@@ -2,6 +2,7 @@ import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../jso
 import { isOptionCount } from '../../questions/question-fields.ts';
 import { DecisionRefusal } from '../refusal.ts';
 import { contentOf, unfit } from './fields.ts';
+import { OPENAI_QUESTION_SCHEMAS } from './schemas.ts';
 
 /** A question of OpenAI's shape: as the contract has it, and what its answer repeats. */
 export interface OpenAiQuestion {
@@ -14,13 +15,17 @@ export interface OpenAiQuestion {
   readonly labels: readonly string[];
 }
 
+/** The fields that are read of a question of OpenAI's shape that fits. */
+export function openAiQuestionFields(question: JsonObject<JsonValue>): readonly string[] {
+  const type = question.get('type');
+  return isOpenAiType(type) ? Object.keys(OPENAI_QUESTION_SCHEMAS[type].properties) : question.names;
+}
+
 /** Added to a boolean's text where a string of the same question has that text already. */
 const BOOLEAN_SUFFIX = ' (boolean)';
 
-const OPENAI_TYPES = ['predicate', 'choice', 'score'] as const;
-
-function isOpenAiType(type: JsonValue | undefined): type is (typeof OPENAI_TYPES)[number] {
-  return OPENAI_TYPES.some((known) => known === type);
+function isOpenAiType(type: JsonValue | undefined): type is keyof typeof OPENAI_QUESTION_SCHEMAS {
+  return typeof type === 'string' && Object.hasOwn(OPENAI_QUESTION_SCHEMAS, type);
 }
 
 /** One question, or why it does not fit: `invalid_question_type`, `invalid_criteria`, `invalid_request`. */

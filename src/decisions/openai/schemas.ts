@@ -56,9 +56,10 @@ const CallOutputSchema = Type.Object({
   output: Type.Union([Type.String(), Type.Array(TextPart)]),
 });
 
-const QuestionSchema = Type.Union([
-  Type.Object({ type: Type.Literal('predicate'), name: Name, instructions: Instructions }),
-  Type.Object({
+/** A question by its type. */
+export const OPENAI_QUESTION_SCHEMAS = {
+  predicate: Type.Object({ type: Type.Literal('predicate'), name: Name, instructions: Instructions }),
+  choice: Type.Object({
     type: Type.Literal('choice'),
     name: Name,
     instructions: Instructions,
@@ -70,7 +71,7 @@ const QuestionSchema = Type.Union([
       { minItems: OPTIONS_MIN, maxItems: OPTIONS_MAX },
     ),
   }),
-  Type.Object({
+  score: Type.Object({
     type: Type.Literal('score'),
     name: Name,
     instructions: Instructions,
@@ -80,7 +81,7 @@ const QuestionSchema = Type.Union([
       description: 'Lowest first.',
     }),
   }),
-]);
+};
 
 /** Body of `POST /v1/decisions` in OpenAI's shape. Unknown fields are ignored. */
 export const OpenAiDecisionRequestSchema = Type.Object({
@@ -89,7 +90,7 @@ export const OpenAiDecisionRequestSchema = Type.Object({
     [Type.String(), Type.Array(Type.Union([MessageSchema, CallSchema, CallOutputSchema]), { minItems: 1 })],
     { description: 'The record: a text, or messages, calls and their outputs in order.' },
   ),
-  questions: Type.Array(QuestionSchema, { minItems: 1 }),
+  questions: Type.Array(Type.Union(Object.values(OPENAI_QUESTION_SCHEMAS)), { minItems: 1 }),
 });
 
 const AnswerName = Type.Union([Type.String(), Type.Null()], {
