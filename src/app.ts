@@ -176,6 +176,7 @@ function logRequest(
     model: context.model ?? null,
     mode: context.mode ?? null,
     input_tokens: context.input_tokens ?? null,
+    ...(context.is_replayed === true ? { is_replayed: true } : {}),
     trace_id: context.span?.trace_id ?? null,
     client_address: client_address === '' ? null : client_address,
     organization_id: caller?.organization_id ?? null,

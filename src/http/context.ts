@@ -37,6 +37,8 @@ export interface RequestContext {
   mode?: Mode;
   /** Of a decision that was answered. */
   input_tokens?: number;
+  /** Only where the answer is that of an earlier request. */
+  is_replayed?: true;
   /** Whether its budget of refusals was spent: such requests are counted in the log, not listed. */
   is_over_budget: boolean;
 }

@@ -204,11 +204,16 @@ export function queryMode(request: Request): string | null {
 /** What metrics and the trace are told of a decision, beside what they are of every request. */
 function observe(
   { metrics, clock }: Pick<DecisionRouteServices, 'metrics' | 'clock'>,
-  { result, asked, model_time }: DecisionOutcome,
+  { result, asked, is_replayed, model_time }: DecisionOutcome,
   context: RequestContext,
 ): void {
   const { started_ms, span } = context;
-  if (asked === undefined || model_time === undefined) return;
+  if (asked === undefined) return;
+  if (is_replayed === true) {
+    context.is_replayed = true;
+    metrics.decisionReplayed(asked);
+  }
+  if (model_time === undefined) return;
   const { queue_ms, model_ms } = model_time;
   const platform_ms = Math.max(0, clock.monotonic_ms() - started_ms - queue_ms - model_ms);
   metrics.decisionTimed({ ...asked, platform_ms, queue_ms, model_ms });

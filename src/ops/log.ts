@@ -19,6 +19,8 @@ export interface RequestLine {
   readonly model: string | null;
   readonly mode: Mode | null;
   readonly input_tokens: number | null;
+  /** Only where the answer is that of an earlier request with the same idempotency key. */
+  readonly is_replayed?: true;
   /** Null where the request is not traced. */
   readonly trace_id: string | null;
   /** Written only where the operator wants it; null where nothing is known. */

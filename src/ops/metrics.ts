@@ -108,6 +108,8 @@ export interface Metrics {
   requestAnswered(request: AnsweredRequest): void;
   decisionTimed(times: DecisionTimes): void;
   decisionCharged(decision: ChargedDecision): void;
+  /** A request got the answer of an earlier one with its idempotency key. */
+  decisionReplayed(decision: Pick<ChargedDecision, 'model' | 'mode'>): void;
   /** One durable commit of so many writes. */
   committed(duration_ms: number, writes: number): void;
   /** An audit has ended with so many violations, at a wall-clock time. */
@@ -125,6 +127,7 @@ export const NO_METRICS: Metrics = {
   requestAnswered: nothing,
   decisionTimed: nothing,
   decisionCharged: nothing,
+  decisionReplayed: nothing,
   committed: nothing,
   audited: nothing,
   watch: nothing,

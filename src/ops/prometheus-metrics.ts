@@ -102,6 +102,11 @@ export class PrometheusMetrics implements Metrics {
     'model',
     'mode',
   ]);
+  readonly #replayed = this.#counter(
+    'tds_replayed_requests_total',
+    'Requests that got the answer of an earlier one with their idempotency key, and were not charged.',
+    ['model', 'mode'],
+  );
   readonly #commit_time = this.#histogram(
     'tds_commit_seconds',
     'Time of a durable commit of many requests at once: those of one event-loop turn, or, on PostgreSQL, a batch.',
@@ -184,6 +189,10 @@ export class PrometheusMetrics implements Metrics {
     this.#charged.inc({ model, mode }, cost_micros);
     this.#input_tokens.inc({ model, mode }, input_tokens);
     this.#questions.inc({ model, mode }, questions);
+  }
+
+  decisionReplayed({ model, mode }: Pick<ChargedDecision, 'model' | 'mode'>): void {
+    this.#replayed.inc({ model, mode });
   }
 
   committed(duration_ms: number, writes: number): void {

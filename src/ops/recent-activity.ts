@@ -129,6 +129,10 @@ export class RecentActivity implements Metrics {
     second.input_tokens += decision.input_tokens;
   }
 
+  decisionReplayed(decision: Pick<ChargedDecision, 'model' | 'mode'>): void {
+    this.metrics.decisionReplayed(decision);
+  }
+
   committed(duration_ms: number, writes: number): void {
     this.metrics.committed(duration_ms, writes);
   }

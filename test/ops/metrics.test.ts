@@ -61,6 +61,24 @@ async function usageOf(
 }
 
 describe('after known requests', () => {
+  test('a replayed answer is counted by itself, and charged once', async () => {
+    const fresh = await startWatchedService();
+    const { key } = await addAccount(fresh.service);
+    for (const idempotency_key of ['one', 'one', 'one', 'other']) {
+      const response = await fresh.service.fetch('/v1/decisions', {
+        method: 'POST',
+        headers: { 'x-api-key': key, 'idempotency-key': idempotency_key },
+        body: JSON.stringify(SMALL_REQUEST),
+      });
+      await response.arrayBuffer();
+    }
+    const text = await fresh.scrape();
+    const labels = '{model="decision-1",mode="fast"}';
+    expect(metricIn(text, `tds_replayed_requests_total${labels}`)).toBe(2);
+    expect(metricIn(text, `tds_questions_total${labels}`)).toBe(2);
+    await fresh.close();
+  });
+
   test('each is counted once, by endpoint, mode and code', async () => {
     const fresh = await startWatchedService();
     const { service } = fresh;

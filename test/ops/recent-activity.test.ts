@@ -116,6 +116,7 @@ describe('the recent activity', () => {
       requestAnswered: () => heard.push('requestAnswered'),
       decisionTimed: () => heard.push('decisionTimed'),
       decisionCharged: () => heard.push('decisionCharged'),
+      decisionReplayed: () => heard.push('decisionReplayed'),
       committed: () => heard.push('committed'),
       audited: () => heard.push('audited'),
       watch: () => heard.push('watch'),
@@ -124,6 +125,7 @@ describe('the recent activity', () => {
     activity.requestAnswered(answered(null, '/console'));
     activity.decisionTimed({ model: 'm', mode: 'fast', platform_ms: 1, queue_ms: 1, model_ms: 1 });
     activity.decisionCharged({ model: 'm', mode: 'fast', input_tokens: 1, questions: 1, cost_micros: 1 });
+    activity.decisionReplayed({ model: 'm', mode: 'fast' });
     activity.committed(1, 1);
     activity.audited(0, 1);
     expect(heard.sort()).toEqual(Object.keys(NO_METRICS).sort());

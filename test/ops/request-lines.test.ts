@@ -11,9 +11,13 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-/** The lines of the requests that one service answered: a decision, and one that was refused for its key. */
+/**
+ * The lines of the requests that one service answered: a decision, one that was refused for its key, and where that is
+ * wanted the first one again.
+ */
 async function linesOf(
   options: Parameters<typeof createLog>[2],
+  is_repeated = false,
 ): Promise<readonly Record<string, unknown>[]> {
   let text = '';
   const stream = new Writable({
@@ -36,10 +40,14 @@ async function linesOf(
   });
   const service = await startTestService({ log, tracing });
   const { key } = await addAccount(service);
-  for (const used of [key, 'sk_svc_wrong']) {
+  for (const used of [key, 'sk_svc_wrong', ...(is_repeated ? [key] : [])]) {
     const response = await service.fetch('/v1/decisions', {
       method: 'POST',
-      headers: { 'x-api-key': used, traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` },
+      headers: {
+        'x-api-key': used,
+        traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01`,
+        ...(is_repeated ? { 'idempotency-key': 'one' } : {}),
+      },
       body: JSON.stringify(SMALL_REQUEST),
     });
     await response.arrayBuffer();
@@ -81,4 +89,10 @@ test('the line of a request has its model, mode, tokens and trace, and a level t
 test('with --log-client-address the line names the client', async () => {
   const lines = await linesOf({ has_client_address: true });
   expect(lines.map(({ client_address }) => client_address)).toEqual(['127.0.0.1', '127.0.0.1']);
+});
+
+test('the line of a replayed answer says so, and no other', async () => {
+  const [first, , second] = await linesOf({}, true);
+  expect(first).not.toHaveProperty('is_replayed');
+  expect(second).toMatchObject({ status: 200, model: 'decision-1', input_tokens: null, is_replayed: true });
 });
