@@ -37,6 +37,9 @@ const USER_COLUMNS = {
   created_at_ms: users.created_at_ms,
 };
 
+const NO_OWNER = sql`NOT EXISTS (SELECT 1 FROM members
+  WHERE members.organization_id = organizations.id AND members.role = 'owner')`;
+
 /** Users, organizations, members and projects in PostgreSQL. */
 export class PostgresAccountRecords implements AccountRecords {
   readonly #executor: Executor;
@@ -116,7 +119,13 @@ export class PostgresAccountRecords implements AccountRecords {
       .orderBy(asc(organizations.created_at_ms), asc(organizations.id));
   }
 
-  async searchOrganizations({ id, text, after, limit }: OrganizationSearch): Promise<FoundOrganization[]> {
+  async searchOrganizations({
+    id,
+    text,
+    without_owner,
+    after,
+    limit,
+  }: OrganizationSearch): Promise<FoundOrganization[]> {
     const part = sql.param(`%${inLowerCase(text).replace(/[\\%_]/g, '\\$&')}%`, organizations.name);
     const hasMember = sql`EXISTS (SELECT 1 FROM members INNER JOIN users ON users.id = members.user_id
       WHERE members.organization_id = organizations.id AND lower(users.email) LIKE ${part} ESCAPE '\\')`;
@@ -141,6 +150,7 @@ export class PostgresAccountRecords implements AccountRecords {
                 sql`strpos(${organizations.id}, ${sql.param(text, organizations.id)}) > 0`,
                 hasMember,
               ),
+          without_owner === true ? NO_OWNER : undefined,
           after === null
             ? undefined
             : or(

@@ -37,6 +37,9 @@ const USER_COLUMNS = {
   created_at_ms: users.created_at_ms,
 };
 
+const NO_OWNER = sql`NOT EXISTS (SELECT 1 FROM members
+  WHERE members.organization_id = organizations.id AND members.role = 'owner')`;
+
 /** Users, organizations, members and projects in SQLite. */
 export class SqliteAccountRecords implements AccountRecords {
   readonly #db: Db;
@@ -133,7 +136,13 @@ export class SqliteAccountRecords implements AccountRecords {
     );
   }
 
-  searchOrganizations({ id, text, after, limit }: OrganizationSearch): Promise<FoundOrganization[]> {
+  searchOrganizations({
+    id,
+    text,
+    without_owner,
+    after,
+    limit,
+  }: OrganizationSearch): Promise<FoundOrganization[]> {
     const part = `%${text.replace(/[\\%_]/g, '\\$&')}%`;
     const hasMember = sql`EXISTS (SELECT 1 FROM members INNER JOIN users ON users.id = members.user_id
       WHERE members.organization_id = organizations.id AND users.email LIKE ${part} ESCAPE '\\')`;
@@ -157,6 +166,7 @@ export class SqliteAccountRecords implements AccountRecords {
                   sql`instr(${organizations.id}, ${text}) > 0`,
                   hasMember,
                 ),
+            without_owner === true ? NO_OWNER : undefined,
             after === null
               ? undefined
               : or(

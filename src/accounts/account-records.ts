@@ -56,6 +56,8 @@ export interface OrganizationSearch {
   readonly id?: string | undefined;
   /** A part of the name, of the id or of a member's email address; empty for all. */
   readonly text: string;
+  /** Finds only those that nobody owns. */
+  readonly without_owner?: boolean | undefined;
   /** Finds only those after this one in the list. */
   readonly after: Pick<Organization, 'id' | 'created_at_ms'> | null;
   readonly limit: number;

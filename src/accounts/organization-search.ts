@@ -23,13 +23,15 @@ export interface OrganizationCursor {
 
 /**
  * Returns a page of the organizations, newest first (operator only). A text must be part of the name, the id
- * or a member's address. ASCII letters match in either case. Rejects with `permission_denied`.
+ * or a member's address. ASCII letters match in either case. `without_owner` leaves only those that nobody owns.
+ * Rejects with `permission_denied`.
  */
 export async function searchOrganizations(
   { store, clock }: Pick<AccountContext, 'store' | 'clock'>,
   actor: Actor,
   given: {
     readonly text?: string;
+    readonly without_owner?: boolean;
     readonly cursor?: OrganizationCursor | null;
     readonly limit?: number;
   } = {},
@@ -38,6 +40,7 @@ export async function searchOrganizations(
   const limit = Math.min(given.limit ?? ORGANIZATIONS_PAGE_MAX, ORGANIZATIONS_PAGE_MAX);
   const found = await store.accounts.searchOrganizations({
     text: (given.text ?? '').trim(),
+    without_owner: given.without_owner,
     after: given.cursor ?? null,
     limit: limit + 1,
   });

@@ -315,6 +315,20 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
       expect(await found('nobody')).toEqual([]);
     });
 
+    test('without_owner finds those that nobody owns, also among those with a text', async () => {
+      await addUsers('ada');
+      await addOrganizations('org_1', 'org_2', 'org_3');
+      for (const [organization_id, role] of [
+        ['org_1', 'owner'],
+        ['org_2', 'admin'],
+      ] as const) {
+        await accounts.insertMember({ organization_id, user_id: 'ada', role, created_at_ms: 1 });
+      }
+      expect(ids(await search({ without_owner: true })).toSorted()).toEqual(['org_2', 'org_3']);
+      expect(ids(await search({ without_owner: true, text: 'ada@' }))).toEqual(['org_2']);
+      expect(ids(await search({ without_owner: false })).toSorted()).toEqual(['org_1', 'org_2', 'org_3']);
+    });
+
     test('finds by a part of the id, in the case of the id', async () => {
       await addOrganizations('org_aB', 'org_Ab');
       await database.run("UPDATE organizations SET name = 'x'");

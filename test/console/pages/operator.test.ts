@@ -218,6 +218,29 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     expect(opened.complaints.filter((text) => !text.includes('409'))).toEqual([]);
   });
 
+  test('organizations that nobody owns are listed, and one gets an owner', async () => {
+    const { id } = await createOrganization(made.service.accounts, OPERATOR, { name: 'Nobody’s' });
+    await using opened = await open(ada, '/console/operator/organizations');
+    const { page } = opened;
+    await page.getByRole('link', { name: 'Analytical Engines Ltd' }).waitFor();
+    await page.getByRole('tab', { name: 'Without an owner' }).click();
+    await page.getByRole('link', { name: 'Analytical Engines Ltd' }).waitFor({ state: 'detached' });
+    expect(new URL(page.url()).searchParams.get('list')).toBe('unowned');
+    expect(await opened.seriousFindings()).toEqual([]);
+    await page.getByRole('link', { name: 'Nobody’s' }).click();
+    await press(page, 'Invite an owner…');
+    await dialog(page).getByLabel('E-mail').fill('grace@example.com');
+    await press(page, 'Send invitation');
+    await dialog(page).waitFor({ state: 'detached' });
+    await addMember(made.service.accounts, OPERATOR, {
+      organization_id: id,
+      user_id: grace.user_id,
+      role: 'owner',
+    });
+    await page.goto(`${new URL(page.url()).origin}/console/operator/organizations?list=unowned&text=Nobody`);
+    await page.getByText('Nothing found').waitFor();
+  });
+
   test.each([
     ['Give credit…', 'Give $5.00', 'Give $6.00', 'credit', 30],
     ['Take back…', 'Take back $5.00', 'Take back $6.00', 'refund', 20],

@@ -90,9 +90,14 @@ export function organizationRoutes(services: ConsoleServices) {
     .use(operatorOnly(services))
     .get(
       '/',
-      async ({ operator, query: { text = '', after } }) => {
+      async ({ operator, query: { text = '', owner, after } }) => {
         const cursor = after === undefined ? null : cursorOf(after);
-        const page = await searchOrganizations(services, operator, { text, cursor, limit: PAGE_LINES });
+        const page = await searchOrganizations(services, operator, {
+          text,
+          without_owner: owner === 'none',
+          cursor,
+          limit: PAGE_LINES,
+        });
         const { next } = page;
         return {
           items: page.items.map(shown),
@@ -102,6 +107,7 @@ export function organizationRoutes(services: ConsoleServices) {
       {
         query: Type.Object({
           text: Type.Optional(Type.String({ maxLength: 320 })),
+          owner: Type.Optional(Type.Literal('none', { description: 'Only those that nobody owns.' })),
           after: Type.Optional(Type.String({ maxLength: 100 })),
         }),
         response: answerOf({ items: Type.Array(OverviewAnswer), next: nullable(Type.String()) }),
