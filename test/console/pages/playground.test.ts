@@ -234,6 +234,23 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     await page.getByRole('button', { name: /^haste/ }).waitFor();
   });
 
+  test('what was left out of the record is told with the answers', async () => {
+    await using opened = await openPlayground(owner);
+    const { page } = opened;
+    await run(page).click();
+    await answered(page);
+    expect(await page.getByText('of its middle').count()).toBe(0);
+    // A record that is too long takes a minute to be answered: here the header is put on the answer to a short one.
+    await page.route('**/playground/*', async (sent) => {
+      const response = await sent.fetch();
+      const headers = { ...response.headers(), 'tds-record-tokens-left-out': '12345' };
+      await sent.fulfill({ response, headers });
+    });
+    await run(page).click();
+    await page.getByText('12,345 tokens of its middle were left out.').waitFor();
+    expect(await opened.seriousFindings()).toEqual([]);
+  });
+
   test('the record is in the page only: not in its storage, its address or the database', async () => {
     await using opened = await openPlayground(owner);
     const { page } = opened;

@@ -77,6 +77,7 @@ export function Results({
         )}
         <RunTable runs={runs} />
         <IgnoredFields names={answered[0]?.ignored_fields ?? []} />
+        <LeftOut tokens={Math.max(0, ...answered.map((run) => run.record_tokens_left_out))} />
       </div>
       {runs.map(({ mode, order, outcome }) => (
         <Trouble key={`${mode} ${order}`} organization_id={organization_id} outcome={outcome} />
@@ -104,10 +105,20 @@ function IgnoredFields({ names }: { readonly names: readonly string[] }) {
   return (
     <Notice tone="warning" title="Some fields of the request were not read.">
       {names.map((name) => (
-        <>
+        <span key={name}>
           <code>{name}</code>{' '}
-        </>
+        </span>
       ))}
+    </Notice>
+  );
+}
+
+/** A record that is too long is no error, and its middle is not billed. */
+function LeftOut({ tokens }: { readonly tokens: number }) {
+  if (tokens === 0) return null;
+  return (
+    <Notice tone="warning" title="The record is longer than the model can read.">
+      {formatNumber(tokens)} tokens of its middle were left out.
     </Notice>
   );
 }

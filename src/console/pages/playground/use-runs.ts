@@ -32,6 +32,8 @@ export interface Answered {
   readonly service_ms: number | null;
   /** Names of fields of the request that nothing read. */
   readonly ignored_fields: readonly string[];
+  /** Tokens of the middle of the record that a question did not see. */
+  readonly record_tokens_left_out: number;
 }
 
 /** What was asked, and the answers to it so far. */
@@ -113,6 +115,7 @@ export function useRuns(organization_id: string): Runs {
         request_id: null,
         service_ms: null,
         ignored_fields: [],
+        record_tokens_left_out: 0,
       } as const;
       const runs = [{ mode: 'fast', order: 'as_written', outcome }] as const;
       setComparison({ body, questions: askedQuestions(body), runs, is_recorded: true });
@@ -184,6 +187,7 @@ async function ask({ organization_id, key_id, text, signal }: Question): Promise
       request_id: headers.get('x-request-id'),
       service_ms: service_ms === null ? null : Number(service_ms),
       ignored_fields: ignoredFields(headers),
+      record_tokens_left_out: Number(headers.get('tds-record-tokens-left-out') ?? 0),
     };
   } catch (thrown) {
     return signal.aborted ? { state: 'aborted' } : { state: 'failed', error: asApiError(thrown) };
