@@ -1,7 +1,7 @@
 /**
- * Builds `dist/tds-<platform>`: one executable with the program, its libraries, the compiled addon and the embedded
- * weights. It needs nothing of the machine but the C library. Run it by `bun run build`; `--cuda` adds NVIDIA's
- * libraries in an archive beside it, `--arch` builds for another CPU.
+ * Builds `dist/tds-<platform>`: one executable with the program, its libraries, the compiled addon and the
+ * embedded weights. It needs only the C library of the machine. Run it by `bun run build`; `--cuda` adds
+ * NVIDIA's libraries in an archive beside it, `--arch` builds for another CPU.
  */
 import { existsSync, realpathSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -16,7 +16,7 @@ import { PROJECT_ROOT, projectFile } from '../project-root.ts';
 import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
 import { type PackedFile, sha256Of } from './unpack.ts';
 
-/** What an executable is built for. */
+/** The target of a build. */
 interface Target {
   readonly name: string;
   readonly arch: 'x64' | 'arm64';
@@ -26,7 +26,7 @@ interface Target {
 const DIST = projectFile('dist');
 const COMPRESSION_LEVEL = 9;
 
-/** What the program reads beside its code. */
+/** The files that the program reads beside its code. */
 const DATA = [
   'db/sqlite/migrations',
   'db/postgres/migrations',
@@ -34,27 +34,27 @@ const DATA = [
   'src/ops/deploy',
   'native/models',
 ];
-/** What node-llama-cpp's engine needs for NVIDIA's devices: its library, and NVIDIA's. */
+/** The packages of node-llama-cpp's engine for NVIDIA's devices: its library, and NVIDIA's. */
 const CUDA_PLATFORMS = ['linux-x64-cuda', 'linux-x64-cuda-ext'] as const;
-/** Loaded through its own files, because it finds its libraries from where they lie. */
+/** Not bundled, because it finds its libraries relative to its own files. */
 const UNBUNDLED = 'node-llama-cpp';
-/** Sources of llama.cpp, for compiling it: the executable carries what they become. */
+/** The sources of llama.cpp; the executable has the compiled libraries. */
 const LEFT_OUT = ['llama/gitRelease.bundle', 'llama/addon', 'llama/cmake', 'llama/toolchains', 'llama/xpack'];
-/** What only people and compilers read; licences stay. */
+/** Files that only people and compilers read; licences stay. */
 const UNREAD = /\.(map|d\.[cm]?ts|md|h|tsbuildinfo)$/;
-/** What the addon and llama.cpp's libraries need besides the C library. */
+/** The libraries that the addon and llama.cpp need besides the C library. */
 const CPP_RUNTIME = ['libstdc++.so.6', 'libgcc_s.so.1'];
 
-/** The program, and every thread that is started by its own path. */
+/** Returns the program and every worker, which is started by its own path. */
 async function entryPoints(): Promise<string[]> {
   const workers = await Array.fromAsync(new Bun.Glob('{src,db,native}/**/*-worker.ts').scan(PROJECT_ROOT));
   return ['src/main.ts', ...workers.sort()].map(projectFile);
 }
 
-/** The package that a file of the bundle belongs to; a package may lie in another one. */
+/** The package of a file of the bundle; a package may be inside another one. */
 const PACKAGE_FOLDER = /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
 
-/** Bundles the program; returns the folders of the packages of which it has code. */
+/** Bundles the program; returns the folders of the bundled packages. */
 async function bundle(stage: string): Promise<ReadonlySet<string>> {
   const built = await Bun.build({
     entrypoints: await entryPoints(),
@@ -73,7 +73,7 @@ async function bundle(stage: string): Promise<ReadonlySet<string>> {
   const folders = inputs
     .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
     .flatMap(([path]) => PACKAGE_FOLDER.exec(resolve(path)) ?? []);
-  // Nobody would miss the licenses of a bundle that says nothing of itself.
+  // Without this check, missing licenses would go unnoticed.
   if (folders.length === 0) throw new Error('The bundle does not say what it is made of.');
   return new Set(folders);
 }
@@ -97,7 +97,7 @@ async function copyPlatform(platform: string, stage: string): Promise<string> {
   return join(stage, relative(PROJECT_ROOT, folder));
 }
 
-/** A library of the C++ compiler's runtime, as the compiler finds it. */
+/** Returns a runtime library of the C++ compiler, as the compiler finds it. */
 async function runtimeLibrary(name: string): Promise<string> {
   const path = (await Bun.$`c++ -print-file-name=${name}`.text()).trim();
   if (!path.startsWith('/')) throw new Error(`The compiler does not find ${name}.`);
@@ -105,8 +105,8 @@ async function runtimeLibrary(name: string): Promise<string> {
 }
 
 /**
- * The addon's bytes, which look for libraries beside the addon only. On another machine, the folder that it was linked
- * against may belong to anybody.
+ * Returns the addon's bytes, changed so that it looks for libraries only beside itself. On another machine,
+ * anybody may own the folder that it was linked against.
  */
 async function withoutBuildPath(path: string, library_directory: string): Promise<Uint8Array> {
   const bytes = Buffer.from(await Bun.file(path).bytes());
@@ -116,7 +116,9 @@ async function withoutBuildPath(path: string, library_directory: string): Promis
   return bytes.fill(0, start + '$ORIGIN'.length, start + searched.byteLength);
 }
 
-/** The addon and the C++ runtime beside llama.cpp's libraries, where the search of all of them begins. */
+/**
+ * Copies the addon and the C++ runtime beside llama.cpp's libraries, where all of them are searched first.
+ */
 async function copyAddon(gpu: 'cuda' | false, package_folder: string): Promise<void> {
   const { path, library } = await compiledAddon(gpu);
   const place = join(package_folder, 'bins', relative(dirname(library.directory), library.directory));
@@ -144,7 +146,7 @@ async function writeArchive(stage: string, archive: string): Promise<readonly Pa
   return files;
 }
 
-/** The program's own files, its packages, and the addon for the CPU. */
+/** Copies the program's own files, its packages, and the addon for the CPU. */
 async function stageProgram(stage: string, { arch, cuda }: Target): Promise<void> {
   const bundled = await bundle(stage);
   for (const folder of DATA) {
@@ -160,7 +162,7 @@ async function stageProgram(stage: string, { arch, cuda }: Target): Promise<void
   );
   const parts = licensesOf([...bundled, ...unbundled, ...platforms]);
   await Bun.write(join(stage, relative(PROJECT_ROOT, LICENSES_FILE)), JSON.stringify(parts));
-  // For another CPU there is no compiler here: node-llama-cpp serves there.
+  // There is no compiler for another CPU here, so node-llama-cpp is used there.
   if (arch === process.arch) await copyAddon(false, platform);
   const { version, commit } = buildInfo();
   await Bun.write(join(stage, 'package.json'), JSON.stringify({ name: 'tds', version, type: 'module' }));
@@ -168,7 +170,7 @@ async function stageProgram(stage: string, { arch, cuda }: Target): Promise<void
   await Bun.write(join(stage, 'build.json'), JSON.stringify({ commit: process.env.TDS_COMMIT || commit }));
 }
 
-/** Packs what NVIDIA's devices need besides into the archive that lies beside the executable. */
+/** Packs the additional files for NVIDIA's devices into the archive beside the executable. */
 async function packCuda(work: string, archive: string): Promise<readonly PackedFile[]> {
   const stage = join(work, 'cuda');
   await mkdir(stage);
@@ -186,11 +188,11 @@ async function compile(work: string, { name, arch }: Target): Promise<string> {
       target: arch === 'x64' ? 'bun-linux-x64' : 'bun-linux-arm64',
       outfile,
       assets: [join(work, ARCHIVE_NAME), join(work, MANIFEST_NAME)],
-      // Whoever starts the program elsewhere must not change what it does by the files of that folder.
+      // Files in the current folder must not change the program.
       autoloadDotenv: false,
       autoloadBunfig: false,
       autoloadTsconfig: false,
-      // How the unpacked packages find each other.
+      // The unpacked packages find each other by it.
       autoloadPackageJson: true,
     },
     throw: false,
@@ -221,7 +223,7 @@ async function build(target: Target): Promise<string> {
   }
 }
 
-/** What the command line asks for. Throws for what cannot be built here. */
+/** Parses the command line. Throws for targets that cannot be built here. */
 function targetOf(args: readonly string[]): Target {
   const { values } = parseArgs({
     args: [...args],

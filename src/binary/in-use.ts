@@ -4,28 +4,31 @@ import { join } from 'node:path';
 import { systemErrorCode } from '../system-error-code.ts';
 
 /**
- * In every unpacked folder: locked by each process that runs from there, and last changed when the last one started. The
- * operating system drops the lock of a process that ends, however it ends, and sees those of other containers too.
+ * A file in every unpacked folder. Each process that runs from the folder locks it, and it was last changed
+ * when the last one started. The operating system drops the lock of a process however it ends, and sees those
+ * of other containers too.
  */
 export const USE_FILE = 'in-use';
 
 const OWNER_ONLY = 0o600;
-/** Whoever removes a folder holds its lock for less. */
+/** The longest wait for a lock; a process that removes a folder holds it for less. */
 const WAIT_MS = 2_000;
 
-/** A lock ends when its connection is collected, so that those of this process stay reachable. */
+/**
+ * The locks of this process. They must stay reachable, because a lock ends when its connection is collected.
+ */
 const held = new Set<Database>();
 
 function useFile(folder: string): Stats | undefined {
   return statSync(join(folder, USE_FILE), { throwIfNoEntry: false });
 }
 
-/** A lock that any number of processes have together, but none beside an exclusive one. Throws what SQLite throws. */
+/** Takes a shared lock, which excludes only exclusive ones. Throws as SQLite does. */
 function sharedLock(path: string): Database {
   const lock = new Database(path, { readwrite: true, create: false, strict: true });
   try {
     lock.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
-    // Never ended: a transaction that has read keeps its lock until the connection is closed.
+    // The transaction is never ended: after a read it keeps its lock until the connection is closed.
     lock.run('BEGIN');
     lock.query('SELECT name FROM sqlite_schema').all();
     return lock;
@@ -36,8 +39,8 @@ function sharedLock(path: string): Database {
 }
 
 /**
- * Marks the folder as used until this process ends; false when somebody removes it just now. A folder that cannot be
- * marked is used all the same: where nothing can be written, nothing can be removed either.
+ * Marks the folder as used until this process ends. Returns false when another process is removing it. An
+ * unwritable folder is used without a mark, because it cannot be removed either.
  */
 export function markInUse(folder: string, now_ms: number): boolean {
   const path = join(folder, USE_FILE);
@@ -61,8 +64,8 @@ export function markInUse(folder: string, now_ms: number): boolean {
 }
 
 /**
- * Marks a folder as one that this process writes, until the returned function is called or the process ends. One that
- * cannot be marked is written all the same.
+ * Marks a folder as being written by this process, until the returned function is called or the process ends.
+ * Without a mark, the folder is written all the same.
  */
 export function markWritten(folder: string): () => void {
   const path = join(folder, USE_FILE);
@@ -70,21 +73,27 @@ export function markWritten(folder: string): () => void {
   try {
     closeSync(openSync(unlocked, 'a', OWNER_ONLY));
     const lock = sharedLock(unlocked);
-    // Under its name only now: a mark without a lock says that nobody writes any more.
+    // The file gets its name only now, because a mark without a lock means that its writer has ended.
     renameSync(unlocked, path);
     return () => lock.close();
   } catch {
-    // Nothing is lost: such a folder is a leftover by its age alone.
+    // Nothing is lost: the age of such a folder shows that it is a leftover.
     return () => undefined;
   }
 }
 
-/** When the last process started from the folder, in Unix milliseconds; undefined where nobody ever marked it. */
+/**
+ * Returns the time at which the last process started from the folder, in Unix milliseconds; undefined without
+ * a mark.
+ */
 export function lastUse_ms(folder: string): number | undefined {
   return useFile(folder)?.mtimeMs;
 }
 
-/** Keeps every process from using the folder, until the returned function is called; null where one uses it. */
+/**
+ * Keeps every process from using the folder, until the returned function is called. Returns null where one
+ * uses it.
+ */
 export function claimUnused(folder: string): (() => void) | null {
   const lock = new Database(join(folder, USE_FILE), { readwrite: true, create: false, strict: true });
   try {

@@ -5,8 +5,8 @@ import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-f
 import { UnpackFailed, unpackedRoot } from './unpack.ts';
 
 /**
- * Where the program is unpacked: `TDS_CACHE`, the folder that systemd gives (`CacheDirectory=`), else the user's own
- * cache. A user without a home has a folder beneath the system's temporary one.
+ * Returns the folder for unpacked programs: `TDS_CACHE`, systemd's (`CacheDirectory=`), else the user's own
+ * cache. A user without a home has a folder in the system's temporary one.
  */
 function cacheDirectory(environment: NodeJS.ProcessEnv): string {
   const { TDS_CACHE = '', CACHE_DIRECTORY = '', XDG_CACHE_HOME = '', HOME = '' } = environment;
@@ -22,7 +22,7 @@ async function readEmbedded(): Promise<Uint8Array> {
   return Bun.zstdDecompressSync(await Bun.file(join(import.meta.dir, ARCHIVE_NAME)).bytes());
 }
 
-/** Reads the archive beside the executable. Throws `UnpackFailed` where it is not there or cut. */
+/** Reads the archive beside the executable. Throws `UnpackFailed` where it is missing or truncated. */
 async function readBeside(name: string): Promise<Uint8Array> {
   const path = join(dirname(process.execPath), name);
   try {
@@ -35,8 +35,8 @@ async function readBeside(name: string): Promise<Uint8Array> {
 }
 
 /**
- * Sets variables in the C library's environment, where Bun looks: it does not see what is set in `process.env`. It
- * reads each only once, so nobody may have asked before.
+ * Sets variables in the C library's environment, which Bun reads instead of `process.env`. Bun reads each
+ * only once, so this must come first.
  */
 function setEnvironment(variables: Readonly<Record<string, string>>): void {
   try {
@@ -48,13 +48,14 @@ function setEnvironment(variables: Readonly<Record<string, string>>): void {
     }
     close();
   } catch {
-    // Where the system forbids memory that is written and executed, Bun cannot call C. A service manager sets HOME.
+    // Where the system forbids memory that is written and executed, Bun cannot call C. A service manager sets
+    // HOME.
   }
 }
 
 /**
- * The script that this process was forked for; undefined for any other start. A library is tried out by node-llama-cpp
- * in a process of its own, and a fork of an executable is that executable again.
+ * Returns the script that this process was forked for; undefined for any other start. node-llama-cpp tries a
+ * library in a forked process, and a fork of an executable starts that executable again.
  */
 function forkedScript(root: string): string | undefined {
   const script = process.argv[2];
@@ -72,9 +73,9 @@ async function launch(): Promise<void> {
   const cache = cacheDirectory(process.env);
   const root = await unpackedRoot({ sha256, files, archives }, cache, Date.now());
   setEnvironment({
-    // node-llama-cpp asks for the home folder as it is loaded, which throws where the system knows of none.
+    // node-llama-cpp reads the home folder when it is loaded, which throws where the system has none.
     ...(process.env.HOME ? {} : { HOME: cache }),
-    // Bun would keep compiled JavaScript in the home folder, and run what it finds there.
+    // Bun would store compiled JavaScript in the home folder, and run whatever it finds there.
     BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
   });
   await import(forkedScript(root) ?? join(root, 'src', 'main.js'));

@@ -2,8 +2,8 @@
 const MOUNT = /^\d+ \d+ \S+ \S+ (\S+) (\S+) /;
 
 /**
- * Whether programs and libraries can be loaded from a folder, by the text of `/proc/self/mountinfo`: not from one on a
- * mount with the option `noexec`. The path is absolute, without symbolic links.
+ * Returns true if programs and libraries can be loaded from a folder, by the text of `/proc/self/mountinfo`:
+ * its mount lacks the option `noexec`. The path is absolute, without symbolic links.
  */
 export function isExecutable(directory: string, mountinfo: string): boolean {
   let nearest = '';
@@ -13,7 +13,7 @@ export function isExecutable(directory: string, mountinfo: string): boolean {
     if (escaped === undefined || found === undefined) continue;
     const path = escaped.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)));
     const is_above = path === '/' || directory === path || directory.startsWith(`${path}/`);
-    // Of two mounts at one place, the later one is seen.
+    // Of two mounts at one path, the later one is visible.
     if (!is_above || path.length < nearest.length) continue;
     nearest = path;
     options = found.split(',');

@@ -20,49 +20,52 @@ import { systemErrorCode } from '../system-error-code.ts';
 import { claimUnused, lastUse_ms, markInUse, markWritten, USE_FILE } from './in-use.ts';
 import { isExecutable } from './mounts.ts';
 
-/** One file of the program, as it must be after unpacking. */
+/** One file of the program, with its expected size and checksum. */
 export interface PackedFile {
-  /** From the root, with slashes. */
+  /** The path from the root, with slashes. */
   readonly path: string;
   readonly size_bytes: number;
   /** In hex. */
   readonly sha256: string;
 }
 
-/** What an executable unpacks. */
+/** The manifest of an executable's files. */
 export interface PackageManifest {
-  /** Over the list of files, in hex: names the folder that they are unpacked to. */
+  /** The checksum of the list of files, in hex, which names their folder. */
   readonly sha256: string;
   readonly files: readonly PackedFile[];
 }
 
-/** The same with the files' bytes. */
+/** The manifest with the files' bytes. */
 export interface Package extends PackageManifest {
-  /** Each reads one tar; together they hold every file. */
+  /** Functions that each read one tar; together the tars have every file. */
   readonly archives: readonly (() => Promise<Uint8Array>)[];
 }
 
-/** The program cannot be unpacked; the message is one sentence with what to do. */
+/** The program cannot be unpacked; the message is one sentence with advice. */
 export class UnpackFailed extends Error {
   override readonly name = 'UnpackFailed';
 }
 
 const UNPACKING = 'unpacking-';
-/** An unfinished folder without a lock to tell is removed at this age: nobody can still be writing it. */
+/** The age at which an unfinished folder without a lock is removed: its writer must have ended. */
 const LEFTOVER_MS = HOUR_MS;
 const FOLDER_NAME_LENGTH = 16;
 const FOLDER_NAME = /^[0-9a-f]{16}$/;
-/** Another version's folder stays so long after its last start: who goes back to that version need not unpack it again. */
+/** The time for which another version's folder stays after its last start, for a return to that version. */
 const UNUSED_MS = DAY_MS;
-/** Somebody may remove a folder just as it is to be used, but hardly twice. */
+/** Another process may remove a folder just before its use, but hardly twice. */
 const ATTEMPTS = 5;
-/** The modification time of every unpacked file: a file with another one was written to since. */
+/** The modification time of every unpacked file; any other shows a later write. */
 const UNPACKED_MTIME_S = 1_000_000_000;
-/** So many files are written at once, because each waits for the disk. */
+/** The files that are written at once, because each waits for the disk. */
 const WRITERS = 16;
 const NO_ROOM_CODES: readonly string[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 
-/** Throws `UnpackFailed` for a folder that another user owns or can write: who can change the program is this user. */
+/**
+ * Throws `UnpackFailed` for a folder that another user owns or can write, because its program runs as this
+ * user.
+ */
 function requirePrivate(directory: string, { uid, mode }: Stats): void {
   const user_id = process.getuid?.();
   if (user_id !== undefined && uid !== user_id) {
@@ -80,7 +83,7 @@ function requirePrivate(directory: string, { uid, mode }: Stats): void {
 async function prepareCache(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: OWNER_ONLY_DIRECTORY });
   requirePrivate(directory, await stat(directory));
-  // The libraries would be found damaged one by one. A system without the file does not say.
+  // Otherwise the libraries would be reported as damaged one by one. Some systems do not have this file.
   const mountinfo = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
   if (isExecutable(await realpath(directory), mountinfo)) return;
   throw new UnpackFailed(
@@ -88,18 +91,21 @@ async function prepareCache(directory: string): Promise<void> {
   );
 }
 
-/** Whether the file is there in its size, and nobody has written to it since it was verified and unpacked. */
+/** Returns true if the file has its size, and was not written since it was verified and unpacked. */
 function isIntact(root: string, { path, size_bytes }: PackedFile): boolean {
   try {
     const found = statSync(join(root, path));
     return found.isFile() && found.size === size_bytes && found.mtimeMs === UNPACKED_MTIME_S * 1_000;
   } catch {
-    // Nothing is lost: a file that cannot be seen is unpacked again, or the repair says why not.
+    // Nothing is lost: an unreadable file is unpacked again, or the repair reports the reason.
     return false;
   }
 }
 
-/** As `isIntact` for all files; synchronous, which takes a tenth of the time, and a start has nothing else to do. */
+/**
+ * Returns true if `isIntact` holds for all files. Synchronous, because that takes a tenth of the time, and a
+ * start has nothing else to do.
+ */
 function isComplete(root: string, files: readonly PackedFile[]): boolean {
   const found = statSync(root, { throwIfNoEntry: false });
   if (found === undefined) return false;
@@ -123,19 +129,20 @@ async function removeLeftovers(directory: string, now_ms: number): Promise<void>
   }
 }
 
-/** Claims a folder whose writer has ended; null for one that is written, or has no mark to tell. */
+/** Claims a folder whose writer has ended; null for one that is being written, or has no mark. */
 function claimAbandoned(folder: string): (() => void) | null {
   try {
     return claimUnused(folder);
   } catch {
-    // It has no mark: its age decides.
+    // It has no mark, so its age decides.
     return null;
   }
 }
 
 /**
- * Removes the folders of other versions that no process runs from and none was started from for a day. A folder that is
- * used is locked, so that versions run side by side; one that was never marked is left alone. Whatever fails is left for the next start.
+ * Removes the folders of other versions that no process uses and none was started from for a day. Used
+ * folders are locked, so that versions run side by side; unmarked ones are left alone. Failures are left to
+ * the next start.
  */
 async function removeUnused(cache: string, used: string, now_ms: number): Promise<void> {
   const names = await readdir(cache).catch(() => []);
@@ -143,7 +150,7 @@ async function removeUnused(cache: string, used: string, now_ms: number): Promis
     try {
       await removeIfUnused(cache, join(cache, name), now_ms);
     } catch {
-      // A start never fails for what an earlier version left.
+      // Remains of an earlier version never make a start fail.
     }
   }
 }
@@ -155,7 +162,7 @@ async function removeIfUnused(cache: string, folder: string, now_ms: number): Pr
   if (release === null) return;
   const work = await mkdtemp(join(cache, UNPACKING));
   try {
-    // Away in one step: who starts from it now finds all of it or nothing.
+    // The folder moves in one step, so that a starting process finds all of it or nothing.
     await rename(folder, join(work, 'root'));
   } finally {
     release();
@@ -168,7 +175,7 @@ async function syncFolder(path: string): Promise<void> {
   await handle.sync();
 }
 
-/** In hex. */
+/** Returns the checksum in hex. */
 export function sha256Of(content: Uint8Array | string): string {
   return createHash('sha256').update(content).digest('hex');
 }
@@ -190,7 +197,7 @@ async function requireRoom(directory: string, files: readonly PackedFile[]): Pro
   if (bavail * bsize < totalBytes(files)) throw noRoom(directory, files);
 }
 
-/** Writes one verified file; it is on the disk when this resolves. */
+/** Writes one verified file; resolves when it is on the disk. */
 async function writeVerified(root: string, file: PackedFile, bytes: Uint8Array): Promise<void> {
   if (sha256Of(bytes) !== file.sha256)
     throw new UnpackFailed(`${file.path} is damaged: get the executable again.`);
@@ -202,7 +209,7 @@ async function writeVerified(root: string, file: PackedFile, bytes: Uint8Array):
   await handle.sync();
 }
 
-/** Writes all files into an empty folder. Throws `UnpackFailed` for one that the archives lack or that is damaged. */
+/** Writes all files into an empty folder. Throws `UnpackFailed` for a missing or damaged file. */
 async function writeFiles(root: string, { files, archives }: Package): Promise<void> {
   const missing = new Map(files.map((file) => [file.path, file]));
   for (const read of archives) {
@@ -223,7 +230,7 @@ async function writeFiles(root: string, { files, archives }: Package): Promise<v
   if (path !== undefined) throw new UnpackFailed(`${path} is missing: get the executable again.`);
 }
 
-/** Moves the folder into place; into one that is there already, only the files that it lacks or that were changed. */
+/** Moves the folder into place. If there is one already, replaces only its missing or changed files. */
 async function putInPlace(root: string, target: string, files: readonly PackedFile[]): Promise<void> {
   const is_placed = await rename(root, target).then(
     () => true,
@@ -232,7 +239,8 @@ async function putInPlace(root: string, target: string, files: readonly PackedFi
       throw error;
     },
   );
-  // A process that runs from there goes on: what is intact stays, and every other file is replaced in one step.
+  // A process that runs from there is not disturbed: intact files stay, and others are replaced in one step
+  // each.
   if (!is_placed) for (const file of files) if (!isIntact(target, file)) await replace(root, target, file);
 }
 
@@ -250,7 +258,7 @@ async function replace(root: string, target: string, { path }: PackedFile): Prom
   }
 }
 
-/** Writes all files into a folder of its own beside the target, verified, and moves it into place. */
+/** Writes all files, verified, into a folder of its own beside the target, and moves it into place. */
 async function unpackInto(target: string, given: Package): Promise<void> {
   const cache = dirname(target);
   await requireRoom(cache, given.files);
@@ -271,10 +279,10 @@ async function unpackInto(target: string, given: Package): Promise<void> {
 }
 
 /**
- * The folder with the program's files in the cache folder, unpacked first where it is missing, and repaired where it
- * has lost something. It is marked as used until this process ends, and folders of other versions that nobody uses are
- * removed. Both folders must be this user's and writable for nobody else. Starts at the same time do the same work, and
- * the first result stays. Throws `UnpackFailed` with what to do.
+ * Returns the folder with the program's files in the cache folder. A missing folder is unpacked, and a
+ * damaged one repaired. It is marked as used until this process ends, and unused folders of other versions
+ * are removed. Both folders must be this user's and writable for nobody else. Concurrent starts do the same
+ * work, and the first result stays. Throws `UnpackFailed` with advice.
  */
 export async function unpackedRoot(given: Package, cache_directory: string, now_ms: number): Promise<string> {
   const target = join(cache_directory, given.sha256.slice(0, FOLDER_NAME_LENGTH));

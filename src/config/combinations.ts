@@ -3,7 +3,7 @@ import { isPostgres, POSTGRES_BACKUPS, SQLITE } from './database-address.ts';
 import type { Effective } from './effective.ts';
 import { PADDLE_SETTINGS, type PaddleConfig, type SettingName, settingOf } from './settings.ts';
 
-/** Settings that do not go together, with one sentence about them. */
+/** Settings that contradict each other, with one sentence about them. */
 export interface Contradiction {
   readonly names: readonly SettingName[];
   readonly sentence: string;
@@ -15,7 +15,7 @@ const PADDLE_REQUIRED = [
   'paddleProductId',
 ] as const satisfies readonly SettingName[];
 
-/** The first contradiction between these settings; null where they go together. */
+/** Returns the first contradiction between these settings, or null. */
 export function contradiction(effective: readonly Effective[]): Contradiction | null {
   const given = new Set(effective.filter(({ value }) => value !== undefined).map(({ name }) => name));
   if (given.has('tlsCert') !== given.has('tlsKey')) {
@@ -43,7 +43,10 @@ export function contradiction(effective: readonly Effective[]): Contradiction | 
   return null;
 }
 
-/** The settings of Paddle Billing; null when they are not given, which leaves credit to the operator. */
+/**
+ * Returns the settings of Paddle Billing; null when they are not given, so that only the operator gives
+ * credit.
+ */
 export function paddleSettings(config: PaddleConfig): PaddleSettings | null {
   const { paddleApiKey, paddleWebhookSecret, paddleProductId, paddleEnvironment } = config;
   if (paddleApiKey === undefined || paddleWebhookSecret === undefined || paddleProductId === undefined)

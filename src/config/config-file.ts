@@ -7,15 +7,18 @@ import type { Setting } from './setting.ts';
 import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
 import { parseToml, type TomlEntry, TomlError } from './toml.ts';
 
-/** The file that is read where none is named, if it is there. */
+/** The file that is read by default, if it exists. */
 export const DEFAULT_CONFIG_FILE = '/etc/tds.toml';
-/** In place of a path: no file is read. */
+/** Stands in place of a path for no file. */
 const NO_CONFIG_FILE = 'none';
 
-/** Not the group's: a file of root that the service's group can read is how a service usually gets its secrets. */
+/**
+ * The permission bits of everybody. The group's bits are allowed, because services usually read their secrets
+ * from a file of root by their group.
+ */
 const EVERYBODY_READS = 0o004;
 
-/** What a file of settings says, checked. */
+/** A checked file of settings. */
 export interface ConfigFile {
   readonly path: string;
   readonly values: ReadonlyMap<SettingName, { readonly text: string; readonly line: number }>;
@@ -29,7 +32,7 @@ interface Content {
 }
 
 /**
- * The file of settings: the one that is named, or the default one if it is there; null for none. Throws
+ * Reads the file of settings: the named one, or the default one if it exists; null for none. Throws
  * `ConfigurationRefused` with a sentence that names the line.
  */
 export function readConfigFile(
@@ -44,11 +47,11 @@ export function readConfigFile(
   throw new ConfigurationRefused(`There is no file ${path}: name another one with --config.`);
 }
 
-/** Null where there is no such file. */
+/** Reads a file; null where there is none. */
 function read(path: string): Content | null {
   let descriptor: number;
   try {
-    // Without waiting, should it be a pipe that nobody writes to.
+    // Non-blocking, because the path may be a pipe without a writer.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const code = systemErrorCode(error) ?? error;
@@ -81,8 +84,8 @@ function decoded(path: string, bytes: Uint8Array): string {
 }
 
 /**
- * Why the file must not be believed by that user; null where only that user and root can write it. Whoever writes it
- * decides what the service does.
+ * Returns the reason why that user must not trust the file, or null. Only that user and root may be able to
+ * write it, because its content decides what the service does.
  */
 export function whyUntrusted(
   path: string,
@@ -147,13 +150,13 @@ const KIND_ADVICE = {
   boolean: 'must be true or false, without quotes.',
 } as const satisfies Record<TomlEntry['kind'], string>;
 
-/** What is wrong with a value; null when nothing is. */
+/** Returns the error of a value, or null. */
 function wrongEntry(setting: Setting, { kind, text }: TomlEntry): string | null {
   if (kind !== setting.kind.toml) return KIND_ADVICE[setting.kind.toml];
   return wrongText(setting, text);
 }
 
-/** Why a text is no value of the setting; null when it is one. A secret is not quoted. */
+/** Returns the reason why a text is not a value of the setting, or null. Never quotes a secret. */
 export function wrongText({ kind, is_secret, public_text }: Setting, text: string): string | null {
   try {
     kind.parse(text);

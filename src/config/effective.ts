@@ -6,18 +6,18 @@ import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
 /** The variable that names the file of settings. */
 export const CONFIG_VARIABLE = 'TDS_CONFIG';
 
-/** The variable that names the metrics which `tds top` reads. */
+/** The variable with the address of the metrics that `tds top` reads. */
 export const METRICS_URL_VARIABLE = 'TDS_METRICS_URL';
 
 /** The folder that an executable unpacks itself to (`src/binary/launcher.ts`), before settings are read. */
 const CACHE_VARIABLE = 'TDS_CACHE';
 
-/** Variables of tests have this start; they are none of the service's business. */
+/** The prefix of the tests' variables, which are no settings. */
 const TEST_VARIABLES = 'TDS_TEST_';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where settings are given, the strongest first. */
+/** The sources of settings, in order of precedence. */
 export interface Sources {
   /** The texts of the flags of the command line. */
   readonly flags: ReadonlyMap<SettingName, string>;
@@ -25,28 +25,28 @@ export interface Sources {
   readonly file: ConfigFile | null;
 }
 
-/** Where a value came from. */
+/** The origin of a value. */
 export type Origin =
   | { readonly from: 'flag'; readonly flag: string }
   | { readonly from: 'environment'; readonly variable: string }
   | { readonly from: 'file'; readonly path: string; readonly line: number }
   | { readonly from: 'default' };
 
-/** A setting with the value that counts. */
+/** A setting with its effective value. */
 export interface Effective {
   readonly name: SettingName;
   readonly setting: Setting;
   /** Undefined where there is none. */
   readonly value: unknown;
-  /** The value as it is written; null where there is none. */
+  /** The text of the value; null where there is none. */
   readonly text: string | null;
   readonly origin: Origin;
 }
 
 /**
- * The value of each of the settings: of its flag, else of its variable, else of the file, else its default. A variable
- * that is empty counts as not given. Throws `ConfigurationRefused` where a variable that counts holds no value of its
- * setting.
+ * Returns the value of each of the settings: of its flag, else its variable, else the file, else its default.
+ * An empty variable counts as unset. Throws `ConfigurationRefused` where the variable in effect has an
+ * invalid value.
  */
 export function effectiveSettings(names: readonly SettingName[], sources: Sources): readonly Effective[] {
   return names.map((name) => {
@@ -66,7 +66,7 @@ export function effectiveSettings(names: readonly SettingName[], sources: Source
   });
 }
 
-/** One sentence about each setting of the file that a flag or variable says otherwise: the file is not what counts. */
+/** Returns one sentence about each setting of the file that a flag or a variable overrides. */
 export function shadowedSettings(effective: readonly Effective[], file: ConfigFile): readonly string[] {
   return effective.flatMap(({ name, setting, text, origin }) => {
     const entry = file.values.get(name);
@@ -99,12 +99,15 @@ function givenText(
   return { text: entry.text, origin: { from: 'file', path: file.path, line: entry.line } };
 }
 
-/** The flag without its argument; empty where there is none. */
+/** Returns the flag without its argument; empty where there is none. */
 export function flagName({ flag }: Setting): string {
   return flag?.split(' ')[0] ?? '';
 }
 
-/** The variables that look like settings and are none: most likely misspelt, so that somebody's setting is not used. */
+/**
+ * Returns the variables that look like settings but are not. Most are misspelt settings, which would have no
+ * effect.
+ */
 export function unknownVariables(environment: Environment): readonly string[] {
   const variables = SETTING_NAMES.map((name) => settingOf(name).variable);
   const known = new Set<string>([CONFIG_VARIABLE, METRICS_URL_VARIABLE, CACHE_VARIABLE, ...variables]);

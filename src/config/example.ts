@@ -10,7 +10,7 @@ const ON_RELOAD = {
   restart: [],
 } as const satisfies Record<Setting['on_reload'], readonly string[]>;
 
-/** A file of settings with every one of them, each explained, and commented out so that the file changes nothing. */
+/** Returns a file with every setting, explained and commented out, so that the file changes nothing. */
 export function exampleFile(): string {
   return fileWith(
     [
@@ -25,7 +25,7 @@ export function exampleFile(): string {
   );
 }
 
-/** A file of settings with these values, each explained; `heading` are comment lines. */
+/** Returns a file of settings with these values, each explained; `heading` are comment lines. */
 export function filledFile(heading: readonly string[], values: ReadonlyMap<SettingName, string>): string {
   return fileWith(heading, (name, key) => {
     const text = values.get(name);
@@ -33,7 +33,7 @@ export function filledFile(heading: readonly string[], values: ReadonlyMap<Setti
   });
 }
 
-/** The settings for which there is a line, in the order of the table. */
+/** Returns a file of the settings that have a line, in the order of the table. */
 function fileWith(
   heading: readonly string[],
   lineOf: (name: SettingName, key: string) => string | null,
@@ -65,12 +65,12 @@ function explanation(setting: Setting): string {
   ].join(' ');
 }
 
-/** A value as TOML writes it. */
+/** Returns a value in TOML syntax. */
 function written(setting: Setting, text: string): string {
   return setting.kind.toml === 'string' ? JSON.stringify(text) : text;
 }
 
-/** Comment lines. */
+/** Returns comment lines. */
 function wrapped(text: string): readonly string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {

@@ -3,7 +3,7 @@ import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import type { UpstreamVocabulary } from '../catalog/catalog-records.ts';
 import type { ModelConfig } from './settings.ts';
 
-/** What `openEngine` takes, of the settings of a model. */
+/** Returns the options of `openEngine` from the settings of a model. */
 export function openOptions(config: ModelConfig): OpenOptions {
   return {
     model_path: config.model,
@@ -19,7 +19,7 @@ export function openOptions(config: ModelConfig): OpenOptions {
   };
 }
 
-/** What `openScoringPlanner` takes for the vocabulary of an upstream's model. */
+/** Returns the options of `openScoringPlanner` for the vocabulary of an upstream's model. */
 export function vocabularyOptions(
   { path, sha256, profile }: UpstreamVocabulary,
   context_tokens: number,

@@ -1,18 +1,18 @@
 import { InvalidArgumentError } from 'commander';
 
-/** Where the specification of OTLP over HTTP has traces below a collector's address. */
+/** The path of traces below a collector's address (OTLP over HTTP). */
 const TRACES_PATH = '/v1/traces';
 
 /**
- * The whole address that traces are posted to, of a collector's base address, or of one that names it all. Throws
- * `InvalidArgumentError`.
+ * Returns the full address to which traces are posted, from a collector's base address or from the full one.
+ * Throws `InvalidArgumentError`.
  */
 export function parseOtlpEndpoint(text: string): string {
   const url = URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
     throw new InvalidArgumentError('It must be an address that begins with http:// or https://.');
   }
-  // A secret in there would be printed with the settings.
+  // A password in the address would be printed with the settings.
   if (url.username !== '' || url.password !== '') {
     throw new InvalidArgumentError('It must hold no password: give it as a header by TDS_OTLP_HEADERS.');
   }
@@ -24,15 +24,15 @@ export function parseOtlpEndpoint(text: string): string {
 const HEADER = /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(.*?)\s*$/;
 
 /**
- * Headers as OpenTelemetry writes them: `name=value`, with commas between, and with `%20` and the like in a value.
- * Throws `InvalidArgumentError`, which quotes nothing of it.
+ * Parses headers in OpenTelemetry's format: `name=value`, separated by commas, with `%20` and the like in a
+ * value. Throws `InvalidArgumentError`, which quotes nothing of the text.
  */
 export function parseOtlpHeaders(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(
     text.split(',').map((pair) => {
       const [, name, written] = HEADER.exec(pair) ?? [];
       const value = written === undefined ? undefined : decoded(written);
-      // What a header cannot hold would fail with every post.
+      // A value that a header cannot hold would fail with every post.
       if (name === undefined || value === undefined || !/^[\x20-\x7e]+$/.test(value)) {
         throw new InvalidArgumentError('It must be name=value, with commas between several.');
       }

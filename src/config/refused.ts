@@ -1,4 +1,4 @@
-/** Settings that nothing may start with; the message is one sentence about the first thing that is wrong. */
+/** The refusal to start with invalid settings; the message is one sentence about the first error. */
 export class ConfigurationRefused extends Error {
   override readonly name = 'ConfigurationRefused';
 }

@@ -2,55 +2,60 @@ import { InvalidArgumentError } from 'commander';
 import { DAY_MS, HOUR_MS, MINUTE_MS, MS_PER_S } from '../clock.ts';
 import type { TomlKind } from './toml.ts';
 
-/** How a setting is written, and which values it takes. */
+/** The syntax of a setting, and its valid values. */
 export interface Kind<Value> {
-  /** What the TOML file holds. */
+  /** The type in the TOML file. */
   readonly toml: TomlKind;
-  /** The value of its text. Throws `InvalidArgumentError` with one sentence about what it must be. */
+  /** Parses its text. Throws `InvalidArgumentError` with one sentence about the valid values. */
   readonly parse: (text: string) => Value;
 }
 
-/** One row of the table of settings: all that flags, environment, TOML file, help and reload know of it. */
+/** One row of the table of settings: the single source for flags, environment, TOML file, help and reload. */
 export interface Setting<Value = unknown> {
-  /** As commander reads it; null where a command line, which other users can read, is no place for the value. */
+  /**
+   * The flag in commander's syntax. Null for values that must not be on a command line, because other users
+   * can read it.
+   */
   readonly flag: string | null;
   readonly variable: `TDS_${string}`;
-  /** Where the TOML file has it. */
+  /** The key in the TOML file. */
   readonly key: `${string}.${string}`;
   readonly kind: Kind<Value>;
-  /** Undefined where there is no value unless one is given; `help` says what that means. */
+  /** Undefined where there is no default; `help` explains the effect. */
   readonly default: Value | undefined;
-  /** A value that works, as text, for settings without a default. */
+  /** A working value, as text, for settings without a default. */
   readonly example?: string;
   readonly help: string;
   readonly unit?: 'seconds' | 'days';
-  /** Never printed, and never part of a sentence or a log line. */
+  /** True for a value that is never printed, and never part of a sentence or a log line. */
   readonly is_secret: boolean;
-  /** The text as it may be printed, of a value that may hold a secret beside what is public. */
+  /** Returns the printable text of a value that may contain a secret. */
   readonly public_text?: (text: string) => string;
-  /** `applied_while_set`: a new value is applied, but setting it for the first time, or no more, needs a restart. */
+  /**
+   * `applied_while_set`: a new value is applied, but setting the first one, or removing it, needs a restart.
+   */
   readonly on_reload: 'applied' | 'applied_while_set' | 'restart';
 }
 
 type Optional<Row, Name extends keyof Row> = Omit<Row, Name> & Partial<Pick<Row, Name>>;
 
-/** What a row says of itself; a setting is public and needs a restart unless it says otherwise. */
+/** The fields of a row; by default a setting is public and needs a restart. */
 type Row<Value> = Optional<Omit<Setting<Value>, 'kind' | 'default'>, 'is_secret' | 'on_reload'>;
 
-/** What is printed in place of a secret. */
+/** The replacement of a secret in print. */
 export const MASK = '********';
 
-/** The text of a setting's value as it may be printed and logged. */
+/** Returns the text of a setting's value for print and logs. */
 export function publicText({ is_secret, public_text }: Setting, text: string): string {
   return is_secret ? MASK : (public_text?.(text) ?? text);
 }
 
-/** A setting that always has a value. */
+/** Returns a setting that always has a value. */
 export function setting<Value>(
   kind: Kind<Value>,
   row: Row<Value> & { readonly default: NoInfer<Value> },
 ): Setting<Value>;
-/** A setting that may have none. */
+/** Returns a setting that may have no value. */
 export function setting<Value>(
   kind: Kind<Value>,
   row: Row<Value> & { readonly example: string },
@@ -62,7 +67,7 @@ export function setting<Value>(
   return { is_secret: false, on_reload: 'restart', ...row, kind, default: row.default };
 }
 
-/** Any text but an empty one. */
+/** Any non-empty text. */
 export const TEXT: Kind<string> = {
   toml: 'string',
   parse: (text) => {
@@ -80,7 +85,7 @@ const SWITCH_WORDS: ReadonlyMap<string, boolean> = new Map([
   ['0', false],
 ]);
 
-/** On or off; its flag can only turn it on. */
+/** On or off; the flag can only turn it on. */
 export const SWITCH: Kind<boolean> = {
   toml: 'boolean',
   parse: (text) => {
@@ -90,12 +95,12 @@ export const SWITCH: Kind<boolean> = {
   },
 };
 
-/** A text that `parse` takes; it throws `InvalidArgumentError` where it does not. */
+/** Returns the kind of texts that `parse` accepts; it throws `InvalidArgumentError` for others. */
 export function textOf<Value>(parse: (text: string) => Value): Kind<Value> {
   return { toml: 'string', parse };
 }
 
-/** One of a few words. */
+/** Returns the kind with these words as its values. */
 export function oneOf<const Choice extends string>(choices: readonly Choice[]): Kind<Choice> {
   return textOf((text) => {
     const choice = choices.find((candidate) => candidate === text);
@@ -104,12 +109,14 @@ export function oneOf<const Choice extends string>(choices: readonly Choice[]): 
   });
 }
 
-/** A whole number from `least` to `most`. */
+/** Returns the kind of whole numbers from `least` to `most`. */
 export function wholeNumber(least: number, most: number): Kind<number> {
   return { toml: 'integer', parse: wholeNumberBetween(least, most) };
 }
 
-/** A parser of whole numbers from `least` to `most`; anything else is an error of usage, with `advice`. */
+/**
+ * Returns a parser of whole numbers from `least` to `most`; anything else is a usage error, with `advice`.
+ */
 export function wholeNumberBetween(
   least: number,
   most: number,
@@ -129,7 +136,7 @@ const UNITS_MS: ReadonlyMap<string, number> = new Map([
   ['d', DAY_MS],
 ]);
 
-/** A time with its unit, such as `6h`; its value is in milliseconds. */
+/** A duration with its unit, such as `6h`, in milliseconds. */
 export const DURATION: Kind<number> = {
   toml: 'string',
   parse: (text) => {

@@ -16,9 +16,9 @@ const LOG_FILE_MEGABYTES_MAX = 100_000;
 const DISK_FLOOR_MEGABYTES_MAX = 1_000_000_000;
 const PREFIX_CACHE_MEGABYTES_MAX = 1_000_000;
 const LOG_FILES_MAX = 1_000;
-/** Where a service answers that was told nothing else. */
+/** The default address of a service. */
 export const SERVICE_URL = 'http://127.0.0.1:8080';
-/** Who may sign up to the console. */
+/** The rules of sign-up to the console. */
 export const SIGN_UP_RULES = ['open', 'invited'] as const;
 const BACKUPS_MAX = 10_000;
 const THREADS_MAX = 512;
@@ -28,16 +28,16 @@ const RETENTION_DAYS_MAX = 36_500;
 const CONNECTIONS_MAX = 1_000_000;
 const PERCENT_MAX = 100;
 /**
- * Of those for requests, four may be kept for one purpose each. These are the lease of the node, the ledger, what the
- * ledger has set aside, and the release of what a dead node held. One has the store's
- * transaction, and one is for reads, such as that of the catalog by every request.
+ * Of the connections for requests, four may be reserved for one purpose each. These are the lease of the
+ * node, the ledger, the ledger's writes for locked organizations, and the release of a dead node's holds. One
+ * more has the store's transaction, and one is for reads, such as that of the catalog by every request.
  */
 export const CONNECTIONS_TO_DATABASE_MIN = 6;
 const CONNECTIONS_TO_DATABASE_MAX = 1_000;
 
 /**
- * Every setting, under the name that commander gives to its flag. Flags and `--help`, the environment, the TOML file,
- * `tds config` and the reload on SIGHUP all come from this table.
+ * Every setting, by commander's name of its flag. Flags and `--help`, the environment, the TOML file, `tds
+ * config` and the reload on SIGHUP all use this table.
  */
 export const SETTINGS = {
   data: setting(TEXT, {
@@ -450,7 +450,7 @@ function isSettingName(name: string): name is SettingName {
   return Object.hasOwn(SETTINGS, name);
 }
 
-/** The row of a setting. */
+/** Returns the row of a setting. */
 export function settingOf(name: SettingName): Setting {
   return SETTINGS[name];
 }
@@ -462,7 +462,7 @@ export type Values<Name extends SettingName> = {
   readonly [Key in Name]: ValueOf<(typeof SETTINGS)[Key]>;
 };
 
-/** The settings that choose and run a model, of every command that needs one. */
+/** The settings that choose and run a model, for every command that needs one. */
 export const MODEL_SETTINGS = [
   'model',
   'gpu',
@@ -472,7 +472,7 @@ export const MODEL_SETTINGS = [
   'prefixCache',
 ] as const satisfies readonly SettingName[];
 
-/** Payments by Paddle Billing. */
+/** The settings of Paddle Billing. */
 export const PADDLE_SETTINGS = [
   'paddleApiKey',
   'paddleWebhookSecret',
@@ -531,13 +531,13 @@ export const SERVE_SETTINGS = [
   ...PADDLE_SETTINGS,
 ] as const satisfies readonly SettingName[];
 
-/** Which model answers, and what runs it. */
+/** The values that choose and run a model. */
 export type ModelConfig = Values<(typeof MODEL_SETTINGS)[number]>;
 
-/** Payments by Paddle Billing, as they are given; `paddleSettings` checks them. */
+/** The values for Paddle Billing, as given; `paddleSettings` checks them. */
 export type PaddleConfig = Values<(typeof PADDLE_SETTINGS)[number]>;
 
-/** Everything that an operator can set for a running service. */
+/** The values of `tds serve`. */
 export type ServeConfig = Values<(typeof SERVE_SETTINGS)[number]>;
 
 function parseEmail(text: string): string {
@@ -548,7 +548,7 @@ function parseEmail(text: string): string {
   }
 }
 
-/** An address of IPv6 may be in brackets, as it is within a URL. */
+/** Parses a host; an IPv6 address may be in brackets, as in a URL. */
 function parseHost(text: string): string {
   const [, address = text] = /^\[(.*)\]$/.exec(text) ?? [];
   return TEXT.parse(address);

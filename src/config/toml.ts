@@ -1,4 +1,4 @@
-/** The kinds of values that settings have. */
+/** The types of settings' values. */
 export type TomlKind = 'string' | 'integer' | 'boolean';
 
 /** One `name = value`. */
@@ -11,13 +11,13 @@ export interface TomlEntry {
   readonly line: number;
 }
 
-/** What a file of settings holds; every section is named once, in the line of its heading. */
+/** The content of a file of settings; every section is named once, with the line of its heading. */
 export interface TomlFile {
   readonly sections: ReadonlyMap<string, number>;
   readonly entries: readonly TomlEntry[];
 }
 
-/** A line that cannot be read. The sentence never quotes it, because it may hold a secret. */
+/** The error of an unreadable line. The sentence never quotes it, because it may contain a secret. */
 export class TomlError extends Error {
   override readonly name = 'TomlError';
   constructor(
@@ -40,9 +40,9 @@ const INTEGER = new RegExp(`^([+-]?(?:0|[1-9](?:_?[0-9])*))${END}`);
 const BOOLEAN = new RegExp(`^(true|false)${END}`);
 
 /**
- * Reads the part of TOML that settings need: `[section]`, and `name = value` with a string on one line, an integer or a
- * boolean. Everything comes with its line. Other TOML is refused. A file that it takes means the same to every reader
- * of TOML. Throws `TomlError`.
+ * Parses the part of TOML that settings need: `[section]`, and `name = value` with a string on one line, an
+ * integer or a boolean. Each result has its line. Other TOML is refused, so that an accepted file means the
+ * same to every TOML parser. Throws `TomlError`.
  */
 export function parseToml(text: string): TomlFile {
   const sections = new Map<string, number>();
@@ -103,7 +103,10 @@ function unescaped(basic: string, line: number): string {
   });
 }
 
-/** The character with that number in base 16; undefined for half of a surrogate pair, and beyond Unicode. */
+/**
+ * Returns the character with that hexadecimal number; undefined for half of a surrogate pair, and beyond
+ * Unicode.
+ */
 function scalar(hexadecimal: string): string | undefined {
   const point = Number.parseInt(hexadecimal, 16);
   return point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff) ? undefined : String.fromCodePoint(point);

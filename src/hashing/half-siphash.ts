@@ -1,18 +1,19 @@
-/** A secret of 64 bits: whoever does not know it cannot choose texts whose hashes collide. */
+/** A secret of 64 bits. Without it nobody can choose texts whose hashes collide. */
 export type HashKey = readonly [low: number, high: number];
 
-/** A key that nobody outside of this process can know. */
+/** Returns a random key that is known only to this process. */
 export function drawHashKey(): HashKey {
   const [low = 0, high = 0] = crypto.getRandomValues(new Int32Array(2));
   return [low, high];
 }
 
-/** Rounds of mixing for each four bytes, and at the end. */
+/** The rounds of mixing for each four bytes, and at the end. */
 const FINAL_ROUNDS = 3;
 
 /**
- * HalfSipHash-1-3 of a text's UTF-16 code units, as an integer of 32 bits: the keyed hash that Linux uses for its hash
- * tables. The seeded hashes of `Bun.hash` are not keyed: wyhash and xxHash have texts that collide for every seed.
+ * Returns HalfSipHash-1-3 of a text's UTF-16 code units, as an integer of 32 bits: the keyed hash of Linux's
+ * hash tables. The seeded hashes of `Bun.hash` are no substitute: wyhash and xxHash have texts that collide
+ * for every seed.
  */
 export function halfSipHash(text: string, [low, high]: HashKey): number {
   let v0 = low;

@@ -1,19 +1,22 @@
 import { drawHashKey, type HashKey, halfSipHash } from './half-siphash.ts';
 
-/** Drawn anew by every process. */
+/** Every process draws its own key. */
 const PROCESS_KEY: HashKey = drawHashKey();
 
 /** A power of two. */
 const FIRST_SLOTS = 64;
 
 /**
- * Gives every distinct text a number, from 0 on. No choice of texts makes it slow: the hash has a key that the client
- * does not know. `Map`, `Set` and objects hash texts and numbers without a key.
+ * Gives every distinct text a number, from 0 on. No choice of texts makes it slow, because clients do not
+ * know the key of the hash. `Map`, `Set` and objects hash texts and numbers without a key.
  */
 export class StringTable {
   readonly #texts: string[] = [];
   readonly #hashes: number[] = [];
-  /** The number of a text, plus one, at the first free slot from its hash on; at most half of the slots are taken. */
+  /**
+   * The number of a text, plus one, in the first free slot from its hash on; at most half of the slots are
+   * taken.
+   */
   #slots = new Int32Array(FIRST_SLOTS);
 
   /** The distinct texts, by their numbers. */
@@ -25,7 +28,7 @@ export class StringTable {
     return this.#slots[this.#slotOf(text, halfSipHash(text, PROCESS_KEY))] !== 0;
   }
 
-  /** The number of a text, which is the next one where the text is new. */
+  /** Returns the number of a text; a new text gets the next one. */
   intern(text: string): number {
     const hash = halfSipHash(text, PROCESS_KEY);
     const slot = this.#slotOf(text, hash);
@@ -38,7 +41,7 @@ export class StringTable {
     return this.#texts.length - 1;
   }
 
-  /** The slot that has the text, or the free one where it would be. */
+  /** Returns the slot of the text, or the free one for it. */
   #slotOf(text: string, hash: number): number {
     const slots = this.#slots;
     let slot = hash & (slots.length - 1);

@@ -1,27 +1,27 @@
-/** Any value that JSON can carry: what a client may send as a record, as instructions or as a description. */
+/** Any JSON value, as a client may send it for a record, instructions or a description. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject<JsonValue>;
 
 /**
- * A JSON object: names and values in the order in which they were written, each name once. Nothing is keyed by a name.
- * JavaScriptCore's own hash of strings has no seed, so a client could choose names that collide in any object, Map or
- * Set.
+ * A JSON object: names and values in their written order, each name once. It has no hash table of names.
+ * JavaScriptCore's own hash of strings has no seed, so a client could choose names that collide in any
+ * object, Map or Set.
  */
 export class JsonObject<Value> {
   /** `values[i]` is the value of `names[i]`. */
   constructor(
     readonly names: readonly string[],
     readonly values: readonly Value[],
-    /** A name that its text has more than once, of which only the last value is here; null normally. */
+    /** A name that occurs more than once in the text, whose last value is here; normally null. */
     readonly repeated: string | null = null,
   ) {}
 
-  /** The value of a name, or undefined where the object has none of it. Takes time by the number of names. */
+  /** Returns the value of a name, or undefined. Takes time proportional to the number of names. */
   get(name: string): Value | undefined {
     const index = this.names.indexOf(name);
     return index < 0 ? undefined : this.values[index];
   }
 
-  /** The object with this value for a name: in the name's place, or at the end where it had none of it. */
+  /** Returns the object with this value for a name: in the name's place, or at the end for a new name. */
   with(name: string, value: Value): JsonObject<Value> {
     const index = this.names.indexOf(name);
     return index < 0
@@ -30,17 +30,17 @@ export class JsonObject<Value> {
   }
 }
 
-/** Whether the value is a JSON object: neither null nor an array. */
+/** Returns true for a JSON object: neither null nor an array. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject<JsonValue> {
   return value instanceof JsonObject;
 }
 
-/** Whether the value is a JSON array. */
+/** Returns true for a JSON array. */
 export function isJsonArray(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 
-/** What a value is, in words for its sender: "an array", "a number". */
+/** Returns the kind of a value, in words for its sender: "an array", "a number". */
 export function kindOf(value: JsonValue): string {
   if (value === null) return 'null';
   if (isJsonArray(value)) return 'an array';
@@ -48,8 +48,8 @@ export function kindOf(value: JsonValue): string {
 }
 
 /**
- * A value that `JSON.parse` gave as a `JsonValue`: for values of our own, since objects are keyed by their names until
- * here. Members that are undefined are left out, as by `JSON.stringify`. Throws a TypeError for what JSON cannot carry.
+ * Converts a value of our own from `JSON.parse`, whose objects are keyed by their names. Leaves out undefined
+ * members, as `JSON.stringify` does. Throws a TypeError for values that JSON does not have.
  */
 export function jsonValueOf(value: unknown): JsonValue {
   if (

@@ -1,13 +1,13 @@
 import { StringTable } from '../hashing/string-table.ts';
 import { JsonObject, type JsonValue } from './json-value.ts';
 
-/** Levels of objects and arrays that a text may have: 64 for a record, and the body around it. */
+/** The most levels of objects and arrays in a text: 64 for a record, and the body around it. */
 export const NESTING_MAX = 65;
 
-/** The shortest integer that a double can round: 2^53 has 16 digits. */
+/** The length of the shortest integer that a double may round: 2^53 has 16 digits. */
 const LONG_INTEGER_LENGTH = 16;
 
-/** Names of an object that are compared with each other; of more, equal ones are found through a hash. */
+/** The most names of an object that are compared with each other; larger objects use a hash. */
 const FEW_NAMES = 8;
 
 const QUOTE = 0x22;
@@ -30,15 +30,21 @@ const ESCAPES: ReadonlyMap<number, string> = new Map(
 const NO_VALUES: readonly JsonValue[] = [];
 const EMPTY_OBJECT = new JsonObject<JsonValue>([], NO_VALUES);
 
-/** Where a text stops being JSON. Lines and columns count from 1, columns in UTF-16 units as editors do. */
+/**
+ * The place where a text stops being JSON. Lines and columns count from 1, columns in UTF-16 units as in
+ * editors.
+ */
 export interface JsonPlace {
   readonly line: number;
   readonly column: number;
-  /** The text ends there, before its value does. */
+  /** True if the text ends there, before its value does. */
   readonly is_end: boolean;
 }
 
-/** A text is not JSON, or is nested deeper than `NESTING_MAX` levels (`too_deep`). Never quotes the text. */
+/**
+ * The text is not JSON, or is nested deeper than `NESTING_MAX` levels (`too_deep`). The message never quotes
+ * the text.
+ */
 export class JsonError extends Error {
   override readonly name = 'JsonError';
   constructor(
@@ -51,11 +57,12 @@ export class JsonError extends Error {
 }
 
 /**
- * The value of a JSON text, read as strictly as `JSON.parse` does. Of equal names in an object the last value counts,
- * in the place of the first. Integers that a double would change become their text, and so does any number beyond all
- * doubles. Fields of the outermost object stay numbers: a record that is a number must be refused as one.
+ * Returns the value of a JSON text, as strictly as `JSON.parse`. Of equal names in an object, the last value
+ * counts, in the place of the first. Integers that a double would change become their text, and so does any
+ * number beyond all doubles. Fields of the outermost object stay numbers: a record that is a number must be
+ * refused as one.
  *
- * Takes time by the length of the text, whatever it says. Throws `JsonError`.
+ * Takes time proportional to the length of the text, whatever its content. Throws `JsonError`.
  */
 export function readJson(text: string): JsonValue {
   return new Reader(text).document();
@@ -65,7 +72,10 @@ class Reader {
   private at = 0;
   private depth = 0;
   private large_objects = 0;
-  /** The names of large objects, and for each the last such object that has it, by its number, and its place there. */
+  /**
+   * The names of large objects. For each name, the number of the last such object that has it, and its place
+   * there.
+   */
   private names: StringTable | undefined;
   private readonly last_object: number[] = [];
   private readonly last_place: number[] = [];
@@ -87,7 +97,7 @@ class Reader {
     while (isSpace(this.text.charCodeAt(this.at))) this.at += 1;
   }
 
-  /** Skips space, and the character where it comes next. */
+  /** Skips space, and the character if it comes next. Returns true if it did. */
   private skip(character: number): boolean {
     this.skipSpace();
     if (this.text.charCodeAt(this.at) !== character) return false;
@@ -153,7 +163,10 @@ class Reader {
     return this.objectOf(names, values);
   }
 
-  /** The object of these members; an equal name's value moves to the first's place. The arrays become the object's. */
+  /**
+   * Returns the object of these members; the value of a repeated name moves to the first one's place. It
+   * keeps the arrays.
+   */
   private objectOf(names: string[], values: JsonValue[]): JsonObject<JsonValue> {
     const is_large = names.length > FEW_NAMES;
     this.large_objects += is_large ? 1 : 0;
@@ -161,7 +174,7 @@ class Reader {
     let repeated: string | null = null;
     for (let index = 0; index < names.length; index += 1) {
       const name = names[index] ?? '';
-      // Names from `kept` on are copies of earlier ones, or were not looked at yet.
+      // Names from `kept` on are copies of earlier ones, or not processed yet.
       const place = is_large ? this.placeOf(name, kept) : Math.min(names.indexOf(name), kept);
       names[place] = name;
       values[place] = values[index] ?? null;
@@ -173,7 +186,7 @@ class Reader {
     return new JsonObject(names, values, repeated);
   }
 
-  /** Where the large object that is being made has the name: at `end`, if it had none of it. */
+  /** Returns the place of the name in the current large object; `end` for a new name. */
   private placeOf(name: string, end: number): number {
     this.names ??= new StringTable();
     const known = this.names.intern(name);
@@ -198,7 +211,7 @@ class Reader {
     return this.fail(text.length);
   }
 
-  /** The string from `start`, whose first backslash is at `backslash`. */
+  /** Returns the string from `start`, whose first backslash is at `backslash`. */
   private escapedString(start: number, backslash: number): string {
     const { text } = this;
     const parts = [text.slice(start, backslash)];
@@ -228,7 +241,7 @@ class Reader {
     return this.fail(text.length);
   }
 
-  /** The four hexadecimal digits at `at` as a number. */
+  /** Returns the four hexadecimal digits at `at` as a number. */
   private codeUnit(at: number): number {
     let unit = 0;
     for (let digit = at; digit < at + 4; digit += 1) {
@@ -254,7 +267,7 @@ class Reader {
       at = this.digits(sign === 0x2b || sign === MINUS ? at + 2 : at + 1);
     }
     this.at = at;
-    // A digit by itself, of which a body may have half a million.
+    // A single digit has a short path, because a body may have half a million of them.
     if (at === start + 1) return text.charCodeAt(start) - ZERO;
     const written = text.slice(start, at);
     const double = Number(written);
@@ -264,7 +277,7 @@ class Reader {
     return may_be_rounded && !isExactly(double, written) ? written : double;
   }
 
-  /** Where the digits from `start` on end; at least one must be there. */
+  /** Returns the end of the digits from `start`; there must be at least one. */
   private digits(start: number): number {
     let at = start;
     while (isDigit(this.text.charCodeAt(at))) at += 1;
@@ -280,7 +293,7 @@ function placeOf(text: string, at: number): JsonPlace {
     line += 1;
     line_start = end + 1;
   }
-  // An escape that the end cuts off has its next character beyond it.
+  // An escape that the end cuts off has its next character beyond the end.
   const is_end = at >= text.length;
   return { line, column: Math.min(at, text.length) - line_start + 1, is_end };
 }
@@ -293,7 +306,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** Whether an integer, as JSON writes it, is that finite double. */
+/** Returns true if an integer, as JSON writes it, is exactly that finite double. */
 function isExactly(double: number, written: string): boolean {
   return BigInt(double).toString() === written;
 }

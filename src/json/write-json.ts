@@ -1,8 +1,8 @@
 import { JsonObject } from './json-value.ts';
 
 /**
- * What can be written as JSON: objects whose names are a client's as `JsonObject`, and those whose names are ours as
- * objects of JavaScript.
+ * A value that can be written as JSON: objects with a client's names are `JsonObject`, those with ours are
+ * plain objects.
  */
 export type WritableJson =
   | string
@@ -15,7 +15,7 @@ export type WritableJson =
 
 type WritableObject = { readonly [name: string]: WritableJson | undefined };
 
-/** The value as `JSON.stringify` writes it: members that are undefined are left out. */
+/** Returns the value's text as `JSON.stringify` writes it: undefined members are left out. */
 export function writeJson(value: WritableJson): string {
   const parts: string[] = [];
   write(value, parts);

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from './json-value.ts';
 
 /**
- * A type of the wire as the service makes it: maps from a client's names as `JsonObject`, and any value as
+ * A wire type as the service builds it: maps with a client's names are `JsonObject`, and any value is
  * `JsonValue`.
  */
 export type Written<Wire> = unknown extends Wire

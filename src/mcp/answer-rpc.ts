@@ -7,8 +7,9 @@ import {
 import { toolServer } from './tool-server.ts';
 
 /**
- * The HTTP response to one message of the Model Context Protocol, in its present revision or those before 2026. It is
- * one JSON document: the tools push nothing, so that no stream is needed. `call` is told the name of the tool.
+ * Returns the HTTP response to one message of the Model Context Protocol, in its present revision or those
+ * before 2026. It is one JSON document and never a stream, because the tools push nothing. `call` gets the
+ * name of the tool.
  */
 export async function answerRpc(
   request: Request,

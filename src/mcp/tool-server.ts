@@ -3,13 +3,13 @@ import type { TSchema } from '@sinclair/typebox';
 import { version } from '../../package.json' with { type: 'json' };
 import { TOOLS } from './tools.ts';
 
-/** Calls a tool of any name with what the client sent; a refusal is a result with `isError`. */
+/** Calls a tool of any name with the client's arguments; a refusal is a result with `isError`. */
 export type CallTool = (name: string, sent: unknown) => Promise<CallToolResult>;
 
 const INSTRUCTIONS =
   'Asks typed questions with fixed options about a record, and gets probabilities. Use decide for classification, routing, checks and ratings of texts and records.';
 
-/** A server of the Model Context Protocol with every tool; one connection, or one HTTP request, takes one. */
+/** Returns a server of the Model Context Protocol with every tool, for one connection or one HTTP request. */
 export function toolServer(call: CallTool): Server {
   const server = new Server(
     { name: 'tds', title: 'Typed Decision Service', version },
@@ -28,7 +28,7 @@ export function toolServer(call: CallTool): Server {
   return server;
 }
 
-/** The schema as plain JSON Schema: TypeBox adds symbols. */
+/** Returns the schema as plain JSON Schema, without TypeBox's symbols. */
 function plain(schema: TSchema): Record<string, unknown> {
   return JSON.parse(JSON.stringify(schema));
 }

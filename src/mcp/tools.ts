@@ -3,7 +3,7 @@ import { ModeSchema } from '../decisions/schemas.ts';
 import { QuestionSchema } from '../questions/question.ts';
 import { AnyKey } from '../questions/question-fields.ts';
 
-/** The tools that agents are offered over the Model Context Protocol. Their descriptions are read by models. */
+/** The tools for agents over the Model Context Protocol. Models read their descriptions. */
 
 const DecideArguments = Type.Object({
   record: Type.Union([Type.String(), Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())], {
@@ -19,7 +19,7 @@ const DecideArguments = Type.Object({
   mode: Type.Optional(ModeSchema),
 });
 
-/** How many days the tool `usage` looks back. */
+/** The days that the tool `usage` looks back. */
 export const USAGE_DAYS = { default: 30, maximum: 90 } as const;
 
 const UsageArguments = Type.Object({
@@ -33,7 +33,7 @@ const UsageArguments = Type.Object({
 });
 export type UsageArguments = Static<typeof UsageArguments>;
 
-/** A tool as a client lists it. */
+/** A tool as clients list it. */
 export interface Tool {
   readonly title: string;
   readonly description: string;
@@ -67,7 +67,7 @@ export const TOOLS = {
 
 export type ToolName = keyof typeof TOOLS;
 
-/** Whether there is a tool of this name. */
+/** Returns true if there is a tool of this name. */
 export function isToolName(name: string): name is ToolName {
   return Object.hasOwn(TOOLS, name);
 }

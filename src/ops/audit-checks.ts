@@ -1,6 +1,6 @@
 /**
- * What holds in a sound database, by the name of the check that looks for what breaks it. Each database asks for them
- * in its own SQL (`audit.ts` of its folder in `db/`).
+ * The guarantees of a sound database, by the name of the check that finds violations. Each database checks
+ * them in its own SQL (`audit.ts` of its folder in `db/`).
  */
 export const GUARANTEES = {
   file_is_sound: 'the database finds the structure of its files sound',
@@ -30,20 +30,22 @@ export const GUARANTEES = {
 /** The name of a check. */
 export type CheckName = keyof typeof GUARANTEES;
 
-/** The most violations that a check names. */
+/** The most violations that a check lists. */
 export const VIOLATIONS_MAX = 100;
 
-/** Where an audit begins: behind what an earlier one has checked. */
+/** The start of an audit, after the part that an earlier one has checked. */
 export interface AuditStart {
   readonly last_entry_id: number;
   readonly last_usage_row_id: number;
 }
 
-/** Where an audit begins that reads everything. */
+/** The start of an audit of everything. */
 export const BEGINNING: AuditStart = { last_entry_id: 0, last_usage_row_id: 0 };
 
-/** How an audit that reads everything is asked for. */
+/** The options of an audit of everything. */
 export interface AuditOptions {
-  /** Holds placed before this time must have ended; without it a hold may be open as long as its request is. */
+  /**
+   * Holds placed before this time must have ended; without it a hold may be open as long as its request is.
+   */
   readonly ended_before_ms?: number;
 }

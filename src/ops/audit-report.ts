@@ -1,36 +1,38 @@
-/** A row that breaks a guarantee: its ids and amounts, as the check's query names them. */
+/** A row that violates a guarantee: its ids and amounts, as the check's query names them. */
 export type Violation = Readonly<Record<string, string | number | null>>;
 
 export interface AuditCheck {
   readonly name: string;
-  /** What holds in a sound database. */
+  /** The guarantee of a sound database. */
   readonly guarantee: string;
-  /** The rows that break it, at most 100 of them. */
+  /** The rows that violate it, at most 100. */
   readonly violations: readonly Violation[];
 }
 
 export interface AuditReport {
   readonly ok: boolean;
-  /** The last ledger entry that an earlier audit had checked, so that this one went on behind it; 0 for none. */
+  /** The last ledger entry of an earlier audit, after which this one began; 0 for none. */
   readonly after_entry_id: number;
   readonly checks: readonly AuditCheck[];
-  /** What somebody should look at, though the books are right. */
+  /** Findings for an operator, although the books are right. */
   readonly warnings: readonly AuditCheck[];
-  /** Holds that have no end: requests that are being served, or what an unclean stop left to the next start. */
+  /**
+   * The number of holds without an end: of running requests, or left by an unclean stop for the next start.
+   */
   readonly open_holds: number;
 }
 
-/** The report on a database whose files are damaged: nothing else is checked there. */
+/** Returns the report on a database whose files are damaged; nothing else is checked there. */
 export function damagedReport(file: AuditCheck): AuditReport {
   return { ok: false, after_entry_id: 0, checks: [file], warnings: [], open_holds: 0 };
 }
 
-/** The checks that found something. */
+/** Returns the checks with violations. */
 export function failedChecks(checks: readonly AuditCheck[]): readonly AuditCheck[] {
   return checks.filter(({ violations }) => violations.length > 0);
 }
 
-/** The report as text for a person: one line a check, and one a violation. */
+/** Returns the report as text for a person: one line a check, and one a violation. */
 export function formatAudit(report: AuditReport): string {
   const lines = report.checks.flatMap(({ name, guarantee, violations }) => [
     `${violations.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${guarantee}`,

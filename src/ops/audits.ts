@@ -12,7 +12,7 @@ interface AuditReporting {
   readonly metrics: Pick<Metrics, 'audited'>;
 }
 
-/** Counts what an audit found, and writes each check that failed to the log. */
+/** Counts the violations of an audit, and writes each failed check to the log. */
 export function reportAudit(
   { clock, log, metrics }: AuditReporting,
   { checks }: HistoryReport['audit'],
@@ -27,21 +27,24 @@ export function reportAudit(
   }
 }
 
-/** What came of one audit of the books. */
+/** The result of one audit of the books. */
 export interface AuditResult {
   readonly started_at_ms: number;
   readonly ended_at_ms: number;
   /** `failed` when the audit itself could not be done: the cause is among the problems. */
   readonly outcome: 'ok' | 'violations' | 'failed';
-  /** Whether it was to read everything from the first entry on. */
+  /** True if it was to read everything from the first entry on. */
   readonly whole: boolean;
-  /** How many violations each check found, at most 100 each; empty when it failed. */
+  /** The number of each check's violations, at most 100; empty when the audit failed. */
   readonly checks: readonly { readonly name: string; readonly violations: number }[];
-  /** How many old requests were rolled up into daily totals after it. */
+  /** The number of old requests that were then rolled up into daily totals. */
   readonly requests_rolled_up: number;
 }
 
-/** The runs over the history, with the result of the last one. Its methods for the operator reject everyone else. */
+/**
+ * The runs over the history, with the result of the last one. Its methods for the operator reject everyone
+ * else.
+ */
 export class Audits implements HistoryRuns {
   #last: AuditResult | null = null;
   #running_since_ms: number | undefined;
@@ -80,7 +83,7 @@ export class Audits implements HistoryRuns {
     this.runs.stop();
   }
 
-  /** The last audit since the start, and whether one goes on, and since when. Throws `permission_denied`. */
+  /** Returns the last audit since the start, and the start of a running one. Throws `permission_denied`. */
   status(actor: Actor): {
     readonly last: AuditResult | null;
     readonly is_running: boolean;
@@ -92,8 +95,9 @@ export class Audits implements HistoryRuns {
   }
 
   /**
-   * Audits the books from the first entry on, beside the event loop. Resolves with the result; null while another audit
-   * goes on. What the audit itself fails with is reported, and its result says so. Rejects with `permission_denied`.
+   * Audits the books from the first entry on, outside of the event loop. Resolves with the result, or null
+   * while another audit runs. A failure of the audit itself is reported, and is in its result. Rejects with
+   * `permission_denied`.
    */
   async auditNow(actor: Actor): Promise<AuditResult | null> {
     requireOperator(actor);

@@ -1,15 +1,15 @@
 import { MINUTE_MS } from '../clock.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 
-/** An upload of the largest databases takes minutes; what takes longer hangs. */
+/** The time after which the program counts as hung; an upload of the largest databases takes minutes. */
 const LIMIT_MS = 30 * MINUTE_MS;
 
-/** The operator's program did not do its work; the message is a sentence. */
+/** The operator's program failed; the message is a sentence. */
 export class BackupCommandFailed extends Error {
   override readonly name = 'BackupCommandFailed';
 }
 
-/** A program of the operator, run with the path of each new backup: it copies the backup off the machine. */
+/** The operator's program that copies each new backup off the machine. It gets the backup's path. */
 export class BackupCommand {
   #pid: number | undefined;
 
@@ -18,7 +18,10 @@ export class BackupCommand {
     private readonly limit_ms = LIMIT_MS,
   ) {}
 
-  /** Resolves when the program has ended with 0. Rejects with `BackupCommandFailed`, also when it takes too long. */
+  /**
+   * Resolves when the program has ended with 0. Rejects with `BackupCommandFailed`, also when it takes too
+   * long.
+   */
   async run(path: string): Promise<void> {
     const child = this.#start(path);
     this.#pid = child.pid;
@@ -35,13 +38,13 @@ export class BackupCommand {
     if (code !== 0) throw this.#failed(`ended with code ${code}`);
   }
 
-  /** Ends the program, and what it has started. */
+  /** Ends the program and its children. */
   stop(): void {
     if (this.#pid === undefined) return;
     try {
       process.kill(-this.#pid, 'SIGKILL');
     } catch {
-      // It has ended by itself just now.
+      // It has just ended by itself.
     }
   }
 
@@ -52,7 +55,7 @@ export class BackupCommand {
         stdin: 'ignore',
         stdout: 'ignore',
         stderr: 'inherit',
-        // A group of its own, which can be ended as one.
+        // A process group of its own, which can be ended as one.
         detached: true,
       });
     } catch (error) {
@@ -65,7 +68,7 @@ export class BackupCommand {
   }
 }
 
-/** Without the service's own variables: passwords and keys are among them. */
+/** Returns the environment without the service's own variables, which include passwords and keys. */
 function publicEnvironment(): Record<string, string | undefined> {
   return Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('TDS_') && name !== 'PGPASSWORD'),

@@ -5,14 +5,17 @@ import { BackupFailed, type BackupFile, type Backups } from './backups.ts';
 import type { Log } from './log.ts';
 import type { BackupState } from './metrics.ts';
 
-/** The computer's clock may be set, and may sleep: it is asked again and again instead of once for hours. */
+/**
+ * The interval of checks. One long timer would not do, because the clock may be set, and the computer may
+ * sleep.
+ */
 const LOOK_EVERY_MS = 60_000;
-/** Between a backup that failed and the next try. */
+/** The delay between a failed backup and the next try. */
 const RETRY_AFTER_MS = 10 * 60_000;
 
 interface ScheduleParts {
   readonly backups: Backups;
-  /** Gets the path of each backup; null for none. */
+  /** The command that gets the path of each backup; null for none. */
   readonly command: Pick<BackupCommand, 'run' | 'stop'> | null;
   readonly every_ms: number;
   readonly clock: Clock;
@@ -21,8 +24,8 @@ interface ScheduleParts {
 }
 
 /**
- * Makes a backup when the newest one is older than it may be, so that restarts neither skip nor repeat one. The
- * operator's command gets each of them. A failure of either is reported as a problem and tried again.
+ * Makes a backup when the newest one is too old, so that restarts neither skip nor repeat one. The operator's
+ * command gets each of them. A failure of either is reported as a problem and retried.
  */
 export class BackupSchedule {
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -30,7 +33,7 @@ export class BackupSchedule {
   #has_stopped = false;
   #has_failed = false;
   #not_before_ms = Number.NEGATIVE_INFINITY;
-  /** The newest backup, until the command has taken it. */
+  /** The path of the newest backup until the command has succeeded. */
   #untaken: string | null = null;
 
   constructor(private readonly parts: ScheduleParts) {}
@@ -72,7 +75,7 @@ export class BackupSchedule {
     }
   }
 
-  /** How the backups stand now. */
+  /** Returns the state of the backups. */
   state(): BackupState {
     const { backups, every_ms, clock } = this.parts;
     return { every_ms, newest: newestOf(backups, clock.now_ms()), has_failed: this.#has_failed };
@@ -86,12 +89,12 @@ export class BackupSchedule {
   }
 }
 
-/** The newest backup; null also where nobody can say, as when its disk is gone. */
+/** Returns the newest backup; null also where it cannot be read, such as when its disk is gone. */
 function newestOf(backups: Backups, now_ms: number): BackupFile | null {
   try {
     return backups.newest(now_ms);
   } catch {
-    // Told by the next try to make one.
+    // The next try to make a backup reports it.
     return null;
   }
 }

@@ -1,25 +1,25 @@
-/** A backup that was made. */
+/** A finished backup. */
 export interface BackupFile {
   readonly at_ms: number;
   readonly bytes: number;
 }
 
-/** No backup was made; the message names where it was to be. */
+/** The backup failed; the message names its destination. */
 export class BackupFailed extends Error {
   override readonly name = 'BackupFailed';
 }
 
-/** Keeps copies of the database for the day on which it is lost. */
+/** Keeps copies of the database against its loss. */
 export interface Backups {
-  /** Where they are, for messages. */
+  /** The directory of the copies, for messages. */
   readonly directory: string;
-  /** The newest backup that is not from the future; null without one. Throws what the store throws. */
+  /** Returns the newest backup that is not from the future, or null. Throws as the store does. */
   newest(now_ms: number): BackupFile | null;
   /**
-   * Writes a checked backup beside the requests, then removes what is too many. Resolves with its path. Rejects with
-   * why there is none.
+   * Writes a checked backup while requests are served, then removes the oldest beyond the number to keep.
+   * Resolves with its path. Rejects with the reason for a failure.
    */
   make(now_ms: number): Promise<string>;
-  /** Gives up the backup that is being written, and leaves nothing of it. */
+  /** Cancels the backup in progress, and removes its files. */
   stop(): void;
 }

@@ -2,13 +2,13 @@ import { type FileHandle, open, rename } from 'node:fs/promises';
 import { systemErrorCode } from '../system-error-code.ts';
 import type { TextSink } from './standard-output.ts';
 
-/** How large a file may grow, and how many full ones are kept beside it. */
+/** The largest size of a file, and the number of full ones that are kept. */
 export interface Rotation {
   readonly bytes_max: number;
   readonly keep: number;
 }
 
-/** Its owner writes it, its group may read it: whatever collects logs. It holds metadata only. */
+/** The owner writes it, and the group may read it, for log collectors. It contains metadata only. */
 const LOG_FILE_MODE = 0o640;
 
 interface OpenFile {
@@ -17,8 +17,8 @@ interface OpenFile {
 }
 
 /**
- * A file of lines. Before it would grow beyond its size it becomes `<path>.1`, the one before that `<path>.2`, and so
- * on; the oldest is written over. Every operation waits for the one before and happens beside the event loop.
+ * A file of lines. Before it would exceed its size it becomes `<path>.1`, the previous one `<path>.2`, and so
+ * on; the oldest is overwritten. Operations run one after the other, outside of the event loop.
  */
 export class LogFile implements TextSink {
   #last: Promise<unknown> = Promise.resolve();
@@ -32,12 +32,12 @@ export class LogFile implements TextSink {
     this.#file = file;
   }
 
-  /** Opens the file, behind what it holds. Rejects with what the system says. */
+  /** Opens the file to append. Rejects with the system's error. */
   static async open(path: string, rotation: Rotation): Promise<LogFile> {
     return new LogFile(path, rotation, await openToAppend(path));
   }
 
-  /** Appends the text; `done` is told whether that failed. The next write tries to open the file again. */
+  /** Appends the text; `done` gets the error of a failure. The next write tries to open the file again. */
   write(text: string, done: (error?: Error | null) => void): void {
     this.#next(() => this.#append(text)).then(
       () => done(),
@@ -45,14 +45,14 @@ export class LogFile implements TextSink {
     );
   }
 
-  /** Goes on in a file of the path, after another program has moved the one before away. Never rejects. */
+  /** Opens a new file of the path, after another program has moved the old one away. Never rejects. */
   async reopen(): Promise<void> {
     await this.#next(() => this.#close()).catch(() => {
-      // Nothing is lost: the next write opens the file, or says that it cannot.
+      // Nothing is lost: the next write opens the file, or reports that it cannot.
     });
   }
 
-  /** Closes the file once what was written before is in it. */
+  /** Closes the file after all earlier writes. */
   close(): Promise<void> {
     return this.#next(() => this.#close());
   }
@@ -80,7 +80,7 @@ export class LogFile implements TextSink {
     }
   }
 
-  /** Makes room for a new file: each full one goes one place on. */
+  /** Makes room for a new file by renaming each full one to the next number. */
   async #moveAside(): Promise<void> {
     const { keep } = this.rotation;
     for (let place = keep; place >= 1; place -= 1) {

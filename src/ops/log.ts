@@ -6,16 +6,16 @@ import type { Mode } from '../questions/question.ts';
 import type { LogLevel } from './log-level.ts';
 import { type BoundedOutput, standardOutput } from './standard-output.ts';
 
-/** What the log says of a request: metadata only (contract: records are never kept). */
+/** The log line of a request: metadata only (contract: records are never kept). */
 export interface RequestLine {
   readonly request_id: string;
   readonly method: string;
-  /** The path when the service knows it; an unknown path may hold anything, so it is not kept. */
+  /** The path if the service has it; an unknown path may contain anything, so it is not logged. */
   readonly path: string | null;
   readonly status: number;
   readonly duration_ms: number;
   readonly code: string | null;
-  /** Of a decision, once they are known: the catalog's id of the model, the mode, and what was charged for. */
+  /** Of a decision, once known: the catalog's id of the model, the mode, and the billed tokens. */
   readonly model: string | null;
   readonly mode: Mode | null;
   readonly input_tokens: number | null;
@@ -23,40 +23,42 @@ export interface RequestLine {
   readonly is_replayed?: true;
   /** Null where the request is not traced. */
   readonly trace_id: string | null;
-  /** Written only where the operator wants it; null where nothing is known. */
+  /** Logged only where the operator wants it; null where unknown. */
   readonly client_address: string | null;
   readonly organization_id: string | null;
   readonly project_id: string | null;
   readonly key_id: string | null;
 }
 
-/** What the log says of a failure that is our own fault: metadata only. */
+/** The log line of a failure that is our own fault: metadata only. */
 export interface ProblemLine {
   /** The request's `x-request-id`; null for background work. */
   readonly request_id: string | null;
   readonly step: ProblemStep;
   readonly code: ErrorCode | null;
-  /** The id of the catalog's model that failed. */
+  /** The id of the failed model. */
   readonly model?: string | undefined;
   /** The classes and codes of the causes, outermost first. */
   readonly error: string;
-  /** In the first line of a kind. */
+  /** Present in the first line of a kind. */
   readonly causes?: readonly Cause[];
-  /** In a later one: the request whose line has the causes. */
+  /** Present in a later line: the request whose line has the causes. */
   readonly same_as?: string | null;
-  /** In the line that sums background work up: how often it failed again. */
+  /** Present in the line that sums up background work: the number of repeated failures. */
   readonly repeated?: number;
 }
 
-/** The service's log: one JSON line an event on standard output, metadata only, never a record or a secret. */
+/**
+ * The service's log: one JSON line an event on standard output, metadata only, never a record or a secret.
+ */
 export interface Log {
-  /** One answered request. */
+  /** Logs one answered request. */
   request(line: RequestLine): void;
-  /** A failure that is our own fault. */
+  /** Logs a failure that is our own fault. */
   problem(line: ProblemLine): void;
-  /** Something that an operator must look at. */
+  /** Logs an event that an operator must look into. */
   error(message: string, details?: Readonly<Record<string, string | number | null>>): void;
-  /** Something that an operator should know. */
+  /** Logs an event that an operator should know of. */
   warn(message: string, details?: Readonly<Record<string, string | number | null>>): void;
   info(message: string, details?: Readonly<Record<string, string | number | null>>): void;
 }
@@ -66,18 +68,18 @@ export interface AdjustableLog extends Log {
   level: LogLevel;
 }
 
-/** What a log has in its lines beside what all have. */
+/** The additions to every line of a log. */
 interface LogOptions {
-  /** Whether the lines of requests name the client's address, which is a person's. */
+  /** True if the lines of requests have the client's address, which is personal data. */
   readonly has_client_address?: boolean;
 }
 
-/** A duration in milliseconds, as a line has it: to the microsecond. */
+/** Returns a duration in milliseconds, rounded to the microsecond. */
 function roundedDuration(duration_ms: number): number {
   return Math.round(duration_ms * 1_000) / 1_000;
 }
 
-/** A log of that level, on standard output. Lines that could not be written are named in a line of their own. */
+/** Creates a log of that level, on standard output. Lost lines are counted in a line of their own. */
 export function createLog(
   level: LogLevel,
   output: BoundedOutput = standardOutput,

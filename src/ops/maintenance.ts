@@ -12,7 +12,7 @@ import type { HistoryRuns } from './history-runs.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Last-used times are normally written with a request's hold; this is for requests that never got so far. */
+/** Last-used times are normally written with a request's hold; this interval is for requests without one. */
 const LAST_USED_FLUSH_MS = 10_000;
 const COUNTED_LOG_MS = 10_000;
 
@@ -26,19 +26,19 @@ export interface MaintenanceParts {
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'audited'>;
   readonly problems: ProblemLog;
-  /** Whether what is done once an hour for all services on a database is this one's to do now. */
+  /** Returns true if this service is to do the hourly work of all services on a database now. */
   readonly beginsHourlyRun: () => Promise<boolean>;
-  /** After how many days a request's usage is rolled up into daily totals; null for never. */
+  /** The days after which usage is rolled up into daily totals; null for never. */
   readonly usage_retention_days: number | null;
-  /** After how many days acts in the audit trail are rolled up, those of a UTC day into one. */
+  /** The days after which acts in the audit trail are rolled up, those of a UTC day into one. */
   readonly audit_log_retention_days: number;
 }
 
 /**
- * The background work of a running service. At start and hourly: tiers that time lifts. Hourly: an audit, whose
- * violations are logged as errors, and daily totals of old usage and old acts. So end the answers to idempotency keys, and the windows
- * of organizations that went quiet. Every few seconds: last-used times of keys, and counts for the log. Resolves with its
- * stop once the start's tiers are written.
+ * Starts the background work of a running service. At the start and hourly: tiers that time raises. Hourly:
+ * an audit, whose violations are logged as errors, and daily totals of old usage and old acts. Hourly too:
+ * the deletion of expired idempotent answers and of idle windows. Every few seconds: last-used times of keys,
+ * and counts for the log. Resolves with a function that stops it, once the start's tiers are written.
  */
 export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
   await recalculateTiers(parts.store, parts.clock.now_ms());
@@ -55,7 +55,7 @@ export async function startMaintenance(parts: MaintenanceParts): Promise<() => v
   };
 }
 
-/** One line for all of a kind: a line each would let a client fill the disk. */
+/** Logs one line for all events of a kind, so that a client cannot fill the disk. */
 function logCounted({ refusals, log, problems }: MaintenanceParts): void {
   problems.sumUp();
   const requests = refusals.takeUnanswered();
@@ -63,7 +63,7 @@ function logCounted({ refusals, log, problems }: MaintenanceParts): void {
     log.warn('requests were answered 429 unseen: their budget of refusals is spent', { requests });
 }
 
-/** The hourly run. Never rejects: what it fails with is reported, and it is tried again in an hour. */
+/** Does the hourly work. Never rejects: a failure is reported, and the work is retried in an hour. */
 export async function hourly(parts: MaintenanceParts): Promise<void> {
   const {
     store,

@@ -8,33 +8,33 @@ import type { Mode } from '../questions/question.ts';
 import type { BackupFile } from './backups.ts';
 import type { Readiness } from './readiness.ts';
 
-/** A request that got its response, in words of which there are few. */
+/** An answered request, with labels that have few values. */
 export interface AnsweredRequest {
-  /** The path of a route, or a word for one of the console's; null for every path that the service does not know. */
+  /** The path of a route, or the console's label; null for a path that the service does not have. */
   readonly endpoint: string | null;
-  /** Null for requests that ask for no decision, or were refused before their mode was known. */
+  /** Null for requests without a decision, or refused before their mode was known. */
   readonly mode: Mode | null;
-  /** The id of the catalog's model that was asked; null for requests that were refused before it was known. */
+  /** The id of the requested model; null for requests that were refused before it was known. */
   readonly model: string | null;
   /** One of the codes of the API or of the console; null for success. */
   readonly code: string | null;
-  /** Of the response. */
+  /** The status of the response. */
   readonly status: number;
 }
 
-/** The time of a request that got as far as the model; the three parts make the whole. */
+/** The durations of a request that reached the model; the three parts make the whole. */
 export interface DecisionTimes {
   readonly model: string;
   readonly mode: Mode;
-  /** Everything of ours: reading, planning, the books, the response. */
+  /** The time in our own code: reading, planning, the books, the response. */
   readonly platform_ms: number;
-  /** From the hold to the first turn at the model, a load of the model included. */
+  /** The time from the hold to the first turn at the model, including a load of the model. */
   readonly queue_ms: number;
-  /** From the first turn to the answer. */
+  /** The time from the first turn to the answer. */
   readonly model_ms: number;
 }
 
-/** A request that was answered and charged. */
+/** An answered and charged request. */
 export interface ChargedDecision {
   readonly model: string;
   readonly mode: Mode;
@@ -43,44 +43,44 @@ export interface ChargedDecision {
   readonly cost_micros: number;
 }
 
-/** One of the models that the service runs. */
+/** One of the models of the service. */
 export interface ObservedModel {
   /** Its id in the catalog. */
   readonly id: string;
   readonly status: () => LifecycleStatus;
-  /** Undefined while no engine is loaded, or where none counts. */
+  /** Undefined while no engine is loaded, or where it has no counters. */
   readonly counts: () => EvaluatorCounts | undefined;
-  /** The members of its pool; none for a model of this process. */
+  /** Returns the members of its pool; none for a model of this process. */
   readonly upstreams: () => readonly ObservedUpstream[];
 }
 
-/** What a database takes, and has left. */
+/** The size and load of a database. */
 export interface DatabaseState {
-  /** Everything that it has stored. */
+  /** The size of all stored data. */
   readonly bytes: number;
-  /** Of the disk that it lies on; null where that is another machine. */
+  /** The free bytes of its disk; null where that is on another machine. */
   readonly free_bytes: number | null;
   /** The pool of connections that requests share; null where there is none. */
   readonly pool: PoolLoad | null;
 }
 
-/** How much of a pool of connections is in use. */
+/** The use of a pool of connections. */
 export interface PoolLoad {
   readonly connections_max: number;
   /** Transactions and single statements that have begun; those beyond `connections_max` wait. */
   readonly under_way: number;
 }
 
-/** How the backups of the schedule stand. */
+/** The state of the scheduled backups. */
 export interface BackupState {
   readonly every_ms: number;
   /** Null where there is none. */
   readonly newest: BackupFile | null;
-  /** Whether the last try failed. */
+  /** True if the last try failed. */
   readonly has_failed: boolean;
 }
 
-/** How much of what the process may have open it has open. */
+/** The open connections and descriptors of the process, with their limits. */
 export interface ServerLoad {
   readonly connections: number;
   readonly connections_max: number;
@@ -88,41 +88,41 @@ export interface ServerLoad {
   readonly descriptors_max: number;
 }
 
-/** What is looked at when metrics are read, and costs nothing before. */
+/** Sources that are read when metrics are read, and only then. */
 export interface MetricsSources {
-  /** Those that the catalog has opened now. */
+  /** Returns the open models of the catalog. */
   readonly models: () => readonly ObservedModel[];
-  /** Of all models together. */
+  /** Returns the load of all models together. */
   readonly turnsLoad: () => TurnsLoad;
   readonly books: Pick<Books, 'open' | 'unwritten'>;
   readonly problems: Pick<Problems, 'counts'>;
   readonly readiness: Pick<Readiness, 'failing'>;
-  /** Rejects where the database does not say. */
+  /** Rejects where the database does not answer. */
   readonly databaseState: () => Promise<DatabaseState>;
   /** Wall-clock Unix milliseconds. */
   readonly now_ms: () => number;
 }
 
-/** Takes what happens, for whoever watches the service. Nothing here throws or waits. */
+/** Receives the events of the service. No method throws or waits. */
 export interface Metrics {
   requestAnswered(request: AnsweredRequest): void;
   decisionTimed(times: DecisionTimes): void;
   decisionCharged(decision: ChargedDecision): void;
-  /** A request got the answer of an earlier one with its idempotency key. */
+  /** Counts a request that got the answer of an earlier one with its idempotency key. */
   decisionReplayed(decision: Pick<ChargedDecision, 'model' | 'mode'>): void;
-  /** One durable commit of so many writes. */
+  /** Counts one durable commit of so many writes. */
   committed(duration_ms: number, writes: number): void;
-  /** An audit has ended with so many violations, at a wall-clock time. */
+  /** Counts an audit that ended with so many violations, at a wall-clock time. */
   audited(violations: number, at_ms: number): void;
-  /** Names what is looked at when metrics are read. Called once. */
+  /** Sets the sources that are read when metrics are read. Called once. */
   watch(sources: MetricsSources): void;
 }
 
 function nothing(): void {
-  // Nobody watches.
+  // There are no metrics.
 }
 
-/** For a service that nobody watches. */
+/** The metrics of a service without any. */
 export const NO_METRICS: Metrics = {
   requestAnswered: nothing,
   decisionTimed: nothing,

@@ -33,33 +33,33 @@ import type {
   Tracing,
 } from './tracing.ts';
 
-/** Where spans go, and how many. */
+/** The destination of spans, and their bounds. */
 export interface OtlpSettings {
-  /** The whole address that spans are posted to. */
+  /** The full address to which spans are posted. */
   readonly url: string;
-  /** Sent with every post, for collectors that ask who it is. */
+  /** The headers of every post, for collectors that authenticate. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Which share of the traces that begin here, or that their client samples, is sent: 0 to 1. */
+  /** The share, from 0 to 1, of the traces that begin here or that their client samples. */
   readonly ratio: number;
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
-  /** Tells the processes of a service apart. */
+  /** The id that distinguishes the processes of a service. */
   readonly instance_id: string;
   readonly clock: Clock;
 }
 
-/** Spans were not sent; the message is made of fixed words and numbers. */
+/** Spans were not sent; the message consists of fixed words and numbers. */
 export class TraceExportFailed extends Error {
   override readonly name = 'TraceExportFailed';
 }
 
-/** Spans that wait at most, the ones that are being sent among them: some thousand requests, a few megabytes. */
+/** The most waiting spans, including those being sent: some thousand requests, a few megabytes. */
 const WAITING_SPANS_MAX = 8_192;
-/** Spans of one post. They are written at one stretch on the event loop, in about a millisecond. */
+/** The spans of one post. The event loop serializes them without a pause, in about a millisecond. */
 const SPANS_PER_POST = 256;
-/** How long a span waits for others. */
+/** The time for which a span waits for others. */
 const DELAY_MS = 2_000;
-/** How long one post may take, with what is tried again; so long a stop waits for the last ones, too. */
+/** The longest time of one post, including retries. A stop waits as long for the last ones. */
 const POST_MS = 5_000;
 
 const SERVER_FAULT = 500;
@@ -69,7 +69,7 @@ const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f
 const FIRST_VERSION = '00';
 const FIRST_VERSION_LENGTH = 55;
 
-/** The caller's span; undefined where there is none, or the header is none of that kind. */
+/** Returns the caller's span; undefined where the header is missing or invalid. */
 export function callerOf(traceparent: string | null): SpanContext | undefined {
   const [, version, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(traceparent ?? '') ?? [];
   if (version === FIRST_VERSION && traceparent?.length !== FIRST_VERSION_LENGTH) return undefined;
@@ -81,13 +81,16 @@ function failureAttributes({ code }: SpanFailure): Attributes {
   return { 'error.type': code };
 }
 
-/** The time for the spans of one request, in Unix milliseconds: those of the SDK are whole, and a step is shorter. */
+/**
+ * Returns the clock for the spans of one request, in Unix milliseconds. The SDK's milliseconds are whole, but
+ * a step is shorter.
+ */
 function timeline(clock: Clock): () => number {
   const difference_ms = clock.now_ms() - clock.monotonic_ms();
   return () => difference_ms + clock.monotonic_ms();
 }
 
-/** Ends a span; what the client did wrong is no error of this service, in traces as in the log. */
+/** Ends a span. A client's error is no error of this service, in traces as in the log. */
 function endSpan(span: Span, failure: SpanFailure | null, at_ms: number): void {
   if (failure !== null) {
     span.setAttributes(failureAttributes(failure));
@@ -101,7 +104,7 @@ export class OtlpTracing implements Tracing {
   readonly #provider: TracerProvider;
   readonly #tracer: Tracer;
   #report: (error: Error) => void = () => {};
-  /** Ended, and neither sent nor lost. */
+  /** The spans that have ended, and are neither sent nor lost. */
   #waiting_spans = 0;
 
   readonly #clock: Clock;
@@ -117,7 +120,7 @@ export class OtlpTracing implements Tracing {
       }),
       sampler: new ParentBasedSampler({
         root: by_ratio,
-        // A client cannot have more of its requests traced than the operator wants, but fewer.
+        // A client can have fewer of its requests traced than the operator wants, but not more.
         remoteParentSampled: by_ratio,
         remoteParentNotSampled: new AlwaysOffSampler(),
       }),
@@ -175,7 +178,7 @@ export class OtlpTracing implements Tracing {
   async close(): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const deadline = setTimeout(resolve, POST_MS);
-    // What could not be sent was reported.
+    // Spans that could not be sent were reported.
     await Promise.race([this.#provider.shutdown().catch(() => {}), late]);
     clearTimeout(deadline);
     if (this.#waiting_spans > 0) {
@@ -183,7 +186,7 @@ export class OtlpTracing implements Tracing {
         new TraceExportFailed(`The collector does not answer: ${this.#waiting_spans} spans are lost.`),
       );
     }
-    // What becomes of them now was told.
+    // The loss has been reported.
     this.#report = () => {};
   }
 
@@ -192,7 +195,9 @@ export class OtlpTracing implements Tracing {
     return { end: (failure = null) => this.#end(span, failure, now_ms()) };
   }
 
-  /** Ends a span, unless too many wait already: then it is lost, before the SDK would lose it without a word. */
+  /**
+   * Ends a span. If too many wait, it is dropped and reported here, because the SDK would drop it silently.
+   */
   #end(span: Span, failure: SpanFailure | null, at_ms: number): void {
     if (this.#waiting_spans >= WAITING_SPANS_MAX) {
       this.#report(new TraceExportFailed(`More than ${WAITING_SPANS_MAX} spans wait to be sent.`));
@@ -202,7 +207,7 @@ export class OtlpTracing implements Tracing {
     endSpan(span, failure, at_ms);
   }
 
-  /** The exporter, which also counts what waits and tells what is lost. */
+  /** Returns the exporter, with counting of waiting spans and reports of lost ones. */
   #counted(exporter: SpanExporter): SpanExporter {
     return {
       export: (spans: ReadableSpan[], done) =>
@@ -216,7 +221,7 @@ export class OtlpTracing implements Tracing {
   }
 }
 
-/** In our own words: the collector's could hold anything. */
+/** Returns an error in our own words, because the collector's message could contain anything. */
 function exportFailure(error: Error, spans: number): TraceExportFailed {
   const code = 'code' in error && ['string', 'number'].includes(typeof error.code) ? error.code : null;
   const reason =

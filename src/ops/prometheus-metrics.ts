@@ -15,7 +15,7 @@ import type {
 } from './metrics.ts';
 import { READINESS_CHECKS } from './readiness.ts';
 
-/** Seconds; from a request on a GPU to one that waits for as long as it may. */
+/** Seconds; from a request on a GPU to one with the longest possible wait. */
 const REQUEST_BUCKETS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
 ];
@@ -25,7 +25,7 @@ const SHORT_BUCKETS = [
 ];
 const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** How often the event loop is asked how late it is. */
+/** The interval at which the event loop's lag is measured. */
 const LAG_INTERVAL_MS = 100;
 const US_PER_S = 1_000_000;
 /** Shorter than Prometheus waits for all metrics, which is 10 s unless configured. */
@@ -41,7 +41,7 @@ export interface MetricFamily {
   readonly labels: readonly string[];
 }
 
-/** What is said of the program itself. */
+/** The labels of the program itself. */
 export interface ProgramFacts {
   readonly version: string;
   readonly commit: string;
@@ -49,12 +49,13 @@ export interface ProgramFacts {
 }
 
 /**
- * Metrics in Prometheus' text format. What happens is counted as it happens; the state of the service is looked at when
- * the text is made. Labels are endpoint, mode, code, status, model, upstream, state, check and step, whose values are known beforehand or named by the
- * operator. Nothing that a client writes, and no id of a customer, is in them.
+ * Metrics in Prometheus' text format. Events are counted as they happen; the state of the service is read
+ * when the text is made. Labels are endpoint, mode, code, status, model, upstream, state, check and step,
+ * whose values are known beforehand or named by the operator. No label contains a client's text or a
+ * customer's id.
  */
 export class PrometheusMetrics implements Metrics {
-  /** Everything that is exported, in the order in which it was added. */
+  /** All exported metrics, in the order in which they were added. */
   readonly families: MetricFamily[] = [];
   readonly #registry = new Registry();
   readonly #lag_timer: Timer;
@@ -152,17 +153,17 @@ export class PrometheusMetrics implements Metrics {
     this.#lag_timer.unref();
   }
 
-  /** The type of the text, with the version of its format. */
+  /** The media type of the text, with the version of its format. */
   get content_type(): string {
     return this.#registry.contentType;
   }
 
-  /** Everything, as Prometheus reads it. */
+  /** Returns all metrics in Prometheus' format. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }
 
-  /** Ends the timer; what was counted can still be read. */
+  /** Stops the timer; the counts can still be read. */
   close(): void {
     clearInterval(this.#lag_timer);
   }
@@ -242,7 +243,7 @@ export class PrometheusMetrics implements Metrics {
     );
   }
 
-  /** Adds what is known once the service listens. */
+  /** Adds the metrics that exist once the service listens. */
   watchServer(load: () => ServerLoad): void {
     this.#gauge('tds_connections', 'Connections of clients that are open.', [], (gauge) =>
       gauge.set(load().connections),
@@ -277,7 +278,7 @@ export class PrometheusMetrics implements Metrics {
     );
   }
 
-  /** A database that does not say leaves no value: its readiness tells. */
+  /** A database that does not answer leaves no value; its readiness shows the failure. */
   #watchDatabase(databaseState: MetricsSources['databaseState']): void {
     const look = async (gauge: Gauge, pick: (state: DatabaseState) => number | null) => {
       gauge.remove();
@@ -316,7 +317,7 @@ export class PrometheusMetrics implements Metrics {
       'Whether the model is loaded for the mode.',
       ['model', 'mode'],
       (gauge) => {
-        // A model that was removed leaves no value behind.
+        // A removed model leaves no value behind.
         gauge.reset();
         for (const { id, status } of models()) {
           const { state } = status();
@@ -325,7 +326,7 @@ export class PrometheusMetrics implements Metrics {
         }
       },
     );
-    // A model that is loaded anew counts from 0, which Prometheus takes for the restart that it is.
+    // The counters of a reloaded model start from 0, which Prometheus correctly treats as a restart.
     const counted = (pick: (counts: NonNullable<ReturnType<ObservedModel['counts']>>) => number) => () =>
       models().flatMap(({ id, counts }): LabelledValue<'model'>[] => {
         const now = counts();
@@ -363,7 +364,7 @@ export class PrometheusMetrics implements Metrics {
     );
   }
 
-  /** The members of pools, named as the operator gave them, without the scheme. */
+  /** Adds the members of pools, named by the operator's addresses without the scheme. */
   #watchUpstreams(models: MetricsSources['models']): void {
     const members = () =>
       models().flatMap(({ id, upstreams }) =>
@@ -377,7 +378,7 @@ export class PrometheusMetrics implements Metrics {
       'Tokens of calls that the upstream has not answered.',
       ['model', 'upstream'],
       (gauge) => {
-        // A member that is gone leaves no value behind.
+        // A removed member leaves no value behind.
         gauge.reset();
         for (const { labels, outstanding_tokens } of members()) gauge.set(labels, outstanding_tokens);
       },
@@ -429,7 +430,7 @@ export class PrometheusMetrics implements Metrics {
     });
   }
 
-  /** A counter; of what is counted elsewhere when `count` gives all its values. */
+  /** Adds a counter. With `count`, its values are counted elsewhere. */
   #counter<Label extends string>(
     name: string,
     help: string,

@@ -4,21 +4,24 @@ import { inTime } from '../in-time.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
 import type { Problems } from '../problems/problems.ts';
 
-/** What a service needs to answer. */
+/** The conditions for answering requests. */
 export const READINESS_CHECKS = ['draining', 'model', 'database', 'disk'] as const;
 export type ReadinessCheck = (typeof READINESS_CHECKS)[number];
 
-/** Free bytes below which the database may soon not be written any more, unless configured. */
+/** The free bytes below which the database may soon be unwritable, unless configured. */
 export const DISK_FLOOR_BYTES = 256 * BYTES_PER_MEGABYTE;
 
-/** For so long a result is given again: whoever asks without end costs one look a second at most. */
+/** The time for which a result is reused, so that frequent requests cause at most one check a second. */
 const RESULT_MS = 1_000;
-/** A look that takes longer has failed. */
+/** The time after which a check has failed. */
 const LOOK_MS = 2_000;
-/** How often a model that could not be loaded is tried again: a balancer that sends nothing would never load it. */
+/**
+ * The interval at which a failed load of a model is retried, because a balancer that sends no requests would
+ * never cause one.
+ */
 const RELOAD_MS = 30_000;
 
-/** A model, as far as its readiness goes. */
+/** The readiness of a model. */
 export interface ReadinessModel {
   readonly status: () => LifecycleStatus;
   /** Loads it. Rejects where that fails; the failure is reported elsewhere. */
@@ -26,21 +29,24 @@ export interface ReadinessModel {
 }
 
 export interface ReadinessParts {
-  /** Those that the catalog has opened now. */
+  /** Returns the open models of the catalog. */
   readonly models: () => readonly ReadinessModel[];
   /** Makes a durable write. Rejects when the database cannot be written. */
   readonly write: () => Promise<void>;
-  /** Free bytes where the database is; null where that is another machine, whose disk is looked at there. */
+  /**
+   * Returns the free bytes where the database is; null where that is another machine, which checks its own
+   * disk.
+   */
   readonly freeBytes: (() => Promise<number>) | null;
   readonly disk_floor_bytes?: number | undefined;
   readonly clock: Pick<Clock, 'monotonic_ms'>;
-  /** Gets the cause when a look begins to fail, and again after it was well in between. */
+  /** Reports the cause when a check begins to fail. */
   readonly problems: Pick<Problems, 'report'>;
 }
 
 /**
- * Whether this service should be sent requests. It looks at most once a second however often it is asked, and never
- * waits for more than two seconds.
+ * Decides if this service should get requests. It checks at most once a second, and never waits for more than
+ * two seconds.
  */
 export class Readiness {
   #is_draining = false;
@@ -48,24 +54,24 @@ export class Readiness {
   #failing: Promise<readonly ReadinessCheck[]> = Promise.resolve([]);
   #reloaded_at_ms = Number.NEGATIVE_INFINITY;
   #disk_floor_bytes: number;
-  /** Looks that failed the last time: their cause is reported, and not once a second. */
+  /** The checks that failed the last time, whose cause is already reported. */
   readonly #broken = new Set<ReadinessCheck>();
 
   constructor(private readonly parts: ReadinessParts) {
     this.#disk_floor_bytes = parts.disk_floor_bytes ?? DISK_FLOOR_BYTES;
   }
 
-  /** From the next look on, so many bytes must be free. */
+  /** Sets the free bytes that later checks require. */
   setDiskFloor(bytes: number): void {
     this.#disk_floor_bytes = bytes;
   }
 
-  /** From now on the service is not ready, because it stops. Nothing is looked at any more. */
+  /** Makes the service not ready, because it stops, and ends all checks. */
   drain(): void {
     this.#is_draining = true;
   }
 
-  /** What the service lacks; nothing when it is ready. Never rejects. */
+  /** Returns the failing conditions; none when the service is ready. Never rejects. */
   async failing(): Promise<readonly ReadinessCheck[]> {
     if (this.#is_draining) return ['draining'];
     const now_ms = this.parts.clock.monotonic_ms();
@@ -89,7 +95,7 @@ export class Readiness {
     return READINESS_CHECKS.filter((check) => !is_well[check]);
   }
 
-  /** What the look finds; false when it fails or takes too long. */
+  /** Returns the result of the check; false when it fails or takes too long. */
   async #isWell(check: ReadinessCheck, look: () => Promise<boolean>): Promise<boolean> {
     try {
       const is_well = await inTime(look(), LOOK_MS, 'The look took too long.');
@@ -104,7 +110,7 @@ export class Readiness {
     }
   }
 
-  /** Whether a model is loaded, or nothing speaks against loading one. */
+  /** Returns true if a model is loaded, or nothing prevents loading one. */
   #canAnswer(): boolean {
     const { clock } = this.parts;
     const models = this.parts.models();
@@ -112,7 +118,7 @@ export class Readiness {
     const now_ms = clock.monotonic_ms();
     if (now_ms - this.#reloaded_at_ms >= RELOAD_MS) {
       this.#reloaded_at_ms = now_ms;
-      // Nothing is lost: the model reports why it was not loaded, and its status says so.
+      // Nothing is lost: the model reports why it was not loaded, and its status has the reason.
       for (const { load } of models) load().catch(() => {});
     }
     return false;

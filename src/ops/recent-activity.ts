@@ -3,72 +3,75 @@ import { ERRORS, isErrorCode } from '../errors.ts';
 import type { TurnsLoad } from '../limits/model-turns.ts';
 import type { AnsweredRequest, ChargedDecision, DecisionTimes, Metrics, MetricsSources } from './metrics.ts';
 
-/** How many seconds are remembered. */
+/** The number of seconds that are remembered. */
 export const ACTIVITY_SECONDS = 300;
 
-/** How often the event loop is asked how late it is. */
+/** The interval at which the event loop's lag is measured. */
 const SAMPLE_INTERVAL_MS = 100;
 
-/** Requests under this name are the operator's own looking, among others; the playground's have a name of their own. */
+/**
+ * The endpoint label of the console's requests, many of which are the operator's own views. The playground
+ * has another label.
+ */
 const UNCOUNTED = '/console';
 
-/** What happened in one second. */
+/** The activity of one second. */
 interface Second {
-  /** Which second of the monotonic clock it is. */
+  /** The number of the second on the monotonic clock. */
   readonly index: number;
   answered: number;
   refused: number;
   failed: number;
   questions: number;
   input_tokens: number;
-  /** The most that there was at one time. */
+  /** The highest value in the second. */
   model_requests: number;
   event_loop_lag_ms: number;
   memory_bytes: number | null;
 }
 
-/** The last seconds, oldest first: the same place of every array is the same second. */
+/** The last seconds, oldest first: the same index of every array is the same second. */
 export interface ActivityHistory {
-  /** Wall-clock time of the beginning of each second. */
+  /** The wall-clock time of the beginning of each second. */
   readonly times_ms: readonly number[];
-  /** Requests that got an answer, that were refused (4xx), and that failed through our own fault (5xx). */
+  /** The requests that were answered, refused (4xx), and failed by our own fault (5xx). */
   readonly answered: readonly number[];
   readonly refused: readonly number[];
   readonly failed: readonly number[];
-  /** Questions that were answered and charged, and their input tokens. */
+  /** The answered and charged questions, and their input tokens. */
   readonly questions: readonly number[];
   readonly input_tokens: readonly number[];
-  /** The most requests that were at the models at one time; null where nobody looked. */
+  /** The most requests at the models at one time; null where not measured. */
   readonly model_requests: readonly (number | null)[];
-  /** How late the event loop was at most; null where nobody looked. */
+  /** The highest lag of the event loop; null where not measured. */
   readonly event_loop_lag_ms: readonly (number | null)[];
   readonly memory_bytes: readonly (number | null)[];
 }
 
-/** How the service stands now, and what it did in the last minutes. */
+/** The present state of the service, and its activity in the last minutes. */
 export interface Activity {
   readonly now_ms: number;
   readonly queue: TurnsLoad;
   readonly holds: {
     readonly open: number;
     readonly oldest_at_ms: number | null;
-    /** Holds whose release could not be written yet. */
+    /** The number of holds whose release could not be written yet. */
     readonly unwritten: number;
   };
-  /** Failures that were our own fault, since the start. */
+  /** The number of failures by our own fault, since the start. */
   readonly problems: number;
   readonly history: ActivityHistory;
 }
 
 /**
- * The last minutes of the service by the second, for whoever looks at it in the console. It hears what the metrics hear
- * and passes everything on to them. Its memory is bounded: one line for each of the seconds.
+ * Records the last minutes of the service by the second, for the console. It passes all events on to the
+ * metrics. Its memory is bounded: one entry for each second.
  */
 export class RecentActivity implements Metrics {
-  /** A ring: each second has its place. */
+  /** A ring: each second has its index. */
   readonly #seconds: Second[] = [];
   #sources: MetricsSources | undefined;
-  /** When the event loop is to be asked next; null before the first time. */
+  /** The time of the next measurement of the lag; null before the first. */
   #due_ms: number | null = null;
 
   constructor(
@@ -77,14 +80,14 @@ export class RecentActivity implements Metrics {
     private readonly memoryBytes: () => number = () => process.memoryUsage.rss(),
   ) {}
 
-  /** Begins to look at queue, event loop and memory. Returns what ends it. */
+  /** Starts sampling the queue, event loop and memory. Returns a function that stops it. */
   start(): () => void {
     const timer = setInterval(() => this.sample(), SAMPLE_INTERVAL_MS);
     timer.unref();
     return () => clearInterval(timer);
   }
 
-  /** Looks once; called by the timer of `start`. */
+  /** Takes one sample; called by the timer of `start`. */
   sample(): void {
     const at_ms = this.clock.monotonic_ms();
     const second = this.#second(at_ms);
@@ -95,7 +98,7 @@ export class RecentActivity implements Metrics {
     this.#due_ms = at_ms + SAMPLE_INTERVAL_MS;
   }
 
-  /** Everything as it is now; undefined before `watch`. The second that goes on is no part of it. */
+  /** Returns the present state; undefined before `watch`. Leaves out the current second. */
   now(): Activity | undefined {
     if (this.#sources === undefined) return undefined;
     const { turnsLoad, books, problems } = this.#sources;
@@ -169,7 +172,7 @@ export class RecentActivity implements Metrics {
     const { clock } = this;
     const monotonic_ms = clock.monotonic_ms();
     const current = Math.floor(monotonic_ms / MS_PER_S);
-    // The same for the same second each time: a chart that is drawn anew must not jump.
+    // The same second always has the same time, so that a redrawn chart does not jump.
     const zero_ms = clock.now_ms() - monotonic_ms;
     const indices = Array.from(
       { length: ACTIVITY_SECONDS - 1 },

@@ -1,14 +1,16 @@
-/** What waits to be written at most, in bytes: some thousand log lines. */
+/** The most bytes that wait to be written: some thousand log lines. */
 const BUFFER_BYTES_MAX = 1_048_576;
-/** What is handed to the system at a time: as much as a pipe holds. */
+/** The most bytes of one write: as much as a pipe holds. */
 const WRITE_BYTES_MAX = 65_536;
-/** How long nothing is tried after a write failed, as on a full disk. */
+/** The delay after a failed write, as on a full disk. */
 const RETRY_MS = 1_000;
 
-/** Where lines go: a stream, or a file. It is given one text at a time, and tells how each one went. */
+/**
+ * The destination of lines: a stream, or a file. It gets one text at a time, and reports the result of each.
+ */
 export interface TextSink {
   write(text: string, done: (error?: Error | null) => void): unknown;
-  /** Streams tell a failed write here as well. */
+  /** Streams report a failed write here as well. */
   on?(event: 'error', listener: () => void): unknown;
 }
 
@@ -18,22 +20,22 @@ interface Line {
 }
 
 /**
- * Lines on their way to a stream or file that may be full, closed at its other end, or read by nobody. Nothing here
- * throws or waits: what cannot be written waits in a bounded buffer, and what does not fit is lost and counted.
+ * Writes lines to a stream or file that may be full, closed at its other end, or unread. It never throws or
+ * waits: lines wait in a bounded buffer, and those beyond it are lost and counted.
  */
 export class BoundedOutput {
-  /** Is told, once a write has succeeded again, how many lines were lost before. */
+  /** Called with the number of lost lines, once a write has succeeded again. */
   onResumed: (lines_lost: number) => void = () => {};
   readonly #sink: TextSink;
   readonly #bytes_max: number;
   #waiting: Line[] = [];
-  /** Bytes of the lines that wait and of those that are being written. */
+  /** The bytes of the lines that wait or are being written. */
   #bytes = 0;
   #lines_lost = 0;
   #is_writing = false;
   #is_listening = false;
   #retry: Timer | undefined;
-  /** Set by a flush: from then on a failed write is not waited after. */
+  /** Set by a flush; from then on there is no retry of a failed write. */
   #flushed: (() => void) | undefined;
 
   constructor(sink: TextSink, bytes_max: number = BUFFER_BYTES_MAX) {
@@ -41,17 +43,17 @@ export class BoundedOutput {
     this.#bytes_max = bytes_max;
   }
 
-  /** Whether a write has begun that the other end does not take. Such a write keeps the process alive. */
+  /** True if the other end does not accept a write in progress. Such a write keeps the process alive. */
   get isStuck(): boolean {
     return this.#is_writing;
   }
 
-  /** Whether anything was written here: what cannot be written is then no reason to end. */
+  /** True if anything was written here; then a write failure is no reason to end. */
   get isUsed(): boolean {
     return this.#is_listening;
   }
 
-  /** Writes the text, which ends in a line break, as soon as it can be written. */
+  /** Writes the text, which ends in a line break, as soon as possible. */
   write(text: string): void {
     const bytes = Buffer.byteLength(text);
     if (this.#bytes + bytes > this.#bytes_max) {
@@ -63,7 +65,7 @@ export class BoundedOutput {
     this.#writeNext();
   }
 
-  /** Resolves when nothing waits any more, written or lost, and after `deadline_ms` whatever still waits. */
+  /** Resolves when nothing waits any more, written or lost, and at the latest after `deadline_ms`. */
   async flush(deadline_ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#flushed = resolve;
@@ -84,7 +86,7 @@ export class BoundedOutput {
     }
     if (!this.#is_listening) {
       this.#is_listening = true;
-      // Every failed write is told to its callback too; without a listener it would end the process.
+      // The callback also gets every failed write. Without a listener the error would end the process.
       this.#sink.on?.('error', () => {});
     }
     const lines = this.#takeLines();
@@ -96,14 +98,14 @@ export class BoundedOutput {
     this.#is_writing = false;
     for (const { bytes } of lines) this.#bytes -= bytes;
     if (error !== null) {
-      // A part of them may have been written, so that writing them again could double lines.
+      // A part of them may have been written, so a retry could double lines.
       this.#lines_lost += lines.length;
       if (this.#flushed === undefined) this.#retryLater();
     } else if (this.#lines_lost > 0) {
       const lost = this.#lines_lost;
       this.#lines_lost = 0;
       this.onResumed(lost);
-      // The line that tells it did not fit: it is told after the next write instead, and not counted itself.
+      // If the report of lost lines did not fit, it follows the next write, and is not counted itself.
       if (this.#lines_lost > 0) this.#lines_lost = lost;
     }
     this.#writeNext();
@@ -117,7 +119,7 @@ export class BoundedOutput {
     this.#retry.unref();
   }
 
-  /** The oldest lines, at least one and at most `WRITE_BYTES_MAX` of them. */
+  /** Returns the oldest lines, at least one and at most `WRITE_BYTES_MAX` bytes. */
   #takeLines(): readonly Line[] {
     let bytes = this.#waiting[0]?.bytes ?? 0;
     let count = 1;
@@ -129,5 +131,5 @@ export class BoundedOutput {
   }
 }
 
-/** Standard output of a server: its announcement and its log. */
+/** The standard output of a server: its announcement and its log. */
 export const standardOutput = new BoundedOutput(process.stdout);

@@ -1,7 +1,9 @@
 import { Refusal } from '../errors.ts';
 import type { Mode } from '../questions/question.ts';
 
-/** The parts of a request that have a span of their own; `wait` is the time between the hold and the first turn. */
+/**
+ * The parts of a request with a span of their own; `wait` is the time between the hold and the first turn.
+ */
 export type TracedStep =
   | 'key'
   | 'idempotency'
@@ -14,28 +16,28 @@ export type TracedStep =
   | 'release'
   | 'response';
 
-/** Why a span ended without what it was for. */
+/** The reason why a span ended in failure. */
 export interface SpanFailure {
   readonly code: string;
   readonly status: number;
 }
 
-/** One step that has begun. */
+/** One step in progress. */
 export interface StepSpan {
   end(failure?: SpanFailure | null): void;
 }
 
-/** What is known of a request that is being answered as soon as it is checked. */
+/** The properties of a request that are known once it is checked. */
 export interface TracedDecision {
   /** The id of the catalog's model. */
   readonly model: string;
   readonly mode: Mode;
-  /** Of a request that was answered. */
+  /** Present for an answered request. */
   readonly questions?: number;
   readonly input_tokens?: number;
 }
 
-/** What a span says of a request at its end: metadata only (contract: records are never kept). */
+/** The properties of a span at its end: metadata only (contract: records are never kept). */
 export interface TracedRequest {
   readonly request_id: string;
   readonly status: number;
@@ -46,47 +48,50 @@ export interface TracedRequest {
   readonly key_id: string | null;
 }
 
-/** The span of one request; it is sent once it is ended, and one that is never ended is never sent. */
+/** The span of one request. It is sent once it is ended, and never otherwise. */
 export interface RequestSpan {
-  /** Of the trace that the span is a part of, in hexadecimal: the log's lines name it. */
+  /** The id of the span's trace, in hexadecimal, as in the log's lines. */
   readonly trace_id: string;
   beginStep(step: TracedStep): StepSpan;
   describe(decision: TracedDecision): void;
   end(request: TracedRequest): void;
 }
 
-/** What a trace needs of a request at its begin. */
+/** The parts of a request that a trace needs at its start. */
 export interface TraceableRequest {
   readonly method: string;
   readonly headers: { get(name: string): string | null };
 }
 
-/** Takes the course of requests, for whoever watches them. Nothing here throws or waits but `close`. */
+/** Traces requests. No method throws or waits, except `close`. */
 export interface Tracing {
   /**
-   * Begins the span of a request to that route, or to no known one, as a part of the trace that its `traceparent` names.
-   * Null where the request is not traced.
+   * Begins the span of a request to that route, or to no known one, as a part of the trace in its
+   * `traceparent`. Returns null where the request is not traced.
    */
   begin(request: TraceableRequest, route: string | null): RequestSpan | null;
-  /** Names who is told that spans were lost. Called once. */
+  /** Sets the receiver of reports about lost spans. Called once. */
   onFailure(report: (error: Error) => void): void;
-  /** Sends what was not sent yet, for some seconds at most. */
+  /** Sends the remaining spans, for some seconds at most. */
   close(): Promise<void>;
 }
 
-/** For a service that nobody traces. */
+/** The tracing of a service without traces. */
 export const NO_TRACING: Tracing = {
   begin: () => null,
   onFailure: () => {},
   close: () => Promise.resolve(),
 };
 
-/** A result that is refused, or none of it is. */
+/** Returns a result that is a refusal; null for any other. */
 function refusalIn(result: unknown): SpanFailure | null {
   return result instanceof Refusal ? result : null;
 }
 
-/** The result of the work, which is a step of that request; `failureOf` finds a refusal in a result that is none itself. */
+/**
+ * Returns the result of the work, which is a step of that request. `failureOf` finds a failure inside other
+ * results.
+ */
 export function inStep<Result>(
   span: RequestSpan | null,
   step: TracedStep,

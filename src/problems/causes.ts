@@ -1,20 +1,21 @@
 import { errorMessage } from '../error-message.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 
-/** One error of a chain of causes, as far as it may be logged: metadata only. */
+/** One error of a chain of causes, with only the metadata that may be logged. */
 export interface Cause {
   /** The name of its class. */
   readonly error: string;
   /** SQLite's or the system's code, such as `SQLITE_BUSY`, or PostgreSQL's, such as `40P01`. */
   readonly code?: string;
-  /** Only of the classes in `CLASSES_WITHOUT_CLIENT_TEXT`. */
+  /** The message, only for the classes in `CLASSES_WITHOUT_CLIENT_TEXT`. */
   readonly message?: string;
   /** The frames of its stack, innermost first. */
   readonly at: readonly string[];
 }
 
 /**
- * A thread of ours failed. An error loses its code and its causes between threads, so they are sent beside its message.
+ * The failure of one of our threads. An error loses its code and its causes between threads, so they are sent
+ * beside its message.
  */
 export class ThreadFailed extends Error {
   override readonly name = 'ThreadFailed';
@@ -26,15 +27,15 @@ export class ThreadFailed extends Error {
   }
 }
 
-/** What a thread sends instead of its result. */
+/** A thread's message in place of its result. */
 export interface ThreadFailure {
   readonly failed: { readonly message: string; readonly causes: readonly Cause[] };
 }
 
 /**
- * Classes of ours whose messages are made of fixed sentences, numbers, paths, ids of our own and the words of the
- * engine about itself. Every other message may quote what it failed on. An error of JSON quotes the text, one of SQLite
- * the value, one of the system or of a library its arguments.
+ * Our classes whose messages contain only fixed sentences, numbers, paths, our own ids and the engine's words
+ * about itself. Every other message may quote a value: JSON errors quote the text, SQLite's the value, those
+ * of the system and of libraries their arguments.
  */
 const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'AddonUnavailable',
@@ -71,17 +72,17 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'WriteQueueFull',
 ]);
 
-/** Bounds of a line; a compiler's output, which `AddonUnavailable` quotes, is the longest message. */
+/** The bounds of a line; the longest message is a compiler's output, which `AddonUnavailable` quotes. */
 const CAUSES_MAX = 8;
 const FRAMES_MAX = 12;
 const MESSAGE_CHARACTERS_MAX = 1_000;
 
 const CLASS_NAME = /^[A-Za-z_$][\w$]{0,63}$/;
 const SYSTEM_CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
-/** PostgreSQL's code of what its server reports. The client puts it beside a code of its own that says nothing. */
+/** PostgreSQL's own error code. Its client adds a code of its own, which has no information. */
 const SQL_STATE = /^[0-9A-Z]{5}$/;
 
-/** The error and its causes, outermost first, without a word that a client wrote. */
+/** Returns the error and its causes, outermost first, without any text of a client. */
 export function causesOf(error: unknown): readonly Cause[] {
   const causes: Cause[] = [];
   let current: unknown = error;
@@ -96,7 +97,7 @@ export function causesOf(error: unknown): readonly Cause[] {
   return causes.slice(0, CAUSES_MAX);
 }
 
-/** What a thread sends when it failed with that error. */
+/** Returns a thread's message about that error. */
 export function threadFailure(error: unknown): ThreadFailure {
   return { failed: { message: errorMessage(error), causes: causesOf(error) } };
 }
@@ -120,7 +121,8 @@ function codeOf(error: Error): string | undefined {
 }
 
 /**
- * The stack without its message, whose lines may look like frames. No frames where the message cannot be told apart.
+ * Returns the frames of the stack without the message, whose lines may look like frames. Returns none where
+ * the message cannot be separated.
  */
 function framesOf({ stack, message }: Error): readonly string[] {
   if (typeof stack !== 'string') return [];

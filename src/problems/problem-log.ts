@@ -10,14 +10,16 @@ import {
   type RecentProblems,
 } from './problems.ts';
 
-/** For so long after the stack of a problem was written, problems of its kind are written without one. */
+/** The time after a problem's stack was written in which problems of its kind are written without one. */
 const WINDOW_MS = 60_000;
-/** More kinds than places in the code that can fail together; the oldest is forgotten for one more. */
+/**
+ * The most kinds: more than the places in the code that can fail together. Beyond it the oldest is forgotten.
+ */
 const KINDS_MAX = 256;
-/** How many problems are remembered for the operator, a few hundred bytes each. */
+/** The most problems that are remembered for the operator, a few hundred bytes each. */
 export const RECENT_PROBLEMS_MAX = 500;
 
-/** Problems of one step, with the same classes of errors from the same place. */
+/** Problems of one step, with the same error classes from the same place. */
 interface Kind {
   readonly step: ProblemStep;
   readonly code: Problem['code'];
@@ -26,14 +28,17 @@ interface Kind {
   readonly until_ms: number;
   /** The request whose line has the stack; null for background work. */
   readonly first_request_id: string | null;
-  /** Repetitions of background work only, because every request has a line. */
+  /**
+   * The repetitions of background work. Those of requests are not counted, because every request has a line.
+   */
   repeated: number;
 }
 
 /**
- * Writes problems to the log. The first of a kind has the causes with their stacks. While its window lasts, each
- * further request has a short line that names the first one. Repetitions of background work are summed up in one line.
- * So every request is found by its id, and a fault that lasts writes no more than the lines of the requests themselves.
+ * Writes problems to the log. The first of a kind has the causes with their stacks. In its window, each
+ * further request has a short line that refers to the first one. Repetitions of background work are summed up
+ * in one line. Every request is therefore found by its id, and a lasting fault adds no more lines than there
+ * are requests.
  */
 export class ProblemLog implements Problems, RecentProblems {
   readonly #counts = noProblems();
@@ -52,7 +57,7 @@ export class ProblemLog implements Problems, RecentProblems {
     this.#counts[step] += 1;
     const causes = causesOf(thrown);
     const error = causes.map(inWords).join(' < ');
-    // Errors of Bun's PostgreSQL client have no stack: the place is that of the nearest cause with one.
+    // Errors of Bun's PostgreSQL client have no stack, so the place is that of the nearest cause with one.
     const place = causes.findLast(({ at }) => at.length > 0)?.at[0] ?? '';
     const at_ms = this.#now_ms();
     this.#remember({ at_ms, request_id, step, code, model: model ?? null, error, place });
@@ -93,18 +98,18 @@ export class ProblemLog implements Problems, RecentProblems {
       .slice(0, limit);
   }
 
-  /** Writes how often background work failed again, for the windows that are over. To be called now and then. */
+  /** Writes the repetitions of background work, for windows that have ended. To be called at intervals. */
   sumUp(): void {
     const now_ms = this.clock.monotonic_ms();
     for (const [id, kind] of this.#kinds) if (now_ms >= kind.until_ms) this.#forget(id, kind);
   }
 
-  /** The same for all windows, at the end of the service. */
+  /** Does the same for all windows, at the end of the service. */
   close(): void {
     for (const [id, kind] of this.#kinds) this.#forget(id, kind);
   }
 
-  /** A report never throws, not even about a clock that does. */
+  /** Returns null when the clock fails, because a report must never throw. */
   #now_ms(): number | null {
     try {
       return this.clock.now_ms();

@@ -5,7 +5,7 @@ import { NoulAnswerSchema, noulAnswer, noulAnswerOf } from './noul.ts';
 import { classesOf, classProbabilities, type Question, type QuestionType, scoreCount } from './question.ts';
 import { ScoreAnswerSchema, scoreAnswer, scoreAnswerOf } from './score.ts';
 
-/** In the order in which the types are documented. */
+/** The answers by type, in the order of the documentation. */
 const ANSWER_SCHEMAS = {
   noul: NoulAnswerSchema,
   choice: ChoiceAnswerSchema,
@@ -18,8 +18,8 @@ export type Answer = Static<typeof AnswerSchema>;
 export type WrittenAnswer = Written<Answer>;
 
 /**
- * The answer to one question from the engine's calibrated scores. Throws `RangeError` where these are not as many as
- * `scoreCount` says, or one is NaN.
+ * Returns the answer to one question from the engine's calibrated scores. Throws `RangeError` for a wrong
+ * number of scores (`scoreCount`), or for NaN.
  */
 export function answerFrom(
   { question, threshold }: { readonly question: Question; readonly threshold: number | null },
@@ -39,7 +39,10 @@ export function answerFrom(
   }
 }
 
-/** All of an answer that the client did not send: `answerOfNumbers` makes the answer of it again. */
+/**
+ * Returns the numbers of an answer, from which `answerOfNumbers` makes it again. The client sent all the
+ * rest.
+ */
 export function numbersOf(answer: WrittenAnswer): number[] {
   switch (answer.type) {
     case 'noul':
@@ -51,8 +54,8 @@ export function numbersOf(answer: WrittenAnswer): number[] {
 }
 
 /**
- * The answer that `numbersOf` was given, to the same question. Throws `RangeError` where the question has another number
- * of options.
+ * Returns the answer whose numbers `numbersOf` gave, to the same question. Throws `RangeError` where the
+ * question has another number of options.
  */
 export function answerOfNumbers(
   { question, threshold }: { readonly question: Question; readonly threshold: number | null },

@@ -15,7 +15,7 @@ import {
   Probability,
 } from './question-fields.ts';
 
-/** Exactly one of several options, in the client's order. */
+/** A question with several options, of which exactly one is right, in the client's order. */
 export interface ChoiceQuestion {
   readonly type: 'choice';
   readonly instructions: JsonValue | undefined;
@@ -40,7 +40,10 @@ export const ChoiceAnswerSchema = Type.Object({
 });
 export type WrittenChoiceAnswer = Written<Static<typeof ChoiceAnswerSchema>>;
 
-/** The question in a request's body; `InvalidCriteria` when its criteria are not an object of 2 to 255 options. */
+/**
+ * Parses the question of a request's body. Returns `InvalidCriteria` when its criteria are not an object of 2
+ * to 255 options.
+ */
 export function parseChoice(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQuestion> | InvalidCriteria {
   const criteria = body.get('criteria');
   if (!isJsonObject(criteria) || !isOptionCount(criteria.names.length)) {
@@ -57,14 +60,14 @@ export function parseChoice(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQ
 }
 
 /**
- * One of the options; `probabilities` belong to `ids` by position and sum to 1. Throws `RangeError` for NaN, and where
- * there is no option.
+ * Returns the answer; `probabilities` belong to `ids` by position and sum to 1. Throws `RangeError` for NaN,
+ * and where there is no option.
  */
 export function choiceAnswer(ids: readonly string[], probabilities: readonly number[]): WrittenChoiceAnswer {
   return choiceAnswerOf(ids, roundToSumOne(probabilities));
 }
 
-/** The answer with these probabilities, as they were given. Throws `RangeError` where there is no option. */
+/** Returns the answer with exactly these probabilities. Throws `RangeError` where there is no option. */
 export function choiceAnswerOf(ids: readonly string[], rounded: readonly number[]): WrittenChoiceAnswer {
   const { index, value } = largest(rounded);
   const even = 1 / ids.length;

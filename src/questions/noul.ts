@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-valu
 import { checkProbability, roundToParts, sigmoid } from './probabilities.ts';
 import { Description, Instructions, type ParsedQuestion, Probability } from './question-fields.ts';
 
-/** A yes/no question. `yes` and `no` describe what each answer means; undefined where the client said nothing. */
+/** A yes/no question. `yes` and `no` describe the two answers; undefined where the client did not. */
 export interface NoulQuestion {
   readonly type: 'noul';
   readonly instructions: JsonValue | undefined;
@@ -47,11 +47,11 @@ export const NoulAnswerSchema = Type.Object({
 });
 export type NoulAnswer = Static<typeof NoulAnswerSchema>;
 
-/** A yes/no answer is never between these two (contract: a noul is committed to one side). */
+/** No yes/no answer is between these two (contract: a noul is committed to one side). */
 const COMMITTED_NO_MAX = 0.199;
 const COMMITTED_YES_MIN = 0.801;
 
-/** The question in a request's body; criteria of the wrong kind are the model's to reject. */
+/** Parses the question of a request's body; the model rejects criteria of the wrong kind. */
 export function parseNoul(body: JsonObject<JsonValue>): ParsedQuestion<NoulQuestion> {
   const criteria = body.get('criteria') ?? null;
   const described = isJsonObject(criteria) ? criteria : undefined;
@@ -70,12 +70,12 @@ export function parseNoul(body: JsonObject<JsonValue>): ParsedQuestion<NoulQuest
   };
 }
 
-/** A threshold outside 0 to 1 is ignored, whatever it is (contract: it is never an error). */
+/** Returns the threshold, or null for anything outside 0 to 1 (contract: it is never an error). */
 function thresholdOf(value: JsonValue | undefined): number | null {
   return typeof value === 'number' && value >= 0 && value <= 1 ? value : null;
 }
 
-/** The probabilities of no and of yes, from the log-odds of yes. */
+/** Returns the probabilities of no and of yes, from the log-odds of yes. */
 export function noulProbabilities(log_odds: number): readonly [no: number, yes: number] {
   const yes = sigmoid(log_odds);
   return [1 - yes, yes];
@@ -84,15 +84,18 @@ export function noulProbabilities(log_odds: number): readonly [no: number, yes: 
 /** The largest probability that is still a no. */
 const BELOW_HALF = 0.5 - 1e-9;
 
-/** The probability of yes that `noulAnswer` makes this value of: its inverse, to a millionth of the answer. */
+/**
+ * Returns the probability of yes for which `noulAnswer` gives this value: its inverse, to a millionth of the
+ * answer.
+ */
 export function uncommittedProbability(noul: number): number {
   if (noul < 0.5) return Math.min(BELOW_HALF, (noul / COMMITTED_NO_MAX) * 0.5);
   return Math.max(0.5, 0.5 + ((noul - COMMITTED_YES_MIN) / (1 - COMMITTED_YES_MIN)) * 0.5);
 }
 
 /**
- * A committed yes/no answer: a `probability` of yes below 0.5 maps linearly onto [0, 0.199], the rest onto [0.801, 1].
- * Throws `RangeError` for NaN.
+ * Returns a committed yes/no answer: a `probability` of yes below 0.5 maps linearly onto [0, 0.199], the rest
+ * onto [0.801, 1]. Throws `RangeError` for NaN.
  */
 export function noulAnswer(probability: number, threshold: number | null): NoulAnswer {
   checkProbability(probability);
@@ -103,7 +106,7 @@ export function noulAnswer(probability: number, threshold: number | null): NoulA
   return noulAnswerOf(roundToParts(committed), threshold);
 }
 
-/** The answer with that probability of yes, as it was given. */
+/** Returns the answer with exactly that probability of yes. */
 export function noulAnswerOf(noul: number, threshold: number | null): NoulAnswer {
   return threshold === null
     ? { type: 'noul', noul }

@@ -1,12 +1,12 @@
-/** Probabilities are given in millionths: fine enough that rounding makes no ties that matter. */
+/** Probabilities are whole millionths: fine enough that rounding makes no relevant ties. */
 const PARTS = 1_000_000;
 
-/** The logistic function, without overflow for any finite score. */
+/** Returns the logistic function, without overflow for any finite score. */
 export function sigmoid(score: number): number {
   return score >= 0 ? 1 / (1 + Math.exp(-score)) : Math.exp(score) / (1 + Math.exp(score));
 }
 
-/** Probabilities that sum to 1, in proportion to the exponentials of the scores. */
+/** Returns probabilities that sum to 1, proportional to the exponentials of the scores. */
 export function softmax(scores: readonly number[]): number[] {
   const highest = Math.max(...scores);
   const weights = scores.map((score) => Math.exp(score - highest));
@@ -15,8 +15,9 @@ export function softmax(scores: readonly number[]): number[] {
 }
 
 /**
- * The probabilities in whole millionths that sum to exactly one. Each is rounded down, and the remaining millionths go
- * to the largest remainders, so that a larger probability never becomes the smaller one. Throws as `checkProbability`.
+ * Rounds the probabilities to whole millionths that sum to exactly one. Each is rounded down, and the
+ * remaining millionths go to the largest remainders, so that rounding never swaps the order of two. Throws as
+ * `checkProbability`.
  */
 export function roundToSumOne(probabilities: readonly number[]): number[] {
   for (const probability of probabilities) checkProbability(probability);
@@ -28,20 +29,20 @@ export function roundToSumOne(probabilities: readonly number[]): number[] {
       probability,
       remainder: probability * PARTS - Math.floor(probability * PARTS),
     }))
-    // Two that differ in their last bit only can have the same remainder.
+    // Two probabilities that differ only in their last bit can have the same remainder.
     .sort((a, b) => b.remainder - a.remainder || b.probability - a.probability || a.index - b.index);
   for (const { index } of byRemainder.slice(0, Math.max(0, missing))) parts[index] = (parts[index] ?? 0) + 1;
-  // Products that round up to whole parts can add up to one part too many.
+  // Products that round up to whole parts can sum to one part too many.
   if (missing < 0) parts[largest(parts).index] = largest(parts).value + missing;
   return parts.map((part) => part / PARTS);
 }
 
-/** The value in whole millionths. */
+/** Rounds the value to whole millionths. */
 export function roundToParts(value: number): number {
   return Math.round(value * PARTS) / PARTS;
 }
 
-/** The first of the largest values, and its index; 0 at index 0 where there are none. */
+/** Returns the first of the largest values, and its index; 0 at index 0 where there are none. */
 export function largest(values: readonly number[]): { readonly index: number; readonly value: number } {
   let index = 0;
   values.forEach((value, position) => {
@@ -50,7 +51,7 @@ export function largest(values: readonly number[]): { readonly index: number; re
   return { index, value: values[index] ?? 0 };
 }
 
-/** Throws `RangeError` unless the value is a probability: a model that gives NaN has not answered. */
+/** Throws `RangeError` unless the value is a probability: NaN from a model is not an answer. */
 export function checkProbability(value: number): void {
   if (!(value >= 0 && value <= 1)) throw new RangeError('the model gave a score that is not a number');
 }

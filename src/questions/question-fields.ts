@@ -1,17 +1,17 @@
 import { Type } from '@sinclair/typebox';
 import { isJsonArray, isJsonObject, type JsonValue, kindOf } from '../json/json-value.ts';
 
-/** What the question types share: schemas of common fields, the bounds of options, and how a question is read. */
+/** The common parts of the question types: schemas of fields, the bounds of options, and parsed questions. */
 
 export const OPTIONS_MIN = 2;
 export const OPTIONS_MAX = 255;
 
-/** Any text as a key, also with line breaks, which TypeBox's own pattern excludes. */
+/** Any text as a key, including line breaks, which TypeBox's own pattern excludes. */
 export const AnyKey = Type.String({ pattern: '^[\\s\\S]*$' });
 
 export const Probability = Type.Number({ minimum: 0, maximum: 1 });
 
-/** A description may be any JSON value; a string is what clients normally send. */
+/** A description may be any JSON value; clients normally send a string. */
 export const Description = Type.Unknown({
   description: 'A short description; any JSON value, normally a string.',
 });
@@ -22,21 +22,24 @@ export const Instructions = Type.Optional(
   }),
 );
 
-/** A question of one type, as it was read from a request's body. */
+/** A parsed question of one type. */
 export interface ParsedQuestion<Asked> {
   readonly question: Asked;
-  /** Where a yes/no answer becomes a decision; null for none, and for types that have no threshold. */
+  /** The threshold of a yes/no decision; null for none, and for types without thresholds. */
   readonly threshold: number | null;
-  /** Why the model will reject the question although its fields are in order; null normally. */
+  /** The reason why the model will reject the question although its fields are valid; normally null. */
   readonly rejection: string | null;
 }
 
-/** Why criteria do not fit the type of their question (`invalid_criteria`), for the client to read. */
+/**
+ * The reason why criteria do not fit the type of their question (`invalid_criteria`), as a message for the
+ * client.
+ */
 export class InvalidCriteria {
   constructor(readonly message: string) {}
 }
 
-/** What the criteria of a question are, in a message that says what they should be. Quotes nothing of them. */
+/** Describes the kind of a question's criteria, for a message. Quotes nothing of them. */
 export function describeCriteria(criteria: JsonValue | undefined): string {
   if (criteria === undefined) return 'it has no criteria';
   if (isJsonObject(criteria)) return `its criteria are an object of ${criteria.names.length}`;
@@ -44,7 +47,7 @@ export function describeCriteria(criteria: JsonValue | undefined): string {
   return `its criteria are ${kindOf(criteria)}`;
 }
 
-/** Whether a question may have so many options or levels (contract: 2 to 255, else `invalid_criteria`). */
+/** Returns true for an allowed number of options or levels (contract: 2 to 255, else `invalid_criteria`). */
 export function isOptionCount(count: number): boolean {
   return count >= OPTIONS_MIN && count <= OPTIONS_MAX;
 }

@@ -6,20 +6,21 @@ import { softmax } from './probabilities.ts';
 import type { InvalidCriteria, ParsedQuestion } from './question-fields.ts';
 import { levelNames, parseScore, type ScoreQuestion, ScoreQuestionSchema } from './score.ts';
 
-/** The two ways of reading a record: once for all questions, or again with each question. */
+/** The two modes of reading a record: once for all questions, or again with each question. */
 export const MODES = ['fast', 'consistent'] as const;
 
 export type Mode = (typeof MODES)[number];
 
 /**
- * A typed question as the engine understands it; ids and thresholds stay with the caller. Code that treats the types
- * apart is an exhaustive `switch` or a table by `QuestionType`. The compiler names all of it for a new member.
+ * A typed question as the engine gets it; ids and thresholds stay with the caller. Code that depends on the
+ * type is an exhaustive `switch` or a table by `QuestionType`. The compiler therefore finds all of it for a
+ * new member.
  */
 export type Question = NoulQuestion | ChoiceQuestion | ScoreQuestion;
 
 export type QuestionType = Question['type'];
 
-/** In the order in which the types are documented and reported. */
+/** The questions by type, in the order of documentation and reports. */
 const QUESTION_SCHEMAS = {
   noul: NoulQuestionSchema,
   choice: ChoiceQuestionSchema,
@@ -29,26 +30,29 @@ const QUESTION_SCHEMAS = {
 /** A question in a request's body. */
 export const QuestionSchema = Type.Union(Object.values(QUESTION_SCHEMAS));
 
-/** Every type, in the order in which types are reported. */
+/** Every type, in the order of reports. */
 export const QUESTION_TYPES: readonly QuestionType[] = Object.keys(QUESTION_SCHEMAS).filter(isQuestionType);
 
 function isQuestionType(name: string): name is QuestionType {
   return Object.hasOwn(QUESTION_SCHEMAS, name);
 }
 
-/** The type that a question in a request's body names; null for anything else (`invalid_question_type`). */
+/** Returns the type of a question in a request's body; null for anything else (`invalid_question_type`). */
 export function questionTypeOf(body: JsonValue | undefined): QuestionType | null {
   const type = isJsonObject(body) ? body.get('type') : undefined;
   return typeof type === 'string' && isQuestionType(type) ? type : null;
 }
 
-/** The fields that are read of a question in a request's body; all of them where its type is none. */
+/** Returns the names of the question's fields that are read; all of them where its type is unknown. */
 export function questionFields(body: JsonObject<JsonValue>): readonly string[] {
   const type = questionTypeOf(body);
   return type === null ? body.names : Object.keys(QUESTION_SCHEMAS[type].properties);
 }
 
-/** A question in a request's body; `InvalidCriteria` when they do not fit its type, and null when it has none. */
+/**
+ * Parses a question of a request's body. Returns `InvalidCriteria` when they do not fit its type, and null
+ * for an unknown type.
+ */
 export function parseQuestion(
   body: JsonValue | undefined,
 ): ParsedQuestion<Question> | InvalidCriteria | null {
@@ -65,7 +69,10 @@ export function parseQuestion(
   }
 }
 
-/** How many scores the engine gives: the log-odds of yes for a noul, one for each option or level otherwise. */
+/**
+ * Returns the number of the engine's scores: the log-odds of yes for a noul, otherwise one for each option or
+ * level.
+ */
 export function scoreCount(question: Question): number {
   switch (question.type) {
     case 'noul':
@@ -77,7 +84,7 @@ export function scoreCount(question: Question): number {
   }
 }
 
-/** The names of what a question can be answered by: no and yes, the options' ids, or the levels' indexes. */
+/** Returns the names of the possible answers: no and yes, the options' ids, or the levels' indexes. */
 export function classesOf(question: Question): readonly string[] {
   switch (question.type) {
     case 'noul':
@@ -90,7 +97,8 @@ export function classesOf(question: Question): readonly string[] {
 }
 
 /**
- * The probability of every class from a question's scores, before an answer is made of them; NaN for missing scores.
+ * Returns the probability of every class from a question's scores, before they become an answer; NaN for
+ * missing scores.
  */
 export function classProbabilities(question: Question, scores: readonly number[]): readonly number[] {
   switch (question.type) {

@@ -15,7 +15,7 @@ import {
   Probability,
 } from './question-fields.ts';
 
-/** A level on an ordered scale, lowest first. */
+/** A question about a level on an ordered scale, lowest first. */
 export interface ScoreQuestion {
   readonly type: 'score';
   readonly instructions: JsonValue | undefined;
@@ -44,7 +44,10 @@ export const ScoreAnswerSchema = Type.Object({
 });
 export type WrittenScoreAnswer = Written<Static<typeof ScoreAnswerSchema>>;
 
-/** The question in a request's body; `InvalidCriteria` when its criteria are not an array of 2 to 255 levels. */
+/**
+ * Parses the question of a request's body. Returns `InvalidCriteria` when its criteria are not an array of 2
+ * to 255 levels.
+ */
 export function parseScore(body: JsonObject<JsonValue>): ParsedQuestion<ScoreQuestion> | InvalidCriteria {
   const criteria = body.get('criteria');
   if (!isJsonArray(criteria) || !isOptionCount(criteria.length)) {
@@ -59,17 +62,20 @@ export function parseScore(body: JsonObject<JsonValue>): ParsedQuestion<ScoreQue
   };
 }
 
-/** The names of the levels in answers: their indexes from 0. */
+/** Returns the names of the levels in answers: their indexes from 0. */
 export function levelNames(levels: readonly JsonValue[]): readonly string[] {
   return levels.map((_, level) => String(level));
 }
 
-/** The mean of the level indexes by their probabilities. */
+/** Returns the mean of the level indexes by their probabilities. */
 export function expectedLevel(probabilities: readonly number[]): number {
   return probabilities.reduce((sum, probability, level) => sum + level * probability, 0);
 }
 
-/** A level; `score` is the weighted mean of the probabilities as they are returned. Throws `RangeError` for NaN. */
+/**
+ * Returns the answer; `score` is the weighted mean of the returned probabilities. Throws `RangeError` for
+ * NaN.
+ */
 export function scoreAnswer(
   levels: readonly JsonValue[],
   probabilities: readonly number[],
@@ -77,14 +83,14 @@ export function scoreAnswer(
   return scoreAnswerOf(levels, roundToSumOne(probabilities));
 }
 
-/** The answer with these probabilities, as they were given. */
+/** Returns the answer with exactly these probabilities. */
 export function scoreAnswerOf(levels: readonly JsonValue[], rounded: readonly number[]): WrittenScoreAnswer {
   const names = levelNames(levels);
   return {
     type: 'score',
     score: roundToParts(expectedLevel(rounded)),
     probabilities: new JsonObject(names, rounded),
-    // A level is repeated as it was sent, whatever JSON it is. Null becomes '', which is what the model read.
+    // A level is repeated as sent, whatever JSON it is. Null becomes '', which is what the model read.
     legend: new JsonObject(
       names,
       levels.map((level) => level ?? ''),
