@@ -26,7 +26,6 @@ const OTHER_PARTS = [
     files: ['native/models/decision-1/NOTICE', 'native/models/decision-1/LICENSE'],
   },
   { name: 'llama.cpp', license: 'MIT', files: ['src/binary/licenses/llama.cpp.txt'] },
-  { name: 'Scalar API reference', license: 'MIT', files: ['src/http/assets/README.md'] },
   { name: 'Bun', license: 'MIT and others', files: ['src/binary/licenses/bun.txt'] },
   {
     name: 'GCC runtime libraries',

@@ -243,7 +243,11 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     tracing,
     readiness,
     payments,
-    api_reference: parts.api_reference ?? true,
+    site: {
+      public_url: parts.console?.public_url ?? null,
+      has_reference: parts.api_reference ?? true,
+      has_console: parts.console !== undefined,
+    },
     clock,
     identifiers,
     log,

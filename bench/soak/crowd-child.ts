@@ -20,10 +20,10 @@ const OPENING_MS = 5_000;
 /** A connection that the service closed, as it does with those that say nothing, comes again within this time. */
 const RETURN_MS = 1_000;
 const TICK_MS = 1_000;
-/** A slow reader's responses are far more than what lies in the buffers of the system. */
-const UNREAD_REQUESTS = 6;
+/** The largest response that needs no key, as often as one connection may ask before it is answered. */
+const UNREAD_REQUESTS = 8;
 const ANSWERED_ONCE = `GET /healthz HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`;
-const UNREAD = `GET /swagger/scalar.js HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`.repeat(UNREAD_REQUESTS);
+const UNREAD = `GET /openapi.json HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`.repeat(UNREAD_REQUESTS);
 const SLOW_HEAD = `POST /v1/decisions HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${key}\r\n`;
 const SLOW_BODY = `${SLOW_HEAD}Content-Length: 100000\r\n\r\n{"model": "decision-1", "state": "`;
 

@@ -30,7 +30,9 @@ const COMPRESSION_LEVEL = 9;
 const DATA = [
   'db/sqlite/migrations',
   'db/postgres/migrations',
-  'src/http/assets',
+  'src/docs/assets',
+  'src/docs/pages',
+  'src/palette.css',
   'src/ops/deploy',
   'native/models',
 ];

@@ -133,7 +133,7 @@ export const SETTINGS = {
     flag: '--api-reference <on|off>',
     variable: 'TDS_API_REFERENCE',
     key: 'server.api_reference',
-    help: 'whether the API reference is served at /swagger: on or off',
+    help: 'whether the API reference is served at /swagger, and its OpenAPI document: on or off',
     default: 'on',
   }),
   console: setting(oneOf(['on', 'off']), {

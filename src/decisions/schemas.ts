@@ -13,6 +13,7 @@ import { AnyKey } from '../questions/question-fields.ts';
 export const ModeSchema = Type.Union(
   MODES.map((mode) => Type.Literal(mode)),
   {
+    title: 'Mode',
     description:
       'fast reads the record once and every question reuses it; consistent reads it again with each question.',
   },

@@ -23,9 +23,22 @@ import { readJsonBody } from './body.ts';
 import type { BodyLimits } from './body-bytes.ts';
 import { ACCEPTED_CODINGS } from './content-encoding.ts';
 import type { RequestContext } from './context.ts';
+import {
+  DECISION_ANSWERS,
+  DECISION_REQUESTS,
+  SYSTEM_ONE_ANSWERS,
+  SYSTEM_ONE_REQUESTS,
+} from './decision-examples.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
-import { defineRoute, type NamedSchema, type Parameter, type Refused, type Route } from './route.ts';
+import {
+  defineRoute,
+  type Examples,
+  type NamedSchema,
+  type Parameter,
+  type Refused,
+  type Route,
+} from './route.ts';
 
 /** Makes one decision of all requests with its value (draft-ietf-httpapi-idempotency-key-header). */
 const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
@@ -53,6 +66,7 @@ interface DecisionEndpoint {
   readonly summary: string;
   readonly bodies: readonly [NamedSchema, ...NamedSchema[]];
   readonly responses: readonly [NamedSchema, ...NamedSchema[]];
+  readonly examples: { readonly requests: Examples; readonly answers: Examples };
   /** The model when the body names none; null where it must. */
   readonly default_model: string | null;
   readonly request_id_copy?: string;
@@ -72,6 +86,7 @@ const ENDPOINTS: readonly DecisionEndpoint[] = [
     summary: 'Decide typed questions about one record',
     bodies: DECISION_BODIES,
     responses: [DECISION_RESPONSE, { name: 'OpenAiDecision', schema: OpenAiDecisionSchema }],
+    examples: { requests: DECISION_REQUESTS, answers: DECISION_ANSWERS },
     default_model: null,
   },
   {
@@ -79,6 +94,7 @@ const ENDPOINTS: readonly DecisionEndpoint[] = [
     summary: 'The same, for clients of the open decision-request format',
     bodies: [{ name: 'SystemOneRequest', schema: SystemOneRequestSchema }],
     responses: [DECISION_RESPONSE],
+    examples: { requests: SYSTEM_ONE_REQUESTS, answers: SYSTEM_ONE_ANSWERS },
     default_model: DEFAULT_MODEL,
     // By this name the SDKs of the open format know the id.
     request_id_copy: 'x-typesafe-request-id',
@@ -113,10 +129,15 @@ export function decisionRoutes(services: DecisionRouteServices): readonly Route[
             schema: { name: 'IdempotencyKey', schema: IdempotencyKeySchema },
           },
         ],
-        body: { description: BODY_DESCRIPTION, schemas: endpoint.bodies },
+        body: {
+          description: BODY_DESCRIPTION,
+          schemas: endpoint.bodies,
+          examples: endpoint.examples.requests,
+        },
         success: {
           description: 'A probability for every option of every question.',
           schemas: endpoint.responses,
+          examples: endpoint.examples.answers,
         },
         asks_model: true,
       },

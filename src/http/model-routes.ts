@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { type KeyDirectory, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import { extractKey, MissingKey } from '../accounts/key-format.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
-import { type Catalog, OWNED_BY } from '../catalog/catalog.ts';
+import { type Catalog, DEFAULT_MODEL, OWNED_BY } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
 import { modelNotFound } from '../decisions/explained-refusals.ts';
@@ -16,6 +16,7 @@ import { MODES } from '../questions/question.ts';
 import { OPTIONS_MAX } from '../questions/question-fields.ts';
 import { BODY_BYTES_MAX } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
+import { MODEL_EXAMPLES, MODEL_LIST_EXAMPLES } from './model-examples.ts';
 import { pathParameter } from './path-table.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse } from './responses.ts';
@@ -61,6 +62,7 @@ export function modelRoutes(services: ModelServices): readonly Route[] {
         success: {
           description: 'The models that can be asked now.',
           schemas: [{ name: 'ModelList', schema: ModelListSchema }],
+          examples: MODEL_LIST_EXAMPLES,
         },
         asks_model: false,
       },
@@ -77,10 +79,12 @@ export function modelRoutes(services: ModelServices): readonly Route[] {
           name: 'id',
           description: 'The id of a model, or an alias of one. An addition to the specification.',
           schema: { name: 'ModelId', schema: Type.String({ minLength: 1 }) },
+          example: DEFAULT_MODEL,
         },
         success: {
           description: 'The model as the list has it.',
           schemas: [{ name: 'Model', schema: ModelSchema }],
+          examples: MODEL_EXAMPLES,
         },
         asks_model: false,
       },

@@ -1,7 +1,7 @@
-import type { TSchema } from '@sinclair/typebox';
-import { COMMON_CODES, ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
-import type { NamedSchema, Operation } from './route.ts';
-import { ErrorResponseSchema } from './schemas.ts';
+import { COMMON_CODES, ERROR_CODES, ERROR_TYPES, ERRORS, type ErrorCode } from '../errors.ts';
+import { referenceTo, sharedSchemas } from './openapi-schemas.ts';
+import type { Examples, NamedSchema, Operation } from './route.ts';
+import { type ErrorResponse, ErrorResponseSchema } from './schemas.ts';
 import { ADDITION, CODE_NOTES, isAddedCode } from './specification-additions.ts';
 
 /** Either header works on every route that is shown (contract: authentication). */
@@ -61,12 +61,18 @@ export function openApiOperation({ body, success, ...operation }: Operation, ref
     ...parametersOf(operation),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, description: body.description, content: json(...body.schemas) } }),
+      : {
+          requestBody: {
+            required: true,
+            description: body.description,
+            content: json(body.schemas, body.examples),
+          },
+        }),
     responses: {
       200: {
         description: success.description,
         headers: headersOf(200, operation),
-        content: json(...success.schemas),
+        content: json(success.schemas, success.examples),
       },
       ...errorResponses(refusals, operation),
     },
@@ -84,10 +90,9 @@ function parametersOf(operation: Pick<Operation, 'parameter' | 'query' | 'header
   return { parameters: listed.map(({ schema, ...given }) => ({ ...given, schema: reference(schema) })) };
 }
 
-/** The document's `components.schemas`: what these operations name, and the error's. */
-export function documentedSchemas(operations: readonly Operation[]): Readonly<Record<string, TSchema>> {
-  const named = [ERROR, ...operations.flatMap(schemasOf)];
-  return Object.fromEntries(named.map(({ name, schema }) => [name, schema]));
+/** The document's `components.schemas`: what these operations name, with their parts, and the error's. */
+export function documentedSchemas(operations: readonly Operation[]) {
+  return sharedSchemas([...operations.flatMap(schemasOf), ERROR]);
 }
 
 function schemasOf({
@@ -100,7 +105,7 @@ function schemasOf({
   const parameters = [...(parameter === undefined ? [] : [parameter]), ...query, ...headers].map(
     ({ schema }) => schema,
   );
-  return [...parameters, ...(body?.schemas ?? []), ...success.schemas];
+  return [...(body?.schemas ?? []), ...success.schemas, ...parameters];
 }
 
 /** One response a status, whose description lists the codes that it can carry, from the error catalogue. */
@@ -118,7 +123,10 @@ function errorResponses(refusals: readonly ErrorCode[], operation: Pick<Operatio
       {
         description: codes.map(({ code }) => describe(code)).join('\n\n'),
         headers: headersOf(status, operation),
-        content: json(ERROR),
+        content: json(
+          [ERROR],
+          Object.fromEntries(codes.map(({ code }) => [code, errorExample(code, status)])),
+        ),
       },
     ]),
   );
@@ -133,7 +141,7 @@ function headersOf(status: number, { asks_model }: Pick<Operation, 'asks_model'>
   };
 }
 
-function statusesOf(code: ErrorCode): readonly number[] {
+function statusesOf(code: ErrorCode): readonly (keyof typeof ERROR_TYPES)[] {
   const row = ERRORS[code];
   return 'other_status' in row ? [row.other_status, row.status] : [row.status];
 }
@@ -143,13 +151,28 @@ function describe(code: ErrorCode): string {
   return `\`${code}\`: ${sentences.filter((sentence) => sentence !== undefined).join(' ')}`;
 }
 
-function json(schema: NamedSchema, ...others: readonly NamedSchema[]) {
-  const schemas = [schema, ...others].map(reference);
-  return { 'application/json': { schema: others.length === 0 ? reference(schema) : { anyOf: schemas } } };
+/** An error as it may come; a refusal of one field names it, and often says more. */
+function errorExample(code: ErrorCode, status: keyof typeof ERROR_TYPES): Examples[string] {
+  const { message } = ERRORS[code];
+  const value: ErrorResponse = {
+    error: { type: ERROR_TYPES[status], code, message, param: null },
+    request_id: 'req_6FqzT0mW1cXkJd8RbYvL2hNs',
+  };
+  return { summary: code, value };
+}
+
+function json([schema, ...others]: readonly [NamedSchema, ...NamedSchema[]], examples: Examples) {
+  const one = reference(schema);
+  return {
+    'application/json': {
+      schema: others.length === 0 ? one : { anyOf: [one, ...others.map(reference)] },
+      examples,
+    },
+  };
 }
 
 function reference({ name }: NamedSchema) {
-  return { $ref: `#/components/schemas/${name}` };
+  return { $ref: referenceTo(name) };
 }
 
 function header(description: string) {

@@ -29,12 +29,18 @@ export interface Parameter {
   readonly name: string;
   readonly description: string;
   readonly schema: NamedSchema;
+  /** A value with which the operation's examples work. */
+  readonly example?: string;
 }
+
+/** Values that work as they stand, by name: a request, and under the same name the answer to it. */
+export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
 
 /** A body, of a request or a response: one of the schemas. */
 interface Described {
   readonly description: string;
   readonly schemas: readonly [NamedSchema, ...NamedSchema[]];
+  readonly examples: Examples;
 }
 
 /** What the API reference says of a route; it adds the errors from the route's refusals. */

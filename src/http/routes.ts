@@ -5,11 +5,13 @@ import type { Readiness } from '../ops/readiness.ts';
 import type { UsageReader } from '../usage/usage-reader.ts';
 import type { BodyLimits } from './body-bytes.ts';
 import { decisionRoutes } from './decision-routes.ts';
+import { documentRoutes } from './document-routes.ts';
 import { healthRoutes } from './health-routes.ts';
 import { mcpRoute } from './mcp-route.ts';
 import { modelRoutes } from './model-routes.ts';
 import { referenceRoutes } from './reference-routes.ts';
 import type { Route } from './route.ts';
+import type { Site } from './site.ts';
 import { tokenRoute } from './token-routes.ts';
 import { type Payments, webhookRoute } from './webhook-routes.ts';
 
@@ -17,8 +19,7 @@ import { type Payments, webhookRoute } from './webhook-routes.ts';
 export interface RouteServices extends DecisionServices {
   /** Whose webhooks are taken; null where credit is only given by hand. */
   readonly payments: Payments | null;
-  /** Whether the API reference is served at `/swagger`. */
-  readonly api_reference: boolean;
+  readonly site: Site;
   readonly log: Pick<Log, 'error' | 'warn' | 'info'>;
   readonly body_limits: BodyLimits;
   readonly metrics: Metrics;
@@ -39,5 +40,5 @@ export function routesOf(services: RouteServices): readonly Route[] {
     webhookRoute(services),
     ...healthRoutes(services),
   ];
-  return [...routes, ...referenceRoutes(routes, services.api_reference)];
+  return [...routes, ...documentRoutes(routes, services.site), ...referenceRoutes(routes, services.site)];
 }

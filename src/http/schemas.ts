@@ -22,29 +22,32 @@ const OwnLimit = Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
 const Dollars = Type.Number({ minimum: 0 });
 
 /** One live model (contract: model object). */
-export const ModelSchema = Type.Object({
-  id: Type.String(),
-  object: Type.Literal('model'),
-  owned_by: Type.String(),
-  kind: Type.String(),
-  status: Type.String(),
-  context_tokens: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
-    description:
-      'How many tokens a record and one question may have together; a longer record loses its middle. An addition to the specification, as everything below.',
-  }),
-  price: Type.Object(
-    { input: Type.Union([Dollars, Type.Null()]), output: Type.Literal(0) },
-    { description: 'US dollars for 1M tokens.' },
-  ),
-  modes: Type.Array(ModeSchema),
-  limits: Type.Object({
-    requests_per_minute: OwnLimit,
-    tokens_per_minute: OwnLimit,
-    questions_per_request: OwnLimit,
-    options_per_question: Type.Integer({ minimum: 2 }),
-    body_bytes: Type.Integer({ minimum: 1 }),
-  }),
-});
+export const ModelSchema = Type.Object(
+  {
+    id: Type.String(),
+    object: Type.Literal('model'),
+    owned_by: Type.String(),
+    kind: Type.String(),
+    status: Type.String(),
+    context_tokens: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+      description:
+        'How many tokens a record and one question may have together; a longer record loses its middle. An addition to the specification, as everything below.',
+    }),
+    price: Type.Object(
+      { input: Type.Union([Dollars, Type.Null()]), output: Type.Literal(0) },
+      { description: 'US dollars for 1M tokens.' },
+    ),
+    modes: Type.Array(ModeSchema),
+    limits: Type.Object({
+      requests_per_minute: OwnLimit,
+      tokens_per_minute: OwnLimit,
+      questions_per_request: OwnLimit,
+      options_per_question: Type.Integer({ minimum: 2 }),
+      body_bytes: Type.Integer({ minimum: 1 }),
+    }),
+  },
+  { title: 'Model' },
+);
 
 export type ListedModel = Static<typeof ModelSchema>;
 

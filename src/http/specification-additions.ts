@@ -31,9 +31,7 @@ export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
 };
 
 /** All additions, as text of the reference. */
-export const ADDITIONS = `## Additions to the specification
-
-- Codes: ${ERROR_CODES.filter(isAddedCode)
+export const ADDITIONS = `- Codes: ${ERROR_CODES.filter(isAddedCode)
   .map((code) => `\`${code}\``)
   .join(', ')}. A 405 carries \`Allow\`.
 - A body may come with a \`Content-Encoding\` of ${ACCEPTED_CODINGS}, one of them. The limit of 1 MB holds for what is sent and for what it becomes. Any other is 415 \`unsupported_encoding\` with \`Accept-Encoding\`.

@@ -5,6 +5,7 @@ import { TOKEN_CODES, type TokenCode, tokenRefusal } from '../decisions/refusal.
 import { TokenCountSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import type { RequestContext } from './context.ts';
+import { DECISION_REQUESTS, TOKEN_ANSWERS } from './decision-examples.ts';
 import {
   BODY_DESCRIPTION,
   bodyReading,
@@ -32,10 +33,11 @@ export function tokenRoute(services: DecisionRouteServices): Route {
       summary: 'Count what a request would read and cost, free of charge',
       tag: 'Decisions',
       query: [MODE_PARAMETER],
-      body: { description: BODY_DESCRIPTION, schemas: DECISION_BODIES },
+      body: { description: BODY_DESCRIPTION, schemas: DECISION_BODIES, examples: DECISION_REQUESTS },
       success: {
         description: 'What the same body would read and cost as a decision.',
         schemas: [{ name: 'TokenCount', schema: TokenCountSchema }],
+        examples: TOKEN_ANSWERS,
       },
       asks_model: false,
     },

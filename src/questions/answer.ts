@@ -13,7 +13,7 @@ const ANSWER_SCHEMAS = {
 } satisfies Record<QuestionType, TSchema>;
 
 /** The answer to a question in a response. */
-export const AnswerSchema = Type.Union(Object.values(ANSWER_SCHEMAS));
+export const AnswerSchema = Type.Union(Object.values(ANSWER_SCHEMAS), { title: 'Answer' });
 export type Answer = Static<typeof AnswerSchema>;
 export type WrittenAnswer = Written<Answer>;
 

@@ -22,22 +22,28 @@ export interface ChoiceQuestion {
   readonly options: readonly { readonly id: string; readonly description: JsonValue }[];
 }
 
-export const ChoiceQuestionSchema = Type.Object({
-  type: Type.Literal('choice'),
-  instructions: Instructions,
-  criteria: Type.Record(AnyKey, Description, {
-    minProperties: OPTIONS_MIN,
-    maxProperties: OPTIONS_MAX,
-    description: 'Option id to short description.',
-  }),
-});
+export const ChoiceQuestionSchema = Type.Object(
+  {
+    type: Type.Literal('choice'),
+    instructions: Instructions,
+    criteria: Type.Record(AnyKey, Description, {
+      minProperties: OPTIONS_MIN,
+      maxProperties: OPTIONS_MAX,
+      description: 'Option id to short description.',
+    }),
+  },
+  { title: 'ChoiceQuestion', description: 'Exactly one of several options.' },
+);
 
-export const ChoiceAnswerSchema = Type.Object({
-  type: Type.Literal('choice'),
-  choice: Type.String({ description: 'The most likely option.' }),
-  probabilities: Type.Record(AnyKey, Probability),
-  confidence: Type.Number({ minimum: 0, maximum: 1, description: '(max_p - 1/n) / (1 - 1/n)' }),
-});
+export const ChoiceAnswerSchema = Type.Object(
+  {
+    type: Type.Literal('choice'),
+    choice: Type.String({ description: 'The most likely option.' }),
+    probabilities: Type.Record(AnyKey, Probability),
+    confidence: Type.Number({ minimum: 0, maximum: 1, description: '(max_p - 1/n) / (1 - 1/n)' }),
+  },
+  { title: 'ChoiceAnswer' },
+);
 export type WrittenChoiceAnswer = Written<Static<typeof ChoiceAnswerSchema>>;
 
 /**

@@ -11,40 +11,49 @@ export interface NoulQuestion {
   readonly no: JsonValue | undefined;
 }
 
-export const NoulQuestionSchema = Type.Object({
-  type: Type.Literal('noul'),
-  instructions: Instructions,
-  criteria: Type.Optional(
-    Type.Union(
-      [
-        Type.Object({
-          true: Type.Optional(Description),
-          false: Type.Optional(Description),
-          yes: Type.Optional(Description),
-          no: Type.Optional(Description),
-        }),
-        Type.Null(),
-      ],
-      { description: 'What yes and no mean; the keys yes and no are accepted for true and false.' },
+export const NoulQuestionSchema = Type.Object(
+  {
+    type: Type.Literal('noul'),
+    instructions: Instructions,
+    criteria: Type.Optional(
+      Type.Union(
+        [
+          Type.Object({
+            true: Type.Optional(Description),
+            false: Type.Optional(Description),
+            yes: Type.Optional(Description),
+            no: Type.Optional(Description),
+          }),
+          Type.Null(),
+        ],
+        { description: 'What yes and no mean; the keys yes and no are accepted for true and false.' },
+      ),
     ),
-  ),
-  threshold: Type.Optional(
-    Type.Unknown({
-      description: 'A number from 0 to 1; any other value is ignored. Adds `decision` to the answer.',
-    }),
-  ),
-});
+    threshold: Type.Optional(
+      Type.Unknown({
+        description: 'A number from 0 to 1; any other value is ignored. Adds `decision` to the answer.',
+      }),
+    ),
+  },
+  { title: 'NoulQuestion', description: 'A yes/no question.' },
+);
 
-export const NoulAnswerSchema = Type.Object({
-  type: Type.Literal('noul'),
-  noul: Type.Number({
-    minimum: 0,
-    maximum: 1,
-    description: 'Probability of yes; at most 0.199 or at least 0.801.',
-  }),
-  threshold: Type.Optional(Probability),
-  decision: Type.Optional(Type.Boolean({ description: 'noul >= threshold' })),
-});
+export const NoulAnswerSchema = Type.Object(
+  {
+    type: Type.Literal('noul'),
+    noul: Type.Number({
+      minimum: 0,
+      maximum: 1,
+      description: 'Probability of yes; at most 0.199 or at least 0.801.',
+    }),
+    threshold: Type.Optional(Probability),
+    decision: Type.Optional(Type.Boolean({ description: 'noul >= threshold' })),
+  },
+  {
+    title: 'NoulAnswer',
+    description: '`threshold` and `decision` are there where the question had a valid threshold.',
+  },
+);
 export type NoulAnswer = Static<typeof NoulAnswerSchema>;
 
 /** No yes/no answer is between these two (contract: a noul is committed to one side). */

@@ -28,7 +28,7 @@ const QUESTION_SCHEMAS = {
 } satisfies Record<QuestionType, TSchema>;
 
 /** A question in a request's body. */
-export const QuestionSchema = Type.Union(Object.values(QUESTION_SCHEMAS));
+export const QuestionSchema = Type.Union(Object.values(QUESTION_SCHEMAS), { title: 'Question' });
 
 /** Every type, in the order of reports. */
 export const QUESTION_TYPES: readonly QuestionType[] = Object.keys(QUESTION_SCHEMAS).filter(isQuestionType);

@@ -22,26 +22,32 @@ export interface ScoreQuestion {
   readonly levels: readonly JsonValue[];
 }
 
-export const ScoreQuestionSchema = Type.Object({
-  type: Type.Literal('score'),
-  instructions: Instructions,
-  criteria: Type.Array(Description, {
-    minItems: OPTIONS_MIN,
-    maxItems: OPTIONS_MAX,
-    description: 'Level descriptions, lowest first.',
-  }),
-});
+export const ScoreQuestionSchema = Type.Object(
+  {
+    type: Type.Literal('score'),
+    instructions: Instructions,
+    criteria: Type.Array(Description, {
+      minItems: OPTIONS_MIN,
+      maxItems: OPTIONS_MAX,
+      description: 'Level descriptions, lowest first.',
+    }),
+  },
+  { title: 'ScoreQuestion', description: 'A level on an ordered scale.' },
+);
 
-export const ScoreAnswerSchema = Type.Object({
-  type: Type.Literal('score'),
-  score: Type.Number({ minimum: 0, description: 'Expected level index: sum of index times probability.' }),
-  probabilities: Type.Record(AnyKey, Probability),
-  legend: Type.Record(
-    AnyKey,
-    Type.Unknown({ description: 'The level as it was sent; the empty string where it was null.' }),
-  ),
-  confidence: Probability,
-});
+export const ScoreAnswerSchema = Type.Object(
+  {
+    type: Type.Literal('score'),
+    score: Type.Number({ minimum: 0, description: 'Expected level index: sum of index times probability.' }),
+    probabilities: Type.Record(AnyKey, Probability),
+    legend: Type.Record(
+      AnyKey,
+      Type.Unknown({ description: 'The level as it was sent; the empty string where it was null.' }),
+    ),
+    confidence: Type.Number({ minimum: 0, maximum: 1, description: 'Probability of the most likely level.' }),
+  },
+  { title: 'ScoreAnswer' },
+);
 export type WrittenScoreAnswer = Written<Static<typeof ScoreAnswerSchema>>;
 
 /**

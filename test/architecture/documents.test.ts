@@ -21,7 +21,6 @@ const DOCUMENTS = [
   'src/binary/README.md',
   'src/console/README.md',
   'src/eval/README.md',
-  'src/http/assets/README.md',
   'src/upstreams/README.md',
   'test/contract/README.md',
   'test/README.md',

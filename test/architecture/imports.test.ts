@@ -62,6 +62,8 @@ const RULES = [
 /** Models behind inference servers. */
 const UPSTREAMS = ['src/upstreams/'];
 const DECISIONS = ['src/decisions/'];
+/** The documents at `/docs`, and the page of the API reference. */
+const DOCUMENTS = ['src/docs/'];
 /** The tools of agents. */
 const AGENTS = ['src/mcp/'];
 const EVAL = ['src/eval/'];
@@ -116,7 +118,8 @@ const DIRECTIONS: readonly Direction[] = [
     may_import: [...SETTINGS, ...HTTP, ...CONSOLE, ...UPSTREAMS, ...DECISIONS, ...RULES, ...PURE, ...ENGINE],
   },
   { files: SETTINGS, may_import: [...RULES, ...PURE, ...ENGINE] },
-  { files: HTTP, may_import: [...AGENTS, ...DECISIONS, ...RULES, ...PURE] },
+  { files: HTTP, may_import: [...DOCUMENTS, ...AGENTS, ...DECISIONS, ...RULES, ...PURE] },
+  { files: DOCUMENTS, may_import: [...RULES, ...PURE] },
   { files: AGENTS, may_import: [...DECISIONS, ...PURE] },
   { files: CONSOLE, may_import: [...HTTP, ...DECISIONS, ...RULES, ...PURE] },
   {

@@ -202,12 +202,21 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     expect(variants(dirname(packed ?? ''))).toEqual(wanted);
   });
 
-  test('answers, shows its reference and stops with exit code 0, again and again', async () => {
+  test('answers, shows its documents and its reference, and stops with exit code 0, again and again', async () => {
     for (let start = 1; start <= 2; start += 1) {
       const server = await serve(root);
       expect(await ask(server.address, key)).toMatchObject({ status: 200, body: { model: 'decision-1' } });
-      const script = await fetch(`${server.address}/swagger/scalar.js`);
-      expect([script.status, (await script.text()).length > 1e6]).toEqual([200, true]);
+      for (const path of [
+        '/docs',
+        '/docs/errors',
+        '/docs/style.css',
+        '/docs/page.js',
+        '/swagger',
+        '/openapi.json',
+      ]) {
+        const page = await fetch(`${server.address}${path}`);
+        expect([path, page.status, (await page.text()).length > 1_000]).toEqual([path, 200, true]);
+      }
       expect([...server.libraries].filter((path) => !/^\/(cache|lib|lib64|usr\/lib)\//.test(path))).toEqual(
         [],
       );

@@ -151,7 +151,6 @@ describe('POST /v1/systemone', () => {
 
 describe('An unknown path', () => {
   for (const path of [
-    '/',
     '/v1',
     '/v1/',
     '/v2/decisions',
@@ -194,6 +193,7 @@ describe('A known path with a wrong method', () => {
     '/v1/models': 'GET, HEAD',
     '/swagger': 'GET, HEAD',
     '/swagger/json': 'GET, HEAD',
+    '/openapi.json': 'GET, HEAD',
   };
 
   for (const [path, allow] of Object.entries(ALLOWED)) {
@@ -352,7 +352,8 @@ describe('Every response carries x-request-id, another one each time', () => {
       '/nothing',
       '/swagger',
       '/swagger/json',
-      '/swagger/scalar.js',
+      '/openapi.json',
+      '/docs/style.css',
       '/v1/decisions',
     ];
     for (const path of paths) {

@@ -57,6 +57,9 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
                 </a>
               </li>
             ))}
+            <li>
+              <a href="/docs">Docs</a>
+            </li>
           </ul>
         </nav>
       )}

@@ -7,11 +7,17 @@ import { AnyKey, OPTIONS_MAX, OPTIONS_MIN, Probability } from '../../questions/q
  * single source of the types in the code and of the OpenAPI document. An addition to the specification.
  */
 
-const TextPart = Type.Object({ type: Type.Literal('input_text'), text: Type.String() });
-const JsonPart = Type.Object({
-  type: Type.Literal('input_json'),
-  data: Type.Union([Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())]),
-});
+const TextPart = Type.Object(
+  { type: Type.Literal('input_text'), text: Type.String() },
+  { title: 'OpenAiTextPart' },
+);
+const JsonPart = Type.Object(
+  {
+    type: Type.Literal('input_json'),
+    data: Type.Union([Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())]),
+  },
+  { title: 'OpenAiJsonPart' },
+);
 
 const Instructions = Type.Union([Type.String(), Type.Array(Type.Union([TextPart, JsonPart]))], {
   description: 'The question, in plain English, answerable from the input alone.',
@@ -19,68 +25,95 @@ const Instructions = Type.Union([Type.String(), Type.Array(Type.Union([TextPart,
 
 const Name = Type.Optional(Type.String({ description: 'Repeated in the answer.' }));
 
-const MessageSchema = Type.Object({
-  type: Type.Optional(Type.Literal('message')),
-  role: Type.Union(['user', 'developer', 'system', 'assistant'].map((role) => Type.Literal(role))),
-  content: Type.Union([
-    Type.String(),
-    Type.Array(
-      Type.Union([
-        TextPart,
-        JsonPart,
-        Type.Object({ type: Type.Literal('output_text'), text: Type.String() }),
-        Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }),
-      ]),
-    ),
-  ]),
-});
+const MessageSchema = Type.Object(
+  {
+    type: Type.Optional(Type.Literal('message')),
+    role: Type.Union(['user', 'developer', 'system', 'assistant'].map((role) => Type.Literal(role))),
+    content: Type.Union([
+      Type.String(),
+      Type.Array(
+        Type.Union([
+          TextPart,
+          JsonPart,
+          Type.Object(
+            { type: Type.Literal('output_text'), text: Type.String() },
+            { title: 'OpenAiOutputTextPart' },
+          ),
+          Type.Object(
+            { type: Type.Literal('refusal'), refusal: Type.String() },
+            { title: 'OpenAiRefusalPart' },
+          ),
+        ]),
+      ),
+    ]),
+  },
+  { title: 'OpenAiMessage' },
+);
 
 const CallSchema = Type.Union([
-  Type.Object({
-    type: Type.Literal('function_call'),
-    call_id: Type.String(),
-    name: Type.String(),
-    arguments: Type.String(),
-  }),
-  Type.Object({
-    type: Type.Literal('custom_tool_call'),
-    call_id: Type.String(),
-    name: Type.String(),
-    input: Type.String(),
-  }),
+  Type.Object(
+    {
+      type: Type.Literal('function_call'),
+      call_id: Type.String(),
+      name: Type.String(),
+      arguments: Type.String(),
+    },
+    { title: 'OpenAiFunctionCall' },
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('custom_tool_call'),
+      call_id: Type.String(),
+      name: Type.String(),
+      input: Type.String(),
+    },
+    { title: 'OpenAiCustomToolCall' },
+  ),
 ]);
 
-const CallOutputSchema = Type.Object({
-  type: Type.Union([Type.Literal('function_call_output'), Type.Literal('custom_tool_call_output')]),
-  call_id: Type.String({ description: 'The id of an earlier call.' }),
-  output: Type.Union([Type.String(), Type.Array(TextPart)]),
-});
+const CallOutputSchema = Type.Object(
+  {
+    type: Type.Union([Type.Literal('function_call_output'), Type.Literal('custom_tool_call_output')]),
+    call_id: Type.String({ description: 'The id of an earlier call.' }),
+    output: Type.Union([Type.String(), Type.Array(TextPart)]),
+  },
+  { title: 'OpenAiCallOutput' },
+);
 
 /** A question by its type. */
 export const OPENAI_QUESTION_SCHEMAS = {
-  predicate: Type.Object({ type: Type.Literal('predicate'), name: Name, instructions: Instructions }),
-  choice: Type.Object({
-    type: Type.Literal('choice'),
-    name: Name,
-    instructions: Instructions,
-    choices: Type.Array(
-      Type.Object({
-        value: Type.Union([Type.String(), Type.Boolean()]),
-        description: Type.Optional(Type.String()),
+  predicate: Type.Object(
+    { type: Type.Literal('predicate'), name: Name, instructions: Instructions },
+    { title: 'OpenAiPredicateQuestion', description: 'A yes/no question.' },
+  ),
+  choice: Type.Object(
+    {
+      type: Type.Literal('choice'),
+      name: Name,
+      instructions: Instructions,
+      choices: Type.Array(
+        Type.Object({
+          value: Type.Union([Type.String(), Type.Boolean()]),
+          description: Type.Optional(Type.String()),
+        }),
+        { minItems: OPTIONS_MIN, maxItems: OPTIONS_MAX },
+      ),
+    },
+    { title: 'OpenAiChoiceQuestion', description: 'Exactly one of several options.' },
+  ),
+  score: Type.Object(
+    {
+      type: Type.Literal('score'),
+      name: Name,
+      instructions: Instructions,
+      levels: Type.Array(Type.Object({ label: Type.String(), description: Type.Optional(Type.String()) }), {
+        minItems: OPTIONS_MIN,
+        maxItems: OPTIONS_MAX,
+        description: 'Lowest first.',
       }),
-      { minItems: OPTIONS_MIN, maxItems: OPTIONS_MAX },
-    ),
-  }),
-  score: Type.Object({
-    type: Type.Literal('score'),
-    name: Name,
-    instructions: Instructions,
-    levels: Type.Array(Type.Object({ label: Type.String(), description: Type.Optional(Type.String()) }), {
-      minItems: OPTIONS_MIN,
-      maxItems: OPTIONS_MAX,
-      description: 'Lowest first.',
-    }),
-  }),
+    },
+    { title: 'OpenAiScoreQuestion', description: 'A level on an ordered scale.' },
+  ),
 };
 
 /** Body of `POST /v1/decisions` in OpenAI's shape. Unknown fields are ignored. */
@@ -90,38 +123,60 @@ export const OpenAiDecisionRequestSchema = Type.Object({
     [Type.String(), Type.Array(Type.Union([MessageSchema, CallSchema, CallOutputSchema]), { minItems: 1 })],
     { description: 'The record: a text, or messages, calls and their outputs in order.' },
   ),
-  questions: Type.Array(Type.Union(Object.values(OPENAI_QUESTION_SCHEMAS)), { minItems: 1 }),
+  questions: Type.Array(Type.Union(Object.values(OPENAI_QUESTION_SCHEMAS), { title: 'OpenAiQuestion' }), {
+    minItems: 1,
+  }),
 });
 
 const AnswerName = Type.Union([Type.String(), Type.Null()], {
   description: 'Null where the question had none.',
 });
 
-export const OpenAiAnswerSchema = Type.Union([
-  Type.Object({ type: Type.Literal('predicate'), name: AnswerName, probability: Probability }),
-  Type.Object({
-    type: Type.Literal('choice'),
-    name: AnswerName,
-    choice: Type.Union([Type.String(), Type.Boolean()]),
-    confidence: Probability,
-    probabilities: Type.Array(
-      Type.Object({ value: Type.Union([Type.String(), Type.Boolean()]), probability: Probability }),
+export const OpenAiAnswerSchema = Type.Union(
+  [
+    Type.Object(
+      {
+        type: Type.Literal('predicate'),
+        name: AnswerName,
+        probability: Type.Number({
+          minimum: 0,
+          maximum: 1,
+          description: 'Probability of yes; at most 0.199 or at least 0.801.',
+        }),
+      },
+      { title: 'OpenAiPredicateAnswer' },
     ),
-  }),
-  Type.Object({
-    type: Type.Literal('score'),
-    name: AnswerName,
-    score: Type.Number({ minimum: 0, description: 'Expected level index, from 0.' }),
-    confidence: Probability,
-    probabilities: Type.Array(
-      Type.Object({
-        label: Type.String(),
-        value: Type.Integer({ minimum: 0, description: 'The index of the level, from 0.' }),
-        probability: Probability,
-      }),
+    Type.Object(
+      {
+        type: Type.Literal('choice'),
+        name: AnswerName,
+        choice: Type.Union([Type.String(), Type.Boolean()]),
+        confidence: Probability,
+        probabilities: Type.Array(
+          Type.Object({ value: Type.Union([Type.String(), Type.Boolean()]), probability: Probability }),
+        ),
+      },
+      { title: 'OpenAiChoiceAnswer' },
     ),
-  }),
-]);
+    Type.Object(
+      {
+        type: Type.Literal('score'),
+        name: AnswerName,
+        score: Type.Number({ minimum: 0, description: 'Expected level index, from 0.' }),
+        confidence: Probability,
+        probabilities: Type.Array(
+          Type.Object({
+            label: Type.String(),
+            value: Type.Integer({ minimum: 0, description: 'The index of the level, from 0.' }),
+            probability: Probability,
+          }),
+        ),
+      },
+      { title: 'OpenAiScoreAnswer' },
+    ),
+  ],
+  { title: 'OpenAiAnswer' },
+);
 export type OpenAiAnswer = Static<typeof OpenAiAnswerSchema>;
 
 /** The response to a request in OpenAI's shape: answers in the order of the questions. */

@@ -1,0 +1,63 @@
+import { projectFile } from '../project-root.ts';
+import { htmlPage, type NavigationLink } from './layout.ts';
+import { renderMarkdown } from './markdown.ts';
+import { type TableSources, withTables } from './tables.ts';
+
+/** Every document, in the order of the navigation: the names of the files in `pages/`. The first is at `/docs` itself. */
+export const DOCUMENTS = [
+  'quickstart',
+  'question-types',
+  'modes',
+  'probabilities',
+  'confidence',
+  'errors',
+  'limits',
+  'billing',
+  'sdks',
+  'agents',
+  'self-hosting',
+] as const;
+
+export type DocumentName = (typeof DOCUMENTS)[number];
+
+/** The address that the documents name; readers see that of their own service in its place. */
+export const EXAMPLE_ADDRESS = 'http://127.0.0.1:8080';
+
+/** The things in which the documents of services differ. */
+export interface DocumentSources extends TableSources {
+  /** Where people reach the service, without a slash at its end; null where that is not known. */
+  readonly public_url: string | null;
+  readonly bar: readonly NavigationLink[];
+}
+
+/** The path that a document is served at. */
+export function documentPath(name: DocumentName): string {
+  return name === DOCUMENTS[0] ? '/docs' : `/docs/${name}`;
+}
+
+/** A document as it is written. Rejects where it does not begin with a title and a paragraph. */
+export async function readDocument(name: DocumentName) {
+  const markdown = await Bun.file(projectFile(`src/docs/pages/${name}.md`)).text();
+  const [, title, description] = /^# (.+)\n\n([^#`|{][\s\S]*?)\n\n/.exec(markdown) ?? [];
+  if (title === undefined || description === undefined) {
+    throw new Error(`${name}.md does not begin with a title and a paragraph`);
+  }
+  return { name, markdown, title, description: description.replaceAll('\n', ' ') };
+}
+
+/** A document as a page. Rejects where one of them cannot be read, or is not as `readDocument` wants it. */
+export async function documentPage(name: DocumentName, sources: DocumentSources): Promise<string> {
+  const { title, description, markdown } = await readDocument(name);
+  const { public_url, bar } = sources;
+  const text = withTables(markdown, sources).replaceAll(EXAMPLE_ADDRESS, public_url ?? EXAMPLE_ADDRESS);
+  const { html, headings } = renderMarkdown(text);
+  const navigation = await Promise.all(
+    DOCUMENTS.map(async (other) => ({
+      label: (await readDocument(other)).title,
+      href: documentPath(other),
+      is_current: other === name,
+      parts: other === name ? headings.map(({ id, text: label }) => ({ label, href: `#${id}` })) : [],
+    })),
+  );
+  return htmlPage({ title, description, navigation, bar, content: html });
+}

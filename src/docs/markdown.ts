@@ -1,0 +1,36 @@
+/** A heading that can be linked to. */
+export interface Heading {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** A text of Markdown as HTML, and its second-level headings. */
+export interface RenderedMarkdown {
+  readonly html: string;
+  readonly headings: readonly Heading[];
+}
+
+/** Tables and code can be wider than the screen: they scroll by themselves, and take the keyboard's focus for that. */
+const WIDE = new HTMLRewriter()
+  .on('table', {
+    element(table) {
+      table.before('<div class="wide" tabindex="0">', { html: true });
+      table.after('</div>', { html: true });
+    },
+  })
+  .on('pre', {
+    element(code) {
+      code.setAttribute('tabindex', '0');
+    },
+  });
+
+/** Renders a text of ours: HTML in it is taken as it is. Every heading has an anchor, and links to itself. */
+export function renderMarkdown(markdown: string): RenderedMarkdown {
+  const headings: Heading[] = [];
+  const heading = (text: string, { level, id }: { level: number; id?: string }) => {
+    if (level === 2 && id !== undefined) headings.push({ id, text });
+    return '';
+  };
+  Bun.markdown.render(markdown, { heading }, { headings: { ids: true } });
+  return { html: WIDE.transform(Bun.markdown.html(markdown, { headings: true })), headings };
+}

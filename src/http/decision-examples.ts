@@ -1,0 +1,175 @@
+import type { Examples } from './route.ts';
+
+/** Requests that work as they stand, for the API reference, and the answers of decision-1 to them. A test asks them. */
+
+const RECORD = 'I was charged twice for order 8812. Please give the second payment back.';
+
+const OF_EACH_TYPE = {
+  state: RECORD,
+  questions: {
+    refund: { type: 'noul', instructions: 'Does the customer ask for money back?', threshold: 0.9 },
+    team: {
+      type: 'choice',
+      instructions: 'Which team should handle this message?',
+      criteria: { billing: 'payments and refunds', technical: 'bugs and outages', sales: 'new purchases' },
+    },
+    urgency: {
+      type: 'score',
+      instructions: 'How urgent is it?',
+      criteria: ['can wait', 'this week', 'today'],
+    },
+  },
+};
+
+const CONSISTENT = {
+  state: { subject: 'Login', message: 'The page shows error 500. Nobody in our team can sign in.' },
+  questions: { broken: { type: 'noul', instructions: 'Does the message report that something is broken?' } },
+  mode: 'consistent',
+};
+
+/** The questions of `OF_EACH_TYPE`, as the `openai` packages send them. */
+const OPENAI = {
+  input: RECORD,
+  questions: [
+    { type: 'predicate', name: 'refund', instructions: 'Does the customer ask for money back?' },
+    {
+      type: 'choice',
+      name: 'team',
+      instructions: 'Which team should handle this message?',
+      choices: [
+        { value: 'billing', description: 'payments and refunds' },
+        { value: 'technical', description: 'bugs and outages' },
+        { value: 'sales', description: 'new purchases' },
+      ],
+    },
+    {
+      type: 'score',
+      name: 'urgency',
+      instructions: 'How urgent is it?',
+      levels: [{ label: 'can wait' }, { label: 'this week' }, { label: 'today' }],
+    },
+  ],
+};
+
+const OF_EACH_TYPE_ANSWER = {
+  id: 'dec_gGKS4s1cjF4f1uJKP1ToGQPC',
+  object: 'decision',
+  created: 1_795_733_924,
+  model: 'decision-1',
+  mode: 'fast',
+  answers: {
+    refund: { type: 'noul', noul: 0.974929, threshold: 0.9, decision: true },
+    team: {
+      type: 'choice',
+      choice: 'billing',
+      probabilities: { billing: 0.987044, technical: 0.007785, sales: 0.005171 },
+      confidence: 0.980566,
+    },
+    urgency: {
+      type: 'score',
+      score: 1.00859,
+      probabilities: { 0: 0.460134, 1: 0.071142, 2: 0.468724 },
+      legend: { 0: 'can wait', 1: 'this week', 2: 'today' },
+      confidence: 0.468724,
+    },
+  },
+  usage: { input_tokens: 78, output_tokens: 0, decisions: 3, cost_usd: 0.000039 },
+  latency_ms: 111.387,
+};
+
+const CONSISTENT_ANSWER = {
+  id: 'dec_OVLJyT24Ro114EVX1ATeJIbB',
+  object: 'decision',
+  created: 1_795_733_931,
+  model: 'decision-1',
+  mode: 'consistent',
+  answers: { broken: { type: 'noul', noul: 0.959729 } },
+  usage: { input_tokens: 35, output_tokens: 0, decisions: 1, cost_usd: 0.000018 },
+  latency_ms: 67.45,
+};
+
+const OPENAI_ANSWER = {
+  model: 'decision-1',
+  answers: [
+    { type: 'predicate', name: 'refund', probability: 0.974929 },
+    {
+      type: 'choice',
+      name: 'team',
+      choice: 'billing',
+      confidence: 0.980566,
+      probabilities: [
+        { value: 'billing', probability: 0.987044 },
+        { value: 'technical', probability: 0.007785 },
+        { value: 'sales', probability: 0.005171 },
+      ],
+    },
+    {
+      type: 'score',
+      name: 'urgency',
+      score: 1.00859,
+      confidence: 0.468724,
+      probabilities: [
+        { label: 'can wait', value: 0, probability: 0.460134 },
+        { label: 'this week', value: 1, probability: 0.071142 },
+        { label: 'today', value: 2, probability: 0.468724 },
+      ],
+    },
+  ],
+  usage: {
+    input_tokens: 78,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    output_tokens: 0,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: 78,
+    cost_usd: 0.000039,
+  },
+};
+
+const MODEL = { model: 'decision-1' };
+const SUMMARIES = {
+  of_each_type: 'A question of each type',
+  consistent: 'An object as the record, in consistent mode',
+  openai: "OpenAI's shape",
+};
+
+export const SYSTEM_ONE_REQUESTS: Examples = {
+  of_each_type: { summary: SUMMARIES.of_each_type, value: OF_EACH_TYPE },
+  consistent: { summary: SUMMARIES.consistent, value: CONSISTENT },
+};
+
+export const SYSTEM_ONE_ANSWERS: Examples = {
+  of_each_type: { summary: SUMMARIES.of_each_type, value: OF_EACH_TYPE_ANSWER },
+  consistent: { summary: SUMMARIES.consistent, value: CONSISTENT_ANSWER },
+};
+
+export const DECISION_REQUESTS: Examples = {
+  of_each_type: { summary: SUMMARIES.of_each_type, value: { ...MODEL, ...OF_EACH_TYPE } },
+  consistent: { summary: SUMMARIES.consistent, value: { ...MODEL, ...CONSISTENT } },
+  openai: { summary: SUMMARIES.openai, value: { ...MODEL, ...OPENAI } },
+};
+
+export const DECISION_ANSWERS: Examples = {
+  ...SYSTEM_ONE_ANSWERS,
+  openai: { summary: SUMMARIES.openai, value: OPENAI_ANSWER },
+};
+
+/** Of `POST /v1/tokens`. */
+const COUNT = {
+  object: 'token_count',
+  model: 'decision-1',
+  mode: 'fast',
+  input_tokens: 78,
+  read_tokens: 78,
+  cost_usd: 0.000039,
+  exact: true,
+  record_tokens_left_out: 0,
+};
+
+export const TOKEN_ANSWERS: Examples = {
+  of_each_type: { summary: SUMMARIES.of_each_type, value: COUNT },
+  consistent: {
+    summary: SUMMARIES.consistent,
+    value: { ...COUNT, mode: 'consistent', input_tokens: 35, read_tokens: 35, cost_usd: 0.000018 },
+  },
+  openai: { summary: SUMMARIES.openai, value: COUNT },
+};

@@ -1,0 +1,48 @@
+import { DOCUMENTS, documentPage, documentPath } from '../docs/documents.ts';
+import { SCRIPT_PATH, STYLE_PATH } from '../docs/layout.ts';
+import { projectFile } from '../project-root.ts';
+import { defineRoute, type Route } from './route.ts';
+import { type Site, siteLinks } from './site.ts';
+import { staticFile } from './static-files.ts';
+import { staticRoute } from './static-routes.ts';
+
+const utf8 = new TextEncoder();
+
+/**
+ * The documents below `/docs`, and the files that every page of theirs and of the reference loads. `routes` are those
+ * whose errors are documented.
+ */
+export function documentRoutes(routes: readonly Route[], site: Site): readonly Route[] {
+  const codes = routes.filter(({ operation }) => operation !== null).flatMap(({ refusals }) => refusals);
+  const bar = siteLinks(site, '/docs');
+  const pages = DOCUMENTS.map((name) => {
+    const make = async () => {
+      const html = await documentPage(name, { codes, bar, public_url: site.public_url });
+      return await staticFile('index.html', utf8.encode(html));
+    };
+    return staticRoute({ path: documentPath(name), is_served: true, make });
+  });
+  const style = async () =>
+    await staticFile('style.css', await joined(['src/palette.css', 'src/docs/assets/style.css']));
+  const script = async () => await staticFile('page.js', await joined(['src/docs/assets/page.js']));
+  // For people who know the address of the service and nothing more.
+  const root = defineRoute({
+    method: 'GET',
+    path: '/',
+    refusals: [],
+    operation: null,
+    handle: () => new Response(null, { status: 302, headers: { location: documentPath('quickstart') } }),
+  });
+  return [
+    root,
+    ...pages,
+    staticRoute({ path: STYLE_PATH, is_served: true, make: style }),
+    staticRoute({ path: SCRIPT_PATH, is_served: true, make: script }),
+  ];
+}
+
+/** Files of the program, one after the other. */
+async function joined(paths: readonly string[]): Promise<Uint8Array<ArrayBuffer>> {
+  const texts = await Promise.all(paths.map((path) => Bun.file(projectFile(path)).text()));
+  return utf8.encode(texts.join('\n'));
+}

@@ -1,0 +1,62 @@
+import type { NamedSchema } from './route.ts';
+
+/** A JSON Schema as it is written, or a part of one. */
+type Written = Readonly<Record<string, unknown>>;
+
+/**
+ * The schemas as `components.schemas` has them. Every part with a title stands there by itself, and is referred to
+ * wherever it is used. Members of a union that differ in the literal of their `type` are told apart by it.
+ */
+export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<string, Written>> {
+  const components = new Map<string, Written>();
+  const shared = new Map<string, string>();
+  const share = (name: string, schema: Written): void => {
+    const text = JSON.stringify(schema);
+    if (shared.has(name)) {
+      if (shared.get(name) === text) return;
+      throw new Error(`two schemas of the reference are called ${name}`);
+    }
+    shared.set(name, text);
+    // Its place is taken first, so that a schema stands before its parts.
+    components.set(name, {});
+    components.set(name, entriesOf(schema));
+  };
+  const entriesOf = (schema: Written): Written => {
+    const fields = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, partOf(value)]));
+    const discriminator = discriminatorOf(schema);
+    if (discriminator === null) return fields;
+    const { anyOf, ...others } = fields;
+    return { ...others, oneOf: anyOf, discriminator };
+  };
+  const partOf = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(partOf);
+    if (!isWritten(value)) return value;
+    if (typeof value.title !== 'string') return entriesOf(value);
+    share(value.title, value);
+    return { $ref: referenceTo(value.title) };
+  };
+  for (const { name, schema } of named) share(name, schema);
+  return Object.fromEntries(components);
+}
+
+/** Where the document has a schema. */
+export function referenceTo(name: string): string {
+  return `#/components/schemas/${name}`;
+}
+
+/** The discriminator of a union; null where its members have no titles, or no literal `type` of their own. */
+function discriminatorOf({ anyOf }: Written) {
+  if (!Array.isArray(anyOf)) return null;
+  const mapping = new Map<string, string>();
+  for (const member of anyOf) {
+    const kind = isWritten(member) && isWritten(member.properties) ? member.properties.type : undefined;
+    const literal = isWritten(kind) ? kind.const : undefined;
+    if (!isWritten(member) || typeof member.title !== 'string' || typeof literal !== 'string') return null;
+    mapping.set(literal, referenceTo(member.title));
+  }
+  return mapping.size < anyOf.length ? null : { propertyName: 'type', mapping: Object.fromEntries(mapping) };
+}
+
+function isWritten(value: unknown): value is Written {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,19 @@
+/** The parts of the service that people open in a browser, and their address. */
+export interface Site {
+  /** The address of the service, such as `https://tds.example.com`; null where it is not known. */
+  readonly public_url: string | null;
+  readonly has_reference: boolean;
+  readonly has_console: boolean;
+}
+
+/** The links from each page to the others. */
+export function siteLinks({ has_reference, has_console }: Site, current_path: string) {
+  const pages = [
+    { label: 'Docs', href: '/docs', is_there: true },
+    { label: 'API reference', href: '/swagger', is_there: has_reference },
+    { label: 'Console', href: '/console', is_there: has_console },
+  ];
+  return pages
+    .filter(({ is_there }) => is_there)
+    .map(({ label, href }) => ({ label, href, is_current: href === current_path }));
+}

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { DOCUMENTS } from '../../src/docs/documents.ts';
+import { projectFile } from '../../src/project-root.ts';
+import { closeAudited } from '../support/money.ts';
+import {
+  addRichlyLimited,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
+import { shapeOf } from '../support/shape.ts';
+import { SnippetRoom, snippetsOf } from './snippets.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+/** The settings of a reader's project. */
+const TSCONFIG = {
+  compilerOptions: {
+    target: 'ESNext',
+    module: 'Preserve',
+    moduleResolution: 'bundler',
+    lib: ['ESNext'],
+    types: ['bun'],
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+  },
+  include: ['*.ts'],
+};
+
+let service: TestService;
+let room: SnippetRoom;
+beforeAll(async () => {
+  service = await startTestService();
+  const { key } = await addRichlyLimited(service, 25_000_000);
+  room = new SnippetRoom(service.server.address, { TDS_API_KEY: key });
+  await room.write('bin/tds', `#!/bin/sh\nexec bun ${projectFile('src/main.ts')} "$@"\n`);
+  await room.run(['chmod', '+x', 'bin/tds']);
+});
+afterAll(async () => {
+  room[Symbol.dispose]();
+  await closeAudited(service);
+});
+
+/** The programs that run snippets as a reader does. */
+const PROGRAMS = { sh: ['bash', '-euo', 'pipefail'], ts: ['bun'] } as const;
+
+describe.each(DOCUMENTS.map((name) => [name] as const))('the snippets of %s', (name) => {
+  test('run, and print what the document shows', async () => {
+    for (const [index, snippet] of (await snippetsOf(name)).entries()) {
+      const { language, output, code } = snippet;
+      if (language === 'json') JSON.parse(code);
+      if (language === 'json' || language === 'python') continue;
+      const file = await room.write(`${name}-${index}.${language}`, room.codeOf(snippet));
+      const { exit_code, stdout, stderr } = await room.run([...PROGRAMS[language], file]);
+      expect([code, exit_code, exit_code === 0 ? '' : stderr]).toEqual([code, 0, '']);
+      if (output === null) expect(stdout).not.toContain('"error"');
+      else {
+        expect([code, shapeOf(JSON.parse(stdout))]).toEqual([code, shapeOf(JSON.parse(output))]);
+      }
+    }
+  });
+});
+
+test('the snippets in TypeScript have no error of types', async () => {
+  using types = new SnippetRoom(service.server.address, {});
+  await types.write('tsconfig.json', JSON.stringify(TSCONFIG));
+  for (const name of DOCUMENTS) {
+    for (const [index, { language, code }] of (await snippetsOf(name)).entries()) {
+      // Each is a module of its own.
+      if (language === 'ts') await types.write(`${name}-${index}.ts`, `${code}\nexport {};\n`);
+    }
+  }
+  const { stdout, exit_code } = await types.run([projectFile('node_modules/.bin/tsc'), '-p', '.']);
+  expect({ stdout, exit_code }).toEqual({ stdout: '', exit_code: 0 });
+});

@@ -1,0 +1,90 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type DocumentName, EXAMPLE_ADDRESS, readDocument } from '../../src/docs/documents.ts';
+import { projectFile } from '../../src/project-root.ts';
+
+/** The languages that code in the documents can be in. */
+export const LANGUAGES = ['sh', 'ts', 'python', 'json'] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+/** A piece of code of a document. */
+export interface Snippet {
+  readonly language: Language;
+  readonly code: string;
+  /** Its output as the document shows it, in JSON; null where it shows none. */
+  readonly output: string | null;
+}
+
+/** All code of a document in order. JSON that follows a program is its output. Throws for another language. */
+export async function snippetsOf(name: DocumentName): Promise<readonly Snippet[]> {
+  const snippets: Snippet[] = [];
+  const { markdown } = await readDocument(name);
+  const code = (text: string, { language }: { language?: string } = {}) => {
+    const known = LANGUAGES.find((each) => each === language);
+    if (known === undefined) throw new Error(`${name}.md has code in ${language ?? 'no language'}: ${text}`);
+    const last = snippets.at(-1);
+    if (known === 'json' && last !== undefined && last.language !== 'json' && last.output === null) {
+      snippets[snippets.length - 1] = { ...last, output: text };
+    } else snippets.push({ language: known, code: text, output: null });
+    return '';
+  };
+  Bun.markdown.render(markdown, { code });
+  return snippets;
+}
+
+/** The end of a program. */
+export interface Outcome {
+  readonly exit_code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A folder in which snippets run as a reader would run them, with `tds` on the path and an API key. */
+export class SnippetRoom implements Disposable {
+  readonly directory = mkdtempSync(join(tmpdir(), 'tds-docs-'));
+  readonly #environment: Readonly<Record<string, string | undefined>>;
+
+  constructor(
+    private readonly address: string,
+    environment: Readonly<Record<string, string>>,
+  ) {
+    symlinkSync(projectFile('node_modules'), join(this.directory, 'node_modules'));
+    const bin = join(this.directory, 'bin');
+    mkdirSync(bin);
+    this.#environment = { ...process.env, ...environment, PATH: `${bin}:${process.env.PATH}` };
+  }
+
+  /** The snippet's code with the address of the service that the room is for. */
+  codeOf({ code }: Snippet): string {
+    return code.replaceAll(EXAMPLE_ADDRESS, this.address);
+  }
+
+  /** Writes a file into the room; returns its path. */
+  async write(name: string, text: string): Promise<string> {
+    const path = join(this.directory, name);
+    await Bun.write(path, text);
+    return path;
+  }
+
+  /** Runs a program in the room to its end. */
+  async run(command: readonly string[]): Promise<Outcome> {
+    const child = Bun.spawn([...command], {
+      cwd: this.directory,
+      env: this.#environment,
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    });
+    const [stdout, stderr, exit_code] = await Promise.all([
+      child.stdout.text(),
+      child.stderr.text(),
+      child.exited,
+    ]);
+    return { exit_code, stdout, stderr };
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
