@@ -1,10 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DOCUMENTS } from '../../src/docs/documents.ts';
 import { installPythonProgram, PythonMissing } from '../support/python-program.ts';
 import { addRichlyLimited, startTestService } from '../support/service.ts';
-import { SnippetRoom, snippetsOf } from './snippets.ts';
+import { SnippetRoom, SOURCES, snippetsOf } from './snippets.ts';
 
 /**
  * Runs every snippet in Python of the documents against a live service, as a reader would. The packages get an
@@ -21,7 +20,7 @@ async function run(directory: string): Promise<number> {
   using room = new SnippetRoom(service.server.address, { TDS_API_KEY: key });
   let failed = 0;
   try {
-    for (const name of DOCUMENTS) {
+    for (const name of SOURCES) {
       for (const snippet of (await snippetsOf(name)).filter(({ language }) => language === 'python')) {
         const file = await room.write('snippet.py', room.codeOf(snippet));
         const { exit_code, stdout, stderr } = await room.run([python, file]);

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { DOCUMENTS } from '../../src/docs/documents.ts';
 import { projectFile } from '../../src/project-root.ts';
 import { closeAudited } from '../support/money.ts';
 import {
@@ -9,7 +8,7 @@ import {
   type TestService,
 } from '../support/service.ts';
 import { shapeOf } from '../support/shape.ts';
-import { SnippetRoom, snippetsOf } from './snippets.ts';
+import { SnippetRoom, SOURCES, snippetsOf } from './snippets.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -45,7 +44,7 @@ afterAll(async () => {
 /** The programs that run snippets as a reader does. */
 const PROGRAMS = { sh: ['bash', '-euo', 'pipefail'], ts: ['bun'] } as const;
 
-describe.each(DOCUMENTS.map((name) => [name] as const))('the snippets of %s', (name) => {
+describe.each(SOURCES.map((name) => [name] as const))('the snippets of %s', (name) => {
   test('run, and print what the document shows', async () => {
     for (const [index, snippet] of (await snippetsOf(name)).entries()) {
       const { language, output, code } = snippet;
@@ -65,7 +64,7 @@ describe.each(DOCUMENTS.map((name) => [name] as const))('the snippets of %s', (n
 test('the snippets in TypeScript have no error of types', async () => {
   using types = new SnippetRoom(service.server.address, {});
   await types.write('tsconfig.json', JSON.stringify(TSCONFIG));
-  for (const name of DOCUMENTS) {
+  for (const name of SOURCES) {
     for (const [index, { language, code }] of (await snippetsOf(name)).entries()) {
       // Each is a module of its own.
       if (language === 'ts') await types.write(`${name}-${index}.ts`, `${code}\nexport {};\n`);

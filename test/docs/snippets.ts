@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type DocumentName, EXAMPLE_ADDRESS, readDocument } from '../../src/docs/documents.ts';
+import { DOCUMENTS, EXAMPLE_ADDRESS, readDocument } from '../../src/docs/documents.ts';
 import { projectFile } from '../../src/project-root.ts';
 
 /** The languages that code in the documents can be in. */
@@ -16,10 +16,24 @@ export interface Snippet {
   readonly output: string | null;
 }
 
-/** All code of a document in order. JSON that follows a program is its output. Throws for another language. */
-export async function snippetsOf(name: DocumentName): Promise<readonly Snippet[]> {
+/** The heading of README under which its snippets ask a running service. */
+const README_HEADING = '## Ask it\n';
+
+/** What has snippets: README, and every document of the service. */
+export const SOURCES = ['README', ...DOCUMENTS] as const;
+export type SnippetSource = (typeof SOURCES)[number];
+
+/** The Markdown of a source; of README the part that asks. */
+async function markdownOf(name: SnippetSource): Promise<string> {
+  if (name !== 'README') return (await readDocument(name)).markdown;
+  const [, asking] = (await Bun.file(projectFile('README.md')).text()).split(README_HEADING);
+  if (asking === undefined) throw new Error(`README.md has no heading ${README_HEADING}`);
+  return asking.split('\n## ')[0] ?? '';
+}
+
+/** All code of a source in order. JSON that follows a program is its output. Throws for another language. */
+export async function snippetsOf(name: SnippetSource): Promise<readonly Snippet[]> {
   const snippets: Snippet[] = [];
-  const { markdown } = await readDocument(name);
   const code = (text: string, { language }: { language?: string } = {}) => {
     const known = LANGUAGES.find((each) => each === language);
     if (known === undefined) throw new Error(`${name}.md has code in ${language ?? 'no language'}: ${text}`);
@@ -29,7 +43,7 @@ export async function snippetsOf(name: DocumentName): Promise<readonly Snippet[]
     } else snippets.push({ language: known, code: text, output: null });
     return '';
   };
-  Bun.markdown.render(markdown, { code });
+  Bun.markdown.render(await markdownOf(name), { code });
   return snippets;
 }
 
