@@ -9,6 +9,14 @@ export type DecoderSize = 'small' | 'large';
 /** Plans that may wait in an evaluator unless configured. The service bounds its requests long before. */
 export const WAITING_PLANS_MAX = 65_536;
 
+/** Batches by their sizes, padding aside. */
+export interface BatchCounts {
+  /** How many had at most 1, 2, 4, … tokens, and more than half of that; the last is all above. */
+  readonly by_size: readonly number[];
+  /** Tokens of them all. */
+  readonly tokens: number;
+}
+
 /** What an evaluator has done since it was opened, warm-ups included. */
 export interface EvaluatorCounts {
   /** Batches that went through the model. */
@@ -19,6 +27,10 @@ export interface EvaluatorCounts {
   readonly reused_tokens: number;
   /** Bytes of the prefixes that are kept for reuse now, beside the context. */
   readonly kept_prefix_bytes: number;
+  /** Bytes of the context's keys and values, whether used or free; undefined where that is not known. */
+  readonly kv_cache_bytes?: number;
+  /** Undefined where batches are not counted by size. */
+  readonly batches?: BatchCounts;
 }
 
 /** Computes the logits of plans. All evaluators give the same answers. */

@@ -1,7 +1,9 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { EvaluatorCounts } from '../../native/engine.ts';
 import { MS_PER_S } from '../clock.ts';
 import { inTime } from '../in-time.ts';
 import { BREAKER_STATES } from '../models/model-life.ts';
+import { CountedHistogram, type CountedSizes } from './counted-histogram.ts';
 import type {
   AnsweredRequest,
   BackupState,
@@ -10,7 +12,6 @@ import type {
   DecisionTimes,
   Metrics,
   MetricsSources,
-  ObservedModel,
   ServerLoad,
 } from './metrics.ts';
 import { READINESS_CHECKS } from './readiness.ts';
@@ -23,6 +24,8 @@ const REQUEST_BUCKETS = [
 const SHORT_BUCKETS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
+/** Tokens; as the evaluators count, which double the size from one to the next. */
+const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096];
 const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** The interval at which the event loop's lag is measured. */
@@ -327,7 +330,7 @@ export class PrometheusMetrics implements Metrics {
       },
     );
     // The counters of a reloaded model start from 0, which Prometheus correctly treats as a restart.
-    const counted = (pick: (counts: NonNullable<ReturnType<ObservedModel['counts']>>) => number) => () =>
+    const counted = (pick: (counts: EvaluatorCounts) => number) => () =>
       models().flatMap(({ id, counts }): LabelledValue<'model'>[] => {
         const now = counts();
         return now === undefined ? [] : [[{ model: id }, pick(now)]];
@@ -350,17 +353,38 @@ export class PrometheusMetrics implements Metrics {
       ['model'],
       counted(({ reused_tokens }) => reused_tokens),
     );
+    this.#countedHistogram(
+      'tds_batch_tokens',
+      'Tokens of each batch that went through the model, padding aside.',
+      BATCH_BUCKETS,
+      ['model'],
+      () =>
+        models().flatMap(({ id, counts }) => {
+          const { batches } = counts() ?? {};
+          return batches === undefined
+            ? []
+            : [{ labels: { model: id }, by_size: batches.by_size, sum: batches.tokens }];
+        }),
+    );
+    const bytes = (pick: (counts: EvaluatorCounts) => number | undefined) => (gauge: Gauge<'model'>) => {
+      gauge.reset();
+      for (const { id, counts } of models()) {
+        const now = counts();
+        const value = now === undefined ? undefined : pick(now);
+        if (value !== undefined) gauge.set({ model: id }, value);
+      }
+    };
     this.#gauge(
       'tds_prefix_cache_bytes',
       'Memory of the prefixes that are kept for records that come again.',
       ['model'],
-      (gauge) => {
-        gauge.reset();
-        for (const { id, counts } of models()) {
-          const bytes = counts()?.kept_prefix_bytes;
-          if (bytes !== undefined) gauge.set({ model: id }, bytes);
-        }
-      },
+      bytes(({ kept_prefix_bytes }) => kept_prefix_bytes),
+    );
+    this.#gauge(
+      'tds_kv_cache_bytes',
+      "Memory of the model's keys and values of the tokens that it works on, used and free.",
+      ['model'],
+      bytes(({ kv_cache_bytes }) => kv_cache_bytes),
     );
   }
 
@@ -452,6 +476,18 @@ export class PrometheusMetrics implements Metrics {
             },
           }),
     });
+  }
+
+  /** A histogram of what is counted elsewhere. */
+  #countedHistogram<Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: Label[],
+    look: () => readonly CountedSizes<Label>[],
+  ): void {
+    this.families.push({ name, type: 'histogram', help, labels: labelNames });
+    new CountedHistogram({ name, help, buckets, labelNames, registers: [this.#registry] }, look);
   }
 
   #histogram<Label extends string>(

@@ -79,6 +79,24 @@ describe('after known requests', () => {
     await fresh.close();
   });
 
+  test('the batches of the model are a histogram of their tokens, and its cache has a size', async () => {
+    const { key } = await addAccount(watched.service);
+    expect((await ask(watched.service, key)).status).toBe(200);
+    const text = await watched.scrape();
+    const decodes = metricIn(text, 'tds_decodes_total{model="decision-1"}');
+    expect(decodes).toBeGreaterThan(0);
+    expect(metricIn(text, 'tds_batch_tokens_count{model="decision-1"}')).toBe(decodes);
+    const buckets = seriesOf(text, 'tds_batch_tokens_bucket').map((line) => Number(line.split(' ').at(-1)));
+    expect(buckets).toHaveLength(14);
+    expect(buckets).toEqual(buckets.toSorted((one, other) => one - other));
+    expect(metricIn(text, 'tds_batch_tokens_bucket{le="1",model="decision-1"}')).toBeLessThan(decodes);
+    expect(metricIn(text, 'tds_batch_tokens_bucket{le="+Inf",model="decision-1"}')).toBe(decodes);
+    const read = metricIn(text, 'tds_read_tokens_total{model="decision-1"}');
+    expect(metricIn(text, 'tds_batch_tokens_sum{model="decision-1"}')).toBeGreaterThanOrEqual(read);
+    expect(text).toContain('# TYPE tds_batch_tokens histogram');
+    expect(metricIn(text, 'tds_kv_cache_bytes{model="decision-1"}')).toBeGreaterThan(1e6);
+  });
+
   test('each is counted once, by endpoint, mode and code', async () => {
     const fresh = await startWatchedService();
     const { service } = fresh;

@@ -400,7 +400,7 @@ napi_value tokenize_all(napi_env env, napi_callback_info info) {
     return nullptr;
 }
 
-/** stats(evaluator): what it has done, as an object of numbers. */
+/** stats(evaluator): what it has done, as an object of numbers; batches by size as an array. */
 napi_value stats(napi_env env, napi_callback_info info) {
     napi_value values[1];
     Instance * instance = arguments(env, info, values);
@@ -412,12 +412,16 @@ napi_value stats(napi_env env, napi_callback_info info) {
     }
     const tds::Counters & counters = instance->evaluator->counters();
     const auto number = [](uint64_t count) { return static_cast<double>(count); };
+    const std::vector<double> batches(counters.batches.begin(), counters.batches.end());
     if (!set_number(env, object, "decodes", number(counters.decodes)) ||
         !set_number(env, object, "decoded_tokens", number(counters.decoded_tokens)) ||
         !set_number(env, object, "filler_tokens", number(counters.filler_tokens)) ||
         !set_number(env, object, "reused_tokens", number(counters.reused_tokens)) ||
         !set_number(env, object, "failed_decodes", number(counters.failed_decodes)) ||
         !set_number(env, object, "kept_prefix_bytes", number(counters.kept_prefix_bytes)) ||
+        !set_number(env, object, "kv_cache_bytes", number(counters.kv_cache_bytes)) ||
+        !set_number(env, object, "batched_tokens", number(counters.batched_tokens)) ||
+        !set_array(env, object, "batches", napi_float64_array, batches) ||
         !set_number(env, object, "waiting_plans", number(instance->evaluator->waiting()))) {
         return nullptr;
     }

@@ -154,9 +154,19 @@ bool Decoder::decode() {
     return ok;
 }
 
+/** To be called before padding is added. */
+void Decoder::count_batch() const {
+    Counters & counters = *shared_.counters;
+    size_t size = 0;
+    while (size + 1 < BATCH_SIZES && (size_t{1} << size) < batch_.size()) size++;
+    counters.batches[size]++;
+    counters.batched_tokens += batch_.size();
+    counters.decodes++;
+}
+
 bool Decoder::run_batch() {
+    count_batch();
     shared_.counters->filler_tokens += batch_.add_padding(options_.minimum_tokens, cells_.padding_sequence());
-    shared_.counters->decodes++;
     const bool has_fault = options_.fault_token >= 0 && batch_.has_token(options_.fault_token);
     if (has_fault || llama_decode(context_.get(), batch_.view()) != 0) return false;
     llama_synchronize(context_.get());

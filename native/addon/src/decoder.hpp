@@ -73,6 +73,8 @@ class Decoder {
     /** As `Readout::device`. */
     ggml_backend_dev_t device() const { return readout_.device(); }
     PlanLimits limits() const { return cells_.limits(); }
+    /** Bytes of its KV cells. */
+    size_t cache_bytes() const { return cells_.bytes(); }
     /** Whether the plan can ever be evaluated here. */
     bool fits(const Plan & plan) const { return cells_.fits(plan); }
     /** Whether another plan is wanted and there is room for this one now. */
@@ -105,6 +107,7 @@ class Decoder {
     /** Decodes the batch and reads its logits; the batch is empty afterwards, whatever happens. */
     bool decode();
     bool run_batch();
+    void count_batch() const;
     void check_faults() const;
     /** Composes a batch, decodes it, and moves the plans on. Returns false when the decode failed. */
     bool advance(std::vector<std::unique_ptr<Task>> & finished);

@@ -45,6 +45,7 @@ KvCells::KvCells(llama_context * context, const KvCellsOptions & options)
 }
 
 void KvCells::learn_reservations() {
+    tile_bytes_ = llama_state_seq_get_size(context_, 0);
     if (options_.aligned) {
         for (int size = 0; size < block_sizes_; size++) {
             std::vector<uint8_t> state = written_state(0);

@@ -82,6 +82,8 @@ class KvCells {
     /** Frees all cells; every plan's are void. */
     void clear();
 
+    /** Bytes of all cells, used and free; 0 before `learn_reservations`. */
+    size_t bytes() const { return tile_bytes_ / TILE_CELLS * cells_; }
     PlanLimits limits() const;
     /** Whether the plan fits into empty cells. */
     bool fits(const Plan & plan) const;
@@ -143,6 +145,8 @@ class KvCells {
     llama_memory_t memory_;
     KvCellsOptions options_;
     uint32_t cells_;
+    /** Of the state of a tile, which has few bytes beside those of its cells. */
+    size_t tile_bytes_ = 0;
     int block_sizes_;
     /** Cells in use: from the start of the cache where they are aligned, else in all. */
     uint32_t used_cells_ = 0;

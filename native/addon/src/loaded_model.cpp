@@ -82,6 +82,7 @@ LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, cons
     shared.threads = options.threads;
     shared.on_gpu = on_gpu;
     create_decoders(options, shared);
+    for (const auto & decoder : decoders_) counters.kv_cache_bytes += decoder->cache_bytes();
 
     // The device that computes the model, which need not be the one that should.
     ggml_backend_dev_t device = decoders_.front()->device();

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +29,9 @@ struct Task {
     std::vector<float> logits;
 };
 
+/** Batches are counted by size: the last size takes everything above 4,096 tokens. */
+constexpr size_t BATCH_SIZES = 14;
+
 /** What an evaluator has done since it was opened. Written by the inference thread, read by any. */
 struct Counters {
     std::atomic<uint64_t> decodes{0};
@@ -38,6 +43,12 @@ struct Counters {
     std::atomic<uint64_t> failed_decodes{0};
     /** Bytes of the prefixes that are kept for reuse now. */
     std::atomic<uint64_t> kept_prefix_bytes{0};
+    /** Bytes of the KV cells of all decoders, used and free. */
+    std::atomic<uint64_t> kv_cache_bytes{0};
+    /** Batches of at most 1, 2, 4, … tokens, and more than half of that; padding does not count. */
+    std::array<std::atomic<uint64_t>, BATCH_SIZES> batches{};
+    /** Tokens of them all: those of plans, and of warm-ups. */
+    std::atomic<uint64_t> batched_tokens{0};
 };
 
 }  // namespace tds

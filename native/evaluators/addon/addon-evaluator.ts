@@ -139,8 +139,16 @@ export class AddonEvaluator implements PlanEvaluator {
   }
 
   counts(): EvaluatorCounts {
-    const { decodes, decoded_tokens, reused_tokens, kept_prefix_bytes } = this.stats();
-    return { decodes, read_tokens: decoded_tokens, reused_tokens, kept_prefix_bytes };
+    const { decodes, decoded_tokens, reused_tokens, kept_prefix_bytes, kv_cache_bytes, ...rest } =
+      this.stats();
+    return {
+      decodes,
+      read_tokens: decoded_tokens,
+      reused_tokens,
+      kept_prefix_bytes,
+      kv_cache_bytes,
+      batches: { by_size: [...rest.batches], tokens: rest.batched_tokens },
+    };
   }
 
   close(): Promise<void> {

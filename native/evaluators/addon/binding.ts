@@ -56,6 +56,11 @@ export interface EvaluatorStats {
   readonly failed_decodes: number;
   /** Bytes of prefixes that are kept for reuse now. */
   readonly kept_prefix_bytes: number;
+  /** Bytes of the KV cells of all decoders. */
+  readonly kv_cache_bytes: number;
+  /** Decodes of at most 1, 2, 4, … tokens before padding, and more than half of that; the last of all above. */
+  readonly batches: Float64Array;
+  readonly batched_tokens: number;
   readonly waiting_plans: number;
 }
 

@@ -284,6 +284,27 @@ describeAddon('the addon evaluates plans', () => {
     await shared.close();
   });
 
+  test('batches are counted by their size, and the cells of all decoders by their bytes', async () => {
+    const measured = await open();
+    const { kv_cache_bytes, ...before } = measured.stats();
+    await measured.evaluate(filledPlan(1, { prefix: 100, branches: [29] }), fresh());
+    const { batches, batched_tokens, decodes, decoded_tokens } = measured.stats();
+    // Alone, a plan of at most 256 tokens is one decode, and one of more than 128 is of the ninth size.
+    expect(Array.from(batches, (count, size) => count - (before.batches[size] ?? 0))).toEqual(
+      Array.from(batches, (_, size) => Number(size === 8)),
+    );
+    expect(batches.reduce((sum, count) => sum + count)).toBe(decodes);
+    expect(batched_tokens - before.batched_tokens).toBe(129);
+    expect(decoded_tokens - before.decoded_tokens).toBe(129);
+    // Two layers of 64 keys and as many values in 16 bits a cell, and a little for the rest.
+    const cells = kv_cache_bytes / 512;
+    expect(cells).toBeGreaterThan(measured.context_tokens);
+    await measured.close();
+    const longer = await open({ context_tokens: 2 * measured.context_tokens });
+    expect(longer.stats().kv_cache_bytes).toBeGreaterThan(kv_cache_bytes);
+    await longer.close();
+  });
+
   test('prefixes beyond the bytes that are kept are forgotten, the least recently used first', async () => {
     const plans = [5, 6, 7].map((seed) => filledPlan(seed, { prefix: PLAIN.prefix.length, branches: [5] }));
     const [a = PLAIN, b = PLAIN, c = PLAIN] = plans;
